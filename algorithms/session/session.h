@@ -1,0 +1,124 @@
+/* The worker's side of a strategy on plain memory: no torch, no C++ needed. `algorithms/train` is a thin adapter over it.
+ *
+ * A worker's loop:
+ *
+ *   open -> { next -> BODY:     compute one mini-batch, then step_gradients() or step_model()
+ *                     EVALUATE: evaluate the averaged model, then evaluated()
+ *                     CAPTURE:  give a replica of the present state, capture()
+ *                     RESTORE:  load the replica that `replica` holds, then restored()
+ *                     END:      leave the loop } -> close
+ *
+ * One thread a session. Every call that waits ends when the agent goes away (PACELINE_LOST). */
+#ifndef PACELINE_ALGORITHMS_SESSION_SESSION_H
+#define PACELINE_ALGORITHMS_SESSION_SESSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct paceline_session paceline_session;
+
+typedef enum paceline_dtype { PACELINE_F32 = 0, PACELINE_F64 = 1, PACELINE_BF16 = 2, PACELINE_F16 = 3 } paceline_dtype;
+typedef enum paceline_payload { PACELINE_GRADIENTS = 0, PACELINE_MODELS = 1 } paceline_payload;
+
+typedef struct paceline_session_config {
+  const char* endpoint; /* the agent's ZeroMQ address */
+  uint64_t worker;      /* this process's WorkerId */
+  int fd_socket;        /* Unix socket to the agent that carries descriptors; stays the caller's */
+  uint64_t job;
+  int32_t rank;
+  uint64_t elements; /* of all parameters together */
+  paceline_dtype dtype;
+} paceline_session_config;
+
+/* What the job looks like from here; constant after open. */
+typedef struct paceline_session_info {
+  paceline_payload payload;
+  int32_t workers;       /* P */
+  int32_t bodies;        /* mini-batches an update: N of nonblocking, --accumulate of others */
+  int64_t first_update;  /* 0, or where a resumed run goes on */
+  int64_t updates;       /* T: the job ends when update T-1 is executed */
+  uint64_t seed;
+  int32_t rotate_shards;     /* worker i reads shard (i + epoch) mod P */
+  int32_t reset_momentum;    /* the optimiser's buffers are cleared at every averaging (block momentum) */
+} paceline_session_info;
+
+typedef enum paceline_next { PACELINE_END = 0, PACELINE_BODY, PACELINE_EVALUATE, PACELINE_CAPTURE, PACELINE_RESTORE, PACELINE_LOST } paceline_next;
+
+typedef struct paceline_lease {
+  int64_t update;  /* iteration that the body belongs to: learning rate schedules and samples follow it */
+  int32_t body;    /* 0..bodies-1 */
+} paceline_lease;
+
+typedef struct paceline_span {
+  void* data;
+  uint64_t elements;
+} paceline_span;
+
+/* What the worker did in this mini-batch. */
+typedef struct paceline_stats {
+  double loss;
+  int64_t samples;
+  double learning_rate;
+} paceline_stats;
+
+typedef enum paceline_outcome {
+  PACELINE_GO_ON = 0, /* nothing to do: not the last mini-batch of the update, or nothing was averaged */
+  PACELINE_APPLY,     /* gradients: the averaged gradient lies in paceline_session_result(); step the optimiser with it */
+  PACELINE_MOVED,     /* models: parameters now live in paceline_session_model(); set_data */
+  PACELINE_DROPPED,   /* the batch was abandoned and the update missed: next() will return RESTORE */
+  PACELINE_OVER,      /* stopped or the agent is gone: next() will return END or LOST */
+} paceline_outcome;
+
+/* NULL on failure; the reason, one line, is in `error` (cut to `size`). */
+paceline_session* paceline_session_open(const paceline_session_config* config, char* error, size_t size);
+void paceline_session_close(paceline_session* session);
+paceline_session_info paceline_session_get_info(const paceline_session* session);
+
+/* What to do next; blocks while others evaluate. */
+paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease);
+
+/* Models: where the parameters live now (the buffer being written). */
+paceline_span paceline_session_model(const paceline_session* session);
+/* Gradients: the averaged gradient, valid until the next step call. */
+paceline_span paceline_session_result(const paceline_session* session);
+
+/* Gradients: one mini-batch is done; `pieces` are the parameters' gradients in order (data NULL: no gradient, counts as zero).
+ * Adds them to the update's sum, publishes, and waits for the average when the update is complete or abandoned. */
+paceline_outcome paceline_session_step_gradients(paceline_session* session, const paceline_span* pieces, size_t count, const paceline_stats* stats);
+/* Models: one local step is done, in place, in paceline_session_model(). Publishes, waits and flips where an averaging is due. */
+paceline_outcome paceline_session_step_model(paceline_session* session, const paceline_stats* stats);
+
+/* Answer to EVALUATE: the metric that the target is compared with. */
+void paceline_session_evaluated(paceline_session* session, double value);
+/* Answer to CAPTURE: the worker's whole state, as bytes of the caller's own format, copied. */
+void paceline_session_capture(paceline_session* session, const void* data, size_t size);
+/* Answer to RESTORE: the bytes that a donor captured. Call restored() when they are loaded: parameters (models: into
+ * paceline_session_model()), optimiser state, user's state. */
+paceline_span paceline_session_replica(const paceline_session* session);
+void paceline_session_restored(paceline_session* session);
+/* The next lease after restored() goes on from this update (resume): to be called by rank 0 before its first CAPTURE. */
+void paceline_session_start_at(paceline_session* session, int64_t update);
+
+/* Sleeps until `seconds` have passed or the current batch is abandoned or the job stopped; returns the seconds slept. */
+double paceline_session_sleep(paceline_session* session, double seconds);
+/* Ends the job for all workers at one version; `reason` is shown. */
+void paceline_session_stop(paceline_session* session, const char* reason);
+/* Ends the job as failed ("loss is NaN ..."). */
+void paceline_session_fail(paceline_session* session, const char* reason);
+/* A user's metric, shown and written to metrics.jsonl. */
+void paceline_session_log(paceline_session* session, const char* name, double value);
+
+/* An object of `size` bytes shared by all workers of the node, read only once it is sealed. The first that asks gets
+ * *fill = 1, writes it and calls paceline_session_seal(); the others wait for that. NULL: failed, reason in `error`. */
+void* paceline_session_object(paceline_session* session, const char* key, uint64_t size, int* fill, char* error, size_t error_size);
+void paceline_session_seal(paceline_session* session, const char* key);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

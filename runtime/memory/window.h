@@ -1,0 +1,125 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/result.h"
+
+namespace paceline::memory {
+
+/// Type of a window's elements. Sums are made in f32 (f64 for f64).
+enum class Dtype : std::uint8_t { f32, f64, bf16, f16 };
+std::size_t size_of(Dtype dtype);
+
+/// What a worker writes beside the numbers of a buffer before it publishes it; immutable until the buffer is free again.
+struct BufferTag {
+  std::int64_t iteration = -1;  ///< The iteration (update) that the contents belong to; -1: the start.
+  std::int32_t bodies = 0;      ///< Mini-batches that went into it.
+  std::int32_t divisor = 1;     ///< Results only: the number of contributions summed up; contents / divisor is the mean.
+  double loss_sum = 0;          ///< Sum of the losses of `loss_count` mini-batches.
+  std::int64_t loss_count = 0;
+  std::int64_t samples = 0;
+  double learning_rate = 0;
+};
+
+/// Index of a buffer in its window.
+using Buffer = std::int32_t;
+
+/// A worker's region of shared memory that outlives the worker: N equal buffers, each in at most one of five roles.
+///
+///             publish                seal              keep / recycle
+///   writing ----------> published ----------> sealed ------------------> free
+///      ^  ^                 (a newer publication frees an unsealed older one)
+///      |  |    deliver
+///      |  +--------------- in_progress <--- begin_result --- free
+///      |                        | retain
+///      +------- adopt -------- latest  (a newer one frees it)
+///
+/// All five roles live in one 64-bit word of shared memory and every transition is one compare-and-swap, so that a
+/// worker that is stopped or killed between any two instructions leaves the window whole. A buffer that is being
+/// written has never been published: nobody reads a torn one.
+///
+/// Created by the agent as a memfd (`fallocate`d: a shortage is an error here, never a SIGBUS later), mapped by the worker
+/// from the descriptor. Worker's side: one thread. Agent's side: any thread, one at a time a window.
+class Window {
+ public:
+  struct Layout {
+    std::uint64_t elements = 0;  ///< Elements of one buffer.
+    Dtype dtype = Dtype::f32;
+    std::int32_t buffers = 1;    ///< 1..14.
+    bool operator==(const Layout&) const = default;
+  };
+  /// Bytes of shared memory that a window of this layout takes, header and padding included.
+  static std::uint64_t bytes_needed(const Layout& layout);
+
+  /// Agent: allocates and zeroes. `infeasible` names what is needed and what is there (MemAvailable, cgroup limit).
+  static Result<Window> create(const Layout& layout);
+  /// Worker: maps the descriptor (kept open, owned by the window). `invalid` if it is no window of `layout`.
+  static Result<Window> map(int fd, const Layout& layout);
+
+  Window(Window&&) noexcept;
+  Window& operator=(Window&&) noexcept;
+  ~Window();
+
+  int fd() const { return fd_; }
+  const Layout& layout() const { return layout_; }
+  /// Contents of a buffer, 4096-byte aligned, `elements * size_of(dtype)` bytes.
+  std::span<std::byte> data(Buffer buffer) const;
+  BufferTag& tag(Buffer buffer) const;
+
+  // The worker's side -------------------------------------------------------------------------------------------------
+
+  /// The buffer that the worker may write; nullopt while it has none (published, and waiting for a result).
+  std::optional<Buffer> writing() const;
+  /// Hands `writing` over: it becomes `published`, an unsealed older publication becomes free. With `go_on` the worker gets
+  /// another free buffer at once (false result: none was free; the caller's layout has too few buffers).
+  bool publish(bool go_on);
+  /// The newest retained result becomes `writing` (an old `writing` is freed); nullopt if there is none.
+  std::optional<Buffer> adopt();
+
+  // The agent's side --------------------------------------------------------------------------------------------------
+
+  std::optional<Buffer> published() const;
+  std::optional<Buffer> sealed() const;
+  std::optional<Buffer> latest() const;
+  /// Pins what is published now: it stays as it is until `unseal`, whatever the worker publishes. nullopt: nothing is published.
+  std::optional<Buffer> seal();
+  /// Ends the seal. keep: the buffer stays published if nothing newer is; else it is freed (`recycle`).
+  enum class Unseal { keep, recycle };
+  void unseal(Unseal how);
+  /// A free buffer for a result; nullopt: none (the layout has too few).
+  std::optional<Buffer> begin_result();
+  /// In place: the sealed buffer itself becomes the result (all members are blocked until the round ends).
+  std::optional<Buffer> begin_result_in_place();
+  /// The result goes to the waiting worker: `in_progress` becomes `writing` (an old `writing` is freed).
+  void deliver();
+  /// The result waits for a late worker: `in_progress` becomes `latest`, the old one is freed.
+  void retain();
+
+  /// Worker's view of its own progress, relaxed atomics, read by the agent for `status`.
+  struct Progress {
+    std::atomic<std::int64_t> step;
+    std::atomic<std::int64_t> samples;
+    std::atomic<std::uint32_t> state;  ///< Of session::State.
+    std::atomic<std::uint32_t> reserved;
+    std::atomic<std::int64_t> compute_ns;
+    std::atomic<std::int64_t> wait_ns;
+  };
+  Progress& progress() const;
+
+ private:
+  struct Header;
+  Window() = default;
+  Header* header() const;
+
+  int fd_ = -1;
+  std::byte* base_ = nullptr;
+  std::uint64_t size_ = 0;
+  Layout layout_;
+};
+
+}  // namespace paceline::memory

@@ -1,0 +1,84 @@
+# Every message between Paceline's processes. One Envelope is the first frame; bulk bytes follow as frames of their own.
+# The version is the whole contract: peers of another version are refused by name (runtime/wire/codec.h).
+@0xc3a9d2f1b7e84a55;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("paceline::wire");
+
+struct Envelope {
+  version @0 :UInt32;
+  union {
+    hello @1 :Hello;                # first message on every connection
+    welcome @2 :Welcome;
+    refused @3 :Failure;            # the connection ends
+
+    # driver and CLI -> agent -> head; every request is answered by `reply` with the same id
+    request @4 :Request;
+    reply @5 :Reply;
+    jobEvent @6 :JobEvent;          # to the driver of the job
+
+    # head <-> agents
+    nodes @7 :Nodes;                # membership, after every change
+    openJob @8 :OpenJob;            # head -> all agents of the job
+    closeJob @9 :CloseJob;
+
+    # actors and tasks
+    createActor @10 :CreateActor;
+    actorReady @11 :ActorReady;
+    call @12 :Call;
+    callResult @13 :CallResult;     # bulk frame: the result
+    submitTask @14 :Call;
+    prepare @15 :Prepare;
+
+    # worker's session <-> its agent
+    openShare @16 :OpenShare;       # answered over the Unix socket, with descriptors
+    arrive @17 :Arrive;
+    report @18 :Report;
+    replicaOffer @19 :Replica;      # the descriptor follows over the Unix socket
+    replicaWanted @20 :Replica;
+    openObject @21 :ObjectKey;      # answered over the Unix socket
+    sealObject @22 :ObjectKey;
+
+    # agent <-> agent
+    activate @23 :Activate;
+    partial @24 :Partial;           # bulk frame: the partial sum
+    released @25 :Released;
+    replicaData @26 :Replica;       # bulk frame: the replica
+    stopRounds @27 :StopRounds;
+  }
+}
+
+struct Hello { role @0 :Text; name @1 :Text; pid @2 :Int32; build @3 :Text; address @4 :Text; cpus @5 :Int32; }
+struct Welcome { name @0 :Text; node @1 :Int32; }
+struct Failure { kind @0 :Text; text @1 :Text; }
+
+struct Request { id @0 :UInt64; verb @1 :Text; json @2 :Text; from @3 :Text; }   # verbs: status, submit, stop, down, nodes
+struct Reply { id @0 :UInt64; ok @1 :Bool; json @2 :Text; error @3 :Failure; to @4 :Text; }
+struct JobEvent { job @0 :UInt64; json @1 :Text; to @2 :Text; }
+
+struct NodeEntry { node @0 :Int32; name @1 :Text; address @2 :Text; cpus @3 :Int32; pid @4 :Int32; }
+struct Nodes { epoch @0 :Int64; nodes @1 :List(NodeEntry); }
+
+struct Member { rank @0 :Int32; node @1 :Int32; actor @2 :UInt64; }
+struct OpenJob { job @0 :UInt64; members @1 :List(Member); json @2 :Text; }       # json: strategy, updates, seed, run directory ...
+struct CloseJob { job @0 :UInt64; reason @1 :Text; }
+
+struct FunctionRef { build @0 :Text; offset @1 :UInt64; }                          # build id of the object, offset of the thunk
+struct Argument { union { bytes @0 :Data; task @1 :UInt64; } }                     # by value, or the result of a task
+struct Resources { cpus @0 :Float32 = 1; retries @1 :Int32; }
+struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :List(Argument); name @3 :Text; owner @4 :Text; node @5 :Int32; executable @6 :Prepare; }
+struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; }
+struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Argument); owner @4 :Text; resources @5 :Resources; executable @6 :Prepare; }
+struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; }
+struct Prepare { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; }  # start the fork server of an executable
+
+struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; }
+struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; }
+struct Report { job @0 :UInt64; rank @1 :Int32; kind @2 :Text; name @3 :Text; value @4 :Float64; text @5 :Text; update @6 :Int64; }
+struct Replica { job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt64; node @4 :Int32; }
+struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UInt64; }
+
+struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; }
+struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; }
+struct Released { job @0 :UInt64; version @1 :Int64; value @2 :Float64; }
+struct StopRounds { job @0 :UInt64; version @1 :Int64; reason @2 :Text; }
