@@ -1,3 +1,4 @@
+# What Paceline's libraries link; the installed package includes this file too.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(CapnProto REQUIRED)
@@ -8,5 +9,3 @@ find_package(nlohmann_json REQUIRED)
 find_package(cereal REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(ZLIB REQUIRED)
-find_package(GTest REQUIRED)
-find_package(benchmark REQUIRED)

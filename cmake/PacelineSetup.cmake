@@ -18,6 +18,9 @@ set_property(GLOBAL APPEND PROPERTY JOB_POOLS torch=2)
 
 add_library(paceline_options INTERFACE)
 target_compile_options(paceline_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(paceline_options INTERFACE -Wno-maybe-uninitialized)  # g++ 12 sees it in every std::variant that is moved.
+endif()
 target_include_directories(paceline_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>)
 if(PACELINE_SANITIZE)
   add_compile_options(-fsanitize=${PACELINE_SANITIZE} -fno-omit-frame-pointer)

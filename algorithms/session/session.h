@@ -78,6 +78,11 @@ paceline_session* paceline_session_open(const paceline_session_config* config, c
 void paceline_session_close(paceline_session* session);
 paceline_session_info paceline_session_get_info(const paceline_session* session);
 
+/* Before the first next(): how long the job is. Every worker gives the same numbers.
+ * first_update: 0, or where a resumed run goes on; updates: T, the job ends when update T-1 is executed;
+ * evaluate_every: updates between evaluations (at the next averaging of all), 0: at the end only, negative: never. */
+void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every);
+
 /* What to do next; blocks while others evaluate. */
 paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease);
 

@@ -44,7 +44,8 @@ using Buffer = std::int32_t;
 /// written has never been published: nobody reads a torn one.
 ///
 /// Created by the agent as a memfd (`fallocate`d: a shortage is an error here, never a SIGBUS later), mapped by the worker
-/// from the descriptor. Worker's side: one thread. Agent's side: any thread, one at a time a window.
+/// from the descriptor. The worker's process can scribble over all of it: the agent takes no roles that are not valid (its calls
+/// then answer nullopt or do nothing), and copies a tag before it checks and uses it. Worker's side: one thread. Agent's side: any thread, one at a time a window.
 class Window {
  public:
   struct Layout {
@@ -58,7 +59,7 @@ class Window {
 
   /// Agent: allocates and zeroes. `infeasible` names what is needed and what is there (MemAvailable, cgroup limit).
   static Result<Window> create(const Layout& layout);
-  /// Worker: maps the descriptor (kept open, owned by the window). `invalid` if it is no window of `layout`.
+  /// Worker: maps the descriptor (kept open, owned by the window; closed on failure). `invalid` if it is no window of `layout`.
   static Result<Window> map(int fd, const Layout& layout);
 
   Window(Window&&) noexcept;
@@ -76,7 +77,8 @@ class Window {
   /// The buffer that the worker may write; nullopt while it has none (published, and waiting for a result).
   std::optional<Buffer> writing() const;
   /// Hands `writing` over: it becomes `published`, an unsealed older publication becomes free. With `go_on` the worker gets
-  /// another free buffer at once (false result: none was free; the caller's layout has too few buffers).
+  /// another free buffer at once. False, and nothing happened: there is no `writing`, or none was free (the caller's layout
+  /// has too few buffers).
   bool publish(bool go_on);
   /// The newest retained result becomes `writing` (an old `writing` is freed); nullopt if there is none.
   std::optional<Buffer> adopt();
@@ -86,12 +88,13 @@ class Window {
   std::optional<Buffer> published() const;
   std::optional<Buffer> sealed() const;
   std::optional<Buffer> latest() const;
-  /// Pins what is published now: it stays as it is until `unseal`, whatever the worker publishes. nullopt: nothing is published.
+  /// Pins what is published now: it stays as it is until `unseal`, whatever the worker publishes. nullopt: nothing is published,
+  /// or an earlier seal still holds. Only what is sealed may be read: a published buffer can become free at any time.
   std::optional<Buffer> seal();
   /// Ends the seal. keep: the buffer stays published if nothing newer is; else it is freed (`recycle`).
   enum class Unseal { keep, recycle };
   void unseal(Unseal how);
-  /// A free buffer for a result; nullopt: none (the layout has too few).
+  /// A free buffer for a result; nullopt: none (the layout has too few), or a result is in progress already.
   std::optional<Buffer> begin_result();
   /// In place: the sealed buffer itself becomes the result (all members are blocked until the round ends).
   std::optional<Buffer> begin_result_in_place();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -10,8 +10,10 @@
 
 namespace paceline::observe {
 
-/// Writes spans in the Chrome trace event format ("X" events, microseconds), which Perfetto opens: one file a process, joined into a
-/// run's trace.json by join_traces(). A track is (process id, thread id). One thread. Buffered; flushed at close and every second.
+/// Writes spans in the Chrome trace event format ("X" events, microseconds), which Perfetto opens: one part file a process
+/// (name it *.trace), joined into a run's trace.json by join_traces(). A track is (process id, thread id). Owned by one thread;
+/// buffered, flushed at close, by flush(), and by span() when the last flush is a second ago (by the span's own time). A full
+/// disk stops the writing, never the program: see error().
 class TraceWriter {
  public:
   static Result<TraceWriter> open(const std::string& path);
@@ -24,13 +26,19 @@ class TraceWriter {
   /// `category`: compute, wait, publish, average, merge, evaluate. `args_json`: "" or an object such as {"version":7}.
   void span(std::int64_t process, std::int64_t thread, std::string_view category, std::string_view name, Instant begin, Instant end,
             std::string_view args_json = "");
+  void flush();
+  /// What stopped the writing, once; success afterwards and while all is well.
+  Result<void> error();
 
  private:
-  TraceWriter() = default;
-  std::FILE* file_ = nullptr;
+  class File;
+  explicit TraceWriter(std::unique_ptr<File> file);
+  std::unique_ptr<File> file_;
 };
 
-/// Joins the part files *.trace of `directory` into `directory`/trace.json (one JSON object) and removes the parts.
+/// Joins the part files *.trace of `directory` into `directory`/trace.json (one JSON object, written atomically) and removes the parts.
+/// A last line that a killed process left unfinished is dropped, and so is any line that is no JSON object. No part: trace.json
+/// holds no events.
 Result<void> join_traces(const std::string& directory);
 
 }  // namespace paceline::observe

@@ -2,81 +2,94 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
+#include <chrono>
+#include <cstddef>
 #include <functional>
-#include <map>
-#include <optional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/ids.h"
+#include "runtime/base/instant.h"
 #include "runtime/base/result.h"
+#include "runtime/process/exit.h"
+#include "runtime/process/fd_passing.h"
 
 namespace paceline::process {
 
-/// How a worker process ended.
-struct Exit {
-  bool signalled = false;
-  int code = 0;  ///< Exit status, or the signal's number.
-};
-/// "exit status 3" or "killed by SIGSEGV (segmentation fault)".
-std::string to_string(const Exit& exit);
-
 /// What a forked child is told; everything else it learns from its agent.
 struct ForkRequest {
-  WorkerId worker;
-  std::string log_path;                                    ///< stdout and stderr go here (appended).
-  std::vector<std::pair<std::string, std::string>> env;  ///< Set in the child.
+  WorkerId worker{};
+  std::string log_path{};                                    ///< stdout and stderr go here (appended; created with 0600).
+  std::vector<std::pair<std::string, std::string>> env{};  ///< Set in the child; at most 256.
 };
 
 /// The child's side of a fork: who it is, and its Unix socket to the agent (carries descriptors; hang-up = agent gone).
 struct Child {
-  WorkerId worker;
+  WorkerId worker{};
   int agent_socket = -1;
 };
 
-/// Runs in the script's executable, before `main`, where the environment names a fork server: single-threaded, forks at the
-/// agent's request, reaps, reports exits. Kills its children and ends when the agent's end of the socket closes. Checks before each fork that
-/// /proc/self/task has one entry. Returns in the parent never (it exits), in each child with its identity, in a session of
-/// its own and with output redirected.
-/// `warm_up` is called once before the first fork (libtorch: run OpenMP with one thread, touch the allocator).
+/// Runs in the script's executable, before `main`, where the environment names a fork server (kForkServerEnv; `socket` is its
+/// number): single-threaded, forks at the agent's request, reaps, reports exits. When the agent's end of the socket closes it
+/// kills its children, stopped ones too, and ends. Before each fork it checks that /proc/self/task has one entry, and refuses
+/// otherwise.
+/// Never returns in the server. Returns in each child, with its identity, in a session of its own, output appended to its log
+/// (stdout by lines), stdin from /dev/null, no signal blocked, and none of the server's descriptors. A child's duty: watch_agent()
+/// of supervise.h.
+/// `warm_up` is called once before the first fork (libtorch: run OpenMP with one thread, touch the allocator); what it throws
+/// ends the server, with the text in its log.
 Child run_fork_server(int socket, const std::function<void()>& warm_up);
 
 /// Set by the agent for the fork server's exec: the number of its socket.
 inline constexpr const char* kForkServerEnv = "PACELINE_FORK_SERVER_FD";
+/// Requests that may be unanswered at once.
+inline constexpr std::size_t kForkPendingMax = 1024;
 
-/// The agent's side: one fork server a job and node. Owned by the agent's control loop; no threads of its own. Restarts a dead
-/// server (workers go on: the agent is their subreaper).
+/// The agent's side: one fork server a job and node. Owned by the agent's control loop; no threads of its own; nothing here waits,
+/// except the destructor for what it has killed. Makes the process a child subreaper, so that the workers of a server that
+/// died become its children: they go on, and are reaped here. The server is then started anew and gets the requests that were
+/// not answered. The process must not reap with waitpid(-1).
+///
+///   starting --ready--> serving --server died--> starting      3 failed lives in a row, or not ready in time: failed, for good
+///
+/// A life failed if it ended before ready, or without a fork although requests were unanswered or within a second.
 class ForkServer {
  public:
   struct Options {
-    std::string executable;                                  ///< Absolute path.
-    std::vector<std::string> args;                           ///< argv[1..].
-    std::vector<std::pair<std::string, std::string>> env;    ///< Added; BLAS, OpenMP and allocator settings are always set.
-    std::string log_path;                                    ///< The server's own output.
+    std::string executable;                                ///< Absolute path.
+    std::vector<std::string> args;                         ///< argv[1..].
+    std::vector<std::pair<std::string, std::string>> env;  ///< Added; BLAS, OpenMP and allocator settings are always set.
+    std::string log_path{};                                ///< The server's own output (appended).
+    Duration ready_timeout = std::chrono::seconds(60);     ///< From exec to ready, warm-up included.
   };
   /// What happened since the last call.
   struct Event {
-    enum class Kind { forked, exited, server_restarted, server_failed };
+    enum class Kind { forked, fork_refused, exited, server_restarted, server_failed };
     Kind kind;
-    WorkerId worker;
+    WorkerId worker{};
     pid_t pid = -1;
-    int pidfd = -1;   ///< forked: the agent's to close.
-    int socket = -1;  ///< forked: the agent's end of the child's Unix socket; the agent's to close.
-    Exit exit;        ///< exited.
-    std::string text; ///< server_failed: why (three restarts in a row failed, or the executable is no actor script).
+    int pidfd = -1;    ///< forked: the agent's to close.
+    int socket = -1;   ///< forked: the agent's end of the child's Unix socket (blocking, close-on-exec); the agent's to close.
+    Exit exit{};         ///< exited.
+    std::string text{};  ///< fork_refused: why, for this worker. server_failed: why; unanswered requests are dropped.
   };
 
+  /// Does not wait for the server: requests may follow at once. `not_found`, `invalid`: no such executable, or none that can run here.
   static Result<ForkServer> start(Options options);
   ForkServer(ForkServer&&) noexcept;
   ForkServer& operator=(ForkServer&&) noexcept;
-  /// Kills the server, which kills its children.
+  /// Kills the server and all its workers, and reaps them (waits at most 5 s for those that the kernel does not let die).
   ~ForkServer();
 
+  /// Answered by one event: forked or fork_refused. `overloaded`: kForkPendingMax are unanswered; `invalid`: that worker runs
+  /// already, or the request is too large; `disconnected`: the server failed for good.
   Result<void> fork(const ForkRequest& request);
-  /// Readable when events() has something.
+  /// Readable (poll, epoll) when events() is to be called, which may then still have nothing to tell.
   int descriptor() const;
   std::vector<Event> events();
+  /// The server's; -1 once it failed for good.
   pid_t pid() const;
 
  private:
@@ -84,11 +97,5 @@ class ForkServer {
   explicit ForkServer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
-
-/// Sends `bytes` with descriptors over a Unix socket (SOCK_SEQPACKET), all or nothing.
-Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector<int>& fds);
-/// One packet with its descriptors (close-on-exec, the caller's). `disconnected` when the peer hung up; `timed_out`.
-struct Packet { std::string bytes; std::vector<int> fds; };
-Result<Packet> receive_with_fds(int socket, int timeout_ms);
 
 }  // namespace paceline::process

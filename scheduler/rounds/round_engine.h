@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -37,6 +38,12 @@ class RoundEngine {
     Version first{0};                  ///< First iteration (resume).
     Duration patience_min = std::chrono::seconds(5);
     double patience_median_steps = 10;
+    /// Under a grace: a member silent for that many median steps is not waited for (it stays a member, and contributes what it
+    /// last published). 0: every sync waits its whole grace for it.
+    double absent_median_steps = 10;
+    /// lateness `merges`: a worker that is late for the last version still does its own iterations up to it (simulated jobs); false:
+    /// it merges and ends.
+    bool late_finish_their_iterations = false;
   };
 
   // Actions, in the order in which the shell must carry them out ------------------------------------------------------
@@ -70,6 +77,10 @@ class RoundEngine {
   using Actions = std::vector<Action>;
 
   RoundEngine(Options options, std::unique_ptr<RoundPlan> plan);
+  /// The same engine in the same state that asks `plan`, whose state must equal that of other.plan() (explorer).
+  RoundEngine(const RoundEngine& other, std::unique_ptr<RoundPlan> plan);
+  RoundEngine(RoundEngine&&) noexcept;
+  RoundEngine& operator=(RoundEngine&&) noexcept;
   ~RoundEngine();
 
   /// A local worker has published iteration t (all its mini-batches) and waits for its verdict.
@@ -84,7 +95,9 @@ class RoundEngine {
   Actions on_merged(Rank rank, Instant now);
   /// The worker's process has ended: it leaves at once (nothing is due to it any more).
   Actions on_gone(Rank rank, Instant now);
+  /// Looks at the deadlines (grace, patience), which nothing else does: call it after the arrivals of that instant.
   Actions tick(Instant now);
+  /// When to call tick(); in the past if at once.
   std::optional<Instant> next_deadline() const;
 
   /// For `status`: who is waited for at the oldest open version; empty if nobody waits.
@@ -94,6 +107,8 @@ class RoundEngine {
   const RoundPlan& plan() const { return *plan_; }
   /// Running median of the last 20 steps of all local workers, waiting excluded; zero before the first.
   Duration median_step() const;
+  /// Equal for engines that will answer alike, plans apart. For tests that walk states.
+  std::string fingerprint() const;
 
  private:
   struct State;

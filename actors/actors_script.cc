@@ -1,0 +1,129 @@
+// The script of actors_end_to_end_test: an actor script that checks its own answers. Exit status 0: all were right.
+#include <paceline.h>
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+int failures = 0;
+
+void expect(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "wrong: %s\n", what);
+  ++failures;
+}
+
+template <class Do>
+std::string error_of(Do run) {
+  try {
+    run();
+  } catch (const paceline::TaskError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+class Counter {
+ public:
+  explicit Counter(int start) : n_(start) {
+    if (start < 0) throw std::invalid_argument("negative start");
+  }
+  virtual ~Counter() = default;
+  int add(int k) { return n_ += k; }
+  virtual std::string name(const std::string& prefix) const { return prefix + "counter"; }
+  int fail_with(std::string text) { throw std::runtime_error(text); }
+  int process() const { return getpid(); }
+  void crash() {
+    std::signal(SIGSEGV, SIG_DFL);  // Sanitizers catch it.
+    std::raise(SIGSEGV);
+  }
+  std::map<std::string, std::vector<double>> echo(std::map<std::string, std::vector<double>> values) { return values; }
+
+ private:
+  int n_;
+};
+
+class Relay {
+ public:
+  explicit Relay(paceline::Handle<Counter> counter) : counter_(counter) {}
+  int twice(int k) {
+    counter_.call(&Counter::add, k);
+    return counter_.call(&Counter::add, k).get();
+  }
+
+ private:
+  paceline::Handle<Counter> counter_;
+};
+
+int square(int x) { return x * x; }
+
+void actors() {
+  auto counter = paceline::create<Counter>({.name = "counter"}, 10);
+  auto relay = paceline::create<Relay>(counter);
+  expect(relay.call(&Relay::twice, 5).get() == 20, "an actor calls another one");
+  expect(counter.call(&Counter::name, "my ").get() == "my counter", "a virtual method, a literal as a string");
+  expect(counter.call(&Counter::process).get() != getpid(), "an actor has a process of its own");
+  const std::map<std::string, std::vector<double>> values{{"a", std::vector<double>(100'000, 0.5)}, {"b", {}}};
+  expect(counter.call(&Counter::echo, values).get() == values, "large values come back unchanged");
+  const auto thrown = error_of([&] { counter.call(&Counter::fail_with, "boom").get(); });
+  expect(has(thrown, "boom") && has(thrown, "runtime_error") && has(thrown, "worker"), thrown.c_str());
+  expect(counter.call(&Counter::add, 1).get() == 21, "an actor goes on after an exception");
+
+  auto bad = paceline::create<Counter>({.name = "bad"}, -1);
+  const auto constructor = error_of([&] { bad.call(&Counter::add, 1).get(); });
+  expect(has(constructor, "negative start") && has(constructor, "'bad'"), constructor.c_str());
+
+  auto many = paceline::create_many<Counter>({.name = "many", .count = 3}, 100);
+  std::vector<paceline::Future<int>> sums;
+  for (const auto& one : many) sums.push_back(one.call(&Counter::add, 1));
+  for (const auto& sum : sums) expect(sum.get() == 101, "create_many");
+}
+
+void deaths() {
+  auto victim = paceline::create<Counter>({.name = "victim"}, 0);
+  victim.call(&Counter::add, 1).get();
+  auto crash = victim.call(&Counter::crash);
+  auto behind = victim.call(&Counter::add, 1);
+  const auto text = error_of([&] { behind.get(); });
+  expect(has(text, "'victim'") && has(text, "SIGSEGV"), text.c_str());
+  expect(has(error_of([&] { crash.get(); }), "SIGSEGV"), "the call that crashed");
+  expect(has(error_of([&] { victim.call(&Counter::add, 1).get(); }), "SIGSEGV"), "a call to a dead actor");
+}
+
+void tasks() {
+  auto a = paceline::async(square, 7);
+  auto b = paceline::async(square, a);
+  auto c = paceline::async({.cpus = 2}, [](int x, int y) { return x + y; }, a, b);
+  expect(c.get() == 2450, "futures as arguments");
+  auto counter = paceline::create<Counter>(1);
+  expect(paceline::async(square, counter.call(&Counter::add, 2)).get() == 9, "the future of a call as an argument of a task");
+  auto failed = paceline::async([](int x) -> int { throw std::runtime_error("no " + std::to_string(x)); }, 3);
+  expect(has(error_of([&] { paceline::async(square, failed).get(); }), "no 3"), "a failed argument");
+  expect(has(error_of([] { paceline::async({.cpus = 99}, square, 1).get(); }), "cpus"), "more cpus than there are");
+  std::vector<paceline::Future<int>> squares;
+  for (int i = 1; i <= 200; ++i) squares.push_back(paceline::async(square, i));
+  int sum = 0;
+  for (const auto& one : squares) sum += one.get();
+  expect(sum == 2686700, "many tasks");
+  expect(has(error_of([] { paceline::async([] { std::raise(SIGKILL); }).get(); }), "SIGKILL"), "a task that kills its worker");
+  expect(paceline::async(square, 3).get() == 9, "tasks go on after that");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  expect(argc == 2 && std::string(argv[1]) == "argument", "arguments arrive");
+  actors();
+  deaths();
+  tasks();
+  return failures == 0 ? 0 : 1;
+}

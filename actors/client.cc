@@ -1,0 +1,377 @@
+#include "actors/client.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <random>
+#include <utility>
+
+#include "actors/protocol_wire.h"
+
+namespace paceline::actors {
+namespace {
+
+constexpr const char* kAgent = "agent";
+
+/// Upper bits of this process's task ids: 28 random bits, so that ids of different processes differ.
+std::uint64_t random_tag() {
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 36) | (std::uint64_t{1} << 63);
+}
+
+std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+
+Bytes to_raw(const std::string& s) {
+  const auto* begin = reinterpret_cast<const std::byte*>(s.data());
+  return {begin, begin + s.size()};
+}
+
+std::string from_raw(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+}  // namespace
+
+Result<std::unique_ptr<Client>> Client::connect(Options options, TransportFactory factory) {
+  const Duration patience = options.welcome_patience;
+  const std::string address = options.agent_address;
+  std::unique_ptr<Client> client(new Client(std::move(options), std::move(factory)));
+  if (!client->welcome_->wait_for(patience)) {
+    return fail(ErrorKind::timed_out, "no agent answers at " + address + ": is the cluster still running (paceline status)?");
+  }
+  if (const auto& welcome = client->welcome_->wait(); !welcome) return tl::unexpected(welcome.error());
+  return client;
+}
+
+Client::Client(Options options, TransportFactory factory)
+    : options_(std::move(options)),
+      factory_(std::move(factory)),
+      tag_(random_tag()),
+      next_actor_(std::random_device{}()),
+      job_event_(options_.on_job_event),
+      other_(options_.on_other),
+      thread_([this] { run(); }) {}
+
+void Client::close() {
+  stopping_ = true;
+  outbox_->close();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Client::run() {
+  auto transport = factory_(options_.name);
+  if (!transport) return finish(std::move(transport).error());
+  if (auto connected = (*transport)->connect(kAgent, options_.agent_address); !connected) return finish(connected.error());
+  wire::Message hello;
+  auto builder = hello.root().initHello();
+  builder.setRole(options_.role);
+  builder.setName(options_.name);
+  builder.setPid(getpid());
+  builder.setBuild(options_.executable.build);
+  unsent_.emplace();
+  unsent_->push_back(hello.to_frame());
+  loop(**transport);
+  finish({ErrorKind::cancelled, "this process ended its connection to the agent"});
+}
+
+void Client::loop(transport::Transport& transport) {
+  while (true) {
+    const bool last = stopping_;
+    const bool sent_all = flush(transport);
+    while (auto event = transport.poll(Duration::zero())) on_event(*std::move(event));
+    {
+      std::lock_guard lock(mutex_);
+      if (ended_) return;
+    }
+    if (last && sent_all) return;
+    pollfd waits[3] = {{transport.descriptor(), POLLIN, 0}, {outbox_->descriptor(), POLLIN, 0}, {options_.hang_up, POLLRDHUP, 0}};
+    // A transport without room or without a descriptor has to be asked again.
+    const int timeout_ms = !sent_all || transport.descriptor() < 0 ? 1 : 1000;
+    ::poll(waits, 3, last ? 1 : timeout_ms);
+    if ((waits[1].revents & POLLIN) != 0) outbox_->take_notice();
+    if (options_.hang_up >= 0 && (waits[2].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
+      options_.hang_up = -1;
+      if (options_.on_hang_up) options_.on_hang_up();
+    }
+  }
+}
+
+/// Returns whether all was sent.
+bool Client::flush(transport::Transport& transport) {
+  while (true) {
+    if (!unsent_) unsent_ = outbox_->take();
+    if (!unsent_) {
+      if (auto release = outbox_->take_release()) {
+        wire::Message message;
+        auto request = message.root().initRequest();
+        request.setVerb(kReleaseVerb);
+        request.setJson(to_json(*release));
+        request.setFrom(options_.name);
+        unsent_.emplace();
+        unsent_->push_back(message.to_frame());
+        std::lock_guard lock(mutex_);
+        for (auto actor : release->actors) dead_.erase(actor);
+      }
+    }
+    if (!unsent_) return true;
+    auto frames = *unsent_;
+    auto sent = transport.send(kAgent, std::move(frames));
+    if (!sent && sent.error().kind == ErrorKind::overloaded) return false;
+    unsent_.reset();
+    if (!sent) finish(sent.error());
+  }
+}
+
+void Client::on_event(transport::Event event) {
+  switch (event.kind) {
+    case transport::Event::Kind::message: return on_message(std::move(event.frames));
+    case transport::Event::Kind::connected: return;
+    case transport::Event::Kind::disconnected:
+      return finish({ErrorKind::disconnected, "the agent at " + options_.agent_address + " is gone"});
+    case transport::Event::Kind::refused:
+      return finish({ErrorKind::invalid, "the agent at " + options_.agent_address + " refused this process's key"});
+  }
+}
+
+void Client::on_message(std::vector<transport::Frame> frames) {
+  if (frames.empty()) return;
+  auto received = wire::Received::parse(std::move(frames[0]));
+  if (!received) return finish(std::move(received).error());
+  const auto handled = received->visit([&](wire::Envelope::Reader root) -> Result<void> {
+    switch (root.which()) {
+      case wire::Envelope::WELCOME:
+        node_ = root.getWelcome().getNode();
+        welcome_->complete(Bytes{});
+        return {};
+      case wire::Envelope::REFUSED: return tl::unexpected(read(root.getRefused()));
+      case wire::Envelope::CALL_RESULT: return decode(root.getCallResult(), frames).map([this](CallResult r) { on_result(std::move(r)); });
+      case wire::Envelope::ACTOR_READY: return decode(root.getActorReady()).map([this](ActorReady r) { on_actor(r); });
+      case wire::Envelope::REPLY: {
+        const auto reply = root.getReply();
+        Result<std::string> answer = text(reply.getJson());
+        if (!reply.getOk()) answer = tl::unexpected(read(reply.getError()));
+        on_reply(reply.getId(), std::move(answer));
+        return {};
+      }
+      case wire::Envelope::CREATE_ACTOR: return decode(root.getCreateActor()).map([this](CreateActor m) { on_create(std::move(m)); });
+      case wire::Envelope::CALL: return decode(root.getCall()).map([this](Call call) { on_call(std::move(call)); });
+      case wire::Envelope::SUBMIT_TASK: return decode(root.getSubmitTask()).map([this](Call call) { on_call(std::move(call)); });
+      case wire::Envelope::NODES: {
+        std::vector<NodeId> nodes;
+        for (auto entry : root.getNodes().getNodes()) nodes.emplace_back(entry.getNode());
+        std::lock_guard lock(mutex_);
+        nodes_ = std::move(nodes);
+        return {};
+      }
+      case wire::Envelope::JOB_EVENT: {
+        const JobId job(root.getJobEvent().getJob());
+        auto json = text(root.getJobEvent().getJson());
+        if (auto handler = copy_of(job_event_)) handler(job, std::move(json));
+        return {};
+      }
+      default:
+        if (auto handler = copy_of(other_)) handler(*received, frames);
+        return {};
+    }
+  });
+  if (!handled) finish(handled.error());
+}
+
+void Client::on_call(Call call) {
+  CallResult refused{call.task, call.owner, fail(ErrorKind::overloaded, options_.name + " has no room for more calls: wait for some first")};
+  if (options_.on_work && options_.on_work(std::move(call))) return;
+  (void)outbox_->push(encode(std::move(refused)), Duration::zero());
+}
+
+void Client::on_create(CreateActor create) {
+  const ActorReady refused{create.actor, create.owner, true, {ErrorKind::overloaded, options_.name + " takes no actor"}};
+  if (options_.on_work && options_.on_work(std::move(create))) return;
+  (void)outbox_->push(encode(refused), Duration::zero());
+}
+
+void Client::on_result(CallResult result) {
+  PendingResultPtr slot;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = in_flight_.find(result.task);
+    if (found == in_flight_.end()) return;  // Failed before, with its actor.
+    slot = std::move(found->second.result);
+    in_flight_.erase(found);
+  }
+  slot->complete(std::move(result.value));
+}
+
+void Client::on_actor(const ActorReady& message) {
+  if (message.error.text.empty() && !message.dead) return;
+  std::vector<PendingResultPtr> failed;
+  {
+    std::lock_guard lock(mutex_);
+    dead_[message.actor] = message.error;
+    for (auto it = in_flight_.begin(); it != in_flight_.end();) {
+      if (it->second.actor == message.actor) {
+        failed.push_back(std::move(it->second.result));
+        it = in_flight_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+  for (auto& result : failed) result->complete(tl::unexpected(message.error));
+}
+
+void Client::on_reply(std::uint64_t id, Result<std::string> reply) {
+  PendingResultPtr slot;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = requests_.find(id);
+    if (found == requests_.end()) return;  // Nobody waits any more.
+    slot = std::move(found->second);
+    requests_.erase(found);
+  }
+  slot->complete(std::move(reply).map(to_raw));
+}
+
+/// The end of the connection: everything that waits hears why. The first reason stays.
+void Client::finish(Error error) {
+  std::vector<PendingResultPtr> failed{welcome_};
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+    ended_ = error;
+    for (auto& [task, call] : in_flight_) failed.push_back(std::move(call.result));
+    for (auto& [id, request] : requests_) failed.push_back(std::move(request));
+    in_flight_.clear();
+    requests_.clear();
+  }
+  outbox_->close();
+  for (auto& result : failed) result->complete(tl::unexpected(error));
+  if (options_.on_lost && error.kind != ErrorKind::cancelled) options_.on_lost(error);
+}
+
+PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments) {
+  call.task = TaskId(tag_ | (next_task_++ & ((std::uint64_t{1} << 36) - 1)));
+  call.owner = options_.name;
+  const bool is_task = call.actor.value == 0;
+  if (is_task) call.executable = options_.executable;
+  auto result = std::make_shared<PendingResult>(call.task, is_task ? outbox_ : nullptr);
+  std::vector<PendingResultPtr> awaited;
+  for (const auto& argument : arguments) {
+    const auto* source = std::get_if<PendingResultPtr>(&argument);
+    if (source != nullptr && !((*source)->is_kept_by_agent() && is_task) && !(*source)->ready()) awaited.push_back(*source);
+  }
+  if (awaited.empty()) {
+    send_now(std::move(call), result, std::move(arguments), options_.send_patience);
+    return result;
+  }
+  // The last of the awaited results to arrive sends the call.
+  struct Deferred {
+    Call call;
+    std::vector<ArgumentSource> arguments;
+    std::atomic<std::size_t> left;
+  };
+  auto deferred = std::make_shared<Deferred>(std::move(call), std::move(arguments), awaited.size());
+  for (const auto& source : awaited) {
+    source->when_ready([this, deferred, result] {
+      if (--deferred->left == 0) send_now(std::move(deferred->call), result, std::move(deferred->arguments), Duration::zero());
+    });
+  }
+  return result;
+}
+
+void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, Duration patience) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (auto* bytes = std::get_if<Bytes>(&arguments[i])) {
+      call.arguments.emplace_back(std::move(*bytes));
+      continue;
+    }
+    const auto& source = std::get<PendingResultPtr>(arguments[i]);
+    if (!source->ready()) {
+      call.arguments.emplace_back(source->task());
+    } else if (const auto& value = source->wait()) {
+      call.arguments.emplace_back(*value);
+    } else {
+      return result->complete(fail(value.error().kind, "argument " + std::to_string(i) + " failed: " + value.error().text));
+    }
+  }
+  std::size_t size = 0;
+  for (const auto& argument : call.arguments) {
+    if (const auto* bytes = std::get_if<Bytes>(&argument)) size += bytes->size();
+  }
+  if (size > kArgumentBytesMax || call.arguments.size() > kArgumentsMax) {
+    return result->complete(fail(ErrorKind::invalid, "the arguments of a call take " + std::to_string(size >> 20) + " MiB; at most " +
+                                                         std::to_string(kArgumentBytesMax >> 20) + " can go by value"));
+  }
+  {
+    std::lock_guard lock(mutex_);
+    std::optional<Error> refused = ended_;
+    if (const auto dead = dead_.find(call.actor); dead != dead_.end()) refused = dead->second;
+    if (!refused && in_flight_.size() >= kPendingMax) {
+      refused = Error{ErrorKind::overloaded,
+                      "more than " + std::to_string(kPendingMax) + " calls have no result yet: wait for some first"};
+    }
+    if (!refused) in_flight_.emplace(call.task, InFlight{result, call.actor});
+    if (refused) return result->complete(tl::unexpected(*refused));
+  }
+  if (auto pushed = outbox_->push(encode(call), patience); !pushed) {
+    {
+      std::lock_guard lock(mutex_);
+      in_flight_.erase(call.task);
+    }
+    result->complete(tl::unexpected(pushed.error()));
+  }
+}
+
+Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node) {
+  if (node.value < 0) {
+    std::lock_guard lock(mutex_);
+    node = nodes_.empty() ? NodeId(node_) : nodes_[turn_++ % nodes_.size()];
+  }
+  std::uint32_t low = next_actor_++;
+  while (low == 0) low = next_actor_++;
+  CreateActor message;
+  message.actor = ActorId((static_cast<std::uint64_t>(static_cast<std::uint32_t>(node.value)) << 32) | low);
+  message.function = std::move(constructor);
+  for (auto& argument : arguments) message.arguments.emplace_back(std::move(argument));
+  message.name = std::move(name);
+  message.owner = options_.name;
+  message.executable = options_.executable;
+  PACELINE_TRY(outbox_->push(encode(message), options_.send_patience));
+  return message.actor;
+}
+
+Result<std::string> Client::request(const std::string& verb, const std::string& json, Duration timeout) {
+  const auto id = next_request_++;
+  auto slot = std::make_shared<PendingResult>(TaskId{}, nullptr);
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return tl::unexpected(*ended_);
+    requests_.emplace(id, slot);
+  }
+  wire::Message message;
+  auto builder = message.root().initRequest();
+  builder.setId(id);
+  builder.setVerb(verb);
+  builder.setJson(json);
+  builder.setFrom(options_.name);
+  std::vector<transport::Frame> frames;
+  frames.push_back(message.to_frame());
+  auto pushed = outbox_->push(std::move(frames), timeout);
+  if (pushed && slot->wait_for(timeout)) return slot->wait().map(from_raw);
+  {
+    std::lock_guard lock(mutex_);
+    requests_.erase(id);
+  }
+  if (!pushed) return tl::unexpected(pushed.error());
+  return fail(ErrorKind::timed_out, "the agent at " + options_.agent_address + " did not answer '" + verb + "' in " +
+                                        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) + " s");
+}
+
+void Client::on_job_event(std::function<void(JobId, std::string)> handler) {
+  std::lock_guard lock(mutex_);
+  job_event_ = std::move(handler);
+}
+
+void Client::on_other(OtherHandler handler) {
+  std::lock_guard lock(mutex_);
+  other_ = std::move(handler);
+}
+
+}  // namespace paceline::actors

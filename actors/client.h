@@ -1,0 +1,136 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "actors/outbox.h"
+#include "actors/pending_result.h"
+#include "actors/protocol.h"
+#include "runtime/transport/transport.h"
+
+namespace paceline::wire {
+class Received;
+}
+
+namespace paceline::actors {
+
+/// An argument as the caller has it: bytes, or what a call will give.
+using ArgumentSource = std::variant<Bytes, PendingResultPtr>;
+/// What an agent asks a worker to do.
+using Work = std::variant<CreateActor, Call>;
+
+/// A process's connection to its agent: driver, worker or CLI. Owns the transport on one I/O thread; all public methods may be called
+/// from any thread. Bounds: Outbox::kMessagesMax unsent messages, kPendingMax calls without a result.
+class Client {
+ public:
+  static constexpr std::size_t kPendingMax = std::size_t{1} << 20;
+  static constexpr std::size_t kArgumentBytesMax = std::size_t{60} << 20;  ///< Of one call, by value.
+  using TransportFactory = std::function<Result<std::unique_ptr<transport::Transport>>(const std::string& name)>;
+
+  /// A message and its bulk frames (the first is used up).
+  using OtherHandler = std::function<void(const wire::Received&, std::vector<transport::Frame>&)>;
+
+  struct Options {
+    std::string role;           ///< "driver", "worker" or "cli".
+    std::string name;           ///< Of the endpoint; unique in the cluster, at most 255 bytes.
+    std::string agent_address;  ///< As Transport::connect takes it.
+    Executable executable;      ///< Of this process; empty for the CLI, which submits nothing.
+    Duration welcome_patience = std::chrono::seconds(10);
+    Duration send_patience = std::chrono::seconds(30);  ///< How long a caller waits for room in the outbox.
+    int hang_up = -1;           ///< Watched descriptor (a worker's socket to its agent); not read, not owned.
+
+    // All of these run on the I/O thread and must not block.
+    std::function<void()> on_hang_up;
+    std::function<void(const Error&)> on_lost;                               ///< The agent is gone.
+    std::function<bool(Work)> on_work;                                       ///< False: no room; the caller hears `overloaded`.
+    std::function<void(JobId, std::string json)> on_job_event;
+    OtherHandler on_other;  ///< Messages that are not this class's.
+  };
+
+  /// Connects and waits for the agent's welcome. `timed_out`, `invalid` (refused: other version), `disconnected`.
+  static Result<std::unique_ptr<Client>> connect(Options options, TransportFactory factory);
+  ~Client() { close(); }
+  /// Sends what is queued, then disconnects. Calls in flight, and later ones, fail as `cancelled`.
+  void close();
+
+  /// Sends a task, or a call if `call.actor` is set; fills in id, owner and executable. Waits for arguments that no agent keeps,
+  /// without blocking. The result also tells of every failure.
+  PendingResultPtr submit(Call call, std::vector<ArgumentSource> arguments);
+  /// Asks for an actor on `node` (-1: nodes in turn). The id is valid at once; calls to it wait for, or fail with, its constructor.
+  Result<ActorId> create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node);
+  /// Where an actor's owner says that it may end: outlives the client, and then does nothing.
+  const std::shared_ptr<Outbox>& outbox() const { return outbox_; }
+
+  /// A request of the given verb to the agent, and its reply (JSON). Blocks at most `timeout`.
+  Result<std::string> request(const std::string& verb, const std::string& json, Duration timeout = std::chrono::seconds(30));
+  /// Any other message to the agent.
+  Result<void> post(std::vector<transport::Frame> frames) { return outbox_->push(std::move(frames), options_.send_patience); }
+
+  void on_job_event(std::function<void(JobId, std::string json)> handler);
+  void on_other(OtherHandler handler);
+
+  NodeId node() const { return NodeId(node_.load()); }
+  const std::string& name() const { return options_.name; }
+  const std::string& agent_address() const { return options_.agent_address; }
+
+ private:
+  struct InFlight {
+    PendingResultPtr result;
+    ActorId actor;  ///< 0: a task.
+  };
+
+  Client(Options options, TransportFactory factory);
+  void run();
+  void loop(transport::Transport& transport);
+  bool flush(transport::Transport& transport);
+  void on_event(transport::Event event);
+  void on_message(std::vector<transport::Frame> frames);
+  void on_call(Call call);
+  void on_create(CreateActor create);
+  /// For handlers that other threads may replace.
+  template <class Handler>
+  Handler copy_of(const Handler& handler) {
+    std::lock_guard lock(mutex_);
+    return handler;
+  }
+  void on_result(CallResult result);
+  void on_actor(const ActorReady& message);
+  void on_reply(std::uint64_t id, Result<std::string> reply);
+  void finish(Error error);
+  void send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, Duration patience);
+
+  Options options_;
+  TransportFactory factory_;
+  const std::shared_ptr<Outbox> outbox_ = std::make_shared<Outbox>();
+  const std::uint64_t tag_;
+  std::atomic<std::uint64_t> next_task_{1};
+  std::atomic<std::uint32_t> next_actor_;
+  std::atomic<std::uint64_t> next_request_{1};
+  std::atomic<std::uint32_t> turn_{0};
+  std::atomic<std::int32_t> node_{0};
+  std::atomic<bool> stopping_{false};
+
+  std::mutex mutex_;  ///< Guards what follows.
+  std::unordered_map<TaskId, InFlight> in_flight_;
+  std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
+  std::map<std::uint64_t, PendingResultPtr> requests_;
+  std::vector<NodeId> nodes_;
+  std::function<void(JobId, std::string)> job_event_;
+  OtherHandler other_;
+  std::optional<Error> ended_;
+
+  const PendingResultPtr welcome_ = std::make_shared<PendingResult>(TaskId{}, nullptr);
+  std::optional<std::vector<transport::Frame>> unsent_;  ///< I/O thread: the transport had no room for it.
+  std::thread thread_;
+};
+
+}  // namespace paceline::actors

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/submit.h"
+
+namespace paceline {
+
+struct ActorOptions {
+  std::string name;  ///< For people: in status and errors.
+  int count = 1;     ///< For create_many.
+  int node = -1;     ///< Where it lives; -1: nodes in turn.
+};
+
+namespace actors {
+/// Ends the actor when the last handle that owns it goes.
+struct Ownership {
+  Ownership(std::shared_ptr<Outbox> through, ActorId id) : outbox(std::move(through)), actor(id) {}
+  ~Ownership() { outbox->release(actor); }
+  Ownership(const Ownership&) = delete;
+  Ownership& operator=(const Ownership&) = delete;
+  const std::shared_ptr<Outbox> outbox;
+  const ActorId actor;
+};
+}  // namespace actors
+
+/// Reaches an actor of class T. Copies share it; it ends when the last copy in the process that created it goes, or that process does.
+/// As an argument a handle travels without owning. Calls of one process run in the order in which they were made.
+template <class T>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(std::shared_ptr<actors::Ownership> owner) : owner_(std::move(owner)), actor_(owner_->actor) {}
+
+  /// Calls `method` in the actor's process; arguments as for async(). What the method throws, and the actor's death, come from
+  /// the future's get().
+  template <class Method, class... Args>
+    requires(std::is_member_function_pointer_v<Method>)
+  auto call(Method method, Args&&... arguments) const {
+    using Encoded = actors::encoded_t<Method, Args...>;
+    using Invoked = actors::MethodResultOf<T, Method, Encoded>;
+    static_assert(actors::AllSerialisable<Encoded>::value,
+                  "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
+    static_assert(Invoked::callable, "the arguments of call() do not fit the method's parameters, or it is no method of the actor");
+    static_assert(actors::takes_values<Method>(),
+                  "a parameter is a non-const reference: nothing comes back through it, return the result instead");
+    if constexpr (actors::AllSerialisable<Encoded>::value && Invoked::callable) {
+      using R = typename Invoked::type;
+      static_assert(Serialisable<R>, "the result cannot travel: see paceline::Serialisable");
+      if (actor_.value == 0) throw TaskError({ErrorKind::invalid, "call() through an empty handle"});
+      actors::Call call;
+      call.actor = actor_;
+      call.function = actors::or_throw(actors::name_of(&actors::run_method<T, Method, Encoded>));
+      std::vector<actors::ArgumentSource> sources;
+      sources.emplace_back(actors::to_bytes(actors::or_throw(actors::name_of(method))));
+      actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
+      return Future<R>(actors::process_client().submit(std::move(call), std::move(sources)));
+    }
+  }
+
+  ActorId id() const { return actor_; }
+  explicit operator bool() const { return actor_.value != 0; }
+
+  template <class Archive>
+  void save(Archive& archive) const {
+    archive(actor_.value);
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    owner_.reset();
+    archive(actor_.value);
+  }
+
+ private:
+  std::shared_ptr<actors::Ownership> owner_;  ///< Empty: borrowed.
+  ActorId actor_;
+};
+
+/// A new actor: an object of class T in a process of its own, constructed there from `arguments`. Does not wait; what the constructor
+/// throws comes from every call's get(). Throws TaskError where there is no cluster.
+template <class T, class... Args>
+Handle<T> create(const ActorOptions& options, Args&&... arguments) {
+  using Encoded = std::tuple<actors::travels_t<Args>...>;
+  static_assert(!(actors::is_future<Args> || ...), "a constructor takes values: pass future.get()");
+  static_assert(actors::AllSerialisable<Encoded>::value,
+                "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
+  static_assert(std::is_constructible_v<T, actors::travels_t<Args>...>, "the actor's class has no constructor for these arguments");
+  if constexpr (actors::AllSerialisable<Encoded>::value && std::is_constructible_v<T, actors::travels_t<Args>...>) {
+    auto function = actors::or_throw(actors::name_of(&actors::run_constructor<T, Encoded>));
+    std::vector<Bytes> encoded;
+    (encoded.push_back(actors::to_bytes<actors::travels_t<Args>>(actors::travels_t<Args>(std::forward<Args>(arguments)))), ...);
+    auto& client = actors::process_client();
+    const auto actor =
+        actors::or_throw(client.create(std::move(function), std::move(encoded), options.name, NodeId(options.node)));
+    return Handle<T>(std::make_shared<actors::Ownership>(client.outbox(), actor));
+  }
+}
+
+template <class T>
+Handle<T> create() {
+  return create<T>(ActorOptions{});
+}
+template <class T, class First, class... Args>
+  requires(!std::is_same_v<std::remove_cvref_t<First>, ActorOptions>)
+Handle<T> create(First&& first, Args&&... arguments) {
+  return create<T>(ActorOptions{}, std::forward<First>(first), std::forward<Args>(arguments)...);
+}
+
+/// `options.count` actors, each constructed from the same arguments and named name-0, name-1, ...
+template <class T, class... Args>
+std::vector<Handle<T>> create_many(const ActorOptions& options, const Args&... arguments) {
+  std::vector<Handle<T>> handles;
+  for (int i = 0; i < options.count; ++i) {
+    auto one = options;
+    if (!one.name.empty()) one.name += "-" + std::to_string(i);
+    handles.push_back(create<T>(one, arguments...));
+  }
+  return handles;
+}
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "actors/client.h"
+
+namespace paceline::actors {
+
+/// The connection that the public functions (async, create, get) of this process use. In a driver it is made at the first use, from
+/// PACELINE_CLUSTER; in a worker by worker_main. Throws paceline::TaskError where there is no cluster.
+Client& process_client();
+/// A client made by somebody else (worker_main) becomes the process's. Once.
+void set_process_client(std::unique_ptr<Client> client);
+/// Ends the connection, if there is one, after sending what is queued: the driver's actors end. Handles and futures that are
+/// left may still be destroyed afterwards.
+void close_process_client();
+
+/// How this process was started, for the agents that are to start it as fork server.
+Result<Executable> this_executable();
+/// What /proc/self/cmdline says, argv[0] excluded, is replaced by the arguments that main got.
+void set_arguments(int argc, char** argv);
+
+/// `name` in the environment, or the default. Empty counts as unset.
+std::string environment(const char* name, std::string otherwise = {});
+inline constexpr const char* kClusterEnv = "PACELINE_CLUSTER";  ///< The runtime directory of a cluster.
+inline constexpr const char* kAgentEnv = "PACELINE_AGENT";      ///< The agent's address, for workers.
+inline constexpr const char* kLogsEnv = "PACELINE_LOGS";        ///< Folder for the logs of a driver's workers.
+
+/// The address of the first agent of the cluster in `runtime_directory`.
+std::string agent_address(const std::string& runtime_directory);
+/// The transport of real processes (ZeroMQ).
+Client::TransportFactory process_transport();
+
+}  // namespace paceline::actors

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/function_ref.h"
+#include "actors/serialise.h"
+#include "runtime/base/ids.h"
+
+namespace paceline::actors {
+
+/// The messages of actors and tasks as plain values: what clients, workers and the agent's router think in. Their encoding is
+/// actors/protocol_wire.h; meaning of the fields: runtime/wire/messages.capnp.
+
+/// One argument: its bytes, or the result of a task.
+using Argument = std::variant<Bytes, TaskId>;
+
+/// How to start the fork server of an executable. Equal `build` and `path` share a server.
+struct Executable {
+  std::string path;
+  std::vector<std::string> args;
+  std::vector<std::string> env;  ///< "NAME=value".
+  std::string build;
+  std::string logs;
+  bool operator==(const Executable&) const = default;
+};
+
+struct Resources {
+  float cpus = 1;
+  int retries = 0;
+};
+
+/// Creation of an actor. The node is named by the upper half of `actor`.
+struct CreateActor {
+  ActorId actor;
+  FunctionRef function;
+  std::vector<Argument> arguments;
+  std::string name;   ///< For people; may be empty.
+  std::string owner;  ///< Peer that ends it, and that hears of its death.
+  Executable executable;
+};
+
+/// The constructor returned (error empty), threw, or the actor died.
+struct ActorReady {
+  ActorId actor;
+  std::string owner;
+  bool dead = false;
+  Error error;  ///< Text empty: it is ready.
+};
+
+/// A method call (`actor` set) or a task.
+struct Call {
+  TaskId task;
+  ActorId actor;
+  FunctionRef function;
+  std::vector<Argument> arguments;
+  std::string owner;  ///< Peer that the result goes to.
+  Resources resources;
+  Executable executable;  ///< Tasks only.
+};
+
+struct CallResult {
+  TaskId task;
+  std::string owner;
+  Result<Bytes> value;
+};
+
+/// The owner needs these no longer: actors end, results of tasks are forgotten.
+struct Release {
+  std::vector<ActorId> actors;
+  std::vector<TaskId> tasks;
+};
+
+inline NodeId node_of(ActorId actor) { return NodeId(static_cast<std::int32_t>(actor.value >> 32)); }
+
+}  // namespace paceline::actors

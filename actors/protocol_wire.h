@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "actors/protocol.h"
+#include "runtime/transport/transport.h"
+#include "runtime/wire/codec.h"
+
+namespace paceline::actors {
+
+/// Encoding of actors/protocol.h. The first frame is the envelope; a result of more than kInlineResultMax bytes is a frame of its own.
+inline constexpr std::size_t kInlineResultMax = 4096;
+inline constexpr std::size_t kArgumentsMax = 1024;  ///< Of one call.
+
+using Frames = std::vector<transport::Frame>;
+
+Frames encode(const CreateActor& message);
+Frames encode(const ActorReady& message);
+/// Envelope member `call` if the call names an actor, else `submitTask`.
+Frames encode(const Call& message);
+Frames encode(CallResult message);
+
+/// `invalid` past the bounds. `frames` are the message's, for what travels outside of the envelope.
+Result<CreateActor> decode(wire::CreateActor::Reader reader);
+Result<ActorReady> decode(wire::ActorReady::Reader reader);
+Result<Call> decode(wire::Call::Reader reader);
+Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames);
+
+void write(wire::Failure::Builder builder, const Error& error);
+Error read(wire::Failure::Reader reader);
+
+/// The JSON of request verb "release": {"actors": [id...], "tasks": [id...]}.
+inline constexpr const char* kReleaseVerb = "release";
+std::string to_json(const Release& release);
+Result<Release> release_from_json(const std::string& json);
+
+}  // namespace paceline::actors

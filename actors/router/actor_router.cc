@@ -1,0 +1,407 @@
+#include "actors/router/actor_router.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace paceline::actors {
+namespace {
+
+/// Tasks that need no core are bounded by workers: so many a cpu.
+constexpr std::size_t kPoolWorkersMax = 64;
+
+std::string short_name(WorkerId worker) {
+  return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32);
+}
+
+}  // namespace
+
+std::string ActorRouter::describe(const Actor& actor) const {
+  return actor.create.name.empty() ? "actor " + to_string(actor.create.actor) : "actor '" + actor.create.name + "'";
+}
+
+/// The root of a worker of this node is that of whoever it was started for; everybody else is a root.
+std::string ActorRouter::root_of(const std::string& owner, NodeId from) const {
+  constexpr std::string_view kPrefix = "worker/";
+  if (!is_here(from) || !owner.starts_with(kPrefix)) return owner;
+  std::uint64_t id = 0;
+  std::from_chars(owner.data() + kPrefix.size(), owner.data() + owner.size(), id);
+  const auto worker = workers_.find(WorkerId(id));
+  return worker == workers_.end() ? owner : worker->second.root;
+}
+
+/// Roots that are connected to this node keep their workers while they are.
+void ActorRouter::note_owner(const std::string& owner, NodeId from) {
+  if (is_here(from) && root_of(owner, from) == owner) owners_here_.insert(owner);
+}
+
+WorkerId ActorRouter::start_worker(Actions& actions, const Executable& executable, const std::string& root, ActorId actor,
+                                   std::string name) {
+  const WorkerId worker((static_cast<std::uint64_t>(static_cast<std::uint32_t>(options_.node.value)) << 32) | next_worker_++);
+  workers_.emplace(worker, Worker{root, name, actor, false, false});
+  actions.push_back(Fork{worker, executable, root, std::move(name)});
+  return worker;
+}
+
+void ActorRouter::kill(Actions& actions, WorkerId worker) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end() || std::exchange(found->second.ending, true)) return;
+  actions.push_back(Kill{worker});
+}
+
+void ActorRouter::answer(Actions& actions, const std::string& owner, NodeId origin, CallResult result) const {
+  result.owner = owner;
+  if (is_here(origin)) {
+    actions.push_back(Send{owner, std::move(result)});
+  } else {
+    actions.push_back(Forward{origin, std::move(result), owner});
+  }
+}
+
+void ActorRouter::tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const {
+  ready.owner = actor.create.owner;
+  if (is_here(actor.origin)) {
+    actions.push_back(Send{ready.owner, std::move(ready)});
+  } else {
+    actions.push_back(Forward{actor.origin, std::move(ready), actor.create.owner});
+  }
+}
+
+void ActorRouter::remember_dead(ActorId actor, Error reason) {
+  if (dead_.insert_or_assign(actor, std::move(reason)).second) dead_order_.push_back(actor);
+  while (dead_order_.size() > options_.dead_max) {
+    dead_.erase(dead_order_.front());
+    dead_order_.pop_front();
+  }
+}
+
+ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
+  Actions actions;
+  const auto node = node_of(create.actor);
+  const auto owner = create.owner;
+  const auto refuse = [&](ErrorKind kind, std::string text) {
+    Actor refused{create, {}, from, {}, {}, {}};
+    tell_owner(actions, refused, {create.actor, owner, true, {kind, std::move(text)}});
+    return actions;
+  };
+  if (!is_here(node)) {
+    if (!is_here(from)) return refuse(ErrorKind::invalid, "node " + to_string(node) + " was asked for through the wrong node");
+    remote_[create.actor] = {owner, root_of(owner, from)};
+    note_owner(owner, from);
+    actions.push_back(Forward{node, std::move(create), owner});
+    return actions;
+  }
+  if (actors_.contains(create.actor) || dead_.contains(create.actor)) {
+    return refuse(ErrorKind::invalid, "actor id " + to_string(create.actor) + " is in use: create it again");
+  }
+  if (actors_.size() >= options_.actors_max) {
+    return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " + std::to_string(options_.actors_max) +
+                                             " actors, its bound: end some first");
+  }
+  const bool by_value = std::all_of(create.arguments.begin(), create.arguments.end(),
+                                    [](const Argument& argument) { return std::holds_alternative<Bytes>(argument); });
+  if (!by_value) return refuse(ErrorKind::invalid, "a constructor's arguments must be values");
+  const auto root = root_of(owner, from);
+  note_owner(owner, from);
+  const auto id = create.actor;
+  Actor actor{std::move(create), root, from, {}, {}, {}};
+  actor.worker = start_worker(actions, actor.create.executable, root, id, describe(actor));
+  actors_.emplace(id, std::move(actor));
+  return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
+  Actions actions;
+  if (call.actor.value == 0) {
+    submit(actions, std::move(call), from);
+    return actions;
+  }
+  const auto task = call.task;
+  const auto owner = call.owner;
+  const auto node = node_of(call.actor);
+  const auto refuse = [&](ErrorKind kind, std::string text) {
+    answer(actions, owner, from, {task, owner, fail(kind, std::move(text))});
+    return actions;
+  };
+  if (in_flight_.size() >= options_.calls_max) {
+    return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " + std::to_string(options_.calls_max) +
+                                             " calls in flight, its bound: wait for some first");
+  }
+  if (in_flight_.contains(task)) return refuse(ErrorKind::invalid, "call id " + to_string(task) + " is in use");
+  if (!is_here(node)) {
+    if (!is_here(from)) return refuse(ErrorKind::invalid, "a call for node " + to_string(node) + " came through the wrong node");
+    in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
+    actions.push_back(Forward{node, std::move(call), owner});
+    return actions;
+  }
+  const auto actor = actors_.find(call.actor);
+  if (actor == actors_.end()) {
+    if (const auto dead = dead_.find(call.actor); dead != dead_.end()) return refuse(dead->second.kind, dead->second.text);
+    return refuse(ErrorKind::not_found, "actor " + to_string(call.actor) + " does not exist on node " + to_string(options_.node));
+  }
+  in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
+  actor->second.calls.insert(task);
+  if (workers_.at(actor->second.worker).ready) {
+    actions.push_back(Send{worker_peer(actor->second.worker), std::move(call)});
+  } else {
+    actor->second.queue.push_back(std::move(call));
+  }
+  return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_worker_ready(WorkerId worker) {
+  Actions actions;
+  const auto found = workers_.find(worker);
+  if (found == workers_.end() || found->second.ready || found->second.ending) return actions;
+  found->second.ready = true;
+  if (found->second.actor.value == 0) {
+    auto pool = pools_.try_emplace(found->second.root, kPoolWorkersMax + 1).first;
+    (void)pool->second.add(worker);
+    dispatch(actions);
+    return actions;
+  }
+  auto& actor = actors_.at(found->second.actor);
+  actions.push_back(Send{worker_peer(worker), actor.create});
+  actor.create.arguments.clear();
+  for (auto& call : std::exchange(actor.queue, {})) actions.push_back(Send{worker_peer(worker), std::move(call)});
+  return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_actor_ready(ActorReady ready) {
+  Actions actions;
+  if (!is_here(node_of(ready.actor))) {  // From another node, for an owner here.
+    const bool over = ready.dead || !ready.error.text.empty();
+    if (over) {
+      remote_.erase(ready.actor);
+      std::erase_if(in_flight_, [&](const auto& entry) {
+        if (entry.second.actor != ready.actor) return false;
+        answer(actions, entry.second.owner, entry.second.origin, {entry.first, {}, tl::unexpected(ready.error)});
+        return true;
+      });
+    }
+    actions.push_back(Send{ready.owner, std::move(ready)});
+    return actions;
+  }
+  const auto actor = actors_.find(ready.actor);
+  if (actor == actors_.end()) return actions;
+  if (ready.error.text.empty()) {
+    tell_owner(actions, actor->second, std::move(ready));
+    return actions;
+  }
+  const auto worker = actor->second.worker;
+  end_actor(actions, ready.actor, ready.error, true);
+  kill(actions, worker);
+  return actions;
+}
+
+void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, bool tell) {
+  const auto found = actors_.find(id);
+  if (found == actors_.end()) return;
+  const auto actor = std::move(found->second);
+  actors_.erase(found);
+  remember_dead(id, reason);
+  for (auto task : actor.calls) {
+    const auto call = in_flight_.extract(task);
+    answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(reason)});
+  }
+  if (tell) tell_owner(actions, actor, {id, actor.create.owner, true, reason});
+}
+
+ActorRouter::Actions ActorRouter::on_result(CallResult result) {
+  Actions actions;
+  if (const auto call = in_flight_.extract(result.task)) {
+    if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end()) actor->second.calls.erase(result.task);
+    answer(actions, call.mapped().owner, call.mapped().origin, std::move(result));
+    return actions;
+  }
+  finish_task(actions, result.task, result.value);
+  dispatch(actions);
+  return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::string& how) {
+  Actions actions;
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return actions;
+  const auto gone = std::move(found->second);
+  workers_.erase(found);
+  if (gone.actor.value != 0) {
+    if (const auto actor = actors_.find(gone.actor); actor != actors_.end()) {
+      end_actor(actions, gone.actor, {ErrorKind::disconnected, describe(actor->second) + " is dead: " + short_name(worker) + " " + how},
+                true);
+    }
+  } else if (const auto pool = pools_.find(gone.root); pool != pools_.end()) {
+    if (const auto task = pool->second.remove(worker)) {
+      if (const auto* record = tasks_.find(*task)) cpus_used_ -= record->call.resources.cpus;
+      if (!tasks_.put_back(*task)) {
+        for (auto& over : tasks_.finish(*task, fail(ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how))) {
+          answer(actions, over.task.call.owner, over.task.origin, {over.task.call.task, {}, std::move(over.value)});
+        }
+      }
+    } else if (!gone.ready) {  // It never came up; neither would the next one.
+      fail_tasks_of(actions, gone.root, {ErrorKind::infeasible, "a worker for tasks could not be started: it " + how});
+    }
+  }
+  auto more = on_owner_gone(worker_peer(worker));
+  std::move(more.begin(), more.end(), std::back_inserter(actions));
+  end_root_if_unused(actions, gone.root);
+  dispatch(actions);
+  return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Release& release) {
+  Actions actions;
+  for (auto task : release.tasks) tasks_.release(task);
+  for (auto id : release.actors) {
+    if (const auto remote = remote_.find(id); remote != remote_.end() && remote->second.owner == owner) {
+      actions.push_back(Forward{node_of(id), Release{{id}, {}}, owner});
+      remote_.erase(remote);
+    }
+    const auto actor = actors_.find(id);
+    if (actor == actors_.end() || actor->second.create.owner != owner) continue;
+    const auto worker = actor->second.worker;
+    const auto root = actor->second.root;
+    end_actor(actions, id, {ErrorKind::cancelled, describe(actor->second) + " has ended: its last handle is gone"}, false);
+    kill(actions, worker);
+    end_root_if_unused(actions, root);
+  }
+  return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_owner_gone(const std::string& owner) {
+  Actions actions;
+  std::vector<ActorId> owned;
+  for (const auto& [id, actor] : actors_) {
+    if (actor.create.owner == owner) owned.push_back(id);
+  }
+  for (const auto& [id, remote] : remote_) {
+    if (remote.owner == owner) owned.push_back(id);
+  }
+  actions = on_release(owner, Release{owned, {}});
+  owners_here_.erase(owner);
+  end_root_if_unused(actions, owner);
+  return actions;
+}
+
+/// A root that neither is connected here nor has actors here needs no workers for tasks.
+void ActorRouter::end_root_if_unused(Actions& actions, const std::string& root) {
+  if (owners_here_.contains(root)) return;
+  for (const auto& [id, actor] : actors_) {
+    if (actor.root == root) return;
+  }
+  fail_tasks_of(actions, root, {ErrorKind::cancelled, "the driver of the task is gone"});
+  tasks_.release_all_of(root);
+  std::vector<WorkerId> workers;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.root == root && worker.actor.value == 0) workers.push_back(id);
+  }
+  for (auto worker : workers) kill(actions, worker);
+  if (workers.empty()) pools_.erase(root);
+}
+
+void ActorRouter::fail_tasks_of(Actions& actions, const std::string& root, const Error& error) {
+  for (auto task : tasks_.unfinished_of(root)) finish_task(actions, task, tl::unexpected(error));
+}
+
+ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& how) {
+  Actions actions;
+  const Error reason{ErrorKind::disconnected, "node " + to_string(node) + " is gone: " + how};
+  std::vector<ActorReady> dead;
+  for (const auto& [id, remote] : remote_) {
+    if (node_of(id) == node) dead.push_back({id, remote.owner, true, reason});
+  }
+  for (auto& ready : dead) {
+    auto more = on_actor_ready(std::move(ready));
+    std::move(more.begin(), more.end(), std::back_inserter(actions));
+  }
+  std::erase_if(in_flight_, [&](const auto& entry) {
+    if (entry.second.target != node) return false;
+    answer(actions, entry.second.owner, entry.second.origin, {entry.first, {}, tl::unexpected(reason)});
+    return true;
+  });
+  // What its peers owned here ends.
+  std::vector<std::pair<std::string, ActorId>> orphans;
+  for (const auto& [id, actor] : actors_) {
+    if (actor.origin == node) orphans.emplace_back(actor.create.owner, id);
+  }
+  for (const auto& [owner, id] : orphans) {
+    auto more = on_release(owner, Release{{id}, {}});
+    std::move(more.begin(), more.end(), std::back_inserter(actions));
+  }
+  return actions;
+}
+
+void ActorRouter::submit(Actions& actions, Call call, NodeId from) {
+  const auto task = call.task;
+  const auto owner = call.owner;
+  const double cpus = call.resources.cpus;
+  const auto refuse = [&](Error error) { answer(actions, owner, from, {task, owner, tl::unexpected(std::move(error))}); };
+  if (!is_here(from)) return refuse({ErrorKind::invalid, "a task came through the wrong node"});
+  if (!std::isfinite(cpus) || cpus < 0) return refuse({ErrorKind::invalid, "a task needs a finite number of cpus, at least 0"});
+  if (cpus > options_.cpus) {
+    return refuse({ErrorKind::infeasible, "a task needs " + std::to_string(call.resources.cpus) + " cpus, but node " +
+                                              to_string(options_.node) + " has " + std::to_string(options_.cpus) +
+                                              ": ask for fewer or start the node with --cpus"});
+  }
+  TaskRecord record{std::move(call), from, root_of(owner, from), 0};
+  note_owner(owner, from);
+  if (auto added = tasks_.add(std::move(record)); !added) return refuse(added.error());
+  dispatch(actions);
+}
+
+void ActorRouter::finish_task(Actions& actions, TaskId task, const Result<Bytes>& value) {
+  if (const auto* record = tasks_.find(task)) {
+    if (const auto pool = pools_.find(record->root); pool != pools_.end() && pool->second.worker_of(task)) {
+      cpus_used_ -= record->call.resources.cpus;
+      pool->second.release(task);
+    }
+  }
+  for (auto& over : tasks_.finish(task, value)) {
+    answer(actions, over.task.call.owner, over.task.origin, {over.task.call.task, {}, std::move(over.value)});
+  }
+}
+
+void ActorRouter::dispatch(Actions& actions) {
+  while (const auto next = tasks_.next_ready(options_.cpus - cpus_used_)) {
+    const auto& waiting = *tasks_.find(*next);
+    const auto pool = pools_.try_emplace(waiting.root, kPoolWorkersMax + 1).first;
+    const auto worker = pool->second.lease(*next);
+    if (!worker) {
+      std::size_t starting = 0;
+      std::size_t all = 0;
+      for (const auto& [id, one] : workers_) {
+        if (one.actor.value != 0 || one.root != waiting.root) continue;
+        ++all;
+        if (!one.ready) ++starting;
+      }
+      const auto free = static_cast<std::size_t>(std::max(1.0, options_.cpus - cpus_used_));
+      const auto wanted = std::min(tasks_.ready(), free);
+      for (; starting < wanted && all < kPoolWorkersMax; ++starting, ++all) {
+        start_worker(actions, waiting.call.executable, waiting.root, ActorId{}, "tasks");
+      }
+      return;
+    }
+    const auto& record = tasks_.take(*next);
+    cpus_used_ += record.call.resources.cpus;
+    actions.push_back(Send{worker_peer(*worker), record.call});
+  }
+}
+
+std::vector<ActorRouter::WorkerView> ActorRouter::workers() const {
+  std::vector<WorkerView> views;
+  for (const auto& [id, worker] : workers_) {
+    const auto actor = actors_.find(worker.actor);
+    views.push_back({id, worker.root, worker.name, worker.actor, worker.ready, actor == actors_.end() ? 0 : actor->second.calls.size()});
+  }
+  return views;
+}
+
+WorkerId ActorRouter::worker_of(ActorId actor) const {
+  const auto found = actors_.find(actor);
+  return found == actors_.end() ? WorkerId{} : found->second.worker;
+}
+
+}  // namespace paceline::actors

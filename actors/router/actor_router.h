@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/protocol.h"
+#include "actors/router/task_table.h"
+#include "scheduler/worker_leases.h"
+
+namespace paceline::actors {
+
+/// The agent's side of actors and tasks: decides which worker processes to start and end, where each call goes, and who hears what
+/// when something dies. Sans-I/O: the agent's shell steps it and carries out the actions, in order. Owned by the control loop.
+///
+/// An actor has a worker of its own; tasks share workers of their driver, as many as the node has cpus. Everything belongs to a
+/// *root*, the driver at the beginning of the chain of creations: when it goes, its workers on this node end. A call to an actor of
+/// another node goes to that node's agent, and the answer comes back the same way.
+class ActorRouter {
+ public:
+  struct Options {
+    NodeId node;
+    double cpus = 1;                         ///< That tasks may use at one time.
+    std::size_t actors_max = 4096;           ///< Alive on this node.
+    std::size_t calls_max = std::size_t{1} << 20;  ///< In flight through this node.
+    std::size_t dead_max = 4096;             ///< Dead actors whose end is remembered.
+    TaskTable::Options tasks;
+  };
+
+  /// Start a worker: fork server of `executable` (start it if need be), peer name worker_peer(worker). `name` is for people.
+  struct Fork {
+    WorkerId worker;
+    Executable executable;
+    std::string root;
+    std::string name;
+  };
+  /// End a worker (SIGKILL); on_worker_gone follows as usual.
+  struct Kill {
+    WorkerId worker;
+  };
+  using Message = std::variant<CreateActor, ActorReady, Call, CallResult>;
+  /// To a peer of this node: a worker or an owner.
+  struct Send {
+    std::string peer;
+    Message message;
+  };
+  /// To the agent of another node. A Release travels as the request "release" from `owner`.
+  struct Forward {
+    NodeId node;
+    std::variant<CreateActor, ActorReady, Call, CallResult, Release> message;
+    std::string owner;
+  };
+  using Action = std::variant<Fork, Kill, Send, Forward>;
+  using Actions = std::vector<Action>;
+
+  explicit ActorRouter(Options options) : options_(options), tasks_(options.tasks) {}
+
+  // `from`: this node if the message came from a peer of its own, else the node whose agent sent it.
+  Actions on_create(CreateActor create, NodeId from);
+  Actions on_call(Call call, NodeId from);  ///< A method call or a task.
+  Actions on_release(const std::string& owner, const Release& release);
+  /// A peer that may own things (driver, worker) is disconnected.
+  Actions on_owner_gone(const std::string& owner);
+
+  Actions on_worker_ready(WorkerId worker);                     ///< Its hello came.
+  Actions on_actor_ready(ActorReady ready);                     ///< From a worker, or from another node.
+  Actions on_result(CallResult result);                         ///< From a worker, or from another node.
+  Actions on_worker_gone(WorkerId worker, const std::string& how);  ///< "killed by SIGSEGV ..., last lines: ...". Also: could not be forked.
+  Actions on_node_gone(NodeId node, const std::string& how);
+
+  static std::string worker_peer(WorkerId worker) { return "worker/" + to_string(worker); }
+
+  struct WorkerView {
+    WorkerId worker;
+    std::string root;
+    std::string name;   ///< The actor's, or "tasks".
+    ActorId actor;      ///< 0: runs tasks.
+    bool ready = false;
+    std::size_t calls = 0;  ///< In flight.
+  };
+  /// For status, in order of ids.
+  std::vector<WorkerView> workers() const;
+  /// The worker of an actor of this node; 0 if there is none.
+  WorkerId worker_of(ActorId actor) const;
+
+ private:
+  struct InFlight {
+    std::string owner;
+    NodeId origin;
+    NodeId target;   ///< Where the actor lives.
+    ActorId actor;
+  };
+  struct Remote {
+    std::string owner;
+    std::string root;
+  };
+  struct Actor {
+    CreateActor create;
+    std::string root;
+    NodeId origin;
+    WorkerId worker;
+    std::deque<Call> queue;  ///< Until the worker is there.
+    std::set<TaskId> calls;  ///< In flight.
+  };
+  struct Worker {
+    std::string root;
+    std::string name;
+    ActorId actor;  ///< 0: it runs tasks.
+    bool ready = false;
+    bool ending = false;
+  };
+
+  bool is_here(NodeId node) const { return node == options_.node; }
+  std::string root_of(const std::string& owner, NodeId from) const;
+  void note_owner(const std::string& owner, NodeId from);
+  WorkerId start_worker(Actions& actions, const Executable& executable, const std::string& root, ActorId actor, std::string name);
+  void kill(Actions& actions, WorkerId worker);
+  void answer(Actions& actions, const std::string& owner, NodeId origin, CallResult result) const;
+  void tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const;
+  void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
+  void remember_dead(ActorId actor, Error reason);
+  void submit(Actions& actions, Call call, NodeId from);
+  void finish_task(Actions& actions, TaskId task, const Result<Bytes>& value);
+  void fail_tasks_of(Actions& actions, const std::string& root, const Error& error);
+  void dispatch(Actions& actions);
+  void end_root_if_unused(Actions& actions, const std::string& root);
+  std::string describe(const Actor& actor) const;
+
+  Options options_;
+  TaskTable tasks_;
+  std::uint32_t next_worker_ = 1;
+  double cpus_used_ = 0;
+  std::map<ActorId, Actor> actors_;
+  std::map<WorkerId, Worker> workers_;
+  std::map<std::string, scheduler::WorkerLeases> pools_;  // By root: the workers that run its tasks.
+  std::map<TaskId, InFlight> in_flight_;           // Method calls; tasks are in tasks_.
+  std::map<ActorId, Remote> remote_;               // Actors of other nodes that peers of this one own.
+  std::map<ActorId, Error> dead_;
+  std::deque<ActorId> dead_order_;
+  std::set<std::string> owners_here_;
+};
+
+}  // namespace paceline::actors

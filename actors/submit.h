@@ -1,0 +1,61 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/future.h"
+#include "actors/invoke.h"
+#include "actors/process_client.h"
+
+namespace paceline::actors {
+
+template <class T>
+T or_throw(Result<T> result) {
+  if (!result) throw TaskError(result.error());
+  return *std::move(result);
+}
+
+/// The caller's side of one argument: what travels as Encoded.
+template <class Encoded, class Arg>
+ArgumentSource source_of(Arg&& argument) {
+  if constexpr (is_future<Arg>) {
+    if (!argument.valid()) throw TaskError({ErrorKind::invalid, "an empty future is an argument"});
+    return argument.pending();
+  } else {
+    return to_bytes<Encoded>(static_cast<const Encoded&>(Encoded(std::forward<Arg>(argument))));
+  }
+}
+
+template <class... Encoded, class... Args>
+void append_sources(std::vector<ArgumentSource>& sources, std::tuple<Encoded...>*, Args&&... arguments) {
+  (sources.push_back(source_of<Encoded>(std::forward<Args>(arguments))), ...);
+}
+
+template <class Tuple, class... Args>
+struct Convertible : std::false_type {};
+template <class... Encoded, class... Args>
+  requires(sizeof...(Encoded) == sizeof...(Args))
+struct Convertible<std::tuple<Encoded...>, Args...>
+    : std::bool_constant<((is_future<Args> || std::is_convertible_v<Args, Encoded> ||
+                           std::is_constructible_v<Encoded, Args>) && ...)> {};
+
+template <class F, class Encoded>
+struct ResultOf;
+template <class F, class... Encoded>
+struct ResultOf<F, std::tuple<Encoded...>> {
+  static constexpr bool callable = std::is_invocable_v<F, Encoded...>;
+};
+template <class F, class... Encoded>
+  requires(std::is_invocable_v<F, Encoded...>)
+struct ResultOf<F, std::tuple<Encoded...>> {
+  static constexpr bool callable = true;
+  using type = std::remove_cvref_t<std::invoke_result_t<F, Encoded...>>;
+};
+
+template <class T, class Method, class Encoded>
+struct MethodResultOf;
+template <class T, class Method, class... Encoded>
+struct MethodResultOf<T, Method, std::tuple<Encoded...>> : ResultOf<Method, std::tuple<T*, Encoded...>> {};
+
+}  // namespace paceline::actors

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/process_client.h"
+#include "actors/protocol_wire.h"
+#include "actors/router/actor_router.h"
+#include "runtime/process/fork_server.h"
+#include "runtime/transport/transport.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+
+namespace paceline::actors {
+
+/// The smallest agent that can carry actors: real fork servers, a real transport and the real router, one node. For tests.
+class MiniAgent {
+ public:
+  /// Listens in `directory` (mode 0700), as the first agent of a cluster does.
+  static Result<std::unique_ptr<MiniAgent>> start(const std::string& directory, Client::TransportFactory factory) {
+    auto transport = factory("agent/0");
+    if (!transport) return tl::unexpected(std::move(transport).error());
+    auto address = (*transport)->listen(agent_address(directory));
+    if (!address) return tl::unexpected(std::move(address).error());
+    return std::unique_ptr<MiniAgent>(new MiniAgent(directory, *address, *std::move(transport)));
+  }
+  ~MiniAgent() {
+    for (auto& [id, worker] : workers_) {
+      ::close(worker.pidfd);
+      ::close(worker.socket);
+    }
+  }
+
+  /// One round: waits at most `timeout_ms` for something, and acts on it.
+  void step(int timeout_ms) {
+    std::vector<pollfd> waits{{transport_->descriptor(), POLLIN, 0}};
+    for (auto& [path, server] : servers_) waits.push_back({server.descriptor(), POLLIN, 0});
+    ::poll(waits.data(), waits.size(), timeout_ms);
+    for (auto& [path, server] : servers_) {
+      for (auto& event : server.events()) on_fork_event(event);
+    }
+    while (auto event = transport_->poll(Duration::zero())) on_event(*std::move(event));
+  }
+  std::size_t workers() const { return workers_.size(); }
+
+ private:
+  struct Worker {
+    int pidfd = -1;
+    int socket = -1;
+  };
+  MiniAgent(std::string directory, std::string address, std::unique_ptr<transport::Transport> transport)
+      : directory_(std::move(directory)), address_(std::move(address)), transport_(std::move(transport)), router_([] {
+          ActorRouter::Options options;
+          options.cpus = 2;
+          return options;
+        }()) {}
+
+  void on_fork_event(process::ForkServer::Event& event) {
+    using Kind = process::ForkServer::Event::Kind;
+    if (event.kind == Kind::forked) {
+      workers_[event.worker] = {event.pidfd, event.socket};
+    } else if (event.kind == Kind::exited || event.kind == Kind::fork_refused) {
+      if (const auto worker = workers_.extract(event.worker)) {
+        ::close(worker.mapped().pidfd);
+        ::close(worker.mapped().socket);
+      }
+      carry_out(router_.on_worker_gone(event.worker, event.kind == Kind::exited ? to_string(event.exit) : event.text));
+    }
+  }
+
+  void on_event(transport::Event event) {
+    if (event.kind == transport::Event::Kind::disconnected) carry_out(router_.on_owner_gone(event.peer));
+    if (event.kind != transport::Event::Kind::message) return;
+    auto received = wire::Received::parse(std::move(event.frames.at(0)));
+    if (!received) return;
+    (void)received->visit([&](wire::Envelope::Reader root) { on_message(event.peer, root, event.frames); });
+  }
+
+  void on_message(const transport::Peer& peer, wire::Envelope::Reader root, std::vector<transport::Frame>& frames) {
+    const NodeId here{0};
+    switch (root.which()) {
+      case wire::Envelope::HELLO: {
+        wire::Message welcome;
+        welcome.root().initWelcome().setNode(0);
+        std::vector<transport::Frame> answer;
+        answer.push_back(welcome.to_frame());
+        (void)transport_->send(peer, std::move(answer));
+        if (peer.starts_with("worker/")) carry_out(router_.on_worker_ready(WorkerId(std::stoull(peer.substr(7)))));
+        return;
+      }
+      case wire::Envelope::CREATE_ACTOR: return carry_out(router_.on_create(decode(root.getCreateActor()).value(), here));
+      case wire::Envelope::CALL: return carry_out(router_.on_call(decode(root.getCall()).value(), here));
+      case wire::Envelope::SUBMIT_TASK: return carry_out(router_.on_call(decode(root.getSubmitTask()).value(), here));
+      case wire::Envelope::CALL_RESULT: return carry_out(router_.on_result(decode(root.getCallResult(), frames).value()));
+      case wire::Envelope::ACTOR_READY: return carry_out(router_.on_actor_ready(decode(root.getActorReady()).value()));
+      case wire::Envelope::REQUEST: {
+        const auto request = root.getRequest();
+        if (wire::view(request.getVerb()) != kReleaseVerb) return;
+        return carry_out(router_.on_release(peer, release_from_json(std::string(wire::view(request.getJson()))).value()));
+      }
+      default: return;
+    }
+  }
+
+  void carry_out(ActorRouter::Actions actions) {
+    for (auto& action : actions) {
+      if (auto* fork = std::get_if<ActorRouter::Fork>(&action)) {
+        start(*fork);
+      } else if (auto* kill = std::get_if<ActorRouter::Kill>(&action)) {
+        if (const auto worker = workers_.find(kill->worker); worker != workers_.end()) {
+          pidfd_send_signal(worker->second.pidfd, SIGKILL, nullptr, 0);
+        }
+      } else if (auto* send = std::get_if<ActorRouter::Send>(&action)) {
+        auto frames = std::visit([](auto& message) { return encode(std::move(message)); }, send->message);
+        (void)transport_->send(send->peer, std::move(frames));  // A peer that is gone hears nothing.
+      }
+    }
+  }
+
+  void start(const ActorRouter::Fork& fork) {
+    auto server = servers_.find(fork.executable.path);
+    if (server == servers_.end()) {
+      process::ForkServer::Options options{fork.executable.path, fork.executable.args, {}, directory_ + "/server.log"};
+      auto started = process::ForkServer::start(std::move(options));
+      if (!started) return carry_out(router_.on_worker_gone(fork.worker, started.error().text));
+      server = servers_.emplace(fork.executable.path, *std::move(started)).first;
+    }
+    process::ForkRequest request;
+    request.worker = fork.worker;
+    request.log_path = directory_ + "/worker-" + std::to_string(fork.worker.value & 0xffffffff) + ".log";
+    request.env = {{kAgentEnv, address_}};
+    if (auto forked = server->second.fork(request); !forked) carry_out(router_.on_worker_gone(fork.worker, forked.error().text));
+  }
+
+  std::string directory_;
+  std::string address_;
+  std::unique_ptr<transport::Transport> transport_;
+  ActorRouter router_;
+  std::map<std::string, process::ForkServer> servers_;
+  std::map<WorkerId, Worker> workers_;
+};
+
+}  // namespace paceline::actors

@@ -1,0 +1,82 @@
+#include "actors/worker/worker_main.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <utility>
+
+#include "actors/process_client.h"
+#include "actors/protocol_wire.h"
+#include "actors/worker/executor.h"
+#include "actors/worker/work_queue.h"
+#include "runtime/base/check.h"
+#include "runtime/process/supervise.h"
+
+namespace paceline::worker {
+namespace {
+
+Context* context = nullptr;  // Set once, before any user code runs in the worker.
+
+/// The file that standard output goes to, if it is one.
+std::string log_path() {
+  char path[PATH_MAX];
+  const auto size = readlink("/proc/self/fd/1", path, sizeof path);
+  const std::string text(path, size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text.starts_with('/') && !text.starts_with("/dev/") ? text : std::string();
+}
+
+std::string where(WorkerId worker) {
+  const auto log = log_path();
+  return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32) +
+         (log.empty() ? "" : ", log " + log);
+}
+
+[[noreturn]] void give_up(WorkerId worker, const Error& error) {
+  std::fprintf(stderr, "paceline: %s: %s\n", where(worker).c_str(), error.text.c_str());
+  std::fflush(stderr);
+  _exit(1);
+}
+
+}  // namespace
+
+bool is_worker() { return context != nullptr; }
+
+Context& current() {
+  PACELINE_CHECK(context != nullptr, "this process is no worker");
+  return *context;
+}
+
+void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFactory transport) {
+  // A worker ends by _exit or a signal, so what it printed must not wait in a buffer.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  static auto* queue = new WorkQueue;  // The I/O thread uses it until the process ends.
+  auto executable = actors::this_executable();
+  if (!executable) give_up(worker, executable.error());
+  actors::Client::Options options;
+  options.role = "worker";
+  options.name = "worker/" + to_string(worker);
+  options.agent_address = actors::environment(actors::kAgentEnv);
+  options.executable = *std::move(executable);
+  options.hang_up = agent_socket;
+  options.on_hang_up = [] { _exit(process::kExitAgentGone); };
+  options.on_lost = [worker](const Error& error) { give_up(worker, error); };
+  options.on_work = [](actors::Work work) { return queue->push(std::move(work)); };
+  if (options.agent_address.empty()) give_up(worker, {ErrorKind::invalid, "PACELINE_AGENT is not set: only agents start workers"});
+  const auto address = options.agent_address;
+  // Work may arrive with the welcome: it waits in the queue until the context is there.
+  auto client = actors::Client::connect(std::move(options), std::move(transport));
+  if (!client) give_up(worker, client.error());
+  context = new Context{worker, (*client)->node(), address, agent_socket, client->get()};
+  actors::set_process_client(*std::move(client));
+
+  Executor executor(where(worker));
+  while (true) {
+    auto answer = executor.run(queue->pop());
+    auto frames = std::visit([](auto& message) { return actors::encode(std::move(message)); }, answer);
+    std::fflush(stdout);
+    if (auto posted = context->client->post(std::move(frames)); !posted) give_up(worker, posted.error());
+  }
+}
+
+}  // namespace paceline::worker

@@ -1,0 +1,131 @@
+#include "algorithms/plan.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "algorithms/groups.h"
+#include "algorithms/period.h"
+#include "runtime/base/check.h"
+
+namespace paceline::algorithms {
+namespace {
+
+using scheduler::Round;
+using scheduler::RoundSums;
+
+class TierPlan final : public scheduler::RoundPlan {
+ public:
+  TierPlan(const Strategy& strategy, std::int32_t workers, std::int64_t total, const PlanOptions& options)
+      : tiers_(strategy.tiers),
+        workers_(workers),
+        total_(total),
+        options_(options),
+        last_sync_(options.first.value - 1) {
+    PACELINE_CHECK(!tiers_.empty() && workers >= 1 && total >= 1, "a plan needs tiers, workers and iterations");
+    for (Tier& tier : tiers_) {
+      if (tier.groups.kind == Groups::Kind::butterfly && tier.groups.size == 0)
+        tier.groups.size = default_group_size(workers);
+      if (tier.period.kind == Period::Kind::adacomm) adacomm_.emplace(tier.period);
+    }
+  }
+
+  Payload payload() const override { return tiers_.back().payload; }
+
+  Round round(Version v) const override {
+    if (const Tier* tier = due(v); tier != nullptr) {
+      const auto kind = tier->groups.kind == Groups::Kind::all ? Round::Kind::sync : Round::Kind::group;
+      return {.kind = kind, .trigger = tier->trigger, .late = tier->late, .grace = tier->grace};
+    }
+    return {.kind = Round::Kind::none, .trigger = Trigger::all_arrived, .late = tiers_.back().late, .grace = {}};
+  }
+
+  std::vector<std::vector<Rank>> groups(Version v) const override {
+    const Tier* tier = due(v);
+    PACELINE_CHECK(tier != nullptr && tier->groups.kind == Groups::Kind::butterfly, "only group versions have groups");
+    return butterfly_groups(workers_, tier->groups.size, v);
+  }
+
+  Version next_round(Version v) const override {
+    std::int64_t next = options_.final_sync ? std::max(v.value, total_ - 1) : std::max(v.value, total_);
+    for (const Tier& tier : tiers_) {
+      const auto at = next_due(tier, v.value);
+      if (at && *at < next) next = *at;
+    }
+    return Version(next);
+  }
+
+  bool publishes_every_iteration() const override {
+    return payload() == Payload::models && std::any_of(tiers_.begin(), tiers_.end(), [](const Tier& tier) {
+             return tier.late == Lateness::skips || tier.grace.has_value();
+           });
+  }
+
+  void on_executed(Version v, const RoundSums& sums) override {
+    if (round(v).kind != Round::Kind::sync) return;
+    last_sync_ = std::max(last_sync_, v.value);
+    if (!adacomm_ || sums.loss_count <= 0) return;
+    adacomm_->on_average(sums.loss_sum / static_cast<double>(sums.loss_count), sums.leader_time, sums.learning_rate);
+  }
+
+  std::int64_t period() const override {
+    const Period& period = tiers_.back().period;
+    switch (period.kind) {
+      case Period::Kind::adacomm: return adacomm_->period();
+      case Period::Kind::whole_run: return total_;
+      case Period::Kind::every: break;
+    }
+    return period.steps;
+  }
+
+  std::int32_t buffers() const override {
+    const auto any = [&](auto has) { return std::any_of(tiers_.begin(), tiers_.end(), has); };
+    if (payload() == Payload::gradients)
+      return any([](const Tier& tier) { return tier.late == Lateness::abandons; }) ? 4 : 1;
+    return any([](const Tier& tier) { return averages(tier) && (tier.late != Lateness::waits || tier.grace); }) ? 5 : 2;
+  }
+
+ private:
+  static bool averages(const Tier& tier) { return tier.groups.kind == Groups::Kind::all || tier.groups.size > 1; }
+
+  /// The tier that holds at v; nullptr: nothing is averaged after v.
+  const Tier* due(Version v) const {
+    if (options_.final_sync && v.value == total_ - 1) return &tiers_.back();
+    for (auto tier = tiers_.rbegin(); tier != tiers_.rend(); ++tier)
+      if (next_due(*tier, v.value) == v.value) return &*tier;
+    return nullptr;
+  }
+
+  /// First iteration >= v at which the tier is due; nullopt: none. An adaptive tier knows its last executed round and
+  /// the next.
+  std::optional<std::int64_t> next_due(const Tier& tier, std::int64_t v) const {
+    if (!averages(tier)) return std::nullopt;
+    switch (tier.period.kind) {
+      case Period::Kind::every: return v + (tier.period.steps - 1 - v % tier.period.steps);
+      case Period::Kind::whole_run: return v <= total_ - 1 ? std::optional(total_ - 1) : std::nullopt;
+      case Period::Kind::adacomm: break;
+    }
+    if (v <= last_sync_ && last_sync_ >= options_.first.value) return last_sync_;
+    const std::int64_t next = last_sync_ + adacomm_->period();
+    return v <= next ? std::optional(next) : std::nullopt;
+  }
+
+  std::vector<Tier> tiers_;
+  std::int32_t workers_;
+  std::int64_t total_;
+  PlanOptions options_;
+  std::int64_t last_sync_;  ///< Last executed sync; first-1 before.
+  std::optional<AdaComm> adacomm_;
+};
+
+}  // namespace
+
+std::unique_ptr<scheduler::RoundPlan> make_plan(const Strategy& strategy, std::int32_t workers, std::int64_t total,
+                                                const PlanOptions& options) {
+  return std::make_unique<TierPlan>(strategy, workers, total, options);
+}
+
+std::unique_ptr<scheduler::RoundPlan> make_plan(const Strategy& strategy, std::int32_t workers, std::int64_t total) {
+  return make_plan(strategy, workers, total, PlanOptions{});
+}
+
+}  // namespace paceline::algorithms

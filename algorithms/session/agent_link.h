@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/transport/transport.h"
+#include "runtime/wire/codec.h"
+
+namespace paceline::session {
+
+/// An answer of the agent over the Unix socket: a small JSON object with the descriptors that it speaks of.
+struct Answer {
+  nlohmann::json body;
+  std::vector<int> fds;  ///< The receiver's to close.
+};
+
+/// The session's way to its agent: messages over ZeroMQ, answers that carry descriptors over the worker's Unix socket.
+/// Owned by the compute thread.
+class AgentLink {
+ public:
+  /// Connects and says hello. `fd_socket` stays the caller's.
+  static Result<AgentLink> connect(const std::string& endpoint, std::uint64_t worker, int fd_socket);
+
+  Result<void> send(wire::Message& message);
+  /// The next answer; `disconnected` when the agent has gone, `timed_out` after `timeout_ms`. An {"error": ...} body is that error.
+  Result<Answer> receive(int timeout_ms);
+  /// Sends a JSON object with a descriptor to the agent.
+  Result<void> send_descriptor(const nlohmann::json& body, int fd);
+  /// False once the agent has hung up.
+  bool agent_is_there() const;
+
+ private:
+  AgentLink() = default;
+  std::unique_ptr<transport::Transport> transport_;
+  int fd_socket_ = -1;
+};
+
+}  // namespace paceline::session

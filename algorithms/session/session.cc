@@ -1,0 +1,87 @@
+#include "algorithms/session/session.h"
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "algorithms/session/session_impl.h"
+
+// The C ABI: nothing but translation. No exception leaves it.
+
+struct paceline_session {
+  std::unique_ptr<paceline::session::Session> impl;
+};
+
+namespace {
+
+void explain(const paceline::Error& error, char* text, std::size_t size) {
+  if (text && size > 0) std::snprintf(text, size, "%s", error.text.c_str());
+}
+
+}  // namespace
+
+extern "C" {
+
+paceline_session* paceline_session_open(const paceline_session_config* config, char* error, size_t size) {
+  auto session = paceline::session::Session::open(*config);
+  if (!session) {
+    explain(session.error(), error, size);
+    return nullptr;
+  }
+  return new paceline_session{std::move(*session)};
+}
+
+void paceline_session_close(paceline_session* session) { delete session; }
+
+paceline_session_info paceline_session_get_info(const paceline_session* session) { return session->impl->info(); }
+
+void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every) {
+  session->impl->plan(first_update, updates, evaluate_every);
+}
+
+paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease) { return session->impl->next(*lease); }
+
+paceline_span paceline_session_model(const paceline_session* session) { return session->impl->model(); }
+paceline_span paceline_session_result(const paceline_session* session) { return session->impl->result(); }
+
+paceline_outcome paceline_session_step_gradients(paceline_session* session, const paceline_span* pieces, size_t count,
+                                                 const paceline_stats* stats) {
+  return session->impl->step_gradients({pieces, count}, *stats);
+}
+
+paceline_outcome paceline_session_step_model(paceline_session* session, const paceline_stats* stats) {
+  return session->impl->step_model(*stats);
+}
+
+void paceline_session_evaluated(paceline_session* session, double value) { session->impl->evaluated(value); }
+
+void paceline_session_capture(paceline_session* session, const void* data, size_t size) {
+  session->impl->capture({static_cast<const std::byte*>(data), size});
+}
+
+paceline_span paceline_session_replica(const paceline_session* session) { return session->impl->replica(); }
+void paceline_session_restored(paceline_session* session) { session->impl->restored(); }
+void paceline_session_start_at(paceline_session* session, int64_t update) { session->impl->start_at(update); }
+
+double paceline_session_sleep(paceline_session* session, double seconds) { return session->impl->sleep(seconds); }
+
+void paceline_session_stop(paceline_session* session, const char* reason) { session->impl->report("stop", "", 0, reason); }
+void paceline_session_fail(paceline_session* session, const char* reason) { session->impl->report("fail", "", 0, reason); }
+void paceline_session_log(paceline_session* session, const char* name, double value) {
+  session->impl->report("metric", name, value, "");
+}
+
+void* paceline_session_object(paceline_session* session, const char* key, uint64_t size, int* fill, char* error, size_t error_size) {
+  bool must_fill = false;
+  auto data = session->impl->object(key, size, must_fill);
+  *fill = must_fill ? 1 : 0;
+  if (!data) {
+    explain(data.error(), error, error_size);
+    return nullptr;
+  }
+  return *data;
+}
+
+void paceline_session_seal(paceline_session* session, const char* key) { session->impl->seal_object(key); }
+
+}  // extern "C"

@@ -1,0 +1,473 @@
+#include "algorithms/session/session_impl.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "runtime/base/steady_now.h"
+#include "runtime/collective/kernels.h"
+
+namespace paceline::session {
+namespace {
+
+constexpr Duration kLook = std::chrono::milliseconds(200);  // How often a waiting worker looks whether its agent still lives.
+
+void fill_share_request(wire::Message& message, const paceline_session_config& config) {
+  auto body = message.root().initOpenShare();
+  body.setJob(config.job);
+  body.setRank(config.rank);
+  body.setElements(config.elements);
+  body.setDtype(static_cast<std::uint8_t>(config.dtype));
+  body.setWorker(config.worker);
+}
+
+/// A sealed copy of `bytes` in shared memory.
+Result<memory::SharedObject> share(std::span<const std::byte> bytes) {
+  const std::uint64_t size = std::max<std::size_t>(1, bytes.size());
+  auto created = memory::SharedObject::create(size);
+  if (!created) return created;
+  auto object = memory::SharedObject::fill(fcntl(created->fd(), F_DUPFD_CLOEXEC, 0), size);
+  if (!object) return object;
+  if (!bytes.empty()) std::memcpy(object->writable().data(), bytes.data(), bytes.size());
+  PACELINE_TRY(object->seal());
+  return object;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const paceline_session_config& config) {
+  auto link = AgentLink::connect(config.endpoint, config.worker, config.fd_socket);
+  if (!link) return tl::unexpected(link.error());
+  std::unique_ptr<Session> session(new Session(std::move(*link)));
+  wire::Message request;
+  fill_share_request(request, config);
+  PACELINE_TRY(session->link_.send(request));
+  auto answer = session->link_.receive(30'000);
+  if (!answer) return tl::unexpected(answer.error());
+  PACELINE_TRY(session->configure(*answer, config));
+  return session;
+}
+
+Session::~Session() {
+  if (window_) set_state(State::ended);
+}
+
+Result<void> Session::configure(const Answer& answer, const paceline_session_config& config) {
+  if (answer.fds.size() != 2) return fail(ErrorKind::internal, "the agent's answer to openShare lacks its two descriptors");
+  const auto& body = answer.body;
+  job_ = config.job;
+  rank_ = config.rank;
+  info_.payload = body.value("payload", "") == "gradients" ? PACELINE_GRADIENTS : PACELINE_MODELS;
+  info_.workers = body.value("workers", 1);
+  info_.bodies = body.value("bodies", 1);
+  info_.first_update = body.value("first_update", std::int64_t{0});
+  info_.updates = body.value("updates", std::int64_t{0});
+  info_.seed = body.value("seed", std::uint64_t{0});
+  info_.rotate_shards = body.value("rotate_shards", false);
+  info_.reset_momentum = body.value("reset_momentum", false);
+  publishes_every_ = body.value("publishes_every_iteration", false);
+  abandons_ = body.value("abandons", false);
+  alone_ = info_.workers == 1;
+  loss_window_ = std::max<std::size_t>(1, body.value("loss_window", std::size_t{1}));
+  next_round_ = body.value("next_round", std::int64_t{0});
+
+  const memory::Window::Layout layout{config.elements, static_cast<memory::Dtype>(config.dtype), body.value("buffers", 1)};
+  auto window = memory::Window::map(answer.fds[0], layout);
+  if (!window) return tl::unexpected(window.error());
+  window_.emplace(std::move(*window));
+  auto control = memory::ControlPage::map(answer.fds[1]);
+  if (!control) return tl::unexpected(control.error());
+  control_.emplace(std::move(*control));
+
+  node_ = body.value("node", 0);
+  if (const auto path = body.value("trace", std::string()); !path.empty()) {
+    if (auto trace = observe::TraceWriter::open(path)) {
+      trace_.emplace(std::move(*trace));
+      trace_->name_track(node_, rank_ + 1, "node " + std::to_string(node_), "worker " + std::to_string(rank_));
+    }
+  }
+  begin_update(info_.first_update);
+  return {};
+}
+
+template <class Done>
+bool Session::wait_until(const Done& done, bool counted) {
+  const Instant begin = steady_now();
+  bool reached = false;
+  while (true) {
+    const std::uint32_t bell = control_->bell();
+    if ((reached = done()) || stopped()) break;
+    if (!control_->wait(bell, kLook) && !link_.agent_is_there()) {
+      lost_ = true;
+      break;
+    }
+  }
+  if (counted) window_->progress().wait_ns.fetch_add((steady_now() - begin).count(), std::memory_order_relaxed);
+  return reached;
+}
+
+void Session::plan(std::int64_t first_update, std::int64_t updates, std::int64_t evaluate_every) {
+  info_.first_update = first_update;
+  info_.updates = updates;
+  begin_update(first_update);
+  const nlohmann::json body{{"first", first_update}, {"updates", updates}, {"evaluate_every", evaluate_every}};
+  report("plan", "", 0, body.dump().c_str());
+}
+
+paceline_next Session::next(paceline_lease& lease) {
+  result_ = {};
+  if (!started_) {
+    started_ = true;
+    if (rank_ == 0 && !alone_) return PACELINE_CAPTURE;
+    if (rank_ == 0) publish_start();
+    needs_replica_ = rank_ != 0;
+  }
+  if (needs_replica_) {
+    set_state(State::restore);
+    if (fetch_replica()) return PACELINE_RESTORE;
+    return lost_ ? PACELINE_LOST : PACELINE_END;
+  }
+  const auto held = [&] {
+    const std::int64_t hold = control_->words().hold.load(std::memory_order_acquire);
+    return hold >= 0 && lease_.update > hold;
+  };
+  const auto my_turn = [&] {
+    const std::int64_t version = control_->words().evaluate.load(std::memory_order_acquire);
+    return version == lease_.update - 1 && evaluated_ < version;
+  };
+  if (held() && !stopped()) {
+    set_state(State::wait);
+    const Instant begin = steady_now();
+    wait_until([&] { return !held() || my_turn(); }, false);  // Others evaluate: no part of training.
+    if (!lost_ && !stopped() && held() && my_turn()) {
+      set_state(State::evaluate);
+      return PACELINE_EVALUATE;
+    }
+    span("hold", begin, steady_now());
+    update_began_ = steady_now();
+  }
+  if (lost_) return PACELINE_LOST;
+  if (ended_ || stopped()) {
+    set_state(State::ended);
+    return PACELINE_END;
+  }
+  if (const auto wanted = control_->words().capture_wanted.load(std::memory_order_acquire); wanted != captures_seen_) {
+    captures_seen_ = wanted;
+    return PACELINE_CAPTURE;
+  }
+  set_state(State::compute);
+  lease = lease_;
+  return PACELINE_BODY;
+}
+
+paceline_span Session::model() const {
+  const auto buffer = window_->writing();
+  if (!buffer || info_.payload != PACELINE_MODELS) return {};
+  return {window_->data(*buffer).data(), window_->layout().elements};
+}
+
+/// Windows of models answer from the first moment on: the start is published as iteration -1 (WAGMA's send buffer begins as W_0).
+void Session::publish_start() {
+  update_began_ = steady_now();
+  if (info_.payload != PACELINE_MODELS || window_->layout().buffers < 2) return;
+  const auto first = window_->writing();
+  if (!first) return;
+  window_->tag(*first) = {};
+  window_->tag(*first).iteration = lease_.update - 1;
+  if (!window_->publish(true)) return;
+  const auto source = window_->data(*first);
+  std::memcpy(window_->data(*window_->writing()).data(), source.data(), source.size());
+}
+
+void Session::begin_update(std::int64_t update) {
+  lease_ = {update, 0};
+  update_loss_ = 0;
+  update_losses_ = 0;
+  update_began_ = steady_now();
+  window_->progress().step.store(update, std::memory_order_relaxed);
+}
+
+void Session::add_loss(const paceline_stats& stats) {
+  losses_.push_back(stats.loss);
+  if (losses_.size() > loss_window_) losses_.pop_front();
+  samples_ += stats.samples;
+  window_->progress().samples.fetch_add(stats.samples, std::memory_order_relaxed);
+}
+
+void Session::fill_tag(memory::BufferTag& tag, const paceline_stats& stats) {
+  tag.iteration = lease_.update;
+  tag.bodies = lease_.body + 1;
+  tag.divisor = 1;
+  tag.loss_sum = std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(losses_.size());
+  tag.loss_count = 1;
+  tag.samples = samples_;
+  tag.learning_rate = stats.learning_rate;
+}
+
+bool Session::abandoned() const { return control_->words().abandoned.load(std::memory_order_acquire) >= lease_.update; }
+
+/// into := base + pieces (base absent: into := pieces).
+bool Session::add_pieces(std::span<const paceline_span> pieces, memory::Buffer into, std::optional<memory::Buffer> base) {
+  const auto& layout = window_->layout();
+  const std::size_t width = memory::size_of(layout.dtype);
+  std::byte* out = window_->data(into).data();
+  const std::byte* old = base ? window_->data(*base).data() : nullptr;
+  std::uint64_t at = 0;
+  for (const auto& piece : pieces) {
+    if (piece.elements > layout.elements - at) return false;
+    std::byte* o = out + at * width;
+    const std::byte* b = old ? old + at * width : nullptr;
+    if (b && piece.data) {
+      const void* inputs[] = {b, piece.data};
+      collective::sum_into(o, 1.0, inputs, piece.elements, layout.dtype);
+    } else if (piece.data) {
+      std::memcpy(o, piece.data, piece.elements * width);
+    } else if (b) {
+      if (b != o) std::memcpy(o, b, piece.elements * width);
+    } else {
+      std::memset(o, 0, piece.elements * width);
+    }
+    at += piece.elements;
+  }
+  return at == layout.elements;
+}
+
+void Session::arrive() {
+  const Duration took = steady_now() - update_began_;
+  window_->progress().compute_ns.fetch_add(took.count(), std::memory_order_relaxed);
+  span("compute", update_began_, update_began_ + took);
+  wire::Message message;
+  auto body = message.root().initArrive();
+  body.setJob(job_);
+  body.setRank(rank_);
+  body.setIteration(lease_.update);
+  body.setComputeNs(took.count());
+  if (!link_.send(message)) lost_ = !link_.agent_is_there();
+}
+
+paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats) {
+  result_ = {};
+  if (lost_ || stopped()) return PACELINE_OVER;
+  if (abandons_ && abandoned()) return take_abandoned_result();  // This mini-batch was in flight: it is dropped.
+
+  const auto into = window_->writing();
+  if (!into) return PACELINE_OVER;
+  std::optional<memory::Buffer> base;
+  if (lease_.body > 0) base = abandons_ ? window_->published() : into;
+  if (!add_pieces(pieces, *into, base)) return PACELINE_OVER;
+  add_loss(stats);
+  fill_tag(window_->tag(*into), stats);
+
+  const bool last = lease_.body + 1 == info_.bodies;
+  if (abandons_ || last) window_->publish(abandons_);
+  if (!last) {
+    ++lease_.body;
+    return abandons_ && abandoned() ? take_abandoned_result() : PACELINE_GO_ON;
+  }
+  samples_ = 0;
+  arrive();
+  return abandons_ ? take_abandoned_result() : take_verdict(*into);
+}
+
+/// The update is over (by us or by another): the averaged gradient waits in `latest`, unless we missed it.
+paceline_outcome Session::take_abandoned_result() {
+  set_state(State::wait);
+  const Instant begin = steady_now();
+  const std::int64_t update = lease_.update;
+  samples_ = 0;
+  if (!wait_until([&] { return executed() >= update; })) return PACELINE_OVER;
+  span("wait", begin, steady_now());
+  const auto buffer = window_->adopt();
+  const bool mine = buffer && window_->tag(*buffer).iteration == update;
+  ended_ = executed() >= info_.updates - 1;
+  if (!mine) {
+    needs_replica_ = !ended_;
+    return PACELINE_DROPPED;
+  }
+  result_ = {window_->data(*buffer).data(), window_->layout().elements};
+  begin_update(update + 1);
+  return PACELINE_APPLY;
+}
+
+paceline_outcome Session::step_model(const paceline_stats& stats) {
+  if (lost_ || stopped()) return PACELINE_OVER;
+  const auto buffer = window_->writing();
+  if (!buffer) return PACELINE_OVER;
+  add_loss(stats);
+  if (lease_.update < next_round_ && lease_.update < info_.updates - 1 && !publishes_every_) {
+    begin_update(lease_.update + 1);
+    return PACELINE_GO_ON;
+  }
+  fill_tag(window_->tag(*buffer), stats);
+  samples_ = 0;
+  window_->publish(publishes_every_);
+  arrive();
+  const auto outcome = take_verdict(*buffer);
+  if (outcome != PACELINE_APPLY) return outcome;
+  return PACELINE_MOVED;
+}
+
+paceline_outcome Session::take_verdict(memory::Buffer published) {
+  set_state(State::wait);
+  const Instant begin = steady_now();
+  std::optional<memory::ControlPage::Numbered> answer;
+  if (!wait_until([&] { return (answer = control_->verdict(verdicts_seen_)).has_value(); })) return PACELINE_OVER;
+  span("wait", begin, steady_now());
+  verdicts_seen_ = answer->number;
+  const memory::WorkerVerdict* verdict = &answer->verdict;
+  next_round_ = verdict->next_round;
+  ended_ = verdict->end;
+  if (!verdict->averaged && info_.payload == PACELINE_MODELS) {
+    // Published without a round: go on from the same numbers, in the buffer that publish() reserved.
+    const auto to = window_->writing();
+    if (!to) return PACELINE_OVER;
+    std::memcpy(window_->data(*to).data(), window_->data(published).data(), window_->data(*to).size());
+  }
+  if (info_.payload == PACELINE_GRADIENTS) {
+    const auto buffer = window_->writing();
+    if (!buffer) return PACELINE_OVER;
+    result_ = {window_->data(*buffer).data(), window_->layout().elements};
+  }
+  begin_update(verdict->next);
+  return PACELINE_APPLY;
+}
+
+void Session::evaluated(double value) {
+  evaluated_ = lease_.update - 1;
+  report("evaluated", "", value, "");
+}
+
+bool Session::stopped() const { return control_->words().stop.load(std::memory_order_acquire) != 0; }
+
+std::int64_t Session::executed() const { return control_->words().executed.load(std::memory_order_acquire); }
+
+void Session::capture(std::span<const std::byte> replica) {
+  auto object = share(replica);
+  if (object) {
+    nlohmann::json body{{"kind", "replica"}, {"job", job_}, {"rank", rank_}, {"update", lease_.update}, {"size", replica.size()}};
+    if (!link_.send_descriptor(body, object->fd())) lost_ = !link_.agent_is_there();
+  } else {
+    report("fail", "", 0, object.error().text.c_str());
+  }
+  if (lease_.update == info_.first_update && lease_.body == 0 && !window_->published()) publish_start();
+}
+
+/// Asks for a replica and blocks until a donor's is here.
+Result<void> Session::fetch_replica() {
+  wire::Message message;
+  auto body = message.root().initReplicaWanted();
+  body.setJob(job_);
+  body.setRank(rank_);
+  body.setUpdate(lease_.update);
+  PACELINE_TRY(link_.send(message));
+  while (!stopped()) {
+    auto answer = link_.receive(static_cast<int>(kLook / std::chrono::milliseconds(1)));
+    if (!answer) {
+      if (answer.error().kind == ErrorKind::timed_out) continue;
+      lost_ = true;
+      return tl::unexpected(answer.error());
+    }
+    if (answer->body.value("kind", "") != "replica" || answer->fds.size() != 1) continue;
+    auto object = memory::SharedObject::map(answer->fds[0], std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
+    if (!object) return tl::unexpected(object.error());
+    replica_.emplace(std::move(*object));
+    replica_update_ = answer->body.value("update", std::int64_t{0});
+    return {};
+  }
+  return fail(ErrorKind::cancelled, "the job was stopped");
+}
+
+paceline_span Session::replica() const {
+  if (!replica_) return {};
+  return {const_cast<std::byte*>(replica_->data().data()), replica_->data().size()};
+}
+
+void Session::restored() {
+  replica_.reset();
+  needs_replica_ = false;
+  const bool at_start = !window_->published();
+  begin_update(replica_update_);
+  next_round_ = std::max(next_round_, replica_update_);
+  if (at_start) publish_start();
+}
+
+void Session::start_at(std::int64_t update) { begin_update(update); }
+
+double Session::sleep(double seconds_to_sleep) {
+  const Instant begin = steady_now();
+  const Instant end = begin + from_seconds(seconds_to_sleep);
+  while (true) {
+    const std::uint32_t bell = control_->bell();
+    const Instant now = steady_now();
+    if (now >= end || stopped() || (abandons_ && abandoned())) break;
+    if (!control_->wait(bell, std::min(kLook, end - now)) && !link_.agent_is_there()) {
+      lost_ = true;
+      break;
+    }
+  }
+  return seconds(steady_now() - begin);
+}
+
+void Session::report(const char* kind, const char* name, double value, const char* text) {
+  wire::Message message;
+  auto body = message.root().initReport();
+  body.setJob(job_);
+  body.setRank(rank_);
+  body.setKind(kind);
+  body.setName(name);
+  body.setValue(value);
+  body.setText(text);
+  body.setUpdate(lease_.update - 1);
+  if (!link_.send(message)) lost_ = !link_.agent_is_there();
+}
+
+Result<void*> Session::object(const std::string& key, std::uint64_t size, bool& fill) {
+  wire::Message message;
+  auto body = message.root().initOpenObject();
+  body.setJob(job_);
+  body.setKey(key);
+  body.setSize(size);
+  body.setWorker(0);
+  PACELINE_TRY(link_.send(message));
+  while (true) {
+    auto answer = link_.receive(1000);
+    if (!answer) {
+      if (answer.error().kind == ErrorKind::timed_out && !stopped()) continue;
+      return tl::unexpected(answer.error());
+    }
+    if (answer->body.value("kind", "") != "object" || answer->fds.size() != 1) continue;
+    fill = answer->body.value("fill", false);
+    auto object = fill ? memory::SharedObject::fill(answer->fds[0], size) : memory::SharedObject::map(answer->fds[0], size);
+    if (!object) return tl::unexpected(object.error());
+    auto [it, inserted] = objects_.insert_or_assign(key, std::move(*object));
+    return fill ? static_cast<void*>(it->second.writable().data()) : const_cast<std::byte*>(it->second.data().data());
+  }
+}
+
+void Session::seal_object(const std::string& key) {
+  const auto it = objects_.find(key);
+  if (it == objects_.end()) return;
+  if (const auto sealed = it->second.seal(); !sealed) {
+    report("fail", "", 0, sealed.error().text.c_str());
+    return;
+  }
+  wire::Message message;
+  auto body = message.root().initSealObject();
+  body.setJob(job_);
+  body.setKey(key);
+  if (!link_.send(message)) lost_ = !link_.agent_is_there();
+}
+
+void Session::set_state(State state) { window_->progress().state.store(static_cast<std::uint32_t>(state), std::memory_order_relaxed); }
+
+void Session::span(const char* category, Instant begin, Instant end) {
+  if (!trace_) return;
+  char name[64];
+  std::snprintf(name, sizeof name, "%s %lld", category, static_cast<long long>(lease_.update));
+  trace_->span(node_, rank_ + 1, category, name, begin, end);
+}
+
+}  // namespace paceline::session

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "algorithms/session/agent_link.h"
+#include "algorithms/session/session.h"
+#include "runtime/base/instant.h"
+#include "runtime/memory/control.h"
+#include "runtime/memory/shared_object.h"
+#include "runtime/memory/window.h"
+#include "runtime/observe/trace.h"
+
+namespace paceline::session {
+
+/// What a worker is doing, as its agent and `status` see it (Window::Progress::state).
+enum class State : std::uint32_t { compute = 0, wait = 1, averaging = 2, evaluate = 3, restore = 4, ended = 5 };
+
+/// The worker's side of a strategy: publishes, waits for the agent's word, flips. Knows no strategy by name: whether an iteration is
+/// reported, waited for or abandoned is the agent's answer (its round engine's). Owned by the compute thread; blocks on the agent's control page only,
+/// never without noticing that the agent has gone.
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> open(const paceline_session_config& config);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const paceline_session_info& info() const { return info_; }
+  void plan(std::int64_t first_update, std::int64_t updates, std::int64_t evaluate_every);
+  paceline_next next(paceline_lease& lease);
+  paceline_span model() const;
+  paceline_span result() const { return result_; }
+  paceline_outcome step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats);
+  paceline_outcome step_model(const paceline_stats& stats);
+  void evaluated(double value);
+  void capture(std::span<const std::byte> replica);
+  paceline_span replica() const;
+  void restored();
+  void start_at(std::int64_t update);
+  double sleep(double seconds);
+  void report(const char* kind, const char* name, double value, const char* text);
+  Result<void*> object(const std::string& key, std::uint64_t size, bool& fill);
+  void seal_object(const std::string& key);
+
+ private:
+  explicit Session(AgentLink link) : link_(std::move(link)) {}
+
+  Result<void> configure(const Answer& answer, const paceline_session_config& config);
+  /// Blocks until `done()`; false when the job was stopped or the agent is gone.
+  template <class Done>
+  bool wait_until(const Done& done, bool counted = true);
+  void publish_start();
+  Result<void> fetch_replica();
+  void begin_update(std::int64_t update);
+  void add_loss(const paceline_stats& stats);
+  void fill_tag(memory::BufferTag& tag, const paceline_stats& stats);
+  bool add_pieces(std::span<const paceline_span> pieces, memory::Buffer into, std::optional<memory::Buffer> base);
+  void arrive();
+  bool abandoned() const;
+  bool stopped() const;
+  std::int64_t executed() const;
+  paceline_outcome take_abandoned_result();
+  paceline_outcome take_verdict(memory::Buffer published);
+  void set_state(State state);
+  void span(const char* category, Instant begin, Instant end);
+
+  AgentLink link_;
+  std::optional<memory::Window> window_;
+  std::optional<memory::ControlPage> control_;
+  std::optional<observe::TraceWriter> trace_;
+  std::map<std::string, memory::SharedObject> objects_;
+  std::optional<memory::SharedObject> replica_;
+  paceline_session_info info_{};
+  std::uint64_t job_ = 0;
+  std::int32_t rank_ = 0;
+  std::int32_t node_ = 0;
+  bool publishes_every_ = false;   ///< Every iteration is reported, also those without a round.
+  bool abandons_ = false;          ///< Each mini-batch is published; the update may end early.
+  bool alone_ = false;             ///< One worker: there is nobody to average with.
+  std::size_t loss_window_ = 1;
+
+  paceline_lease lease_{};
+  paceline_span result_{};
+  std::int64_t next_round_ = 0;
+  bool started_ = false;
+  bool needs_replica_ = false;
+  std::int64_t replica_update_ = 0;
+  bool ended_ = false;
+  bool lost_ = false;
+  std::int64_t evaluated_ = -1;
+  std::uint64_t verdicts_seen_ = 0;
+  std::uint32_t captures_seen_ = 0;
+  std::deque<double> losses_;
+  std::int64_t samples_ = 0;
+  double update_loss_ = 0;
+  std::int64_t update_losses_ = 0;
+  Instant update_began_{};
+};
+
+}  // namespace paceline::session

@@ -1,0 +1,219 @@
+#include "algorithms/simulate/simulation.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "runtime/base/check.h"
+
+// The clock and the workers. What the engines ask for: simulated_shell.cc.
+
+namespace paceline::simulate {
+
+using scheduler::Lateness;
+using scheduler::Round;
+
+Simulation::Simulation(World world, Learner learner, Rules rules)
+    : world_(std::move(world)), learner_(std::move(learner)), rules_(std::move(rules)) {
+  PACELINE_CHECK(!world_.node_of.empty() && world_.compute, "a world needs workers and compute times");
+  Engine::Options options;
+  options.node_of = world_.node_of;
+  options.nodes = world_.nodes;
+  options.last = world_.last;
+  options.patience_min = world_.patience_min;
+  options.patience_median_steps = world_.patience_median_steps;
+  options.absent_median_steps = world_.absent_median_steps;
+  options.late_finish_their_iterations = world_.late_finish_their_iterations;
+  for (std::int32_t n = 0; n < world_.nodes; ++n) {
+    options.self = NodeId{n};
+    nodes_.emplace_back();
+    nodes_.back().engine = std::make_unique<Engine>(options, rules_.plan());
+  }
+  for (std::size_t i = 0; i < world_.node_of.size(); ++i) {
+    Worker w;
+    w.rank = Rank{static_cast<std::int32_t>(i)};
+    w.model = learner_.start(w.rank);
+    workers_.push_back(std::move(w));
+  }
+  Vector mean(workers_[0].model.size(), 0.0);
+  for (const Worker& w : workers_) {
+    for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += w.model[k] / static_cast<double>(workers_.size());
+  }
+  for (Node& n : nodes_) {
+    n.anchor = mean;
+    n.block_buffer.assign(mean.size(), 0.0);
+  }
+  for (const World::Fault& f : world_.faults) {
+    worker(f.rank).fault = f;
+    if (!f.until) schedule(f.at, Death{f.rank});
+  }
+  for (Worker& w : workers_) {
+    const auto& plan = node_of(w.rank).engine->plan();
+    if (plan.payload() == scheduler::Payload::models) w.published = Contribution{.tag = Version{-1}, .numbers = w.model};
+    w.next_round = plan.publishes_every_iteration() ? Version{0} : plan.next_round(Version{0});
+    begin(w, Version{0});
+  }
+}
+
+void Simulation::run() {
+  while (const auto next = next_instant()) {
+    now_ = std::max(now_, *next);
+    at_instant();
+  }
+  std::stable_sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
+    return std::tie(a.time, a.worker, a.step) < std::tie(b.time, b.worker, b.step);
+  });
+}
+
+std::optional<Instant> Simulation::next_instant() const {
+  std::optional<Instant> next;
+  if (!due_.empty()) next = due_.top().at;
+  for (const Node& n : nodes_) {
+    if (const auto deadline = n.engine->next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
+  }
+  return next;
+}
+
+void Simulation::at_instant() {
+  std::vector<Rank> finished, died;
+  std::vector<Message> messages;
+  while (!due_.empty() && due_.top().at <= now_) {
+    const auto what = due_.top().what;
+    due_.pop();
+    if (const auto* f = std::get_if<Finish>(&what)) {
+      if (worker(f->rank).generation == f->generation && worker(f->rank).phase == Worker::Phase::computing) finished.push_back(f->rank);
+    } else if (const auto* d = std::get_if<Death>(&what)) {
+      died.push_back(d->rank);
+    } else {
+      messages.push_back(std::get<Message>(what));
+    }
+  }
+  for (Rank rank : died) {
+    Worker& w = worker(rank);
+    if (w.phase == Worker::Phase::ended || w.phase == Worker::Phase::dead) continue;
+    w.phase = Worker::Phase::dead;
+    std::erase(finished, rank);
+    log(event::Died{rank});
+    act(id_of(rank), node_of(rank).engine->on_gone(rank, now_));
+  }
+  std::sort(finished.begin(), finished.end());
+  std::vector<Rank> reporting;
+  for (Rank rank : finished) {
+    Worker& w = worker(rank);
+    finish_step(w);
+    if (w.phase == Worker::Phase::waiting) reporting.push_back(rank);
+  }
+  for (const Message& m : messages) {
+    hand_over(m);
+    drain();
+  }
+  report(std::move(reporting));
+  tick_due();
+}
+
+void Simulation::report(std::vector<Rank> ranks) {
+  const auto take = [&](auto&& which) {
+    for (std::size_t i = 0; i < ranks.size();) {
+      if (!which(worker(ranks[i]))) {
+        ++i;
+        continue;
+      }
+      const Rank rank = ranks[i];
+      ranks.erase(ranks.begin() + static_cast<std::ptrdiff_t>(i));
+      arrive(rank);
+    }
+  };
+  const auto at_sync = [&](const Worker& w) {
+    const Engine& e = *node_of(w.rank).engine;
+    if (w.t <= e.done()) return false;
+    const Round round = e.plan().round(w.t);
+    return round.kind == Round::Kind::sync && round.trigger == scheduler::Trigger::all_arrived;
+  };
+  const auto joins = [&](const Worker& w) {
+    const auto pending = node_of(w.rank).engine->waiting();
+    return pending && !pending->arrived.empty() && pending->version > w.t;
+  };
+  take(at_sync);
+  take(joins);
+  std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) { return worker(a).t < worker(b).t; });
+  take([&](const Worker& w) { return w.t > node_of(w.rank).engine->done(); });
+  std::sort(ranks.begin(), ranks.end());
+  take([](const Worker&) { return true; });
+}
+
+void Simulation::arrive(Rank rank) {
+  Worker& w = worker(rank);
+  if (w.phase != Worker::Phase::waiting) return;  // Its update has been ended by another one in this instant.
+  log(event::Reported{rank, w.t});
+  const Version t = w.t;
+  act(id_of(rank), node_of(rank).engine->on_arrival(rank, t, world_.compute(rank, t), now_));
+}
+
+void Simulation::tick_due() {
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    Engine& e = *nodes_[n].engine;
+    const auto deadline = e.next_deadline();
+    if (deadline && *deadline <= now_) act(NodeId{static_cast<std::int32_t>(n)}, e.tick(now_));
+  }
+}
+
+void Simulation::schedule(Instant at, std::variant<Finish, Death, Message> what) { due_.push({at, order_++, std::move(what)}); }
+
+Instant Simulation::active_end(const Worker& w, Instant from, Duration d) const {
+  if (!w.fault || !w.fault->until || from >= *w.fault->until) return from + d;
+  if (from >= w.fault->at) return *w.fault->until + d;
+  return from + d <= w.fault->at ? from + d : from + d + (*w.fault->until - w.fault->at);
+}
+
+Duration Simulation::active_time(const Worker& w, Instant from, Instant to) const {
+  if (to <= from) return Duration::zero();
+  Duration stopped{};
+  if (w.fault && w.fault->until) {
+    stopped = std::max(Duration::zero(), std::min(to, *w.fault->until) - std::max(from, w.fault->at));
+  }
+  return to - from - stopped;
+}
+
+bool Simulation::abandons(const Node& n) const {
+  return n.engine->plan().payload() == scheduler::Payload::gradients &&
+         n.engine->plan().round(n.engine->done().next()).late == Lateness::abandons;
+}
+
+void Simulation::begin(Worker& w, Version t) {
+  w.phase = Worker::Phase::computing;
+  w.t = t;
+  w.started = std::max(w.started, now_);
+  const Duration d = world_.compute(w.rank, t);
+  PACELINE_CHECK(d > Duration::zero(), "an iteration takes some time");
+  schedule(active_end(w, w.started, d * rules_.batches), Finish{w.rank, ++w.generation});
+}
+
+void Simulation::finish_step(Worker& w) {
+  const auto& plan = node_of(w.rank).engine->plan();
+  auto [gradient, loss] = learner_.gradient(w.rank, w.t, w.model);
+  w.loss = loss;
+  w.losses.push_back(loss);
+  if (static_cast<std::int64_t>(w.losses.size()) > learner_.loss_window) w.losses.pop_front();
+  double mean_loss = 0;
+  for (double l : w.losses) mean_loss += l / static_cast<double>(w.losses.size());
+  if (plan.payload() == scheduler::Payload::models) {
+    step(w, gradient);
+    if (w.t < w.next_round) {
+      add_row(w, w.t, true, {w.rank}, plan.period());
+      if (w.t == world_.last) {
+        w.phase = Worker::Phase::ended;
+      } else {
+        begin(w, w.t.next());
+      }
+      return;
+    }
+    w.published = Contribution{.tag = w.t, .numbers = w.model, .loss = mean_loss};
+  } else {
+    for (double& g : gradient) g *= static_cast<double>(rules_.batches);
+    w.published = Contribution{.tag = w.t, .numbers = std::move(gradient), .loss = mean_loss, .batches = rules_.batches};
+  }
+  log(event::Published{w.rank, w.t});
+  w.phase = Worker::Phase::waiting;
+  w.arrived = now_;
+}
+
+}  // namespace paceline::simulate

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "algorithms/simulate/world.h"
+
+namespace paceline::simulate {
+
+/// What a strategy says beside its plan.
+struct Rules {
+  std::function<std::unique_ptr<scheduler::RoundPlan>()> plan;  ///< One for each agent.
+  std::int32_t batches = 1;                                     ///< nonblocking: N.
+  algorithms::Strategy::Normalise normalise = algorithms::Strategy::Normalise::b;
+  double block_momentum = 0;
+};
+
+/// Drives the production round engines, one an agent, with real vectors under virtual time. Windows are modelled in memory
+/// with the same meaning: what a worker publishes stays until it publishes again; its agent seals it. Deterministic. At one
+/// instant things happen in the order of the job contract: steps end and are published · messages · arrivals at a sync · joins ·
+/// arrivals that execute, first version first · late ones · deadlines.
+class Simulation {
+ public:
+  Simulation(World world, Learner learner, Rules rules);
+
+  /// Until nothing is left to happen. Call once.
+  void run();
+
+  const std::vector<Row>& rows() const { return rows_; }      ///< In order of time, worker, step.
+  const std::vector<Event>& events() const { return events_; }
+  bool ended(Rank rank) const { return worker(rank).phase == Worker::Phase::ended; }
+  const Vector& model(Rank rank) const { return worker(rank).model; }
+  /// Messages that were sent between agents.
+  std::int64_t messages() const { return messages_; }
+
+ private:
+  using Engine = scheduler::RoundEngine;
+
+  struct Contribution {
+    Version tag;
+    Vector numbers;              ///< Model, or sum of mini-batch gradients.
+    double loss = 0;             ///< Mean over the loss window.
+    std::int64_t batches = 0;
+  };
+  using Contributions = std::map<Rank, Contribution>;
+
+  struct Result {
+    Version version{-1};
+    Vector mean, sum;
+    std::vector<Rank> members;
+    std::int64_t period = 1;
+  };
+
+  struct Worker {
+    enum class Phase { computing, waiting, ended, dead };
+    Rank rank;
+    Phase phase = Phase::computing;
+    Version t{0};
+    Version next_round{0};
+    Instant started{};          ///< nonblocking: when its first mini-batch of t starts (later than the update, if one was in flight).
+    Instant arrived{};
+    std::uint64_t generation = 0;
+    Vector model, buffer;
+    bool has_buffer = false;
+    double loss = 0;
+    std::deque<double> losses;
+    std::optional<Contribution> published;
+    Result delivered, retained;
+    std::optional<World::Fault> fault;
+  };
+
+  struct Key {
+    Version version;
+    std::int32_t group;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Node {
+    std::unique_ptr<Engine> engine;
+    std::map<Key, std::shared_ptr<const Contributions>> sealed;
+    std::map<Key, std::map<NodeId, std::shared_ptr<const Contributions>>> partials;
+    Vector anchor, block_buffer;
+  };
+
+  struct Message {
+    NodeId from, to;
+    std::variant<Engine::Activate, Engine::SendPartial> body;
+    std::shared_ptr<const Contributions> partial;
+  };
+  struct Finish { Rank rank; std::uint64_t generation; };
+  struct Death { Rank rank; };
+  struct Due {
+    Instant at;
+    std::uint64_t order;
+    std::variant<Finish, Death, Message> what;
+    bool operator>(const Due& other) const { return std::tie(at, order) > std::tie(other.at, other.order); }
+  };
+  struct Todo { NodeId node; std::variant<Engine::Action, Message> what; };
+
+  Worker& worker(Rank rank) { return workers_[static_cast<std::size_t>(rank.value)]; }
+  const Worker& worker(Rank rank) const { return workers_[static_cast<std::size_t>(rank.value)]; }
+  Node& node(NodeId id) { return nodes_[static_cast<std::size_t>(id.value)]; }
+  Node& node_of(Rank rank) { return node(world_.node_of[static_cast<std::size_t>(rank.value)]); }
+  NodeId id_of(Rank rank) const { return world_.node_of[static_cast<std::size_t>(rank.value)]; }
+
+  // Time and workers (simulation.cc)
+  void at_instant();
+  void schedule(Instant at, std::variant<Finish, Death, Message> what);
+  void begin(Worker& w, Version t);
+  void finish_step(Worker& w);
+  void report(std::vector<Rank> ranks);
+  void arrive(Rank rank);
+  void tick_due();
+  std::optional<Instant> next_instant() const;
+  Instant active_end(const Worker& w, Instant from, Duration d) const;
+  Duration active_time(const Worker& w, Instant from, Instant to) const;
+  bool abandons(const Node& n) const;
+
+  // What engines ask for (simulated_shell.cc)
+  void act(NodeId id, Engine::Actions actions);
+  void drain();
+  void send(Message message);
+  void hand_over(const Message& message);
+  void carry_out(NodeId id, const Engine::Activate& a);
+  void carry_out(NodeId id, const Engine::Seal& a);
+  void carry_out(NodeId id, const Engine::SendPartial& a);
+  void carry_out(NodeId id, const Engine::Execute& a);
+  void carry_out(NodeId id, const Engine::Merge& a);
+  void carry_out(NodeId id, const Engine::Verdict& a);
+  void carry_out(NodeId id, const Engine::Abandon& a);
+  void carry_out(NodeId id, const Engine::Leave& a);
+  /// nonblocking: how many mini-batches of v are done now.
+  std::int64_t batches_done(const Worker& w, Version v) const;
+  void end_update(Worker& w, const Engine::Execute& a, const Contributions& all);
+  void step(Worker& w, const Vector& gradient);
+  void add_row(Worker& w, Version step, bool fresh, std::vector<Rank> group, std::int64_t period, std::int64_t batches = 1);
+  template <class What>
+  void log(What what) { events_.push_back({now_, std::move(what)}); }
+
+  World world_;
+  Learner learner_;
+  Rules rules_;
+  Instant now_{};
+  std::uint64_t order_ = 0;
+  std::int64_t messages_ = 0;
+  std::vector<Worker> workers_;
+  std::vector<Node> nodes_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  std::deque<Todo> todo_;
+  std::vector<Row> rows_;
+  std::vector<Event> events_;
+};
+
+}  // namespace paceline::simulate

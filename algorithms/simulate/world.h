@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "algorithms/strategy.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/instant.h"
+#include "scheduler/rounds/round_engine.h"
+
+namespace paceline::simulate {
+
+using Vector = std::vector<double>;
+
+/// What a simulated job runs on: who is where, how long things take, what goes wrong. Functions are asked in a fixed order, so
+/// that one seed gives one run.
+struct World {
+  std::vector<NodeId> node_of;  ///< Rank -> agent; size P.
+  std::int32_t nodes = 1;
+  /// Time that the worker computes at iteration t (nonblocking: each of its mini-batches); > 0.
+  std::function<Duration(Rank, Version)> compute;
+  /// How long a message travels; empty: no time at all.
+  std::function<Duration(NodeId from, NodeId to)> latency;
+  /// How often a message is delivered (at least once); empty: once.
+  std::function<int()> copies;
+
+  struct Fault {
+    Rank rank;
+    Instant at;
+    std::optional<Instant> until;  ///< Stopped from `at` until then; nullopt: dead.
+  };
+  std::vector<Fault> faults;  ///< At most one a worker.
+
+  Duration patience_min = std::chrono::hours(24 * 365);
+  double patience_median_steps = 0;
+  double absent_median_steps = 0;
+  Version last{0};                        ///< T-1.
+  bool late_finish_their_iterations = false;
+};
+
+/// How workers learn: what a local step makes of a model.
+struct Learner {
+  std::function<Vector(Rank)> start;
+  /// Gradient of the worker's loss at x, and the loss.
+  std::function<std::pair<Vector, double>(Rank, Version, const Vector& x)> gradient;
+  double lr = 0.1;
+  double momentum = 0;
+  bool nesterov = false;
+  std::int64_t loss_window = 100;
+};
+
+/// What happened, for tests: each entry is something that one agent or worker did.
+namespace event {
+struct Published { Rank rank; Version tag; };
+struct Reported { Rank rank; Version tag; };
+/// `tags`, `numbers`: what the agent pinned, by member.
+struct Sealed { NodeId node; Version version; std::int32_t group; std::map<Rank, Version> tags; std::map<Rank, Vector> numbers; };
+/// `tags`: all contributions that this agent's result was made of.
+struct Executed { NodeId node; Version version; std::int32_t group; std::map<Rank, Version> tags; Vector mean; std::vector<Rank> fresh; std::vector<Rank> stale; };
+struct Merged { Rank rank; Version own; Version with; };
+struct WentOn { Rank rank; Version own; Version next; bool fresh; bool averaged; bool end; Duration waited; };
+struct Died { Rank rank; };
+struct Left { Rank rank; Version version; };
+struct Abandoned { NodeId node; Version version; };
+}  // namespace event
+struct Event {
+  Instant at;
+  std::variant<event::Published, event::Reported, event::Sealed, event::Executed, event::Merged, event::WentOn, event::Died,
+               event::Left, event::Abandoned> what;
+};
+
+/// One row of the job contract: what a worker has to show for one of its steps.
+struct Row {
+  Rank worker;
+  Version step;
+  Duration time{};          ///< When the step's averaging had been applied.
+  Vector model;             ///< After it.
+  bool fresh = true;        ///< Its contribution to this version was no older one.
+  std::vector<Rank> group;  ///< Whose models went in.
+  double weight = 1;
+  std::int64_t period = 1;
+  std::int64_t batches_done = 1;
+  double loss = 0;          ///< At the model that the gradient was taken at.
+};
+
+}  // namespace paceline::simulate

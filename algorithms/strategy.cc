@@ -1,0 +1,218 @@
+#include "algorithms/strategy.h"
+
+#include <algorithm>
+
+#include "algorithms/groups.h"
+#include "algorithms/parse.h"
+#include "algorithms/presets.h"
+
+namespace paceline::algorithms {
+namespace {
+
+using Kind = Parameter::Kind;
+using Value = Values::Value;
+
+std::string joined(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (const auto word : words) text += (text.empty() ? "" : ", ") + std::string(word);
+  return text;
+}
+
+/// "; did you mean x?" or nothing.
+std::string hint(std::string_view word, const std::vector<std::string_view>& candidates) {
+  const auto meant = did_you_mean(word, candidates);
+  return meant ? "; did you mean " + std::string(*meant) + "?" : "";
+}
+
+std::vector<std::string_view> known_strategies() {
+  std::vector<std::string_view> names;
+  for (const auto& preset : presets()) names.push_back(preset.name);
+  return names;
+}
+
+bool in_range(const Parameter& parameter, double value) {
+  return parameter.open ? parameter.least < value && value < parameter.most
+                        : parameter.least <= value && value <= parameter.most;
+}
+
+Result<Strategy> build(const Call& call, std::string_view text, std::int32_t workers);
+
+/// One parameter's value; nullopt: it is not in the range.
+std::optional<Value> read_value(const Parameter& parameter, const std::string& word) {
+  if (std::find(parameter.words.begin(), parameter.words.end(), word) != parameter.words.end()) return Value(word);
+  switch (parameter.kind) {
+    case Kind::integer:
+      if (const auto n = read_integer(word); n && in_range(parameter, static_cast<double>(*n))) return Value(*n);
+      break;
+    case Kind::real:
+      if (const auto x = read_real(word); x && in_range(parameter, *x)) return Value(*x);
+      break;
+    case Kind::duration:
+      if (const auto d = read_duration(word); d && in_range(parameter, seconds(*d))) return Value(*d);
+      break;
+    case Kind::grace:
+      if (const auto d = read_duration(word); d && *d > Duration::zero())
+        return Value(Grace{.fixed = *d, .median_steps = 0});
+      if (const auto x = read_factor(word); x && *x > 0) return Value(Grace{.fixed = {}, .median_steps = *x});
+      break;
+    case Kind::word:
+    case Kind::strategy: break;
+  }
+  return std::nullopt;
+}
+
+/// Reads the arguments of one call against the preset's parameters and collects everything that is wrong with them.
+class ArgumentReader {
+ public:
+  ArgumentReader(const Preset& preset, std::int32_t workers) : preset_(preset), workers_(workers) {}
+
+  void read(const Argument& argument) {
+    const Parameter* parameter = find(argument);
+    if (parameter == nullptr) return;
+    if (std::find(given_.begin(), given_.end(), parameter->name) != given_.end()) {
+      complain("parameter " + std::string(parameter->name) + " is given twice; give it once");
+      return;
+    }
+    given_.push_back(parameter->name);
+    set(*parameter, argument.value);
+  }
+
+  void fill_standards() {
+    for (const auto& parameter : preset_.parameters) {
+      if (std::find(given_.begin(), given_.end(), parameter.name) == given_.end())
+        set(parameter, Call{.name = std::string(parameter.standard), .arguments = {}});
+    }
+  }
+
+  const Values& values() const { return values_; }
+  const std::string& complaints() const { return complaints_; }
+
+ private:
+  const Parameter* find(const Argument& argument) {
+    std::vector<std::string_view> names;
+    for (const auto& parameter : preset_.parameters) {
+      if (argument.key.empty() ? parameter.kind == Kind::strategy : parameter.name == argument.key) return &parameter;
+      names.push_back(parameter.name);
+    }
+    if (argument.key.empty()) {
+      complain("'" + argument.value.name + "' has no name; " + takes(names));
+    } else {
+      complain("unknown parameter '" + argument.key + "'" + hint(argument.key, names) + "; " + takes(names));
+    }
+    return nullptr;
+  }
+
+  std::string takes(const std::vector<std::string_view>& names) const {
+    return names.empty() ? std::string(preset_.name) + " takes no parameters" : "parameters are " + joined(names);
+  }
+
+  void set(const Parameter& parameter, const Call& value) {
+    if (parameter.kind == Kind::strategy) {
+      auto base = build(value, value.name, workers_);
+      if (base) {
+        values_.set(parameter.name, std::move(*base));
+      } else {
+        complain(base.error().text);
+      }
+      return;
+    }
+    auto read = value.arguments.empty() ? read_value(parameter, value.name) : std::nullopt;
+    if (read) {
+      values_.set(parameter.name, std::move(*read));
+    } else {
+      complain(std::string(parameter.name) + "=" + value.name + (value.arguments.empty() ? "" : "(..)") +
+               " is not allowed; " + std::string(parameter.name) + " is " + range_in_words(parameter) + " (default " +
+               std::string(parameter.standard) + ")");
+    }
+  }
+
+  void complain(const std::string& what) { complaints_ += (complaints_.empty() ? "" : "; ") + what; }
+
+  const Preset& preset_;
+  std::int32_t workers_;
+  Values values_;
+  std::vector<std::string_view> given_;
+  std::string complaints_;
+};
+
+tl::unexpected<Error> wrong(std::string_view text, const std::string& what) {
+  return fail(ErrorKind::invalid, "strategy " + std::string(text) + ": " + what);
+}
+
+/// What the tiers need of the number of workers.
+Result<void> check_sizes(const Strategy& strategy, const Preset& preset, std::string_view text, std::int32_t workers) {
+  for (const Tier& tier : strategy.tiers) {
+    if (tier.groups.kind != Groups::Kind::butterfly || tier.groups.size == 1) continue;
+    const auto size = tier.groups.size;
+    if (!is_power_of_two(workers)) {
+      std::int64_t below = 1;
+      while (2 * below <= workers) below *= 2;
+      return wrong(text, std::string(preset.name) + "'s butterfly groups need a power of two workers; " +
+                             std::to_string(workers) + " is none: use " + std::to_string(below) + " or " +
+                             std::to_string(2 * below) + " workers" +
+                             (preset.alternative.empty() ? "" : ", or " + std::string(preset.alternative)));
+    }
+    if (!is_power_of_two(size) || size > workers) {
+      std::string sizes;
+      for (std::int64_t s = 1; s <= workers; s *= 2)
+        sizes += (s == 1 ? "" : 2 * s > workers ? " or " : ", ") + std::to_string(s);
+      return wrong(text, "group=" + std::to_string(size) + " does not fit " + std::to_string(workers) +
+                             " workers; group is a power of two and at most the number of workers: " + sizes);
+    }
+  }
+  return {};
+}
+
+Result<Strategy> build(const Call& call, std::string_view text, std::int32_t workers) {
+  const Preset* preset = find_preset(call.name);
+  if (preset == nullptr) {
+    const auto known = known_strategies();
+    const auto& later = names_not_available_yet();
+    if (std::find(later.begin(), later.end(), call.name) != later.end())
+      return fail(ErrorKind::invalid,
+                  "strategy '" + call.name + "' is not available yet; strategies are " + joined(known));
+    return fail(ErrorKind::invalid,
+                "unknown strategy '" + call.name + "'" + hint(call.name, known) + "; strategies are " + joined(known));
+  }
+  ArgumentReader reader(*preset, workers);
+  for (const Argument& argument : call.arguments) reader.read(argument);
+  reader.fill_standards();
+  if (!reader.complaints().empty()) return wrong(text, reader.complaints());
+  auto strategy = preset->build(reader.values(), workers);
+  if (!strategy) return wrong(text, strategy.error().text);
+  PACELINE_TRY(check_sizes(*strategy, *preset, text, workers));
+  strategy->name = std::string(text);
+  return strategy;
+}
+
+}  // namespace
+
+Result<Strategy> parse_strategy(std::string_view text, std::int32_t workers) {
+  if (workers < 1) {
+    return fail(ErrorKind::invalid, "strategy " + std::string(text.substr(0, kTextMax)) +
+                                        " needs at least 1 worker, not " + std::to_string(workers));
+  }
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    return fail(ErrorKind::invalid, "no strategy is given; strategies are " + joined(known_strategies()));
+  auto call = parse_call(text);
+  if (!call) return tl::unexpected(std::move(call).error());
+  return build(*call, text, workers);
+}
+
+std::vector<StrategyHelp> strategy_help() {
+  std::vector<StrategyHelp> lines;
+  for (const auto& preset : presets()) {
+    std::string spelling(preset.name);
+    for (std::size_t k = 0; k < preset.parameters.size(); ++k) {
+      const auto& parameter = preset.parameters[k];
+      spelling += k == 0 ? "(" : ",";
+      if (parameter.kind != Kind::strategy) spelling += std::string(parameter.name) + "=";
+      spelling += parameter.standard;
+    }
+    if (!preset.parameters.empty()) spelling += ")";
+    lines.push_back({spelling, std::string(preset.sentence)});
+  }
+  return lines;
+}
+
+}  // namespace paceline::algorithms

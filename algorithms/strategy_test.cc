@@ -1,0 +1,191 @@
+#include "algorithms/strategy.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::algorithms {
+namespace {
+
+using namespace std::chrono_literals;
+
+Strategy parsed(std::string_view text, std::int32_t workers = 4) {
+  auto strategy = parse_strategy(text, workers);
+  EXPECT_TRUE(strategy) << (strategy ? "" : strategy.error().text);
+  return strategy.value_or(Strategy{});
+}
+
+std::string error(std::string_view text, std::int32_t workers = 4) {
+  const auto strategy = parse_strategy(text, workers);
+  if (strategy) return "no error";
+  EXPECT_EQ(strategy.error().kind, ErrorKind::invalid);
+  EXPECT_EQ(strategy.error().text.find('\n'), std::string::npos);
+  return strategy.error().text;
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST(PresetTest, AllreduceIsOneTierOfGradients) {
+  const auto sut = parsed("allreduce");
+  ASSERT_EQ(sut.tiers.size(), 1u);
+  EXPECT_EQ(sut.tiers[0].payload, Payload::gradients);
+  EXPECT_EQ(sut.tiers[0].period.steps, 1);
+  EXPECT_EQ(sut.tiers[0].trigger, Trigger::all_arrived);
+  EXPECT_EQ(sut.tiers[0].late, Lateness::waits);
+  EXPECT_EQ(sut.batches, 1);
+  EXPECT_FALSE(sut.rotate_shards);
+}
+
+TEST(PresetTest, LocalSgdAveragesModelsEveryPeriod) {
+  EXPECT_EQ(parsed("local-sgd").tiers.at(0).period.steps, 8);
+  EXPECT_EQ(parsed("local-sgd").tiers.at(0).late, Lateness::waits);
+  const auto sut = parsed("local-sgd(period=3,late=skip,grace=1.5x)").tiers.at(0);
+  EXPECT_EQ(sut.payload, Payload::models);
+  EXPECT_EQ(sut.period.steps, 3);
+  EXPECT_EQ(sut.late, Lateness::skips);
+  EXPECT_EQ(sut.grace->median_steps, 1.5);
+  EXPECT_EQ(sut.grace->fixed, Duration::zero());
+  EXPECT_EQ(parsed("local-sgd(period=run)").tiers.at(0).period.kind, Period::Kind::whole_run);
+}
+
+TEST(PresetTest, WagmaIsTwoTiersWithThePapersDefaults) {
+  const auto sut = parsed("wagma", 64);
+  ASSERT_EQ(sut.tiers.size(), 2u);
+  EXPECT_EQ(sut.tiers[0].groups.kind, Groups::Kind::butterfly);
+  EXPECT_EQ(sut.tiers[0].groups.size, 8);
+  EXPECT_EQ(sut.tiers[0].trigger, Trigger::first_arrived);
+  EXPECT_EQ(sut.tiers[0].late, Lateness::merges);
+  EXPECT_EQ(sut.tiers[1].groups.kind, Groups::Kind::all);
+  EXPECT_EQ(sut.tiers[1].period.steps, 10);
+  EXPECT_EQ(sut.tiers[1].trigger, Trigger::all_arrived);
+  EXPECT_EQ(sut.tiers[1].late, Lateness::waits);
+  EXPECT_FALSE(sut.tiers[1].grace);
+}
+
+TEST(PresetTest, WagmaMaySkipAndLimitItsWaiting) {
+  const auto sut = parsed("wagma(group=2,sync=20,late=skip,grace=2s)");
+  EXPECT_EQ(sut.name, "wagma(group=2,sync=20,late=skip,grace=2s)");
+  EXPECT_EQ(sut.tiers[0].groups.size, 2);
+  EXPECT_EQ(sut.tiers[0].late, Lateness::skips);
+  EXPECT_EQ(sut.tiers[1].late, Lateness::skips);
+  EXPECT_EQ(sut.tiers[1].grace->fixed, Duration(2s));
+  EXPECT_EQ(parsed("wagma(grace=500ms)").tiers[1].late, Lateness::merges);
+}
+
+TEST(PresetTest, AdacommTakesEveryParameter) {
+  const auto sut = parsed(
+      "adacomm(period=30,interval=500ms,gamma=0.25,slack=2,loss_window=7,block_momentum=0.3,reset_on_lr_change=yes)");
+  const Period& period = sut.tiers.at(0).period;
+  EXPECT_EQ(period.kind, Period::Kind::adacomm);
+  EXPECT_EQ(period.steps, 30);
+  EXPECT_EQ(period.interval_s, 0.5);
+  EXPECT_EQ(period.gamma, 0.25);
+  EXPECT_EQ(period.slack, 2);
+  EXPECT_EQ(period.loss_window, 7);
+  EXPECT_TRUE(period.reset_on_lr_change);
+  EXPECT_EQ(sut.block_momentum, 0.3);
+  const auto standard = parsed("adacomm");
+  EXPECT_EQ(standard.tiers.at(0).period.steps, 20);
+  EXPECT_EQ(standard.tiers.at(0).period.interval_s, 60);
+  EXPECT_EQ(standard.block_momentum, 0);
+}
+
+TEST(PresetTest, NonblockingTurnsItsBaseAround) {
+  for (const auto* text :
+       {"nonblocking", "nonblocking(allreduce)", "nonblocking(base=allreduce())", "nonblocking(batches=8)"}) {
+    const auto sut = parsed(text);
+    ASSERT_EQ(sut.tiers.size(), 1u);
+    EXPECT_EQ(sut.tiers[0].payload, Payload::gradients);
+    EXPECT_EQ(sut.tiers[0].trigger, Trigger::first_arrived);
+    EXPECT_EQ(sut.tiers[0].late, Lateness::abandons);
+    EXPECT_EQ(sut.batches, 8);
+    EXPECT_EQ(sut.normalise, Strategy::Normalise::b);
+    EXPECT_TRUE(sut.rotate_shards);
+    EXPECT_EQ(sut.name, text);
+  }
+  EXPECT_EQ(parsed("nonblocking(allreduce,batches=4,normalise=d)").batches, 4);
+  EXPECT_EQ(parsed("nonblocking(normalise=d)").normalise, Strategy::Normalise::d);
+  EXPECT_EQ(parsed("nonblocking(normalise=a)").normalise, Strategy::Normalise::a);
+}
+
+TEST(StrategyErrorTest, UnknownStrategiesListTheKnownOnes) {
+  EXPECT_EQ(error("wagme"),
+            "unknown strategy 'wagme'; did you mean wagma?; strategies are allreduce, local-sgd, wagma, adacomm, "
+            "nonblocking");
+  EXPECT_EQ(error("foo"), "unknown strategy 'foo'; strategies are allreduce, local-sgd, wagma, adacomm, nonblocking");
+  EXPECT_TRUE(has(error("sgp(peers=1)"), "strategy 'sgp' is not available yet; strategies are allreduce"));
+  EXPECT_TRUE(has(error(""), "no strategy is given"));
+  EXPECT_TRUE(has(error("  "), "no strategy is given"));
+}
+
+TEST(StrategyErrorTest, UnknownParametersListTheStrategysOwn) {
+  EXPECT_EQ(
+      error("wagma(grup=2)"),
+      "strategy wagma(grup=2): unknown parameter 'grup'; did you mean group?; parameters are group, sync, late, grace");
+  EXPECT_EQ(error("allreduce(sync=2)"),
+            "strategy allreduce(sync=2): unknown parameter 'sync'; allreduce takes no parameters");
+  EXPECT_EQ(error("wagma(2)"), "strategy wagma(2): '2' has no name; parameters are group, sync, late, grace");
+}
+
+TEST(StrategyErrorTest, ValuesOutOfRangeNameTheRangeAndTheDefault) {
+  EXPECT_EQ(error("wagma(sync=0)"),
+            "strategy wagma(sync=0): sync=0 is not allowed; sync is a whole number from 1 to 1000000000 (default 10)");
+  EXPECT_EQ(error("wagma(late=never)"),
+            "strategy wagma(late=never): late=never is not allowed; late is merge or skip (default merge)");
+  EXPECT_TRUE(has(error("wagma(group=two)"), "group is a whole number from 1 to 1048576 or auto (default auto)"));
+  EXPECT_TRUE(
+      has(error("wagma(grace=2)"), "grace is a time such as 2s or 500ms, a multiple of the median step such as 1.5x"));
+  EXPECT_TRUE(has(error("wagma(grace=0s)"), "grace=0s is not allowed"));
+  EXPECT_TRUE(has(error("wagma(grace=0x)"), "grace=0x is not allowed"));
+  EXPECT_TRUE(has(error("adacomm(gamma=1)"), "gamma is a number above 0 and below 1 (default 0.5)"));
+  EXPECT_TRUE(has(error("adacomm(interval=60)"),
+                  "interval is a time above 0 and below 100000000 seconds, such as 60s or 500ms"));
+  EXPECT_TRUE(has(error("adacomm(block_momentum=1)"), "from 0 to 0.999"));
+  EXPECT_TRUE(has(error("nonblocking(batches=0)"), "batches is a whole number from 1 to 1000000 (default 8)"));
+  EXPECT_TRUE(has(error("local-sgd(period=1.5)"), "period is a whole number from 1 to 1000000000 or run (default 8)"));
+  EXPECT_TRUE(has(error("wagma(sync=f(2))"), "sync=f(..) is not allowed"));
+}
+
+TEST(StrategyErrorTest, SeveralErrorsComeInOneMessage) {
+  const auto text = error("wagma(sync=0,sync=3,late=no)");
+  EXPECT_TRUE(has(text, "sync=0 is not allowed"));
+  EXPECT_TRUE(has(text, "parameter sync is given twice; give it once"));
+  EXPECT_TRUE(has(text, "late=no is not allowed"));
+}
+
+TEST(StrategyErrorTest, ButterflyGroupsNeedFittingPowersOfTwo) {
+  EXPECT_EQ(error("wagma", 6),
+            "strategy wagma: wagma's butterfly groups need a power of two workers; 6 is none: use 4 or 8 workers, or "
+            "local-sgd, which "
+            "takes any number of workers");
+  EXPECT_TRUE(has(error("wagma(group=2)", 3), "use 2 or 4 workers"));
+  EXPECT_EQ(error("wagma(group=3)"),
+            "strategy wagma(group=3): group=3 does not fit 4 workers; group is a power of two and at most the number "
+            "of workers: 1, 2 or 4");
+  EXPECT_TRUE(has(error("wagma(group=8)"), "group=8 does not fit 4 workers"));
+  EXPECT_TRUE(has(error("wagma", 0), "needs at least 1 worker, not 0"));
+  EXPECT_EQ(error("wagma(group=1)", 6), "no error");
+  EXPECT_EQ(error("wagma", 1), "no error");
+}
+
+TEST(StrategyErrorTest, WhatIsNotThereYetSaysSo) {
+  EXPECT_EQ(error("nonblocking(inflight=wait)"),
+            "strategy nonblocking(inflight=wait): inflight=wait is not available yet; use inflight=drop (the default)");
+  EXPECT_TRUE(has(error("nonblocking(d-psgd)"), "strategy 'd-psgd' is not available yet"));
+  EXPECT_TRUE(has(error("nonblocking(wagma)"),
+                  "its base 'wagma' does not average gradients every iteration; use nonblocking(allreduce)"));
+  EXPECT_TRUE(has(error("nonblocking(nonblocking)"), "does not average gradients"));
+  EXPECT_TRUE(has(error("nonblocking(allreduce,allreduce)"), "parameter base is given twice"));
+}
+
+TEST(StrategyHelpTest, EverySpellingIsAStrategy) {
+  const auto lines = strategy_help();
+  EXPECT_EQ(lines.size(), 5u);
+  for (const auto& line : lines) {
+    EXPECT_TRUE(parse_strategy(line.spelling, 4)) << line.spelling;
+    EXPECT_FALSE(line.sentence.empty());
+  }
+  EXPECT_EQ(lines.at(2).spelling, "wagma(group=auto,sync=10,late=merge,grace=none)");
+  EXPECT_EQ(lines.at(4).spelling, "nonblocking(allreduce,batches=8,normalise=b,inflight=drop)");
+}
+
+}  // namespace
+}  // namespace paceline::algorithms

@@ -1,0 +1,112 @@
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <sys/stat.h>
+
+#include "algorithms/train/core.h"
+#include "algorithms/train/safetensors.h"
+
+// The replica of a worker: what is in it, how it is loaded, saved and resumed from.
+
+namespace paceline::train {
+namespace {
+
+constexpr std::size_t kCheckpointMax = std::size_t{1} << 40;
+
+void copy_into(const std::string& name, const torch::Tensor& to, const std::map<std::string, torch::Tensor>& saved) {
+  const auto it = saved.find(name);
+  if (it == saved.end()) throw std::invalid_argument("the saved state lacks '" + name + "': it is of another model");
+  if (it->second.sizes() != to.sizes() || it->second.scalar_type() != to.scalar_type()) {
+    throw std::invalid_argument("the saved '" + name + "' has another shape or type: it is of another model");
+  }
+  to.detach().copy_(it->second);
+}
+
+}  // namespace
+
+Replica Core::state() {
+  Replica replica;
+  replica.update = lease_.update;
+  replica.scheduled = scheduled_;
+  replica.learning_rates = learning_rates(*optimizer_);
+  for (const auto& item : module_->named_parameters()) replica.model.emplace_back(item.key(), item.value());
+  for (const auto& item : module_->named_buffers()) {
+    if (item.value().defined()) replica.model.emplace_back(item.key(), item.value());
+  }
+  replica.optimizer = read_optimizer_state(*optimizer_, parameters_->trainable());
+  if (!warned_slow_state_ && !has_known_state(*optimizer_)) {
+    warned_slow_state_ = true;
+    std::fprintf(stderr, "paceline: this optimiser's state is saved through its own save(), which is slow; SGD, Adam, AdamW, RMSprop and Adagrad are fast\n");
+  }
+  for (const auto& user : user_states) replica.user.push_back(user.save());
+  replica.notes = {{"strategy", settings_.strategy},
+                   {"epoch", std::to_string(epoch())},
+                   {"workers", std::to_string(info_.workers)},
+                   {"batch", std::to_string(settings_.batch)},
+                   {"seed", std::to_string(info_.seed)},
+                   {"sampler_position", std::to_string(lease_.update * info_.bodies)}};
+  return replica;
+}
+
+std::vector<std::byte> Core::encoded_state() {
+  auto bytes = encode_replica(state());
+  if (!bytes) {
+    fail_job(bytes.error().text);
+    throw Stopped(bytes.error().text);
+  }
+  return std::move(*bytes);
+}
+
+void Core::load_state(const Replica& replica) {
+  torch::NoGradGuard no_grad;
+  const std::map<std::string, torch::Tensor> model(replica.model.begin(), replica.model.end());
+  for (const auto& item : module_->named_parameters()) copy_into(item.key(), item.value(), model);
+  for (const auto& item : module_->named_buffers()) {
+    if (item.value().defined()) copy_into(item.key(), item.value(), model);
+  }
+  write_optimizer_state(*optimizer_, parameters_->trainable(), {replica.optimizer.begin(), replica.optimizer.end()});
+  if (replica.user.size() != user_states.size()) {
+    throw std::invalid_argument("the saved state has " + std::to_string(replica.user.size()) + " user states, the script has " +
+                                std::to_string(user_states.size()) + ": call me.state before next, equally on all workers");
+  }
+  for (std::size_t i = 0; i < user_states.size(); ++i) user_states[i].load(replica.user[i]);
+  advance_schedule(replica.scheduled);
+  set_learning_rates(*optimizer_, replica.learning_rates);
+  summed_bodies_ = 0;
+}
+
+void Core::resume() {
+  std::string path = settings_.resume;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) path += "/checkpoint.safetensors";
+  const auto refuse = [&path](const std::string& why) { throw std::runtime_error("cannot resume from " + path + ": " + why); };
+  auto bytes = read_whole_file(path, kCheckpointMax);
+  if (!bytes) refuse(bytes.error().text);
+  const auto replica = decode_replica(*bytes);
+  if (!replica) refuse(replica.error().text);
+  pending_resume_ = [this, path, bytes = std::make_shared<std::vector<std::byte>>(std::move(*bytes))] {
+    try {
+      load_state(*decode_replica(*bytes));
+    } catch (const std::invalid_argument& error) {
+      throw std::runtime_error("cannot resume from " + path + ": " + error.what());
+    }
+  };
+  if (const auto it = replica->notes.find("workers"); it != replica->notes.end() && it->second != std::to_string(info_.workers)) {
+    std::fprintf(stderr, "paceline: resumed from the averaged model of %s workers with %d\n", it->second.c_str(), info_.workers);
+  }
+  paceline_session_start_at(session_.get(), replica->update);
+  lease_.update = replica->update;
+}
+
+void Core::save_checkpoint() {
+  const std::string path = settings_.checkpoint_path();
+  if (path.empty()) return;
+  const auto bytes = encoded_state();
+  if (const auto written = write_file_atomically(path, bytes); !written) {
+    fail_job("checkpoint: " + written.error().text);
+    throw Stopped("checkpoint: " + written.error().text);
+  }
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <torch/torch.h>
+#include <vector>
+
+namespace paceline {
+
+/// One mini-batch: `auto [x, y] = batches.next()`.
+struct Batch {
+  torch::Tensor data;    ///< Float, first dimension = samples.
+  torch::Tensor target;  ///< int64 class numbers, or what the data set's targets are.
+};
+
+/// A data set that is read once a node and shared by its workers: bytes, normalised a batch at a time. A cheap handle;
+/// nothing is read before the first batch is asked for.
+class Dataset {
+ public:
+  struct Source;  // How the bytes are found; algorithms/train/dataset.h.
+  explicit Dataset(std::shared_ptr<Source> source);
+
+  std::int64_t size() const;
+  /// The samples with these indices, in this order. Throws std::runtime_error when the data set cannot be read.
+  Batch get(const std::vector<std::int64_t>& indices) const;
+  /// Samples first..first+count-1.
+  Batch slice(std::int64_t first, std::int64_t count) const;
+
+ private:
+  std::shared_ptr<Source> source_;
+};
+
+/// Fashion-MNIST, 60,000 training images of 1x28x28, from Debian's package `dataset-fashion-mnist` or the directory that
+/// PACELINE_DATA names; normalised to mean 0 and deviation 1.
+Dataset fashion_mnist();
+/// Its 10,000 test images.
+Dataset fashion_mnist_test();
+/// Any two tensors with equal first dimensions, held by this process alone.
+Dataset tensors(torch::Tensor data, torch::Tensor target);
+
+namespace detail {
+double accuracy(const std::function<torch::Tensor(torch::Tensor)>& forward, const Dataset& test, std::int64_t batch);
+}
+
+/// Share of `test` that `net` classifies rightly, 0..1: the largest output wins. Computed without gradients; leaves
+/// train()/eval() as it is (`Worker::evaluate` has set eval()).
+template <class Net>
+double accuracy(Net& net, const Dataset& test, std::int64_t batch = 500) {
+  return detail::accuracy([&net](torch::Tensor x) { return net->forward(std::move(x)); }, test, batch);
+}
+
+}  // namespace paceline

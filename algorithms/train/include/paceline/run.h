@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace paceline {
+
+class Worker;
+
+/// What a training job asks for. Every field has a flag of `paceline run` of the same name, which overrides it.
+struct RunOptions {
+  std::int32_t workers = 2;
+  std::string strategy = "allreduce";
+  double epochs = 1;               ///< Passes over the data, counted in nominal samples.
+  std::int32_t batch = 32;         ///< Samples of a mini-batch (one run of the loop's body).
+  std::int32_t accumulate = 1;     ///< Mini-batches an update; `nonblocking(batches=N)` brings its own N.
+  std::int64_t samples = 60'000;   ///< Samples of an epoch: the size of the training set given to `Worker::batches`.
+  double evaluate_every_epochs = 1;  ///< How often the averaged model is evaluated and saved; 0: at the end only.
+  double target = 0;               ///< The job ends when the evaluated metric reaches it; 0: runs to the end.
+  std::uint64_t seed = 1;
+  std::string resume;              ///< Checkpoint, or run directory that holds one, to go on from.
+};
+
+/// How a job ended.
+struct RunResult {
+  int code = 1;          ///< 0 done, 1 failed, 2 usage, 130 interrupted.
+  double metric = 0;     ///< Last evaluated metric of the averaged model; NaN if none was.
+  std::string json;      ///< The `result` event, as `paceline run --json` prints it.
+
+  int exit_code() const { return code; }
+};
+
+/// Runs `train` on every worker of a job and returns when the job has ended. Called by the driver's `main`. Errors are
+/// printed as one line and are in the exit code; nothing is thrown.
+RunResult run(void (*train)(Worker&), const RunOptions& options = {});
+
+}  // namespace paceline

@@ -1,0 +1,7 @@
+#pragma once
+
+/// Training jobs. In a PyTorch-style loop one line changes: `optimizer.step()` becomes `shared.step(loss)`.
+#include "paceline/data.h"
+#include "paceline/run.h"
+#include "paceline/trainer.h"
+#include "paceline/worker.h"

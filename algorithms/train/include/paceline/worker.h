@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cereal/archives/binary.hpp>
+#include <cereal/types/map.hpp>
+#include <cereal/types/string.hpp>
+#include <cereal/types/vector.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <torch/torch.h>
+#include <utility>
+#include <vector>
+
+#include "algorithms/train/worker_main.h"
+#include "paceline/data.h"
+
+namespace paceline {
+
+namespace train {
+struct Core;
+}
+
+/// Thrown by `step` and `next` when the job cannot go on (NaN loss, the agent gone). The job has been told already: let
+/// it fly out of the training function.
+class Stopped : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct StepOptions {
+  /// Runs before the optimiser, with the gradient that it will apply in `.grad` (clipping goes here).
+  std::function<void()> before_update;
+};
+
+/// A model and its optimiser that all workers train together. A handle into its Worker.
+class Shared {
+ public:
+  explicit Shared(std::shared_ptr<train::Core> core) : core_(std::move(core)) {}
+
+  /// In place of `optimizer.step()`: one mini-batch is done, gradients are in `.grad`. Averages as the strategy says;
+  /// `.grad` is the caller's own again afterwards. Throws std::logic_error if a parameter was moved (load, to) since
+  /// `share`, Stopped if the loss is not finite.
+  void step(const torch::Tensor& loss, const StepOptions& options = {});
+  /// From now on `scheduler` is advanced by as many updates as the job advances. Do not call its step().
+  void schedule(torch::optim::LRScheduler& scheduler);
+  /// Copies of all parameters by name. (`parameters()` moves between buffers: aliases would see an old model.)
+  torch::OrderedDict<std::string, torch::Tensor> snapshot() const;
+
+ private:
+  std::shared_ptr<train::Core> core_;
+};
+
+/// Mini-batches of this worker's share of the data: disjoint between workers, reshuffled every epoch.
+class Batches {
+ public:
+  Batches(std::shared_ptr<train::Core> core, Dataset data, std::int64_t batch);
+  /// The mini-batch of the current body; to be called once after every `Worker::next()`.
+  Batch next();
+
+ private:
+  std::shared_ptr<train::Core> core_;
+  Dataset data_;
+  std::int64_t batch_;
+};
+
+namespace detail {
+template <template <class...> class Optional, class T>
+Optional<std::size_t> optional_size(const Optional<T>&);
+using SampledIndices = decltype(std::declval<torch::data::samplers::Sampler<>&>().next(0));
+using OptionalSize = decltype(optional_size(std::declval<SampledIndices>()));
+}  // namespace detail
+
+/// This worker's share of any torch::data set, for torch::data::make_data_loader. Endless: `Worker::next()` ends the
+/// loop. A mini-batch belongs to the body that its number says; what a loader fetched ahead of an abandoned batch is
+/// used by the next bodies.
+class Sampler : public torch::data::samplers::Sampler<> {
+ public:
+  Sampler(std::shared_ptr<train::Core> core, std::int64_t samples);
+  void reset(detail::OptionalSize new_size) override;
+  detail::SampledIndices next(std::size_t batch_size) override;
+  void save(torch::serialize::OutputArchive& archive) const override;
+  void load(torch::serialize::InputArchive& archive) override;
+
+ private:
+  std::shared_ptr<train::Core> core_;
+  std::int64_t samples_;
+  std::int64_t following_ = 0;  // Number of the next body to draw for.
+};
+
+/// One worker of a training job, as the training function sees it. Used by the thread that was given it.
+class Worker {
+ public:
+  explicit Worker(const train::WorkerStart& start);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// Trains `net` with `optimizer` together with all workers; everyone starts as worker 0. Once a job, before `next`.
+  /// Both must outlive the loop. Throws std::invalid_argument: a tensor registered twice, parameters that are not
+  /// float32, an optimiser over other tensors.
+  template <class Net>
+  Shared share(torch::nn::ModuleHolder<Net>& net, torch::optim::Optimizer& optimizer) {
+    return share(std::static_pointer_cast<torch::nn::Module>(net.ptr()), optimizer);
+  }
+  template <class Net>
+  Shared share(const std::shared_ptr<Net>& net, torch::optim::Optimizer& optimizer) {
+    return share(std::static_pointer_cast<torch::nn::Module>(net), optimizer);
+  }
+  Shared share(std::shared_ptr<torch::nn::Module> net, torch::optim::Optimizer& optimizer);
+
+  /// This worker's mini-batches. `batch` 0: the run's; another number than the run's is refused.
+  Batches batches(Dataset data, std::int64_t batch = 0);
+  /// For a data loader over a data set of `samples` samples.
+  Sampler sampler(std::int64_t samples);
+  /// `metric` is called on the averaged model, in eval() and without gradients, as often as the run says
+  /// (RunOptions::evaluate_every_epochs); it feeds the run's target.
+  void evaluate(std::function<double()> metric);
+
+  /// Leases the next mini-batch; false: steps done, target reached, stopped, or this worker leaves. Then the model is the
+  /// final averaged one. Evaluates, saves and restores in between. Seeds torch's generator from (seed, worker, update, body).
+  bool next();
+
+  std::int32_t rank() const;
+  std::int32_t workers() const;
+  std::int64_t batch() const;   ///< Samples of a mini-batch.
+  std::int64_t update() const;  ///< The job's progress, equal on all workers.
+  std::int64_t epoch() const;
+
+  /// A metric of the user's, shown and written to the run's metrics.
+  void log(const std::string& name, double value);
+  /// All workers end at the same update.
+  void stop(const std::string& reason);
+  /// `value` (any type that cereal can write) becomes part of the replica: it survives restarts. Must outlive the loop.
+  template <class T>
+  void state(T& value) {
+    add_state(
+        [&value] {
+          std::ostringstream out;
+          cereal::BinaryOutputArchive archive(out);
+          archive(value);
+          return std::move(out).str();
+        },
+        [&value](const std::string& bytes) {
+          std::istringstream in(bytes);
+          cereal::BinaryInputArchive archive(in);
+          archive(value);
+        });
+  }
+
+ private:
+  friend Result<void> train::run_worker(void (*train)(Worker&), const train::WorkerStart& start);
+  void fail(const std::string& reason);
+  void add_state(std::function<std::string()> save, std::function<void(const std::string&)> load);
+  std::shared_ptr<train::Core> core_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,123 @@
+#include "algorithms/train/job_record.h"
+
+#include <algorithm>
+
+namespace paceline::train {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kRateWindow = 3;  // Seconds that a worker's samples/s is taken over.
+
+std::int64_t sum_of(const std::map<std::int32_t, json>& counters, const char* name) {
+  std::int64_t sum = 0;
+  for (const auto& [node, values] : counters) sum += values.value(name, std::int64_t{0});
+  return sum;
+}
+
+}  // namespace
+
+JobRecord::JobRecord(std::string strategy, std::int32_t workers, std::int32_t nodes, double target)
+    : strategy_(std::move(strategy)), nodes_(nodes), target_(target) {
+  for (std::int32_t rank = 0; rank < workers; ++rank) {
+    workers_[rank].rank = rank;
+    workers_[rank].state = "starting";
+  }
+}
+
+void JobRecord::on_event(const json& event) {
+  const std::string kind = event.value("event", "");
+  if (kind == "started") {
+    updates_ = event.value("updates", updates_);
+    update_ = std::max(update_, event.value("first", update_));
+  } else if (kind == "progress") {
+    on_progress(event);
+  } else if (kind == "closed") {
+    on_progress(event);
+    closed_.insert(event.value("node", 0));
+  } else if (kind == "evaluated") {
+    evaluations_.push_back({event.value("update", std::int64_t{0}), event.value("clock_s", 0.0), event.value("value", 0.0), event.value("loss", 0.0)});
+  } else if (kind == "left") {
+    const auto rank = event.value("worker", -1);
+    left_.insert(rank);
+    if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = true;
+  } else if (kind == "failed") {
+    if (!failure_) failure_ = event.value("text", std::string("the job failed"));
+  } else if (kind == "stopping") {
+    if (stop_reason_.empty()) stop_reason_ = event.value("text", "");
+  }
+}
+
+void JobRecord::on_progress(const json& event) {
+  const std::int32_t node = event.value("node", 0);
+  const double clock = event.value("clock_s", 0.0);
+  if (event.contains("counters")) counters_[node] = event["counters"];
+  update_ = std::max(update_, event.value("update", update_));
+  period_ = event.value("period", period_);
+  if (node == 0 || clock_s_ == 0) {
+    clock_s_ = std::max(clock_s_, clock);
+    loss_ = event.value("loss", loss_);
+    step_s_ = event.value("step_s", step_s_);
+  }
+  for (const auto& row : event.value("workers", json::array())) {
+    auto& worker = workers_[row.value("rank", 0)];
+    worker.rank = row.value("rank", 0);
+    worker.node = node;
+    worker.step = row.value("step", worker.step);
+    worker.samples = row.value("samples", worker.samples);
+    worker.wait_s = row.value("wait_s", worker.wait_s);
+    worker.state = row.value("state", worker.state);
+    worker.left = worker.left || worker.state == "left";
+    auto& mark = marks_[worker.rank];
+    if (clock > mark.clock_s) worker.samples_per_s = static_cast<double>(worker.samples - mark.samples) / (clock - mark.clock_s);
+    if (clock - mark.clock_s > kRateWindow) mark = {clock, worker.samples};
+  }
+}
+
+std::int64_t JobRecord::samples() const {
+  std::int64_t sum = 0;
+  for (const auto& [rank, worker] : workers_) sum += worker.samples;
+  return sum;
+}
+
+double JobRecord::samples_per_s() const { return clock_s_ > 0 ? static_cast<double>(samples()) / clock_s_ : 0; }
+
+std::optional<double> JobRecord::time_to_target_s() const {
+  if (target_ <= 0) return std::nullopt;
+  for (const auto& evaluation : evaluations_)
+    if (evaluation.value >= target_) return evaluation.clock_s;
+  return std::nullopt;
+}
+
+json JobRecord::result() const {
+  double wait = 0;
+  std::vector<double> waits;
+  for (const auto& [rank, worker] : workers_) {
+    wait += worker.wait_s;
+    waits.push_back(worker.wait_s);
+  }
+  const auto to_target = time_to_target_s();
+  json result{{"event", "result"},
+              {"strategy", strategy_},
+              {"time_to_target_s", to_target ? json(*to_target) : json(nullptr)},
+              {"samples_per_s", samples_per_s()},
+              {"step_s", step_s_},
+              {"test_accuracy", evaluations_.empty() ? json(nullptr) : json(evaluations_.back().value)},
+              {"wait_s", wait},
+              {"wait_s_per_worker", waits},
+              {"group_averages", sum_of(counters_, "group_averages")},
+              {"global_averages", counters_.contains(0) ? counters_.at(0).value("global_averages", std::int64_t{0}) : 0},
+              {"skipped_steps", sum_of(counters_, "skipped")},
+              {"late_merges", sum_of(counters_, "late_merges")},
+              {"abandoned_batches", sum_of(counters_, "abandoned_bodies")},
+              {"updates", update_},
+              {"samples", samples()},
+              {"samples_per_update", update_ > 0 ? json(static_cast<double>(samples()) / static_cast<double>(update_)) : json(nullptr)},
+              {"train_s", clock_s_},
+              {"loss", loss_}};
+  if (failure_) result["failure"] = *failure_;
+  if (!left_.empty()) result["left"] = left_;
+  return result;
+}
+
+}  // namespace paceline::train

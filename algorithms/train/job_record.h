@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace paceline::train {
+
+/// What a driver knows of its job, made from the events of the job's nodes. Pure: events in, figures out.
+class JobRecord {
+ public:
+  struct Worker {
+    std::int32_t rank = 0;
+    std::int32_t node = 0;
+    std::int64_t step = 0;
+    std::int64_t samples = 0;
+    double samples_per_s = 0;  ///< Over the last few seconds of training.
+    double wait_s = 0;
+    std::string state;
+    bool left = false;
+  };
+  struct Evaluation {
+    std::int64_t update = 0;
+    double clock_s = 0;
+    double value = 0;
+    double loss = 0;
+  };
+
+  /// `nodes`: that hold workers of the job.
+  JobRecord(std::string strategy, std::int32_t workers, std::int32_t nodes, double target);
+
+  void on_event(const nlohmann::json& event);
+
+  const std::map<std::int32_t, Worker>& workers() const { return workers_; }
+  const std::vector<Evaluation>& evaluations() const { return evaluations_; }
+  std::int64_t update() const { return update_; }
+  std::int64_t updates() const { return updates_; }
+  double clock_s() const { return clock_s_; }
+  double loss() const { return loss_; }
+  std::int64_t period() const { return period_; }
+  /// Training samples that all workers have processed.
+  std::int64_t samples() const;
+  double samples_per_s() const;
+  std::optional<double> time_to_target_s() const;
+  const std::optional<std::string>& failure() const { return failure_; }
+  const std::string& stop_reason() const { return stop_reason_; }
+  bool left(std::int32_t rank) const { return left_.contains(rank); }
+  bool closed() const { return static_cast<std::int32_t>(closed_.size()) >= nodes_; }
+
+  /// The `result` event (paceline run --json).
+  nlohmann::json result() const;
+
+ private:
+  void on_progress(const nlohmann::json& event);
+
+  std::string strategy_;
+  std::int32_t nodes_;
+  double target_;
+  std::map<std::int32_t, Worker> workers_;
+  struct Mark { double clock_s = 0; std::int64_t samples = 0; };
+  std::map<std::int32_t, Mark> marks_;  // Per worker: start of the window that samples_per_s is taken over.
+  std::map<std::int32_t, nlohmann::json> counters_;  // Node -> its counters.
+  std::vector<Evaluation> evaluations_;
+  std::int64_t update_ = 0;
+  std::int64_t updates_ = 0;
+  std::int64_t period_ = 1;
+  double clock_s_ = 0;
+  double loss_ = 0;
+  double step_s_ = 0;
+  std::set<std::int32_t> left_;
+  std::set<std::int32_t> closed_;
+  std::optional<std::string> failure_;
+  std::string stop_reason_;
+};
+
+}  // namespace paceline::train

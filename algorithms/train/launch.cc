@@ -1,0 +1,253 @@
+#include "algorithms/train/launch.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "actors/handle.h"
+#include "actors/process_client.h"
+#include "algorithms/train/interrupts.h"
+#include "algorithms/train/job_display.h"
+#include "algorithms/train/job_record.h"
+#include "algorithms/train/train_worker.h"
+#include "runtime/base/steady_now.h"
+#include "runtime/observe/atomic_file.h"
+#include "runtime/observe/line_file.h"
+#include "runtime/observe/run_directory.h"
+#include "runtime/observe/trace.h"
+
+namespace paceline::train::detail {
+namespace {
+
+using nlohmann::json;
+
+constexpr Duration kLook = std::chrono::milliseconds(50);
+constexpr Duration kStopPatience = std::chrono::milliseconds(800);   // After Ctrl-C: then the workers are killed.
+constexpr Duration kClosePatience = std::chrono::seconds(2);         // For the nodes' last figures.
+
+/// Events come on the client's I/O thread and are read by the driver's. Bounded: progress is dropped first.
+class EventQueue {
+ public:
+  void push(json event) {
+    {
+      std::lock_guard lock(mutex_);
+      if (events_.size() >= kEventsMax && event.value("event", "") == "progress") return;
+      events_.push_back(std::move(event));
+    }
+    changed_.notify_one();
+  }
+  std::deque<json> take(Duration timeout) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, timeout, [&] { return !events_.empty(); });
+    return std::exchange(events_, {});
+  }
+
+ private:
+  static constexpr std::size_t kEventsMax = 4096;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<json> events_;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// The script's options, overridden by the flags of `paceline run` (a JSON file that PACELINE_RUN names).
+Result<json> merged_options(const std::string& options_json) {
+  json options = json::parse(options_json);
+  const auto path = actors::environment("PACELINE_RUN");
+  if (path.empty()) return options;
+  const auto flags = json::parse(read_file(path), nullptr, false);
+  if (!flags.is_object()) return fail(ErrorKind::invalid, "PACELINE_RUN names " + path + ", which holds no JSON object");
+  options.update(flags);
+  return options;
+}
+
+json environment_record() {
+  json record;
+  for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_CORETYPE", "GLIBC_TUNABLES"}) {
+    const auto value = actors::environment(name);
+    record[name] = value.empty() ? json(nullptr) : json(value);
+  }
+  record["workers"] = "OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1, GLIBC_TUNABLES as set by the fork server";
+  record["cores"] = sysconf(_SC_NPROCESSORS_ONLN);
+  return record;
+}
+
+class Job {
+ public:
+  Job(void (*train)(Worker&), json options) : train_(train), options_(std::move(options)) {}
+
+  Result<void> start() {
+    const auto script = actors::this_executable();
+    if (!script) return tl::unexpected(script.error());
+    PACELINE_TRY(open_run_directory(std::filesystem::path(script->path).stem().string()));
+    auto& client = actors::process_client();
+    client.on_job_event([this](JobId, const std::string& text) {
+      auto event = json::parse(text, nullptr, false);
+      if (event.is_object()) events_.push(std::move(event));
+    });
+    const auto answer = client.request("submit", options_.dump());
+    if (!answer) return tl::unexpected(answer.error());
+    const auto placed = json::parse(*answer, nullptr, false);
+    job_ = placed.value("job", std::uint64_t{0});
+    const auto nodes = placed.value("nodes", std::vector<std::int32_t>{});
+    const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());
+    record_.emplace(options_.value("strategy", ""), static_cast<std::int32_t>(nodes.size()), distinct, options_.value("target", 0.0));
+    display_.emplace(options_, placed);
+
+    const auto function = actors::name_of(train_);
+    if (!function) return tl::unexpected(function.error());
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+      const ActorOptions where{.name = "worker-" + std::to_string(rank), .node = nodes[rank]};
+      workers_.push_back(create<TrainWorker>(where));
+      runs_.push_back(workers_.back().call(&TrainWorker::run, *function, job_, static_cast<std::int32_t>(rank), options_.dump()));
+    }
+    return {};
+  }
+
+  /// Until all workers have returned or the user interrupts.
+  RunResult finish() {
+    Interrupts interrupts;
+    std::optional<Instant> stop_asked;
+    while (!all_ready()) {
+      take_events(kLook);
+      const Instant now = steady_now();
+      if ((interrupts.requested() || record_->failure()) && !stop_asked) {
+        stop_asked = now;
+        (void)actors::process_client().request("stop", json{{"job", job_}, {"reason", interrupts.requested() ? "interrupted" : "failed"}}.dump());
+      }
+      if (stop_asked && now - *stop_asked > (interrupts.requested() ? kStopPatience : std::chrono::seconds(5))) break;
+      display_->show(*record_, now, false);
+    }
+    collect_errors();
+    close_job();
+    display_->show(*record_, steady_now(), true);
+    return conclude(interrupts.requested());
+  }
+
+ private:
+  Result<void> open_run_directory(const std::string& name) {
+    directory_ = options_.value("run_directory", std::string());
+    if (directory_.empty()) {
+      auto created = observe::RunDirectory::create("runs", name, std::chrono::system_clock::now());
+      if (!created) return tl::unexpected(created.error());
+      directory_ = created->path();
+    } else {  // Made by `paceline run`.
+      std::error_code error;
+      for (const char* part : {"logs", "checkpoint"}) std::filesystem::create_directories(directory_ + "/" + part, error);
+      if (error) return fail(ErrorKind::invalid, "cannot create the run directory " + directory_ + ": " + error.message());
+    }
+    directory_ = std::filesystem::absolute(directory_).string();
+    options_["run_directory"] = directory_;
+    setenv(actors::kLogsEnv, (directory_ + "/logs").c_str(), 1);  // Before the client tells the agent how to start workers.
+    PACELINE_TRY(observe::write_json_atomic(directory_ + "/configuration.json", json{{"options", options_}, {"environment", environment_record()}}.dump(2) + "\n"));
+    auto metrics = observe::LineFile::open(directory_ + "/metrics.jsonl");
+    if (!metrics) return tl::unexpected(metrics.error());
+    metrics_.emplace(std::move(*metrics));
+    return {};
+  }
+
+  void take_events(Duration timeout) {
+    for (const auto& event : events_.take(timeout)) {
+      record_->on_event(event);
+      display_->on_event(event);
+      if (const auto written = metrics_->append(event.dump(), steady_now()); !written) display_->warn(written.error().text);
+    }
+  }
+
+  bool all_ready() const {
+    for (const auto& run : runs_)
+      if (!run.ready()) return false;
+    return true;
+  }
+
+  void collect_errors() {
+    take_events(Duration::zero());
+    for (std::size_t rank = 0; rank < runs_.size(); ++rank) {
+      if (!runs_[rank].ready() || record_->left(static_cast<std::int32_t>(rank))) continue;
+      try {
+        runs_[rank].get();
+      } catch (const std::exception& error) {
+        if (!error_) error_ = "worker " + std::to_string(rank) + ": " + error.what();
+      }
+    }
+  }
+
+  void close_job() {
+    (void)actors::process_client().request("close", json{{"job", job_}}.dump());
+    const Instant deadline = steady_now() + kClosePatience;
+    while (!record_->closed() && steady_now() < deadline) take_events(kLook);
+  }
+
+  RunResult conclude(bool interrupted) {
+    RunResult result;
+    json summary = record_->result();
+    const bool failed = error_.has_value() || record_->failure().has_value();
+    if (error_ && !summary.contains("failure")) summary["failure"] = *error_;
+    summary["run_directory"] = directory_;
+    summary["interrupted"] = interrupted;
+    result.code = interrupted ? 130 : failed ? 1 : 0;
+    result.metric = record_->evaluations().empty() ? std::numeric_limits<double>::quiet_NaN() : record_->evaluations().back().value;
+    result.json = summary.dump();
+    (void)metrics_->append(result.json, steady_now());
+    (void)metrics_->flush();
+    if (const auto joined = observe::join_traces(directory_); !joined) display_->warn(joined.error().text);
+    if (const auto written = observe::write_json_atomic(directory_ + "/result.json", summary.dump(2) + "\n"); !written) display_->warn(written.error().text);
+    std::string checkpoint = directory_ + "/checkpoint/model.safetensors";
+    if (!std::filesystem::exists(checkpoint)) checkpoint.clear();
+    display_->conclude(summary, interrupted, checkpoint, directory_);
+    return result;
+  }
+
+  void (*train_)(Worker&);
+  json options_;
+  EventQueue events_;
+  std::string directory_;
+  std::optional<observe::LineFile> metrics_;
+  std::optional<JobRecord> record_;
+  std::optional<JobDisplay> display_;
+  std::uint64_t job_ = 0;
+  std::vector<Handle<TrainWorker>> workers_;
+  std::vector<Future<void>> runs_;
+  std::optional<std::string> error_;
+};
+
+RunResult failed(const std::string& text, int code) {
+  std::fprintf(stderr, "paceline: %s\n", text.c_str());
+  RunResult result;
+  result.code = code;
+  result.metric = std::numeric_limits<double>::quiet_NaN();
+  return result;
+}
+
+}  // namespace
+
+RunResult launch(void (*train)(Worker&), const std::string& options_json) {
+  const auto options = merged_options(options_json);
+  if (!options) return failed(options.error().text, 2);
+  try {
+    Job job(train, *options);
+    if (const auto started = job.start(); !started) return failed(started.error().text, started.error().kind == ErrorKind::invalid ? 2 : 1);
+    return job.finish();
+  } catch (const std::exception& error) {
+    return failed(error.what(), 1);
+  }
+}
+
+}  // namespace paceline::train::detail

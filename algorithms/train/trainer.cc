@@ -1,0 +1,32 @@
+#include "paceline/trainer.h"
+
+namespace paceline {
+
+void Trainer::train(Worker& me) const {
+  torch::nn::AnyModule net = model();
+  const auto step_optimizer = optimizer(net.ptr()->parameters());
+  auto shared = me.share(net.ptr(), *step_optimizer);
+  std::unique_ptr<torch::optim::LRScheduler> scheduler;
+  if (schedule) {
+    scheduler = schedule(*step_optimizer);
+    shared.schedule(*scheduler);
+  }
+  auto batches = me.batches(data);
+  me.evaluate([&] {
+    if (metric) return metric(net);
+    return detail::accuracy([&](torch::Tensor x) { return net.forward(x); }, test, 500);
+  });
+  StepOptions options;
+  if (clip_norm > 0) {
+    options.before_update = [&] { torch::nn::utils::clip_grad_norm_(net.ptr()->parameters(), clip_norm); };
+  }
+  while (me.next()) {
+    const auto [x, y] = batches.next();
+    step_optimizer->zero_grad();
+    const auto value = loss(net.forward(x), y);
+    value.backward();
+    shared.step(value, options);
+  }
+}
+
+}  // namespace paceline

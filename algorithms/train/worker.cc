@@ -1,0 +1,103 @@
+#include "paceline/worker.h"
+
+#include "algorithms/train/core.h"
+
+namespace paceline {
+
+void Shared::step(const torch::Tensor& loss, const StepOptions& options) { core_->step(loss, options); }
+void Shared::schedule(torch::optim::LRScheduler& scheduler) { core_->schedule(scheduler); }
+torch::OrderedDict<std::string, torch::Tensor> Shared::snapshot() const { return core_->snapshot(); }
+
+Batches::Batches(std::shared_ptr<train::Core> core, Dataset data, std::int64_t batch)
+    : core_(std::move(core)), data_(std::move(data)), batch_(batch) {}
+
+Batch Batches::next() {
+  core_->require_body("batches.next");
+  std::vector<std::int64_t> indices;
+  core_->indices(core_->body_number(), data_.size(), batch_, indices);
+  core_->note_drawn(batch_);
+  return data_.get(indices);
+}
+
+Sampler::Sampler(std::shared_ptr<train::Core> core, std::int64_t samples) : core_(std::move(core)), samples_(samples) {}
+void Sampler::reset(detail::OptionalSize) {}
+
+detail::SampledIndices Sampler::next(std::size_t batch_size) {
+  following_ = std::max(following_, core_->session() ? core_->body_number() : 0);
+  std::vector<std::int64_t> drawn;
+  core_->indices(following_++, samples_, static_cast<std::int64_t>(batch_size), drawn);
+  return detail::SampledIndices(std::vector<std::size_t>(drawn.begin(), drawn.end()));
+}
+
+void Sampler::save(torch::serialize::OutputArchive&) const {}  // The replica knows the position: it is the body's number.
+void Sampler::load(torch::serialize::InputArchive&) {}
+
+Worker::Worker(const train::WorkerStart& start) : core_(std::make_shared<train::Core>(start)) {}
+Worker::~Worker() { core_->close(); }
+
+Shared Worker::share(std::shared_ptr<torch::nn::Module> net, torch::optim::Optimizer& optimizer) {
+  core_->share(std::move(net), optimizer);
+  return Shared(core_);
+}
+
+Batches Worker::batches(Dataset data, std::int64_t batch) {
+  const auto& settings = core_->settings();
+  if (batch != 0 && batch != settings.batch) {
+    throw std::invalid_argument("batches: " + std::to_string(batch) + " samples, but the run's batch is " + std::to_string(settings.batch) +
+                                ": say it in RunOptions (.batch) or with --batch only");
+  }
+  if (data.size() != settings.samples) {
+    throw std::invalid_argument("batches: the data set has " + std::to_string(data.size()) + " samples, but the run counts epochs of " +
+                                std::to_string(settings.samples) + ": say .samples = " + std::to_string(data.size()) + " in RunOptions");
+  }
+  return Batches(core_, std::move(data), settings.batch);
+}
+
+Sampler Worker::sampler(std::int64_t samples) { return Sampler(core_, samples); }
+void Worker::evaluate(std::function<double()> metric) { core_->metric = std::move(metric); }
+bool Worker::next() { return core_->next(); }
+
+std::int32_t Worker::rank() const { return core_->start().rank; }
+std::int32_t Worker::workers() const { return core_->settings().workers; }
+std::int64_t Worker::batch() const { return core_->settings().batch; }
+std::int64_t Worker::update() const { return core_->update(); }
+std::int64_t Worker::epoch() const { return core_->epoch(); }
+
+void Worker::log(const std::string& name, double value) {
+  if (core_->session()) paceline_session_log(core_->session(), name.c_str(), value);
+}
+void Worker::stop(const std::string& reason) {
+  if (core_->session()) paceline_session_stop(core_->session(), reason.c_str());
+}
+
+void Worker::add_state(std::function<std::string()> save, std::function<void(const std::string&)> load) {
+  core_->user_states.push_back({std::move(save), std::move(load)});
+}
+
+void Worker::fail(const std::string& reason) { core_->fail_job(reason); }
+
+Result<void> train::run_worker(void (*train)(Worker&), const WorkerStart& start) {
+  try {
+    Worker me(start);
+    try {
+      train(me);
+      return {};
+    } catch (const Stopped&) {
+      throw;
+    } catch (const std::exception& error) {
+      me.fail("worker " + std::to_string(start.rank) + ": " + error.what());
+      throw;
+    } catch (...) {
+      me.fail("worker " + std::to_string(start.rank) + ": an exception that is no std::exception");
+      throw;
+    }
+  } catch (const Stopped& stopped) {
+    return paceline::fail(ErrorKind::cancelled, stopped.what());
+  } catch (const std::exception& error) {
+    return paceline::fail(ErrorKind::internal, error.what());
+  } catch (...) {
+    return paceline::fail(ErrorKind::internal, "an exception that is no std::exception");
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,67 @@
+#include "algorithms/train/worker_settings.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+namespace paceline::train {
+namespace {
+
+template <class T>
+Result<void> read(const nlohmann::json& json, const char* key, T& out) {
+  const auto it = json.find(key);
+  if (it == json.end() || it->is_null()) return {};
+  const bool fits = std::is_same_v<T, std::string> ? it->is_string()
+                    : std::is_unsigned_v<T>        ? it->is_number_unsigned()
+                                                   : it->is_number_integer();
+  if (!fits) return fail(ErrorKind::invalid, std::string("job option '") + key + "' has the wrong type: " + it->dump());
+  out = it->get<T>();
+  return {};
+}
+
+std::string or_environment(std::string value, const char* variable) {
+  const char* set = value.empty() ? std::getenv(variable) : nullptr;
+  return set ? set : value;
+}
+
+}  // namespace
+
+std::string WorkerSettings::checkpoint_path() const {
+  return run_directory.empty() ? "" : run_directory + "/checkpoint.safetensors";
+}
+
+Result<WorkerSettings> parse_worker_settings(std::string_view text) {
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return fail(ErrorKind::invalid, "the job's options are not a JSON object");
+  WorkerSettings settings;
+  std::string slow;
+  std::string straggle;
+  PACELINE_TRY(read(json, "workers", settings.workers));
+  PACELINE_TRY(read(json, "strategy", settings.strategy));
+  PACELINE_TRY(read(json, "batch", settings.batch));
+  PACELINE_TRY(read(json, "samples", settings.samples));
+  PACELINE_TRY(read(json, "seed", settings.seed));
+  PACELINE_TRY(read(json, "run_directory", settings.run_directory));
+  PACELINE_TRY(read(json, "resume", settings.resume));
+  PACELINE_TRY(read(json, "slow", slow));
+  PACELINE_TRY(read(json, "straggle", straggle));
+  if (settings.workers < 1) return fail(ErrorKind::invalid, "workers must be at least 1");
+  if (settings.batch < 1) return fail(ErrorKind::invalid, "batch must be at least 1");
+  if (settings.samples < settings.workers * settings.batch) {
+    return fail(ErrorKind::invalid, "an epoch of " + std::to_string(settings.samples) + " samples gives " +
+                                        std::to_string(settings.workers) + " workers less than one batch of " +
+                                        std::to_string(settings.batch) + " each: use fewer workers or a smaller batch");
+  }
+  if (auto parsed = parse_slow_worker(or_environment(std::move(slow), "PACELINE_SLOW"))) {
+    settings.slow = *parsed;
+  } else {
+    return tl::unexpected(std::move(parsed).error());
+  }
+  if (auto parsed = parse_random_delay(or_environment(std::move(straggle), "PACELINE_STRAGGLE"))) {
+    settings.straggle = *parsed;
+  } else {
+    return tl::unexpected(std::move(parsed).error());
+  }
+  return settings;
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "algorithms/train/straggler.h"
+#include "runtime/base/result.h"
+
+namespace paceline::train {
+
+/// What a worker reads of its job's JSON; unknown keys are others' business.
+struct WorkerSettings {
+  std::int32_t workers = 1;
+  std::string strategy;
+  std::int64_t batch = 32;
+  std::int64_t samples = 60'000;   ///< Of an epoch.
+  std::uint64_t seed = 1;
+  std::string run_directory;       ///< Empty: no checkpoints.
+  std::string resume;              ///< Checkpoint file or run directory; empty: start afresh.
+  SlowWorker slow;                 ///< "slow": "3:4x", else PACELINE_SLOW.
+  RandomDelay straggle;            ///< "straggle": "1:40ms", else PACELINE_STRAGGLE.
+
+  /// Where this run's checkpoint is written; empty without a run directory.
+  std::string checkpoint_path() const;
+};
+
+/// `invalid` names the key, its value and what it should be.
+Result<WorkerSettings> parse_worker_settings(std::string_view json);
+
+}  // namespace paceline::train

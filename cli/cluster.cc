@@ -1,0 +1,110 @@
+#include "cli/cluster.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "cli/process.h"
+
+namespace paceline::cli {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kStartMax = 15s;
+constexpr auto kStopMax = 3s;
+
+struct Started {
+  fs::path directory;
+  pid_t daemon;
+};
+
+/// Waits for DIRECTORY/ready. The watch is made before the daemon starts, so no wake-up is lost.
+Result<void> wait_until_ready(const fs::path& directory, pid_t daemon, const OwnedFd& watch) {
+  const OwnedFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, daemon, 0)));
+  const auto deadline = std::chrono::steady_clock::now() + kStartMax;
+  while (!fs::exists(directory / "ready")) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left <= 0ms) return fail(ErrorKind::timed_out, "the cluster did not start within 15 s");
+    pollfd watched[] = {{watch.get(), POLLIN, 0}, {pidfd.get(), POLLIN, 0}};
+    if (::poll(watched, 2, static_cast<int>(left.count())) < 0 && errno != EINTR) return fail_errno("poll");
+    if (watched[1].revents != 0) return fail(ErrorKind::disconnected, "the cluster's daemon ended while it started");
+    char events[4096];
+    if (watched[0].revents != 0 && ::read(watch.get(), events, sizeof events) < 0) return fail_errno("inotify");
+  }
+  return {};
+}
+
+Result<Started> start(const std::string& name, std::int64_t nodes, bool ends_with_us) {
+  auto root = RuntimeRoot::open();
+  if (!root) return tl::unexpected(root.error());
+  auto claimed = claim_directory(*root, name);
+  if (!claimed) return tl::unexpected(claimed.error());
+  const fs::path directory = claimed->path;
+  const OwnedFd watch(::inotify_init1(IN_CLOEXEC));
+  if (::inotify_add_watch(watch.get(), directory.c_str(), IN_CREATE | IN_MOVED_TO) < 0) return fail_errno("inotify");
+
+  const std::string log = directory / "daemon.log";
+  // The daemon inherits the lock, and with it the folder.
+  auto daemon = spawn({.command = {"/proc/self/exe", "daemon", "--directory", directory, "--name", name, "--nodes", std::to_string(nodes)},
+                       .inherit = {claimed->lock.get()},
+                       .output = log,
+                       .own_session = true,
+                       .signal_at_our_end = ends_with_us ? SIGTERM : 0});
+  if (!daemon) return tl::unexpected(daemon.error());
+  if (const auto ready = wait_until_ready(directory, *daemon, watch); !ready) {
+    end_child(*daemon, 1s);
+    std::string said = tail_of(log, 10);
+    while (!said.empty() && said.back() == '\n') said.pop_back();
+    std::error_code ignored;
+    fs::remove_all(directory, ignored);
+    return fail(ready.error().kind, ready.error().text + (said.empty() ? " without a word" : "; it said:\n" + said));
+  }
+  return Started{directory, *daemon};
+}
+
+}  // namespace
+
+EmbeddedCluster::EmbeddedCluster(EmbeddedCluster&& other) noexcept
+    : directory_(std::move(other.directory_)), daemon_(std::exchange(other.daemon_, -1)) {}
+
+EmbeddedCluster::~EmbeddedCluster() {
+  if (daemon_ < 0) return;
+  end_child(daemon_, kStopMax);
+  std::error_code ignored;
+  fs::remove_all(directory_, ignored);
+}
+
+Result<EmbeddedCluster> start_embedded(std::int64_t nodes) {
+  auto started = start("run-" + std::to_string(::getpid()), nodes, true);
+  if (!started) return tl::unexpected(started.error());
+  return EmbeddedCluster(started->directory, started->daemon);
+}
+
+Result<fs::path> start_detached(const std::string& name, std::int64_t nodes) {
+  auto started = start(name, nodes, false);
+  if (!started) return tl::unexpected(started.error());
+  return started->directory;
+}
+
+Result<void> wait_until_down(const fs::path& directory, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (is_running(directory)) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return fail(ErrorKind::timed_out, "the cluster in " + directory.string() + " is still up: look at " + (directory / "daemon.log").string());
+    }
+    ::poll(nullptr, 0, 5);
+  }
+  std::error_code ignored;
+  fs::remove_all(directory, ignored);
+  return {};
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.h"
+
+namespace paceline::cli {
+
+/// Where this user's clusters keep their sockets, one folder a cluster: ROOT/NAME with
+///   lock    flock'd by the daemon for its whole life: a folder whose lock is free is stale
+///   ready   appears when the cluster takes requests
+///   daemon.log
+/// ROOT is $XDG_RUNTIME_DIR/paceline, or /tmp/paceline-UID where there is no such folder of ours.
+struct RuntimeRoot {
+  std::filesystem::path path;
+
+  /// Creates it with mode 0700. `invalid` if somebody else owns it or others may enter it.
+  static Result<RuntimeRoot> open();
+  /// The same with the environment given; for tests.
+  static Result<RuntimeRoot> open_at(std::filesystem::path path, uid_t user);
+};
+
+/// A file descriptor that is closed at the end.
+class OwnedFd {
+ public:
+  explicit OwnedFd(int fd = -1) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept;
+  OwnedFd& operator=(OwnedFd&& other) noexcept;
+  ~OwnedFd();
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// 1 to 40 of a-z, 0-9, - and _.
+Result<void> check_cluster_name(std::string_view name);
+
+/// Makes the folder of a new cluster and takes its lock: to be inherited by the daemon, which so holds it without a gap.
+/// `invalid` if a cluster of that name runs.
+struct ClaimedDirectory {
+  std::filesystem::path path;
+  OwnedFd lock;
+};
+Result<ClaimedDirectory> claim_directory(const RuntimeRoot& root, const std::string& name);
+
+/// Whether a daemon holds the folder's lock.
+bool is_running(const std::filesystem::path& directory);
+/// Removes the folders that no daemon holds; returns their names.
+std::vector<std::string> sweep_stale(const RuntimeRoot& root);
+/// Names of the running clusters, sorted.
+std::vector<std::string> running_clusters(const RuntimeRoot& root);
+
+/// The folder of the cluster that a command means: `named` (may be empty), else PACELINE_CLUSTER (a name or a folder), else "default".
+/// `not_found` if it does not run; the text lists those that do.
+Result<std::filesystem::path> find_cluster(const RuntimeRoot& root, const std::string& named);
+
+}  // namespace paceline::cli

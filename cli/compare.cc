@@ -1,0 +1,98 @@
+#include "cli/compare.h"
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "runtime/observe/table.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr double kSame = 0.05;  // Less than this apart is called the same: runs differ as much by themselves.
+
+std::optional<double> figure(const json& result, const char* name) {
+  if (!result.is_object()) return std::nullopt;
+  const auto found = result.find(name);
+  if (found == result.end() || !found->is_number()) return std::nullopt;
+  const double value = found->get<double>();
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+std::string text(std::optional<double> value, int decimals, const char* unit = "") {
+  if (!value) return "-";
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f%s", decimals, *value, unit);
+  return buffer;
+}
+
+std::optional<double> times(std::optional<double> value, double factor) {
+  return value ? std::optional(*value * factor) : std::nullopt;
+}
+
+std::string ratio_words(double factor, const char* better, const char* worse) {
+  char buffer[64];
+  if (std::abs(factor - 1) <= kSame) return "no difference";
+  std::snprintf(buffer, sizeof buffer, "%.1f times %s", factor > 1 ? factor : 1 / factor, factor > 1 ? better : worse);
+  return buffer;
+}
+
+std::string words_for(const Compared& run, const Compared& base) {
+  if (!run.result.is_object()) return run.strategy + " failed";
+  const auto own = figure(run.result, "time_to_target_s");
+  const auto other = figure(base.result, "time_to_target_s");
+  const auto rate = figure(run.result, "samples_per_s");
+  const auto base_rate = figure(base.result, "samples_per_s");
+  const bool rates = rate && base_rate && *base_rate > 0;
+
+  std::string words = run.strategy;
+  if (own && other && *own > 0) {
+    words += " reached the target in " + text(own, 1, " s") + " (" + ratio_words(*other / *own, "sooner", "later") + ")";
+  } else if (own) {
+    words += " reached the target in " + text(own, 1, " s") + ", " + base.strategy + " did not";
+  } else if (other) {
+    words += " did not reach the target";
+  } else if (rates) {
+    words += " processed " + text(rate, 0) + " samples/s (" + ratio_words(*rate / *base_rate, "more", "fewer") + ")";
+  } else {
+    words += " finished";
+  }
+  if (rates && (own || other)) words += " at " + text(*rate / *base_rate, 2) + " times the samples/s";
+  return words;
+}
+
+}  // namespace
+
+std::string comparison_table(const std::vector<Compared>& runs) {
+  observe::Table table({"strategy", "to target", "samples/s", "step", "accuracy", "waited", "group avg", "global avg", "skipped", "abandoned",
+                        "updates", "samples/update"});
+  for (const auto& [strategy, result] : runs) {
+    if (!result.is_object()) {
+      table.add({strategy, "failed"});
+      continue;
+    }
+    table.add({strategy, text(figure(result, "time_to_target_s"), 1, " s"), text(figure(result, "samples_per_s"), 0),
+               text(times(figure(result, "step_s"), 1000), 1, " ms"), text(times(figure(result, "test_accuracy"), 100), 1, " %"),
+               text(figure(result, "wait_s"), 1, " s"), text(figure(result, "group_averages"), 0), text(figure(result, "global_averages"), 0),
+               text(figure(result, "skipped_steps"), 0), text(figure(result, "abandoned_batches"), 0), text(figure(result, "updates"), 0),
+               text(figure(result, "samples_per_update"), 0)});
+  }
+  return table.text();
+}
+
+std::string comparison_in_words(const std::vector<Compared>& runs) {
+  if (runs.empty()) return "";
+  const Compared& base = runs.front();
+  if (!base.result.is_object()) return base.strategy + " failed, so there is nothing to compare with.";
+  const auto reached = figure(base.result, "time_to_target_s");
+  std::string words = "Against " + base.strategy + " (" +
+                      (reached ? "target in " + text(reached, 1, " s") : text(figure(base.result, "samples_per_s"), 0) + " samples/s") + "): ";
+  for (std::size_t i = 1; i < runs.size(); ++i) words += (i > 1 ? "; " : "") + words_for(runs[i], base);
+  if (runs.size() == 1) words += "nothing else was run";
+  return words + ".";
+}
+
+}  // namespace paceline::cli

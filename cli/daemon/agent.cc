@@ -1,0 +1,637 @@
+#include "cli/daemon/agent.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+
+#include "actors/process_client.h"
+#include "actors/protocol_wire.h"
+#include "cli/daemon/head.h"
+#include "runtime/base/steady_now.h"
+#include "runtime/process/log_tail.h"
+#include "runtime/process/supervise.h"
+
+namespace paceline::daemon {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kBeforeJobMax = 4096;
+constexpr std::size_t kLogLines = 5;
+const transport::Peer kHead = "head";
+
+std::string text_of(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
+
+/// The number at the end of "worker/17" or "session/17"; 0: none.
+WorkerId worker_of(const std::string& peer) {
+  const auto slash = peer.find('/');
+  if (slash == std::string::npos) return WorkerId{0};
+  return WorkerId{std::strtoull(peer.c_str() + slash + 1, nullptr, 10)};
+}
+
+/// 'R', 'S', 'T', 'Z' ... of /proc/PID/stat; 0 if there is no such process.
+char state_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const auto end = stat.rfind(')');
+  return end == std::string::npos || end + 2 >= stat.size() ? '\0' : stat[end + 2];
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t total = 0;
+  std::int64_t resident = 0;
+  file >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transport> local, std::unique_ptr<transport::Transport> peers,
+             std::unique_ptr<collective::Averager> averager, observe::Log log)
+    : options_(std::move(options)),
+      loop_(loop),
+      local_(std::move(local)),
+      peers_(std::move(peers)),
+      averager_(std::move(averager)),
+      log_(std::move(log)),
+      router_(actors::ActorRouter::Options{.node = options_.node, .cpus = static_cast<float>(options_.cpus), .tasks = {}}) {}
+
+Agent::~Agent() {
+  std::vector<WorkerId> all;
+  for (const auto& [worker, entry] : workers_) all.push_back(worker);
+  servers_.clear();  // Kills and reaps the workers.
+  for (const WorkerId worker : all) forget(worker);
+}
+
+Result<void> Agent::start() {
+  PACELINE_TRY(loop_.watch(local_->descriptor(), [this] { poll_local(); }));
+  PACELINE_TRY(loop_.watch(peers_->descriptor(), [this] { poll_peers(); }));
+  PACELINE_TRY(loop_.watch(averager_->descriptor(), [this] { on_averaged(); }));
+  wire::Message hello;
+  auto body = hello.root().initHello();
+  body.setRole("agent");
+  body.setName(agent_peer(options_.node));
+  body.setPid(getpid());
+  body.setAddress(options_.peer_address);
+  body.setCpus(options_.cpus);
+  send_peer(kHead, hello);
+  poll_local();
+  poll_peers();
+  return {};
+}
+
+void Agent::tick(Instant now) {
+  for (auto& [id, job] : jobs_)
+    if (const auto deadline = job->next_deadline(); deadline && *deadline <= now) job->tick(now);
+  poll_local();  // What a send above may have taken notice of.
+  poll_peers();
+}
+
+std::optional<Instant> Agent::next_deadline() const {
+  std::optional<Instant> next;
+  for (const auto& [id, job] : jobs_)
+    if (const auto deadline = job->next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
+  return next;
+}
+
+// Local peers -----------------------------------------------------------------------------------------------------------------
+
+void Agent::poll_local() {
+  while (auto event = local_->poll(Duration::zero())) {
+    if (event->kind == transport::Event::Kind::disconnected) on_local_gone(event->peer);
+    if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
+    const auto peer = event->peer;
+    if (peer.starts_with("session/") && before_job_.size() < kBeforeJobMax) {
+      // Kept as it is: a session may be faster than the head's openJob.
+      auto copy = event->frames.front();
+      auto message = wire::Received::parse(std::move(event->frames.front()));
+      if (!message) continue;
+      (void)message->visit([&](const wire::Envelope::Reader& envelope) {
+        if (!on_session(peer, envelope) && envelope.isOpenShare()) before_job_[envelope.getOpenShare().getJob()].emplace_back(peer, std::move(copy));
+      });
+      continue;
+    }
+    auto message = wire::Received::parse(std::move(event->frames.front()));
+    if (!message) {
+      wire::Message refused;
+      auto body = refused.root().initRefused();
+      body.setKind("invalid");
+      body.setText(message.error().text);
+      send_local(peer, {refused.to_frame()});
+      continue;
+    }
+    const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) { on_local(peer, envelope, event->frames); });
+    if (!handled) log_.warning(peer + ": " + handled.error().text);
+  }
+}
+
+void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello) {
+  wire::Message welcome;
+  auto body = welcome.root().initWelcome();
+  body.setName(peer);
+  body.setNode(options_.node.value);
+  send_local(peer, {welcome.to_frame()});
+  wire::Message nodes;
+  auto list = nodes.root().initNodes().initNodes(static_cast<unsigned>(known_nodes_.size()));
+  for (unsigned i = 0; i < known_nodes_.size(); ++i) list[i].setNode(known_nodes_[i]);
+  send_local(peer, {nodes.to_frame()});
+  if (text_of(hello.getRole()) == "worker") act(router_.on_worker_ready(worker_of(peer)));
+}
+
+void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames) {
+  const auto complain = [&](const Error& error) { log_.warning(peer + ": " + error.text); };
+  switch (envelope.which()) {
+    case wire::Envelope::HELLO: return on_hello(peer, envelope.getHello());
+    case wire::Envelope::REQUEST: return on_local_request(peer, envelope.getRequest());
+    case wire::Envelope::CREATE_ACTOR: {
+      auto message = actors::decode(envelope.getCreateActor());
+      if (!message) return complain(message.error());
+      message->owner = peer;
+      return act(router_.on_create(*std::move(message), options_.node));
+    }
+    case wire::Envelope::CALL:
+    case wire::Envelope::SUBMIT_TASK: {
+      auto message = actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask());
+      if (!message) return complain(message.error());
+      message->owner = peer;
+      return act(router_.on_call(*std::move(message), options_.node));
+    }
+    case wire::Envelope::CALL_RESULT: {
+      auto message = actors::decode(envelope.getCallResult(), frames);
+      if (!message) return complain(message.error());
+      return act(router_.on_result(*std::move(message)));
+    }
+    case wire::Envelope::ACTOR_READY: {
+      auto message = actors::decode(envelope.getActorReady());
+      if (!message) return complain(message.error());
+      return act(router_.on_actor_ready(*std::move(message)));
+    }
+    case wire::Envelope::PREPARE: {
+      const auto prepare = envelope.getPrepare();
+      actors::Executable executable{text_of(prepare.getPath()), {}, {}, text_of(prepare.getBuild()), text_of(prepare.getLogs())};
+      if (auto started = fork_server_for(executable); !started) complain(started.error());
+      return;
+    }
+    default: return log_.warning(peer + " sent a message that only others may send");
+  }
+}
+
+void Agent::on_local_request(const transport::Peer& peer, const wire::Request::Reader& request) {
+  const std::string verb = text_of(request.getVerb());
+  if (verb == actors::kReleaseVerb) {
+    if (auto release = actors::release_from_json(text_of(request.getJson()))) act(router_.on_release(peer, *release));
+    return;
+  }
+  wire::Message forward;  // The head answers; its reply comes back through here.
+  auto body = forward.root().initRequest();
+  body.setId(request.getId());
+  body.setVerb(request.getVerb());
+  body.setJson(request.getJson());
+  body.setFrom(peer);
+  send_peer(kHead, forward);
+}
+
+void Agent::on_local_gone(const transport::Peer& peer) {
+  if (peer.starts_with("session/")) return;
+  act(router_.on_owner_gone(peer));
+  for (const auto& [id, job] : jobs_) {
+    const auto& given = job->settings().as_given;
+    if (given.value("driver_peer", "") != peer || given.value("driver_node", 0) != options_.node.value) continue;
+    log_.info("the driver of job " + to_string(id) + " is gone: the job ends");
+    wire::Message close;
+    auto body = close.root().initRequest();
+    body.setVerb("close");
+    body.setJson(json{{"job", id.value}}.dump());
+    send_peer(kHead, close);
+  }
+}
+
+/// False: the job is not known here (yet).
+bool Agent::on_session(const transport::Peer& peer, const wire::Envelope::Reader& envelope) {
+  const Instant now = steady_now();
+  const auto with = [&](std::uint64_t id, const auto& handle) {
+    TrainingJob* found = job(id);
+    if (found) handle(*found);
+    return found != nullptr;
+  };
+  switch (envelope.which()) {
+    case wire::Envelope::HELLO: return true;
+    case wire::Envelope::OPEN_SHARE: {
+      const auto share = envelope.getOpenShare();
+      return with(share.getJob(), [&](TrainingJob& j) { j.on_open_share(share, now); });
+    }
+    case wire::Envelope::ARRIVE: {
+      const auto arrive = envelope.getArrive();
+      return with(arrive.getJob(), [&](TrainingJob& j) { j.on_arrive(arrive, now); });
+    }
+    case wire::Envelope::REPORT: {
+      const auto report = envelope.getReport();
+      return with(report.getJob(), [&](TrainingJob& j) { j.on_report(report, now); });
+    }
+    case wire::Envelope::REPLICA_WANTED: {
+      const auto wanted = envelope.getReplicaWanted();
+      return with(wanted.getJob(), [&](TrainingJob& j) { j.on_replica_wanted(wanted, options_.node, now); });
+    }
+    case wire::Envelope::OPEN_OBJECT: {
+      const auto key = envelope.getOpenObject();
+      return with(key.getJob(), [&](TrainingJob& j) { j.on_open_object(worker_of(peer), key); });
+    }
+    case wire::Envelope::SEAL_OBJECT: {
+      const auto key = envelope.getSealObject();
+      return with(key.getJob(), [&](TrainingJob& j) { j.on_seal_object(key); });
+    }
+    default: return false;
+  }
+}
+
+// Other agents and the head -------------------------------------------------------------------------------------------------------
+
+void Agent::poll_peers() {
+  while (auto event = peers_->poll(Duration::zero())) {
+    if (event->kind == transport::Event::Kind::disconnected) {
+      if (event->peer == kHead) orphaned_ = true;
+      if (const NodeId node = node_of_peer(event->peer); node.value >= 0) act(router_.on_node_gone(node, "its agent is gone"));
+    }
+    if (event->kind == transport::Event::Kind::refused) log_.warning("a connection was refused: " + event->peer);
+    if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
+    const auto message = wire::Received::parse(std::move(event->frames.front()));
+    if (!message) {
+      log_.warning(event->peer + ": " + message.error().text);
+      continue;
+    }
+    const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) { on_peer(event->peer, envelope, event->frames); });
+    if (!handled) log_.warning(event->peer + ": " + handled.error().text);
+  }
+}
+
+void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames) {
+  const Instant now = steady_now();
+  const NodeId from = node_of_peer(peer);
+  const auto bulk = [&] { return frames.size() > 1 ? std::move(frames[1]) : transport::Frame{}; };
+  const auto complain = [&](const Error& error) { log_.warning(peer + ": " + error.text); };
+  switch (envelope.which()) {
+    case wire::Envelope::NODES: return on_nodes(envelope.getNodes());
+    case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
+    case wire::Envelope::CLOSE_JOB: return on_close_job(JobId{envelope.getCloseJob().getJob()});
+    case wire::Envelope::REPLY: {
+      wire::Message copy;
+      copy.root().setReply(envelope.getReply());
+      return send_local(text_of(envelope.getReply().getTo()), {copy.to_frame()});
+    }
+    case wire::Envelope::JOB_EVENT: {
+      wire::Message copy;
+      copy.root().setJobEvent(envelope.getJobEvent());
+      return send_local(text_of(envelope.getJobEvent().getTo()), {copy.to_frame()});
+    }
+    case wire::Envelope::REQUEST: {
+      const auto request = envelope.getRequest();
+      const std::string verb = text_of(request.getVerb());
+      if (verb == "node_status") return on_node_status(request.getId());
+      if (verb != actors::kReleaseVerb) return;
+      if (auto release = actors::release_from_json(text_of(request.getJson()))) act(router_.on_release(text_of(request.getFrom()), *release));
+      return;
+    }
+    case wire::Envelope::CREATE_ACTOR: {
+      auto message = actors::decode(envelope.getCreateActor());
+      return message ? act(router_.on_create(*std::move(message), from)) : complain(message.error());
+    }
+    case wire::Envelope::CALL:
+    case wire::Envelope::SUBMIT_TASK: {
+      auto message = actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask());
+      return message ? act(router_.on_call(*std::move(message), from)) : complain(message.error());
+    }
+    case wire::Envelope::CALL_RESULT: {
+      auto message = actors::decode(envelope.getCallResult(), frames);
+      return message ? act(router_.on_result(*std::move(message))) : complain(message.error());
+    }
+    case wire::Envelope::ACTOR_READY: {
+      auto message = actors::decode(envelope.getActorReady());
+      return message ? act(router_.on_actor_ready(*std::move(message))) : complain(message.error());
+    }
+    case wire::Envelope::ACTIVATE: {
+      const auto activate = envelope.getActivate();
+      if (auto* j = job(activate.getJob())) j->on_activate(from, activate, now);
+      return;
+    }
+    case wire::Envelope::PARTIAL: {
+      const auto partial = envelope.getPartial();
+      if (auto* j = job(partial.getJob())) j->on_partial(from, partial, bulk(), now);
+      return;
+    }
+    case wire::Envelope::RELEASED: {
+      const auto released = envelope.getReleased();
+      if (auto* j = job(released.getJob())) j->on_released(released, now);
+      return;
+    }
+    case wire::Envelope::REPLICA_WANTED: {
+      const auto wanted = envelope.getReplicaWanted();
+      if (auto* j = job(wanted.getJob())) j->on_replica_wanted(wanted, from, now);
+      return;
+    }
+    case wire::Envelope::REPLICA_DATA: {
+      const auto replica = envelope.getReplicaData();
+      if (auto* j = job(replica.getJob())) j->on_replica_data(replica, bulk(), now);
+      return;
+    }
+    case wire::Envelope::STOP_ROUNDS: {
+      const auto stop = envelope.getStopRounds();
+      if (auto* j = job(stop.getJob())) j->stop(text_of(stop.getReason()), now);
+      return;
+    }
+    default: return;
+  }
+}
+
+void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
+  known_nodes_.clear();
+  for (const auto entry : nodes.getNodes()) {
+    const NodeId node{entry.getNode()};
+    known_nodes_.push_back(node.value);
+    // Of two agents the one with the higher number connects.
+    if (node >= options_.node || addresses_.contains(node)) continue;
+    const std::string address = text_of(entry.getAddress());
+    addresses_[node] = address;
+    if (auto connected = peers_->connect(agent_peer(node), address); !connected) log_.error("connect to " + agent_peer(node) + ": " + connected.error().text);
+    wire::Message hello;  // Makes us known there by name, before anything is to be sent.
+    auto body = hello.root().initHello();
+    body.setRole("agent");
+    body.setName(agent_peer(options_.node));
+    send_peer(agent_peer(node), hello);
+  }
+}
+
+void Agent::on_open_job(const wire::OpenJob::Reader& open) {
+  TrainingJob::Settings settings;
+  settings.job = JobId{open.getJob()};
+  settings.self = options_.node;
+  settings.nodes = options_.nodes;
+  settings.as_given = json::parse(text_of(open.getJson()), nullptr, false);
+  if (!settings.as_given.is_object()) return log_.error("openJob without settings");
+  settings.node_of.resize(open.getMembers().size());
+  for (const auto member : open.getMembers()) {
+    if (member.getRank() < 0 || static_cast<std::size_t>(member.getRank()) >= settings.node_of.size()) return log_.error("openJob with a rank out of range");
+    settings.node_of[static_cast<std::size_t>(member.getRank())] = NodeId{member.getNode()};
+  }
+  auto strategy = job_strategy(settings.as_given, static_cast<std::int32_t>(settings.node_of.size()));
+  if (!strategy) return log_.error("openJob: " + strategy.error().text);
+  settings.strategy = *std::move(strategy);
+  settings.seed = settings.as_given.value("seed", std::uint64_t{0});
+  settings.target = settings.as_given.value("target", 0.0);
+  settings.trace_directory = settings.as_given.value("run_directory", std::string());
+
+  TrainingJob::Outbox outbox;
+  outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<std::vector<std::byte>> bulk) { send_peer(agent_peer(node), message, std::move(bulk)); };
+  outbox.to_driver = [this, settings](const json& event) { to_driver(settings, event); };
+  outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
+    const auto it = workers_.find(worker);
+    if (it == workers_.end() || it->second.socket < 0) return;
+    if (auto sent = process::send_with_fds(it->second.socket, body.dump(), fds); !sent) log_.warning("worker " + to_string(worker) + ": " + sent.error().text);
+  };
+  outbox.end_worker = [this](WorkerId worker, const std::string& reason) { end_worker(worker, reason); };
+  outbox.process_state = [this](WorkerId worker) {
+    const auto it = workers_.find(worker);
+    return it == workers_.end() ? '\0' : state_of(it->second.pid);
+  };
+  const JobId id = settings.job;
+  log_.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.node_of.size()) + " workers");
+  jobs_[id] = std::make_unique<TrainingJob>(std::move(settings), *averager_, std::move(outbox));
+  if (const auto early = before_job_.extract(id.value); !early.empty()) {
+    for (const auto& [peer, frame] : early.mapped()) {
+      const auto message = wire::Received::parse(frame);
+      if (message) (void)message->visit([&, p = peer](const wire::Envelope::Reader& envelope) { (void)on_session(p, envelope); });
+    }
+  }
+}
+
+void Agent::on_close_job(JobId id) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end()) return;
+  const Instant now = steady_now();
+  auto event = it->second->view(now);
+  event["event"] = "closed";
+  const auto settings = it->second->settings();
+  it->second->stop("the job is closed", now);
+  jobs_.erase(it);
+  to_driver(settings, event);
+}
+
+void Agent::on_node_status(std::uint64_t query) {
+  json status{{"workers", workers_.size()}, {"rss", resident_bytes()}, {"jobs", json::array()}};
+  const Instant now = steady_now();
+  for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->view(now));
+  wire::Message message;
+  auto body = message.root().initReply();
+  body.setId(query);
+  body.setOk(true);
+  body.setJson(status.dump());
+  send_peer(kHead, message);
+}
+
+// Actors --------------------------------------------------------------------------------------------------------------------------
+
+void Agent::act(const actors::ActorRouter::Actions& actions) {
+  for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
+}
+
+void Agent::carry_out(const actors::ActorRouter::Fork& fork) {
+  auto server = fork_server_for(fork.executable);
+  if (!server) return act(router_.on_worker_gone(fork.worker, server.error().text));
+  Worker worker;
+  worker.server = *server;
+  const std::string logs = fork.executable.logs.empty() ? options_.directory : fork.executable.logs;
+  worker.log = logs + "/" + (fork.name.empty() || fork.name == "tasks" ? "worker-" + to_string(fork.worker) : fork.name) + ".log";
+  process::ForkRequest request;
+  request.worker = fork.worker;
+  request.log_path = worker.log;
+  request.env = {{actors::kAgentEnv, options_.local_address}};
+  workers_[fork.worker] = std::move(worker);
+  if (auto forked = servers_.at(*server).fork(request); !forked) {
+    workers_.erase(fork.worker);
+    act(router_.on_worker_gone(fork.worker, forked.error().text));
+  }
+}
+
+void Agent::carry_out(const actors::ActorRouter::Kill& kill) { end_worker(kill.worker, ""); }
+
+void Agent::carry_out(const actors::ActorRouter::Send& send) {
+  send_local(send.peer, std::visit([](const auto& message) { return actors::encode(message); }, send.message));
+}
+
+void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
+  const auto peer = agent_peer(forward.node);
+  if (const auto* release = std::get_if<actors::Release>(&forward.message)) {
+    wire::Message message;
+    auto body = message.root().initRequest();
+    body.setVerb(actors::kReleaseVerb);
+    body.setJson(actors::to_json(*release));
+    body.setFrom(forward.owner);
+    return send_peer(peer, message);
+  }
+  auto frames = std::visit(
+      [](const auto& message) -> actors::Frames {
+        if constexpr (std::is_same_v<std::decay_t<decltype(message)>, actors::Release>) {
+          return {};
+        } else {
+          return actors::encode(message);
+        }
+      },
+      forward.message);
+  if (auto sent = peers_->send(peer, std::move(frames)); !sent) log_.warning(peer + ": " + sent.error().text);
+}
+
+// Processes -------------------------------------------------------------------------------------------------------------------------
+
+Result<std::string> Agent::fork_server_for(const actors::Executable& executable) {
+  std::string key = executable.path + '\n' + executable.build;
+  for (const auto& arg : executable.args) key += '\n' + arg;
+  if (servers_.contains(key)) return key;
+  process::ForkServer::Options options;
+  options.executable = executable.path;
+  options.args = executable.args;
+  for (const auto& setting : executable.env) {
+    const auto equals = setting.find('=');
+    if (equals != std::string::npos) options.env.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  options.log_path = (executable.logs.empty() ? options_.directory : executable.logs) + "/fork-server-" + to_string(options_.node) + ".log";
+  auto server = process::ForkServer::start(std::move(options));
+  if (!server) return tl::unexpected(server.error());
+  const int descriptor = server->descriptor();
+  servers_.emplace(key, std::move(*server));
+  PACELINE_TRY(loop_.watch(descriptor, [this, key] { on_fork_events(key); }));
+  log_.info("fork server of " + executable.path + " started");
+  return key;
+}
+
+void Agent::on_fork_events(const std::string& key) {
+  const auto server = servers_.find(key);
+  if (server == servers_.end()) return;
+  for (auto& event : server->second.events()) {
+    switch (event.kind) {
+      case process::ForkServer::Event::Kind::forked: {
+        auto& worker = workers_[event.worker];
+        worker.server = key;
+        worker.pid = event.pid;
+        worker.pidfd = event.pidfd;
+        worker.socket = event.socket;
+        (void)loop_.watch(event.socket, [this, id = event.worker] { on_worker_packet(id); });
+        if (worker.kill_when_forked) end_worker(event.worker, "");
+        break;
+      }
+      case process::ForkServer::Event::Kind::exited: on_worker_ended(event.worker, event.exit); break;
+      case process::ForkServer::Event::Kind::fork_refused:
+        workers_.erase(event.worker);
+        act(router_.on_worker_gone(event.worker, event.text));
+        break;
+      case process::ForkServer::Event::Kind::server_restarted: log_.warning("a fork server died and was started again; its workers go on"); break;
+      case process::ForkServer::Event::Kind::server_failed: {
+        log_.error(event.text);
+        std::vector<WorkerId> waiting;
+        for (const auto& [id, worker] : workers_)
+          if (worker.server == key && worker.pid < 0) waiting.push_back(id);
+        for (const WorkerId id : waiting) {
+          workers_.erase(id);
+          act(router_.on_worker_gone(id, event.text));
+        }
+        loop_.forget(server->second.descriptor());
+        servers_.erase(server);
+        return;
+      }
+    }
+  }
+}
+
+void Agent::on_worker_ended(WorkerId worker, const process::Exit& exit) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return;
+  std::string how = it->second.ended_because.empty() ? process::to_string(exit) : it->second.ended_because;
+  const bool by_us = !it->second.ended_because.empty() || it->second.kill_when_forked;
+  const auto tail = process::log_tail(it->second.log, 0, kLogLines);
+  if (!by_us && !tail.empty()) how += "; its log " + it->second.log + " ends with: " + tail;
+  // An end from outside (kill, the kernel's out-of-memory killer) is an absence; an end of its own making is the user's program failing.
+  const bool outside = exit.signalled && (exit.code == SIGKILL || exit.code == SIGTERM || exit.code == SIGINT);
+  const Instant now = steady_now();
+  for (auto& [id, job] : jobs_)
+    if (job->owns(worker)) job->on_worker_gone(worker, how, !outside && !by_us && (exit.signalled || exit.code != 0), now);
+  forget(worker);
+  act(router_.on_worker_gone(worker, how));
+}
+
+void Agent::forget(WorkerId worker) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return;
+  if (it->second.socket >= 0) {
+    loop_.forget(it->second.socket);
+    close(it->second.socket);
+  }
+  if (it->second.pidfd >= 0) close(it->second.pidfd);
+  workers_.erase(it);
+}
+
+void Agent::end_worker(WorkerId worker, const std::string& reason) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return;
+  it->second.kill_when_forked = true;
+  it->second.ended_because = reason;
+  if (it->second.pidfd < 0) return;
+  if (auto killed = process::kill_worker(it->second.pidfd, SIGKILL); !killed) log_.debug("worker " + to_string(worker) + ": " + killed.error().text);
+}
+
+void Agent::on_worker_packet(WorkerId worker) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return;
+  auto packet = process::receive_with_fds(it->second.socket, 0);
+  if (!packet) {
+    if (packet.error().kind != ErrorKind::timed_out) loop_.forget(it->second.socket);  // Hung up: its exit will be reported.
+    return;
+  }
+  const auto body = json::parse(packet->bytes, nullptr, false);
+  const bool replica = body.is_object() && body.value("kind", "") == "replica" && packet->fds.size() == 1;
+  TrainingJob* owner = replica ? job(body.value("job", std::uint64_t{0})) : nullptr;
+  if (!owner || !owner->owns(worker)) {
+    for (const int fd : packet->fds) close(fd);
+    return;
+  }
+  owner->on_captured(Rank{body.value("rank", -1)}, body.value("update", std::int64_t{0}), body.value("size", std::uint64_t{0}), packet->fds[0], steady_now());
+}
+
+// Jobs --------------------------------------------------------------------------------------------------------------------------------
+
+TrainingJob* Agent::job(std::uint64_t id) {
+  const auto it = jobs_.find(JobId{id});
+  return it == jobs_.end() ? nullptr : it->second.get();
+}
+
+void Agent::on_averaged() {
+  const Instant now = steady_now();
+  for (const auto id : averager_->completed())
+    for (auto& [job_id, job] : jobs_)
+      if (job->on_reduced(id, now)) break;
+}
+
+void Agent::to_driver(const TrainingJob::Settings& settings, const json& event) {
+  wire::Message message;
+  auto body = message.root().initJobEvent();
+  body.setJob(settings.job.value);
+  body.setJson(event.dump());
+  body.setTo(settings.as_given.value("driver_peer", ""));
+  const NodeId node{settings.as_given.value("driver_node", 0)};
+  if (node == options_.node) return send_local(settings.as_given.value("driver_peer", ""), {message.to_frame()});
+  send_peer(agent_peer(node), message);
+}
+
+void Agent::send_local(const transport::Peer& peer, std::vector<transport::Frame> frames) {
+  if (auto sent = local_->send(peer, std::move(frames)); !sent && sent.error().kind != ErrorKind::disconnected) log_.warning(peer + ": " + sent.error().text);
+}
+
+void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk) {
+  std::vector<transport::Frame> frames;
+  frames.push_back(message.to_frame());
+  for (auto& frame : bulk) frames.push_back(std::move(frame));
+  if (auto sent = peers_->send(peer, std::move(frames)); !sent) log_.warning(peer + ": " + sent.error().text);
+}
+
+}  // namespace paceline::daemon

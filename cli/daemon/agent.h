@@ -1,0 +1,108 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/router/actor_router.h"
+#include "cli/daemon/training_job.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/collective/averager.h"
+#include "runtime/observe/log.h"
+#include "runtime/process/fork_server.h"
+#include "runtime/transport/transport.h"
+
+namespace paceline::daemon {
+
+/// One node of a cluster: its worker processes, its part of every job, and the post office between its peers (drivers, workers,
+/// sessions, over ipc), the other agents and the head (over tcp). Decodes, steps a core, sends; decides nothing itself.
+/// Owned by the daemon's control loop.
+class Agent {
+ public:
+  struct Options {
+    NodeId node;
+    std::int32_t nodes = 1;
+    std::int32_t cpus = 1;
+    std::string directory;      ///< The cluster's runtime directory.
+    std::string local_address;  ///< ipc address that workers and drivers connect to.
+    std::string peer_address;   ///< tcp address that other agents connect to.
+  };
+
+  /// `local` listens for this node's processes, `peers` for the other agents, and is connected to "head".
+  Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transport> local, std::unique_ptr<transport::Transport> peers,
+        std::unique_ptr<collective::Averager> averager, observe::Log log);
+  ~Agent();
+
+  /// Registers at the head and starts to watch its descriptors.
+  Result<void> start();
+  void tick(Instant now);
+  std::optional<Instant> next_deadline() const;
+  /// The head cannot be reached any more: a local cluster ends then.
+  bool orphaned() const { return orphaned_; }
+
+ private:
+  struct Worker {
+    std::string server;  ///< Key of its fork server.
+    std::string log;
+    pid_t pid = -1;
+    int pidfd = -1;
+    int socket = -1;
+    std::string ended_because;  ///< Set when its end is our doing.
+    bool kill_when_forked = false;
+  };
+
+  // Local peers
+  void poll_local();
+  void on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames);
+  void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
+  void on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
+  void on_local_gone(const transport::Peer& peer);
+  bool on_session(const transport::Peer& peer, const wire::Envelope::Reader& envelope);
+  // Other agents and the head
+  void poll_peers();
+  void on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames);
+  void on_nodes(const wire::Nodes::Reader& nodes);
+  void on_open_job(const wire::OpenJob::Reader& open);
+  void on_close_job(JobId job);
+  void on_node_status(std::uint64_t query);
+  // Actors
+  void act(const actors::ActorRouter::Actions& actions);
+  void carry_out(const actors::ActorRouter::Fork& fork);
+  void carry_out(const actors::ActorRouter::Kill& kill);
+  void carry_out(const actors::ActorRouter::Send& send);
+  void carry_out(const actors::ActorRouter::Forward& forward);
+  // Processes
+  Result<std::string> fork_server_for(const actors::Executable& executable);
+  void on_fork_events(const std::string& server);
+  void on_worker_ended(WorkerId worker, const process::Exit& exit);
+  void on_worker_packet(WorkerId worker);
+  void forget(WorkerId worker);
+  void end_worker(WorkerId worker, const std::string& reason);
+  // Jobs
+  TrainingJob* job(std::uint64_t id);
+  void on_averaged();
+  void to_driver(const TrainingJob::Settings& settings, const nlohmann::json& event);
+
+  void send_local(const transport::Peer& peer, std::vector<transport::Frame> frames);
+  void send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk = {});
+
+  Options options_;
+  EventLoop& loop_;
+  std::unique_ptr<transport::Transport> local_;
+  std::unique_ptr<transport::Transport> peers_;
+  std::unique_ptr<collective::Averager> averager_;
+  observe::Log log_;
+  actors::ActorRouter router_;
+  std::map<std::string, process::ForkServer> servers_;
+  std::map<WorkerId, Worker> workers_;
+  std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
+  std::map<std::uint64_t, std::vector<std::pair<transport::Peer, transport::Frame>>> before_job_;  // Sessions that were faster than openJob.
+  std::map<NodeId, std::string> addresses_;
+  std::vector<std::int32_t> known_nodes_;
+  bool orphaned_ = false;
+};
+
+}  // namespace paceline::daemon

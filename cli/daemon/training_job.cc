@@ -1,0 +1,546 @@
+#include "cli/daemon/training_job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "algorithms/plan.h"
+#include "algorithms/session/session_impl.h"
+#include "runtime/base/steady_now.h"
+
+namespace paceline::daemon {
+namespace {
+
+using nlohmann::json;
+using scheduler::RoundService;
+
+constexpr Duration kProgressEvery = std::chrono::milliseconds(250);
+constexpr Duration kDonorPatience = std::chrono::seconds(1);
+constexpr Duration kEvaluatorPatience = std::chrono::seconds(5);
+constexpr Duration kLeaveBehindAfter = std::chrono::seconds(1);
+constexpr std::size_t kStepsMax = std::size_t{1} << 16;  // Step times that the median is taken of.
+constexpr std::uint64_t kObjectBytesMax = std::uint64_t{64} << 30;
+
+const char* name_of(session::State state) {
+  switch (state) {
+    case session::State::compute: return "compute";
+    case session::State::wait: return "wait";
+    case session::State::averaging: return "averaging";
+    case session::State::evaluate: return "evaluate";
+    case session::State::restore: return "restore";
+    case session::State::ended: return "ended";
+  }
+  return "unknown";
+}
+
+double median_of(std::vector<float> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string text_of(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
+
+}  // namespace
+
+Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t workers) {
+  auto strategy = algorithms::parse_strategy(settings.value("strategy", std::string("allreduce")), workers);
+  if (!strategy) return strategy;
+  const auto accumulate = settings.value("accumulate", std::int32_t{1});
+  if (accumulate < 1 || accumulate > 65536) return fail(ErrorKind::invalid, "accumulate=" + std::to_string(accumulate) + ": it is a number of mini-batches, 1 to 65536");
+  const bool own_number = strategy->tiers.back().late == scheduler::Lateness::abandons;
+  if (!own_number) strategy->batches = accumulate;
+  return strategy;
+}
+
+TrainingJob::TrainingJob(Settings settings, collective::Averager& averager, Outbox outbox)
+    : settings_(std::move(settings)), averager_(averager), outbox_(std::move(outbox)) {}
+
+TrainingJob::~TrainingJob() = default;
+
+std::vector<Rank> TrainingJob::local_ranks() const {
+  std::vector<Rank> ranks;
+  for (std::size_t i = 0; i < settings_.node_of.size(); ++i)
+    if (settings_.node_of[i] == settings_.self) ranks.emplace_back(static_cast<std::int32_t>(i));
+  return ranks;
+}
+
+void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
+  const WorkerId worker{share.getWorker()};
+  const Rank rank{share.getRank()};
+  const auto refuse = [&](const std::string& text) { outbox_.to_worker(worker, {{"error", text}}, {}); };
+  const auto workers = static_cast<std::int32_t>(settings_.node_of.size());
+  if (rank.value < 0 || rank.value >= workers || settings_.node_of[static_cast<std::size_t>(rank.value)] != settings_.self)
+    return refuse("worker " + to_string(rank) + " does not belong to this node");
+  if (worker_of_.contains(rank)) return refuse("a job has one share a worker: me.share() was called twice");
+  if (share.getElements() == 0) return refuse("the model has no trainable parameters");
+  if (share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f16)) return refuse("unknown type of parameters");
+
+  const auto plan = algorithms::make_plan(settings_.strategy, workers, 1);
+  const memory::Window::Layout layout{share.getElements(), static_cast<memory::Dtype>(share.getDtype()), plan->buffers()};
+  auto window = memory::Window::create(layout);
+  if (!window) return refuse(window.error().text);
+  auto control = memory::ControlPage::create();
+  if (!control) return refuse(control.error().text);
+  auto read_only = control->read_only_fd();
+  if (!read_only) return refuse(read_only.error().text);
+
+  const auto long_plan = algorithms::make_plan(settings_.strategy, workers, std::int64_t{1} << 40);
+  const bool gradients = plan->payload() == scheduler::Payload::gradients;
+  json answer{{"payload", gradients ? "gradients" : "models"},
+              {"workers", workers},
+              {"bodies", settings_.strategy.batches},
+              {"seed", settings_.seed},
+              {"buffers", layout.buffers},
+              {"rotate_shards", settings_.strategy.rotate_shards},
+              {"reset_momentum", settings_.strategy.block_momentum > 0},
+              {"publishes_every_iteration", long_plan->publishes_every_iteration()},
+              {"abandons", long_plan->round(long_plan->next_round(Version{0})).late == scheduler::Lateness::abandons},
+              {"next_round", long_plan->next_round(Version{0}).value},
+              {"loss_window", settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window},
+              {"node", settings_.self.value}};
+  if (!settings_.trace_directory.empty()) answer["trace"] = settings_.trace_directory + "/worker-" + to_string(rank) + ".trace";
+  outbox_.to_worker(worker, answer, {window->fd(), *read_only});
+  close(*read_only);
+  rank_of_[worker] = rank;
+  worker_of_[rank] = worker;
+  const auto bytes = static_cast<double>(memory::Window::bytes_needed(layout));
+  outbox_.to_driver({{"event", "memory"}, {"node", settings_.self.value}, {"bytes_worker", bytes}, {"bytes_node", bytes * static_cast<double>(local_ranks().size())}});
+  if (rounds_) {
+    if (auto joined = rounds_->join(rank, std::move(*window), std::move(*control)); !joined) fail_job(joined.error().text, steady_now());
+  } else {
+    opened_.insert_or_assign(rank, Opened{std::move(*window), std::move(*control)});
+  }
+}
+
+void TrainingJob::on_plan(const json& plan, Instant now) {
+  if (rounds_) return;
+  const std::int64_t first = plan.value("first", std::int64_t{0});
+  const std::int64_t updates = plan.value("updates", std::int64_t{0});
+  const std::int64_t evaluate_every = plan.value("evaluate_every", std::int64_t{0});
+  if (updates <= first || first < 0) return fail_job("nothing to do: the job would end at update " + std::to_string(updates), now);
+
+  RoundService::Options options;
+  options.job = settings_.job;
+  options.engine.self = settings_.self;
+  options.engine.node_of = settings_.node_of;
+  options.engine.nodes = settings_.nodes;
+  options.engine.first = Version{first};
+  options.engine.last = Version{updates - 1};
+  options.bodies = settings_.strategy.batches;
+  options.evaluates = evaluate_every >= 0;
+  options.evaluate_every = std::max<std::int64_t>(0, evaluate_every);
+  if (settings_.strategy.tiers.back().late == scheduler::Lateness::abandons) {
+    options.divisor = settings_.strategy.normalise == algorithms::Strategy::Normalise::d ? scheduler::Divisor::bodies
+                                                                                          : scheduler::Divisor::members;
+  }
+  if (!settings_.trace_directory.empty()) options.trace_path = settings_.trace_directory + "/node-" + to_string(settings_.self) + ".trace";
+  rounds_ = std::make_unique<RoundService>(options, algorithms::make_plan(settings_.strategy, static_cast<std::int32_t>(settings_.node_of.size()), updates, {.first = Version{first}}),
+                                           averager_, outbox_.to_node);
+  rounds_->start_clock(now);
+  first_version_ = first;
+  last_version_ = Version{first - 1};
+  for (auto& [rank, opened] : opened_) {
+    if (auto joined = rounds_->join(rank, std::move(opened.window), std::move(opened.control)); !joined) fail_job(joined.error().text, now);
+  }
+  opened_.clear();
+  for (const Rank rank : gone_) rounds_->on_gone(rank, now);
+  for (const auto& message : std::exchange(early_, {})) message();
+  outbox_.to_driver({{"event", "started"}, {"node", settings_.self.value}, {"updates", updates}, {"first", first}});
+  drain(now);
+}
+
+void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
+  if (!rounds_) return;
+  rounds_->on_arrival(Rank{arrive.getRank()}, Version{arrive.getIteration()}, Duration(arrive.getComputeNs()), now);
+  drain(now);
+}
+
+void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
+  const std::string kind = text_of(report.getKind());
+  const Rank rank{report.getRank()};
+  if (kind == "plan") {
+    const auto plan = json::parse(text_of(report.getText()), nullptr, false);
+    if (plan.is_object()) on_plan(plan, now);
+  } else if (kind == "evaluated") {
+    on_evaluated(rank, report.getUpdate(), report.getValue(), now);
+  } else if (kind == "metric") {
+    outbox_.to_driver({{"event", "metric"}, {"worker", rank.value}, {"update", report.getUpdate() + 1}, {"name", text_of(report.getName())}, {"value", report.getValue()}});
+  } else if (kind == "stop") {
+    stop_everywhere(text_of(report.getText()), now);
+  } else if (kind == "fail") {
+    fail_job(text_of(report.getText()), now);
+  }
+}
+
+// Evaluation ------------------------------------------------------------------------------------------------------------
+
+void TrainingJob::handle(const RoundService::Executed& executed, Instant now) {
+  if (executed.sums.loss_count > 0) last_loss_ = executed.sums.loss_sum / static_cast<double>(executed.sums.loss_count);
+  samples_ += executed.sums.samples;
+  if (executed.version > last_version_) {
+    // Time per update, evaluations excluded: the training clock stands still while they run.
+    const double clock = seconds(rounds_->clock(now));
+    const auto steps = static_cast<double>(executed.version.value - last_version_.value);
+    if (last_version_.value >= first_version_ && step_s_.size() < kStepsMax) step_s_.push_back(static_cast<float>((clock - last_clock_s_) / steps));
+    last_clock_s_ = clock;
+    last_version_ = executed.version;
+  }
+  if (!executed.evaluate) return;
+  evaluating_ = executed.version;
+  evaluating_since_ = now;
+  evaluator_ = executed.evaluator;
+  if (settings_.self.value != 0) return;
+  if (!evaluator_) release_all(executed.version, -1, now);
+}
+
+void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Instant now) {
+  if (settings_.self.value != 0 || !evaluating_ || evaluating_->value != update) return;
+  const double clock = seconds(rounds_->clock(now));
+  const bool reached = settings_.target >= 0 && value >= settings_.target;
+  outbox_.to_driver({{"event", "evaluated"}, {"worker", rank.value}, {"update", update + 1}, {"value", value}, {"clock_s", clock}, {"samples", samples_}, {"loss", last_loss_}, {"reached", reached}});
+  const Version version = *evaluating_;
+  if (reached) stop_everywhere("the target was reached", now);
+  release_all(version, value, now);
+}
+
+void TrainingJob::release_all(Version v, double value, Instant now) {
+  wire::Message message;
+  auto body = message.root().initReleased();
+  body.setJob(settings_.job.value);
+  body.setVersion(v.value);
+  body.setValue(value);
+  to_all_nodes(message);
+  rounds_->release(v);
+  evaluating_.reset();
+  if (finished_at_) finished_at_ = now;
+}
+
+void TrainingJob::on_released(const wire::Released::Reader& released, Instant now) {
+  if (!rounds_) return;
+  const Version v{released.getVersion()};
+  rounds_->release(v);
+  if (evaluating_ == v) evaluating_.reset();
+  if (finished_at_) finished_at_ = now;
+}
+
+// Replicas ----------------------------------------------------------------------------------------------------------------
+
+void TrainingJob::on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now) {
+  const Rank rank{wanted.getRank()};
+  const bool local = from == settings_.self;
+  if (local && !restored_.contains(rank) && start_replica_) {
+    restored_.insert(rank);
+    return give_replica(rank, *start_replica_);
+  }
+  waiters_.push_back({rank, from, now});
+  if (local && !restored_.contains(rank)) return;  // The start is on its way from rank 0.
+  ask_donor(now);
+}
+
+/// Asks the local worker that is furthest, or another node if none here can give.
+void TrainingJob::ask_donor(Instant now) {
+  if (!rounds_ || stopped_) return;
+  std::optional<Rank> best;
+  std::int64_t best_step = -1;
+  for (const auto& [rank, worker] : worker_of_) {
+    const bool waits = std::any_of(waiters_.begin(), waiters_.end(), [r = rank](const auto& w) { return w.rank == r; });
+    if (waits || gone_.contains(rank) || rank == donor_ || outbox_.process_state(worker) == 'T') continue;
+    const auto* window = rounds_->window(rank);
+    const std::int64_t step = window ? window->progress().step.load(std::memory_order_relaxed) : -1;
+    if (step > best_step) {
+      best = rank;
+      best_step = step;
+    }
+  }
+  donor_asked_ = now;
+  if (best) {
+    donor_ = settings_.node_of.size() > 2 ? *best : Rank{-1};  // The next attempt asks somebody else, where there is one.
+    auto* control = rounds_->control(*best);
+    control->words().capture_wanted.fetch_add(1, std::memory_order_release);
+    control->ring();
+    return;
+  }
+  donor_ = Rank{-1};
+  if (settings_.nodes < 2) return;
+  for (const auto& waiter : waiters_) {
+    if (waiter.node != settings_.self) continue;
+    wire::Message message;
+    auto body = message.root().initReplicaWanted();
+    body.setJob(settings_.job.value);
+    body.setRank(waiter.rank.value);
+    outbox_.to_node(NodeId{(settings_.self.value + 1) % settings_.nodes}, message, {});
+  }
+}
+
+void TrainingJob::give_replica(Rank rank, const Replica& replica) {
+  const auto it = worker_of_.find(rank);
+  if (it == worker_of_.end()) return;
+  outbox_.to_worker(it->second, {{"kind", "replica"}, {"update", replica.update}, {"size", replica.size}}, {replica.object->fd()});
+}
+
+void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd, Instant now) {
+  auto object = memory::SharedObject::map(fd, std::max<std::uint64_t>(1, size));
+  if (!object) return fail_job("worker " + to_string(rank) + " gave a replica that cannot be mapped: " + object.error().text, now);
+  const Replica replica{std::make_shared<memory::SharedObject>(std::move(*object)), update, size};
+  const bool start = rank.value == 0 && !start_replica_;
+  if (start) start_replica_ = replica;
+
+  std::set<NodeId> nodes;
+  if (start)
+    for (const NodeId node : settings_.node_of)
+      if (node != settings_.self) nodes.insert(node);
+  for (const auto& waiter : std::exchange(waiters_, {})) {
+    if (waiter.node == settings_.self) {
+      restored_.insert(waiter.rank);
+      give_replica(waiter.rank, replica);
+    } else {
+      nodes.insert(waiter.node);
+    }
+  }
+  donor_asked_.reset();
+  donor_ = Rank{-1};
+  for (const NodeId node : nodes) {
+    wire::Message message;
+    auto body = message.root().initReplicaData();
+    body.setJob(settings_.job.value);
+    body.setRank(rank.value);
+    body.setUpdate(update);
+    body.setSize(size);
+    const auto data = replica.object->data();
+    std::vector<std::vector<std::byte>> bulk;
+    bulk.emplace_back(data.begin(), data.end());
+    outbox_.to_node(node, message, std::move(bulk));
+  }
+}
+
+void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes, Instant now) {
+  auto created = memory::SharedObject::create(std::max<std::size_t>(1, bytes.size()));
+  if (!created) return fail_job(created.error().text, now);
+  const int fd = dup(created->fd());
+  auto object = memory::SharedObject::fill(dup(fd), std::max<std::size_t>(1, bytes.size()));
+  if (!object) {
+    close(fd);
+    return fail_job(object.error().text, now);
+  }
+  std::memcpy(object->writable().data(), bytes.data(), bytes.size());
+  if (auto sealed = object->seal(); !sealed) {
+    close(fd);
+    return fail_job(sealed.error().text, now);
+  }
+  on_captured(Rank{header.getRank()}, header.getUpdate(), header.getSize(), fd, now);
+}
+
+// Shared objects ------------------------------------------------------------------------------------------------------------
+
+void TrainingJob::on_open_object(WorkerId worker, const wire::ObjectKey::Reader& request) {
+  const std::string key = text_of(request.getKey());
+  const std::uint64_t size = request.getSize();
+  if (size == 0 || size > kObjectBytesMax) return outbox_.to_worker(worker, {{"error", "a shared object of " + std::to_string(size) + " bytes is refused"}}, {});
+  const auto it = objects_.find(key);
+  if (it == objects_.end()) {
+    auto created = memory::SharedObject::create(size);
+    if (!created) return outbox_.to_worker(worker, {{"error", created.error().text}}, {});
+    Object object;
+    object.object = std::make_shared<memory::SharedObject>(std::move(*created));
+    object.size = size;
+    outbox_.to_worker(worker, {{"kind", "object"}, {"fill", true}}, {object.object->fd()});
+    objects_.emplace(key, std::move(object));
+    return;
+  }
+  if (it->second.size != size) return outbox_.to_worker(worker, {{"error", "workers read data sets of different sizes under the name " + key}}, {});
+  if (!it->second.sealed) {
+    it->second.waiting.push_back(worker);
+    return;
+  }
+  outbox_.to_worker(worker, {{"kind", "object"}, {"fill", false}}, {it->second.object->fd()});
+}
+
+void TrainingJob::on_seal_object(const wire::ObjectKey::Reader& request) {
+  const auto it = objects_.find(text_of(request.getKey()));
+  if (it == objects_.end() || !memory::SharedObject::is_sealed(it->second.object->fd())) return;
+  it->second.sealed = true;
+  for (const WorkerId worker : std::exchange(it->second.waiting, {}))
+    outbox_.to_worker(worker, {{"kind", "object"}, {"fill", false}}, {it->second.object->fd()});
+}
+
+// Rounds --------------------------------------------------------------------------------------------------------------------
+
+void TrainingJob::on_activate(NodeId from, const wire::Activate::Reader& activate, Instant now) {
+  const NodeId root{activate.getRoot()};
+  const Version v{activate.getVersion()};
+  const auto deliver = [this, root, from, v] { rounds_->on_activation(root, from, v, steady_now()); };
+  if (!rounds_) {
+    early_.push_back(deliver);
+    return;
+  }
+  deliver();
+  drain(now);
+}
+
+void TrainingJob::on_partial(NodeId from, const wire::Partial::Reader& partial, std::vector<std::byte> sum, Instant now) {
+  if (!rounds_) {
+    auto copy = std::make_shared<wire::Message>();
+    copy->root().setPartial(partial);
+    auto bytes = std::make_shared<std::vector<std::byte>>(std::move(sum));
+    early_.push_back([this, from, copy, bytes] { rounds_->on_partial(from, copy->root().getPartial().asReader(), std::move(*bytes), steady_now()); });
+    return;
+  }
+  rounds_->on_partial(from, partial, std::move(sum), now);
+  drain(now);
+}
+
+bool TrainingJob::on_reduced(std::uint64_t id, Instant now) {
+  if (!rounds_ || !rounds_->on_reduced(id, now)) return false;
+  drain(now);
+  return true;
+}
+
+void TrainingJob::drain(Instant now) {
+  for (const auto& event : rounds_->take_events()) std::visit([&](const auto& e) { handle(e, now); }, event);
+}
+
+void TrainingJob::handle(const RoundService::Left& left, Instant now) {
+  char text[200];
+  std::snprintf(text, sizeof text, "worker %d was silent for %.1f s while the others waited for it at update %lld: it leaves, the others go on without it",
+                left.rank.value, seconds(left.silent), static_cast<long long>(left.version.value));
+  gone_.insert(left.rank);
+  outbox_.to_driver({{"event", "left"}, {"worker", left.rank.value}, {"text", text}});
+  if (const auto it = worker_of_.find(left.rank); it != worker_of_.end()) outbox_.end_worker(it->second, text);
+  (void)now;
+}
+
+void TrainingJob::handle(const RoundService::Failed& failed, Instant now) { fail_job(failed.text, now); }
+
+void TrainingJob::handle(const RoundService::Finished&, Instant now) {
+  if (!finished_at_) finished_at_ = now;
+}
+
+void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now) {
+  const auto it = rank_of_.find(worker);
+  if (it == rank_of_.end()) return;
+  const Rank rank = it->second;
+  if (!gone_.insert(rank).second) return;
+  if (failed && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
+  if (!finished_at_ && !stopped_) {
+    outbox_.to_driver({{"event", "left"}, {"worker", rank.value}, {"text", "worker " + to_string(rank) + " ended (" + how + "): the others go on without it"}});
+  }
+  if (evaluating_ && evaluator_ == rank && settings_.self.value == 0) release_all(*evaluating_, -1, now);
+  if (!rounds_) return;
+  rounds_->on_gone(rank, now);
+  drain(now);
+}
+
+// The end -------------------------------------------------------------------------------------------------------------------
+
+void TrainingJob::fail_job(const std::string& text, Instant now) {
+  outbox_.to_driver({{"event", "failed"}, {"text", text}});
+  stop_everywhere(text, now);
+}
+
+void TrainingJob::stop_everywhere(const std::string& reason, Instant now) {
+  wire::Message message;
+  auto body = message.root().initStopRounds();
+  body.setJob(settings_.job.value);
+  body.setVersion(rounds_ ? rounds_->engine().done().value : -1);
+  body.setReason(reason);
+  to_all_nodes(message);
+  stop(reason, now);
+}
+
+void TrainingJob::stop(const std::string& reason, Instant now) {
+  if (std::exchange(stopped_, true)) return;
+  finished_at_ = now;
+  outbox_.to_driver({{"event", "stopping"}, {"node", settings_.self.value}, {"text", reason}});
+  if (rounds_) rounds_->stop();
+  for (auto& [rank, opened] : opened_) {
+    opened.control.words().stop.store(1, std::memory_order_release);
+    opened.control.ring();
+  }
+}
+
+void TrainingJob::to_all_nodes(wire::Message& message) {
+  std::set<NodeId> nodes(settings_.node_of.begin(), settings_.node_of.end());
+  for (const NodeId node : nodes)
+    if (node != settings_.self) outbox_.to_node(node, message, {});
+}
+
+void TrainingJob::tick(Instant now) {
+  if (rounds_) {
+    rounds_->tick(now);
+    drain(now);
+  }
+  if (donor_asked_ && !waiters_.empty() && now - *donor_asked_ >= kDonorPatience) ask_donor(now);
+  if (evaluating_ && evaluator_ && settings_.self.value == 0 && now - evaluating_since_ >= kEvaluatorPatience) {
+    const auto* window = rounds_->window(*evaluator_);
+    const auto state = window ? window->progress().state.load(std::memory_order_relaxed) : 0;
+    const bool evaluates = state == static_cast<std::uint32_t>(session::State::evaluate);
+    const auto worker = worker_of_.find(*evaluator_);
+    const bool frozen = worker != worker_of_.end() && outbox_.process_state(worker->second) == 'T';
+    if (!evaluates || frozen) release_all(*evaluating_, -1, now);
+  }
+  if (finished_at_ && !evaluating_ && rounds_) {
+    const Duration patience = std::max<Duration>(kLeaveBehindAfter, 10 * rounds_->engine().median_step());
+    if (now - *finished_at_ >= patience) {
+      for (const auto& [rank, worker] : worker_of_) {
+        const auto* window = rounds_->window(rank);
+        const auto state = window ? window->progress().state.load(std::memory_order_relaxed) : 0;
+        if (gone_.contains(rank) || state == static_cast<std::uint32_t>(session::State::ended)) continue;
+        gone_.insert(rank);
+        outbox_.to_driver({{"event", "left"}, {"worker", rank.value}, {"text", "worker " + to_string(rank) + " was left behind: the job had ended and it did not answer"}});
+        outbox_.end_worker(worker, "left behind at the end of the job");
+      }
+    }
+  }
+  if (now >= next_progress_) {
+    next_progress_ = now + kProgressEvery;
+    auto event = view(now);
+    event["event"] = "progress";
+    outbox_.to_driver(event);
+  }
+}
+
+std::optional<Instant> TrainingJob::next_deadline() const {
+  Instant deadline = next_progress_;
+  if (rounds_)
+    if (const auto rounds = rounds_->next_deadline()) deadline = std::min(deadline, *rounds);
+  return deadline;
+}
+
+json TrainingJob::view(Instant now) const {
+  json view{{"job", settings_.job.value}, {"node", settings_.self.value}, {"strategy", settings_.strategy.name}};
+  if (!rounds_) return view;
+  const auto& counters = rounds_->counters();
+  view["update"] = rounds_->engine().done().value + 1;
+  view["period"] = rounds_->engine().plan().period();
+  view["clock_s"] = seconds(rounds_->clock(now));
+  view["median_step_s"] = seconds(rounds_->engine().median_step());
+  view["step_s"] = median_of(step_s_);
+  view["loss"] = last_loss_;
+  view["samples"] = samples_;
+  view["counters"] = {{"group_averages", counters.group_averages}, {"global_averages", counters.global_averages}, {"skipped", counters.skipped},
+                      {"late_merges", counters.late_merges}, {"abandoned_bodies", counters.abandoned_bodies}};
+  for (const auto& [rank, worker] : worker_of_) {
+    const auto* window = rounds_->window(rank);
+    if (!window) continue;
+    const auto& progress = window->progress();
+    std::string state = name_of(static_cast<session::State>(progress.state.load(std::memory_order_relaxed)));
+    if (gone_.contains(rank)) state = "left";
+    else if (outbox_.process_state(worker) == 'T') state = "frozen";
+    view["workers"].push_back({{"rank", rank.value}, {"node", settings_.self.value}, {"step", progress.step.load(std::memory_order_relaxed)},
+                               {"samples", progress.samples.load(std::memory_order_relaxed)}, {"state", state},
+                               {"compute_s", seconds(Duration(progress.compute_ns.load(std::memory_order_relaxed)))},
+                               {"wait_s", seconds(Duration(progress.wait_ns.load(std::memory_order_relaxed)))}});
+  }
+  if (const auto waiting = rounds_->engine().waiting()) {
+    json names = json::array();
+    for (const Rank rank : waiting->missing) names.push_back(rank.value);
+    view["waiting"] = {{"update", waiting->version.value}, {"missing", names}, {"since_s", seconds(now - waiting->since)}};
+  }
+  return view;
+}
+
+}  // namespace paceline::daemon

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "algorithms/strategy.h"
+#include "runtime/collective/averager.h"
+#include "runtime/memory/shared_object.h"
+#include "runtime/wire/codec.h"
+#include "scheduler/rounds/round_service.h"
+
+namespace paceline::daemon {
+
+/// The strategy that a job's settings ask for: `strategy`, with `accumulate` mini-batches an update where it has no number of its own.
+Result<algorithms::Strategy> job_strategy(const nlohmann::json& settings, std::int32_t workers);
+
+/// One node's part of a training job: its workers' windows and rounds (RoundService), evaluations, replicas, shared objects and
+/// what the driver is told. Owned by the agent's control loop.
+///
+///   openShare (each worker) -> windows -> plan (first worker) -> rounds run -> ... last version executed -> workers end -> closeJob
+class TrainingJob {
+ public:
+  struct Settings {
+    JobId job;
+    NodeId self;
+    std::int32_t nodes = 1;
+    std::vector<NodeId> node_of;    ///< Rank -> node.
+    algorithms::Strategy strategy;
+    std::uint64_t seed = 0;
+    double target = -1;             ///< The job ends when an evaluation reaches it; negative: none.
+    std::string trace_directory;    ///< Empty: no trace.
+    nlohmann::json as_given;        ///< For `status`.
+  };
+  /// How the job reaches everybody else; the agent implements it.
+  struct Outbox {
+    std::function<void(NodeId, wire::Message&, std::vector<std::vector<std::byte>>)> to_node;
+    std::function<void(const nlohmann::json&)> to_driver;
+    /// A JSON answer with descriptors to a worker's session.
+    std::function<void(WorkerId, const nlohmann::json&, const std::vector<int>&)> to_worker;
+    /// Ends a worker's process; the reason goes to its log and to the driver.
+    std::function<void(WorkerId, const std::string&)> end_worker;
+    /// 'T' when the process is stopped, 'Z' or 0 when it has ended.
+    std::function<char(WorkerId)> process_state;
+  };
+
+  TrainingJob(Settings settings, collective::Averager& averager, Outbox outbox);
+  ~TrainingJob();
+
+  void on_open_share(const wire::OpenShare::Reader& share, Instant now);
+  void on_arrive(const wire::Arrive::Reader& arrive, Instant now);
+  void on_report(const wire::Report::Reader& report, Instant now);
+  void on_open_object(WorkerId worker, const wire::ObjectKey::Reader& key);
+  void on_seal_object(const wire::ObjectKey::Reader& key);
+  void on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now);
+  /// A worker's packet over its Unix socket: a captured replica. Takes the descriptor.
+  void on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd, Instant now);
+  void on_replica_data(const wire::Replica::Reader& replica, std::vector<std::byte> bytes, Instant now);
+  void on_activate(NodeId from, const wire::Activate::Reader& activate, Instant now);
+  void on_partial(NodeId from, const wire::Partial::Reader& partial, std::vector<std::byte> sum, Instant now);
+  void on_released(const wire::Released::Reader& released, Instant now);
+  /// `failed`: of its own making (a crash, an exit status), which ends the job; else it leaves and the others go on.
+  void on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now);
+  bool on_reduced(std::uint64_t id, Instant now);
+  /// Workers end at their next look at the control page.
+  void stop(const std::string& reason, Instant now);
+  void tick(Instant now);
+  std::optional<Instant> next_deadline() const;
+
+  /// This node's share of `status` and of progress events.
+  nlohmann::json view(Instant now) const;
+  const Settings& settings() const { return settings_; }
+  bool owns(WorkerId worker) const { return rank_of_.contains(worker); }
+
+ private:
+  struct Replica {
+    std::shared_ptr<memory::SharedObject> object;
+    std::int64_t update = 0;
+    std::uint64_t size = 0;
+  };
+  struct Object {
+    std::shared_ptr<memory::SharedObject> object;
+    bool sealed = false;
+    std::uint64_t size = 0;
+    std::vector<WorkerId> waiting;
+  };
+  struct Waiter { Rank rank; NodeId node; Instant since; };
+
+  void on_plan(const nlohmann::json& plan, Instant now);
+  void on_evaluated(Rank rank, std::int64_t update, double value, Instant now);
+  void drain(Instant now);
+  void handle(const scheduler::RoundService::Executed& executed, Instant now);
+  void handle(const scheduler::RoundService::Left& left, Instant now);
+  void handle(const scheduler::RoundService::Failed& failed, Instant now);
+  void handle(const scheduler::RoundService::Finished& finished, Instant now);
+  void release_all(Version v, double value, Instant now);
+  void fail_job(const std::string& text, Instant now);
+  void stop_everywhere(const std::string& reason, Instant now);
+  void to_all_nodes(wire::Message& message);
+  void ask_donor(Instant now);
+  void give_replica(Rank rank, const Replica& replica);
+  std::vector<Rank> local_ranks() const;
+
+  Settings settings_;
+  collective::Averager& averager_;
+  Outbox outbox_;
+  std::unique_ptr<scheduler::RoundService> rounds_;
+  struct Opened { memory::Window window; memory::ControlPage control; };
+  std::map<Rank, Opened> opened_;            // Before the plan is known.
+  std::vector<std::function<void()>> early_;  // Messages of other nodes that came before the plan.
+  std::map<WorkerId, Rank> rank_of_;
+  std::map<Rank, WorkerId> worker_of_;
+  std::set<Rank> gone_;
+  std::set<Rank> restored_;
+  std::map<std::string, Object> objects_;
+  std::optional<Replica> start_replica_;
+  std::vector<Waiter> waiters_;
+  std::optional<Instant> donor_asked_;
+  Rank donor_{-1};
+  std::optional<Version> evaluating_;
+  std::optional<Rank> evaluator_;
+  Instant evaluating_since_{};
+  std::optional<Instant> finished_at_;
+  bool stopped_ = false;
+  Instant next_progress_{};
+  double last_loss_ = 0;
+  std::vector<float> step_s_;
+  std::int64_t first_version_ = 0;
+  Version last_version_{-1};
+  double last_clock_s_ = 0;
+  std::int64_t samples_ = 0;
+};
+
+}  // namespace paceline::daemon

@@ -1,0 +1,37 @@
+#include <cstdio>
+#include <string_view>
+
+#include "cli/commands.h"
+#include "cli/daemon/client.h"
+#include "cli/daemon/daemon.h"
+
+using namespace paceline::cli;
+
+int main(int argc, char** argv) {
+  // Started by `up` and `run`; its flags are no business of users.
+  if (argc > 1 && std::string_view(argv[1]) == "daemon") return paceline::daemon::run_daemon(argc - 1, argv + 1);
+
+  CLI::App app("Train with actors that do not wait for the straggler.");
+  app.name("paceline");
+  app.require_subcommand(1);
+  app.footer("Begin with: paceline run examples/fashion_mnist.cpp --workers 4\nHelp on a command: paceline run --help");
+  const std::pair<const char*, Action> actions[] = {
+      {"run", add_run(app)},
+      {"up", add_up(app)},
+      {"down", add_down(app, paceline::daemon::ask)},
+      {"status", add_status(app, paceline::daemon::ask)},
+      {"logs", add_logs(app)},
+      {"version", add_version(app)},
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for_help = error.get_exit_code() == 0;
+    app.exit(error);
+    return asked_for_help ? kDone : kUsage;
+  }
+  for (const auto& [name, action] : actions) {
+    if (app.got_subcommand(name)) return action();
+  }
+  return kUsage;
+}

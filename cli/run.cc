@@ -1,0 +1,165 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+
+#include "algorithms/strategy.h"
+#include "cli/cluster.h"
+#include "cli/commands.h"
+#include "cli/compare.h"
+#include "cli/compile.h"
+#include "cli/process.h"
+#include "cli/run_options.h"
+#include "runtime/observe/run_directory.h"
+
+namespace paceline::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Where the jobs run: a cluster that is up, or one of our own.
+struct Place {
+  fs::path directory;
+  std::unique_ptr<EmbeddedCluster> own;
+};
+
+Result<Place> find_place(const RunFlags& flags) {
+  const auto root = RuntimeRoot::open();
+  if (!root) return tl::unexpected(root.error());
+  sweep_stale(*root);
+  const bool named = std::getenv("PACELINE_CLUSTER") && *std::getenv("PACELINE_CLUSTER");
+  auto running = find_cluster(*root, "");
+  if (running && flags.nodes) {
+    return fail(ErrorKind::invalid, "--nodes is for a cluster started for the run, but '" + running->filename().string() +
+                                        "' is up: leave --nodes out, or stop that one with `paceline down`");
+  }
+  if (running) return Place{*running, nullptr};
+  if (named) return tl::unexpected(running.error());
+  auto own = start_embedded(flags.nodes.value_or(1));
+  if (!own) return tl::unexpected(own.error());
+  const fs::path directory = own->directory();
+  return Place{directory, std::make_unique<EmbeddedCluster>(std::move(*own))};
+}
+
+Result<fs::path> make_run_directory(const RunFlags& flags) {
+  if (flags.run_directory.empty()) {
+    auto made = observe::RunDirectory::create("runs", fs::path(flags.script).stem().string(), std::chrono::system_clock::now());
+    if (!made) return tl::unexpected(made.error());
+    return fs::absolute(made->path());
+  }
+  std::error_code failed;
+  fs::create_directories(flags.run_directory, failed);
+  if (failed) return fail(ErrorKind::invalid, "--run-dir " + flags.run_directory + ": " + failed.message());
+  return fs::absolute(flags.run_directory);
+}
+
+/// A folder's name for the k-th strategy of a comparison: "2-wagma_late_skip_".
+std::string folder_name(std::size_t k, const std::string& strategy) {
+  std::string name = std::to_string(k + 1) + "-" + strategy.substr(0, 60);
+  for (char& c : name) {
+    const bool kept = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    if (!kept) c = '_';
+  }
+  return name;
+}
+
+/// Runs the script's driver once; its exit status is ours.
+Result<Ended> run_driver(const fs::path& program, const RunFlags& flags, const Place& place, const PlannedRun& run, const fs::path& directory) {
+  json overrides = run.overrides;
+  overrides["run_directory"] = directory.string();
+  std::error_code failed;
+  fs::create_directories(directory, failed);
+  fs::remove(directory / "result.json", failed);
+  const fs::path options = directory / "overrides.json";
+  {
+    std::ofstream out(options);
+    out << overrides.dump(2) << '\n';
+    out.close();
+    if (!out) return fail(ErrorKind::internal, "cannot write " + options.string() + ": is the disk full?");
+  }
+  Spawn what;
+  what.command = {program.string()};
+  what.command.insert(what.command.end(), flags.script_args.begin(), flags.script_args.end());
+  what.variables = {{"PACELINE_CLUSTER", place.directory.string()}, {"PACELINE_RUN", options.string()}};
+  const auto driver = spawn(what);
+  if (!driver) return tl::unexpected(driver.error());
+  return wait_for(*driver);
+}
+
+/// What the driver left in its run directory; null if nothing.
+json read_result(const fs::path& directory) {
+  const auto text = read_file(directory / "result.json");
+  if (!text) return nullptr;
+  json result = json::parse(*text, nullptr, false);
+  return result.is_object() ? result : json(nullptr);
+}
+
+/// A driver that was killed says nothing itself.
+int exit_code(const Ended& ended, const fs::path& program) {
+  if (ended.signal == 0) return ended.code;
+  if (ended.signal == SIGINT || ended.signal == SIGTERM) return kInterrupted;
+  std::fprintf(stderr, "paceline: the driver %s was %s\n", program.filename().c_str(), to_string(ended).c_str());
+  return kFailed;
+}
+
+Result<int> run_all(const RunFlags& flags) {
+  const auto runs = plan_runs(flags);
+  if (!runs) return tl::unexpected(runs.error());
+  const auto program = executable_of(flags.script);
+  if (!program) return tl::unexpected(program.error());
+  const auto place = find_place(flags);
+  if (!place) return tl::unexpected(place.error());
+  const auto base = make_run_directory(flags);
+  if (!base) return tl::unexpected(base.error());
+
+  const bool compare = !flags.compare.empty();
+  int worst = kDone;
+  std::vector<Compared> compared;
+  for (std::size_t k = 0; k < runs->size(); ++k) {
+    const PlannedRun& run = (*runs)[k];
+    const fs::path directory = compare ? *base / folder_name(k, run.label) : *base;
+    if (compare && !flags.json) std::printf("\n%zu of %zu: %s\n", k + 1, runs->size(), run.label.c_str());
+    std::fflush(stdout);
+    const auto ended = run_driver(*program, flags, *place, run, directory);
+    if (!ended) return tl::unexpected(ended.error());
+    const int code = exit_code(*ended, *program);
+    if (code == kInterrupted || code == kUsage) return code;  // The others would end the same way.
+    worst = std::max(worst, code);
+    if (compare) compared.push_back({run.label, code == kDone ? read_result(directory) : json(nullptr)});
+  }
+  if (compare && !flags.json) {
+    std::printf("\n%s\n%s\nrun directory: %s\n", comparison_table(compared).c_str(), comparison_in_words(compared).c_str(), base->c_str());
+  }
+  return worst;
+}
+
+std::string strategies_footer() {
+  std::string text = "Strategies (with their defaults):\n";
+  for (const auto& [spelling, sentence] : algorithms::strategy_help()) text += "  " + spelling + "\n      " + sentence + "\n";
+  return text +
+         "\nExamples:\n"
+         "  paceline run examples/fashion_mnist.cpp --workers 4\n"
+         "  paceline run examples/fashion_mnist.cpp --workers 4 --slow 3:4x --compare 'allreduce,nonblocking'\n"
+         "  paceline run ./my_program --strategy 'wagma(group=2,sync=10)' -- --flag-of-my-program\n";
+}
+
+}  // namespace
+
+Action add_run(CLI::App& app) {
+  auto flags = std::make_shared<RunFlags>();
+  auto* command = app.add_subcommand("run", "Run an actor script; without a cluster that is up, on one of its own");
+  add_run_flags(*command, *flags);
+  command->footer(strategies_footer);
+  return [flags] {
+    const auto code = run_all(*flags);
+    return code ? *code : report(code.error());
+  };
+}
+
+}  // namespace paceline::cli

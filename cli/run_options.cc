@@ -1,0 +1,231 @@
+#include "cli/run_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <regex>
+
+#include "algorithms/strategy.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kWorkersMax = 4096;
+constexpr std::int64_t kNodesMax = 64;
+constexpr std::int64_t kAccumulateMax = 1'000'000;
+
+tl::unexpected<Error> bad_flag(const std::string& flag, const std::string& value, const std::string& takes) {
+  return fail(ErrorKind::invalid, flag + " " + value + ": " + takes);
+}
+
+Result<void> check_range(const std::string& flag, const std::optional<std::int64_t>& value, std::int64_t most) {
+  if (!value || (*value >= 1 && *value <= most)) return {};
+  return bad_flag(flag, std::to_string(*value), "give a number from 1 to " + std::to_string(most));
+}
+
+/// The whole of `text` as a number, or nothing.
+std::optional<double> number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+Result<double> parse_target(const std::string& text) {
+  std::string_view digits = text;
+  const bool percent = digits.ends_with('%');
+  if (percent) digits.remove_suffix(1);
+  const auto value = number(digits);
+  if (!value || *value <= 0 || *value > (percent ? 100 : 1)) return bad_flag("--target", text, "give an accuracy such as 0.88 or 88%");
+  return percent ? *value / 100 : *value;
+}
+
+Result<std::string> join_slow(const RunFlags& flags) {
+  static const std::regex kForm(R"((\d{1,6}):(\d+(\.\d+)?)x?)");
+  std::string all;
+  for (const std::string& given : flags.slow) all += (all.empty() ? "" : ",") + given;
+  for (std::size_t begin = 0; begin < all.size() || (begin == all.size() && !all.empty() && all.back() == ',');) {
+    const std::size_t end = std::min(all.find(',', begin), all.size());
+    const std::string part = all.substr(begin, end - begin);
+    std::smatch match;
+    if (!std::regex_match(part, match, kForm) || std::stod(match[2]) < 1) {
+      return bad_flag("--slow", part, "give worker:factor such as 3:4x, with a factor of at least 1");
+    }
+    if (flags.workers && std::stoll(match[1]) >= *flags.workers) {
+      return bad_flag("--slow", part, "workers are numbered 0 to " + std::to_string(*flags.workers - 1));
+    }
+    begin = end + 1;
+  }
+  return all;
+}
+
+Result<void> check_straggle(const RunFlags& flags) {
+  static const std::regex kForm(R"((\d{1,6}):(\d+(\.\d+)?)(us|ms|s))");
+  if (flags.straggle.empty()) return {};
+  std::smatch match;
+  if (!std::regex_match(flags.straggle, match, kForm)) {
+    return bad_flag("--straggle", flags.straggle, "give count:delay such as 1:40ms (units us, ms, s)");
+  }
+  if (flags.workers && std::stoll(match[1]) > *flags.workers) {
+    return bad_flag("--straggle", flags.straggle, "there are only " + std::to_string(*flags.workers) + " workers");
+  }
+  return {};
+}
+
+bool is_nonblocking(const std::string& strategy) { return strategy.starts_with("nonblocking"); }
+bool names_batches(const std::string& strategy) { return strategy.find("batches") != std::string::npos; }
+
+/// "nonblocking" -> "nonblocking(batches=4)".
+std::string with_batches(const std::string& strategy, std::int64_t batches) {
+  const std::string parameter = "batches=" + std::to_string(batches);
+  if (!strategy.ends_with(')')) return strategy + "(" + parameter + ")";
+  const bool empty = strategy.ends_with("()");
+  return strategy.substr(0, strategy.size() - 1) + (empty ? "" : ",") + parameter + ")";
+}
+
+/// Mini-batches an update that all strategies of a comparison get; 0: nothing says so.
+Result<std::int64_t> common_batches(const RunFlags& flags, const std::vector<std::string>& strategies) {
+  std::int64_t common = flags.accumulate.value_or(0);
+  std::string from = "--accumulate " + std::to_string(common);
+  for (const std::string& text : strategies) {
+    if (!is_nonblocking(text) || (flags.accumulate && !names_batches(text))) continue;
+    const auto strategy = algorithms::parse_strategy(text, static_cast<std::int32_t>(flags.workers.value_or(4)));
+    if (!strategy) return tl::unexpected(strategy.error());
+    if (common != 0 && common != strategy->batches) {
+      return fail(ErrorKind::invalid, "--compare: " + text + " has " + std::to_string(strategy->batches) + " mini-batches an update but " + from +
+                                          " another number: runs are compared at equal samples an update, so give one number");
+    }
+    common = strategy->batches;
+    from = text;
+  }
+  return common;
+}
+
+Result<json> common_overrides(const RunFlags& flags) {
+  json overrides = json::object();
+  if (flags.workers) overrides["workers"] = *flags.workers;
+  if (flags.epochs) overrides["epochs"] = *flags.epochs;
+  if (flags.seed) overrides["seed"] = *flags.seed;
+  if (!flags.target.empty()) {
+    const auto target = parse_target(flags.target);
+    if (!target) return tl::unexpected(target.error());
+    overrides["target"] = *target;
+  }
+  const auto slow = join_slow(flags);
+  if (!slow) return tl::unexpected(slow.error());
+  if (!slow->empty()) overrides["slow"] = *slow;
+  PACELINE_TRY(check_straggle(flags));
+  if (!flags.straggle.empty()) overrides["straggle"] = flags.straggle;
+  if (!flags.resume.empty()) overrides["resume"] = flags.resume;
+  if (flags.json) overrides["json"] = true;
+  if (!flags.time_limit.empty()) {
+    const auto limit = parse_seconds(flags.time_limit);
+    if (!limit) return bad_flag("--time-limit", flags.time_limit, limit.error().text);
+    overrides["time_limit_s"] = *limit;
+  }
+  return overrides;
+}
+
+}  // namespace
+
+void add_run_flags(CLI::App& app, RunFlags& flags) {
+  app.add_option("script", flags.script, "an actor script (x.cpp) or an executable made from one")->required();
+  app.add_option("arguments", flags.script_args, "for the script; those that begin with - go after --");
+  app.add_option("--workers,-w", flags.workers, "worker processes");
+  app.add_option("--strategy,-s", flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'; below");
+  app.add_option("--compare", flags.compare, "strategies separated by commas: one run each, then a table");
+  app.add_option("--accumulate", flags.accumulate, "mini-batches an update");
+  app.add_option("--epochs", flags.epochs, "passes over the data");
+  app.add_option("--target", flags.target, "stop when the test accuracy reaches this: 0.88 or 88%");
+  app.add_option("--seed", flags.seed, "of data order, initial model and made-up delays");
+  app.add_option("--slow", flags.slow, "worker:factor, such as 3:4x: worker 3 takes 4 times as long (it sleeps)")->take_all();
+  app.add_option("--straggle", flags.straggle, "count:delay, such as 1:40ms: each step that many random workers sleep so long");
+  app.add_option("--resume", flags.resume, "go on from this run directory or checkpoint");
+  app.add_flag("--json", flags.json, "events as JSON lines on stdout");
+  app.add_option("--nodes", flags.nodes, "node agents of the cluster that is started for the run");
+  app.add_option("--run-dir", flags.run_directory, "where to write; default runs/DATE-NAME");
+  app.add_option("--time-limit", flags.time_limit, "stop after 90s, 5m, 1h");
+}
+
+Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
+  PACELINE_TRY(check_range("--workers", flags.workers, kWorkersMax));
+  PACELINE_TRY(check_range("--accumulate", flags.accumulate, kAccumulateMax));
+  PACELINE_TRY(check_range("--nodes", flags.nodes, kNodesMax));
+  if (flags.epochs && !(*flags.epochs > 0 && *flags.epochs <= 1e6)) {
+    return bad_flag("--epochs", std::to_string(*flags.epochs), "give a number above 0, at most 1000000");
+  }
+  if (!flags.compare.empty() && !flags.strategy.empty()) {
+    return fail(ErrorKind::invalid, "--strategy and --compare exclude each other: name all strategies in --compare");
+  }
+  if (!flags.compare.empty() && !flags.resume.empty()) {
+    return fail(ErrorKind::invalid, "--resume and --compare exclude each other: a comparison starts every strategy at the beginning");
+  }
+  auto common = common_overrides(flags);
+  if (!common) return tl::unexpected(common.error());
+
+  std::vector<std::string> strategies = {flags.strategy};
+  if (!flags.compare.empty()) {
+    auto split = split_strategies(flags.compare);
+    if (!split) return tl::unexpected(split.error());
+    strategies = std::move(*split);
+  }
+  for (const std::string& text : strategies) {
+    if (text.empty() || !flags.workers) continue;  // Without --workers the script says how many: it checks.
+    const auto parsed = algorithms::parse_strategy(text, static_cast<std::int32_t>(*flags.workers));
+    if (!parsed) return tl::unexpected(parsed.error());
+  }
+  std::int64_t batches = flags.accumulate.value_or(0);
+  if (!flags.compare.empty()) {
+    const auto shared = common_batches(flags, strategies);
+    if (!shared) return tl::unexpected(shared.error());
+    batches = *shared;
+  }
+
+  std::vector<PlannedRun> runs;
+  for (const std::string& text : strategies) {
+    PlannedRun run{text, *common};
+    const bool brings_its_own = is_nonblocking(text);
+    if (!text.empty()) {
+      run.overrides["strategy"] = brings_its_own && batches != 0 && !names_batches(text) ? with_batches(text, batches) : text;
+    }
+    if (batches != 0 && !brings_its_own) run.overrides["accumulate"] = batches;
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+Result<std::vector<std::string>> split_strategies(const std::string& list) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : list) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (depth < 0) break;
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+    } else if (c != ' ' || depth > 0) {
+      parts.back() += c;
+    }
+  }
+  if (depth != 0) return bad_flag("--compare", list, "parentheses do not match");
+  if (std::find(parts.begin(), parts.end(), "") != parts.end()) return bad_flag("--compare", list, "a strategy between commas is missing");
+  return parts;
+}
+
+Result<double> parse_seconds(const std::string& text) {
+  static const std::map<char, double> kUnits = {{'s', 1}, {'m', 60}, {'h', 3600}};
+  std::string_view digits = text;
+  double unit = 1;
+  if (!digits.empty() && kUnits.contains(digits.back())) {
+    unit = kUnits.at(digits.back());
+    digits.remove_suffix(1);
+  }
+  const auto value = number(digits);
+  if (!value || *value <= 0) return fail(ErrorKind::invalid, "give a time such as 90s, 5m or 1h");
+  return *value * unit;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+
+namespace paceline::cli {
+
+/// The flags of `paceline run` as given; what is not given is left to the script.
+struct RunFlags {
+  std::string script;
+  std::vector<std::string> script_args;
+  std::optional<std::int64_t> workers;
+  std::string strategy;
+  std::string compare;  ///< Strategies separated by commas.
+  std::optional<std::int64_t> accumulate;
+  std::optional<double> epochs;
+  std::string target;  ///< "0.88" or "88%".
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> slow;  ///< "3:4x" each, or several with commas.
+  std::string straggle;           ///< "1:40ms".
+  std::string resume;
+  bool json = false;
+  std::optional<std::int64_t> nodes;
+  std::string run_directory;
+  std::string time_limit;  ///< "90s", "5m", "1h".
+};
+
+void add_run_flags(CLI::App& app, RunFlags& flags);
+
+/// One start of the script: the strategy as the user named it, and the options that override the script's (PACELINE_RUN).
+struct PlannedRun {
+  std::string label;  ///< Empty: the script's own strategy.
+  nlohmann::json overrides;
+};
+
+/// One run a strategy of --compare, else one. With --compare all have the same nominal samples an update: what nonblocking(batches=N) brings, the others
+/// get as --accumulate N. `invalid` names the flag, its value and what it takes.
+Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags);
+
+/// "a,b(c,d)" -> {"a", "b(c,d)"}; `invalid` for empty parts and unbalanced parentheses.
+Result<std::vector<std::string>> split_strategies(const std::string& list);
+/// "90s", "5m", "1.5h" or a number of seconds.
+Result<double> parse_seconds(const std::string& text);
+
+}  // namespace paceline::cli

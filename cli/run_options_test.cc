@@ -1,0 +1,114 @@
+#include "cli/run_options.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::cli {
+namespace {
+
+/// What `paceline run WORDS...` plans.
+Result<std::vector<PlannedRun>> planned(std::vector<std::string> words, RunFlags* parsed = nullptr) {
+  CLI::App app;
+  RunFlags flags;
+  add_run_flags(app, flags);
+  std::reverse(words.begin(), words.end());  // As CLI11 wants a vector.
+  app.parse(words);
+  if (parsed) *parsed = flags;
+  return plan_runs(flags);
+}
+
+std::string error_of(std::vector<std::string> words) {
+  const auto runs = planned(std::move(words));
+  return runs ? "no error" : runs.error().text;
+}
+
+TEST(RunOptionsTest, WhatIsNotGivenIsLeftToTheScript) {
+  const auto runs = planned({"x.cpp"});
+  ASSERT_TRUE(runs);
+  ASSERT_EQ(runs->size(), 1u);
+  EXPECT_EQ(runs->front().overrides, nlohmann::json::object());
+}
+
+TEST(RunOptionsTest, FlagsOverrideTheScript) {
+  const auto runs = planned({"x.cpp", "--workers", "4", "--strategy", "wagma(sync=5)", "--epochs", "0.5", "--target", "88%", "--seed", "7",
+                             "--slow", "3:4x", "--slow", "0:2", "--straggle", "1:40ms", "--accumulate", "2", "--time-limit", "2m", "--json"});
+  ASSERT_TRUE(runs) << runs.error().text;
+  const nlohmann::json expected = {{"workers", 4},     {"strategy", "wagma(sync=5)"}, {"epochs", 0.5}, {"target", 0.88},
+                                   {"seed", 7},        {"slow", "3:4x,0:2"},          {"json", true},  {"straggle", "1:40ms"},
+                                   {"accumulate", 2},  {"time_limit_s", 120.0}};
+  EXPECT_EQ(runs->front().overrides, expected);
+}
+
+TEST(RunOptionsTest, WhatFollowsTwoDashesGoesToTheScript) {
+  RunFlags flags;
+  ASSERT_TRUE(planned({"x.cpp", "--workers", "2", "--", "--workers", "9", "a"}, &flags));
+  EXPECT_EQ(flags.script_args, (std::vector<std::string>{"--workers", "9", "a"}));
+  EXPECT_EQ(flags.workers, 2);
+}
+
+TEST(RunOptionsTest, AComparisonIsMadeAtEqualSamplesAnUpdate) {
+  const auto runs = planned({"x.cpp", "--workers", "4", "--compare", "allreduce,nonblocking(batches=6),wagma(late=skip)"});
+  ASSERT_TRUE(runs) << runs.error().text;
+  ASSERT_EQ(runs->size(), 3u);
+  EXPECT_EQ((*runs)[0].overrides["accumulate"], 6);
+  EXPECT_FALSE((*runs)[1].overrides.contains("accumulate"));
+  EXPECT_EQ((*runs)[2].overrides["accumulate"], 6);
+  EXPECT_EQ((*runs)[2].label, "wagma(late=skip)");
+}
+
+TEST(RunOptionsTest, NonblockingGetsTheAccumulatedNumber) {
+  const auto runs = planned({"x.cpp", "--workers", "4", "--accumulate", "5", "--compare", "allreduce,nonblocking,nonblocking(allreduce)"});
+  ASSERT_TRUE(runs) << runs.error().text;
+  EXPECT_EQ((*runs)[0].overrides["accumulate"], 5);
+  EXPECT_EQ((*runs)[1].overrides["strategy"], "nonblocking(batches=5)");
+  EXPECT_EQ((*runs)[2].overrides["strategy"], "nonblocking(allreduce,batches=5)");
+}
+
+TEST(RunOptionsTest, UnequalBatchesAreNotCompared) {
+  EXPECT_NE(error_of({"x.cpp", "--compare", "nonblocking(batches=2),nonblocking(batches=4)"}).find("equal samples"), std::string::npos);
+  EXPECT_NE(error_of({"x.cpp", "--accumulate", "3", "--compare", "nonblocking(batches=2)"}).find("--accumulate 3"), std::string::npos);
+}
+
+TEST(RunOptionsTest, WithoutNonblockingNothingIsAccumulated) {
+  const auto runs = planned({"x.cpp", "--workers", "4", "--compare", "allreduce, wagma"});
+  ASSERT_TRUE(runs) << runs.error().text;
+  EXPECT_FALSE((*runs)[0].overrides.contains("accumulate"));
+  EXPECT_EQ((*runs)[1].label, "wagma");
+}
+
+TEST(RunOptionsTest, ErrorsNameTheFlagAndItsRange) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--workers", "0"}, "--workers 0: give a number from 1"},
+      {{"--nodes", "65"}, "--nodes 65: give a number from 1 to 64"},
+      {{"--accumulate", "-1"}, "--accumulate -1"},
+      {{"--epochs", "0"}, "--epochs"},
+      {{"--target", "1.2"}, "--target 1.2"},
+      {{"--target", "120%"}, "--target 120%"},
+      {{"--slow", "3"}, "--slow 3: give worker:factor"},
+      {{"--slow", "3:0.5x"}, "--slow 3:0.5x"},
+      {{"--slow", "3:4x,"}, "--slow"},
+      {{"--workers", "2", "--slow", "2:4x"}, "numbered 0 to 1"},
+      {{"--straggle", "1:40"}, "--straggle 1:40: give count:delay"},
+      {{"--workers", "2", "--straggle", "3:40ms"}, "only 2 workers"},
+      {{"--time-limit", "soon"}, "--time-limit soon"},
+      {{"--compare", "a,,b"}, "missing"},
+      {{"--compare", "wagma(sync=3"}, "parentheses"},
+      {{"--compare", "a)b("}, "parentheses"},
+      {{"--compare", "allreduce", "--strategy", "wagma"}, "exclude each other"},
+      {{"--compare", "allreduce", "--resume", "r"}, "exclude each other"},
+      {{"--workers", "4", "--strategy", "wagmaa"}, "wagmaa"},
+  };
+  for (const auto& [words, text] : cases) {
+    std::vector<std::string> all = {"x.cpp"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_NE(error_of(all).find(text), std::string::npos) << text << " not in: " << error_of(all);
+  }
+}
+
+TEST(RunOptionsTest, TimesHaveUnits) {
+  EXPECT_EQ(parse_seconds("90").value(), 90);
+  EXPECT_EQ(parse_seconds("1.5h").value(), 5400);
+  for (const char* text : {"", "s", "-1s", "1d", "inf", "1 m"}) EXPECT_FALSE(parse_seconds(text)) << text;
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -1,0 +1,155 @@
+#include "cli/script_cache.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace paceline::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint64_t kFnvPrime = 0x100000001b3ULL;
+constexpr std::uint64_t kOtherPrime = 0x9e3779b97f4a7c15ULL;
+
+std::string hash_of(const fs::path& path) {
+  const auto content = read_file(path);
+  if (!content) return "missing";
+  ContentHash hash;
+  hash.add(*content);
+  return hash.hex();
+}
+
+fs::path user_cache() {
+  const char* xdg = std::getenv("XDG_CACHE_HOME");
+  if (xdg && *xdg == '/') return fs::path(xdg) / "paceline";
+  const char* home = std::getenv("HOME");
+  if (home && *home == '/' && ::access(home, W_OK) == 0) return fs::path(home) / ".cache/paceline";
+  return "/tmp/paceline-" + std::to_string(::getuid()) + "-cache";
+}
+
+}  // namespace
+
+void ContentHash::add(std::string_view part) {
+  const auto mix = [this](std::uint64_t byte) {
+    low_ = (low_ ^ byte) * kFnvPrime;
+    high_ = (high_ ^ (byte + (high_ >> 47))) * kOtherPrime;
+  };
+  for (const char c : part) mix(static_cast<unsigned char>(c));
+  for (int shift = 0; shift < 64; shift += 8) mix((part.size() >> shift) & 0xff);
+}
+
+std::string ContentHash::hex() const {
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(high_), static_cast<unsigned long long>(low_));
+  return text;
+}
+
+Result<std::string> read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in || fs::is_directory(path)) return fail(ErrorKind::not_found, "cannot read " + path.string() + ": is the path right?");
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+Result<ScriptCache> ScriptCache::open() {
+  const fs::path folder = user_cache() / "scripts";
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) {
+    return fail(ErrorKind::invalid, "cannot make the cache " + folder.string() + " (" + failed.message() + "): set XDG_CACHE_HOME to a folder of yours");
+  }
+  fs::permissions(folder, fs::perms::owner_all, failed);
+  return ScriptCache(folder);
+}
+
+std::optional<fs::path> ScriptCache::find(const std::string& key, const std::string& name) const {
+  const fs::path entry = folder_ / key;
+  std::ifstream headers(entry / "headers");
+  if (!headers || !fs::exists(entry / name)) return std::nullopt;
+  for (std::string line; std::getline(headers, line);) {
+    const std::size_t blank = line.find(' ');
+    if (blank == std::string::npos || hash_of(line.substr(blank + 1)) != line.substr(0, blank)) return std::nullopt;
+  }
+  std::error_code ignored;
+  fs::last_write_time(entry, fs::file_time_type::clock::now(), ignored);
+  return entry / name;
+}
+
+Result<fs::path> ScriptCache::place_for_new(const std::string& program) const {
+  std::string name = (folder_ / "new-XXXXXX").string();
+  if (!::mkdtemp(name.data())) return fail_errno("cannot write to the cache " + folder_.string());
+  return fs::path(name) / program;
+}
+
+Result<fs::path> ScriptCache::store(const std::string& key, const fs::path& program) const {
+  const fs::path made = program.parent_path();
+  const fs::path entry = folder_ / key;
+  const auto rule = read_file(program.string() + ".d");
+  if (!rule) return tl::unexpected(rule.error());
+  {
+    std::ofstream headers(made / "headers");
+    for (const std::string& header : prerequisites(*rule)) headers << hash_of(header) << ' ' << fs::absolute(header).string() << '\n';
+    headers.close();
+    if (!headers) return fail(ErrorKind::internal, "cannot write " + (made / "headers").string() + ": is the disk full?");
+  }
+  std::error_code failed;
+  // An entry is replaced by moving the old one away first; another process may do the same at this moment, hence the tries.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    fs::rename(made, entry, failed);
+    if (!failed) break;
+    std::error_code ignored;
+    fs::rename(entry, made.string() + ".old", ignored);
+    fs::remove_all(made.string() + ".old", ignored);
+  }
+  if (failed) return fail(ErrorKind::internal, "cannot move " + made.string() + " to " + entry.string() + ": " + failed.message());
+  drop_oldest();
+  return entry / program.filename();
+}
+
+void ScriptCache::drop_oldest() const {
+  std::error_code ignored;
+  std::vector<std::pair<fs::file_time_type, fs::path>> entries;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    if (entry.is_directory(ignored)) entries.emplace_back(entry.last_write_time(ignored), entry.path());
+  }
+  if (entries.size() <= kEntriesMax) return;
+  std::sort(entries.begin(), entries.end());
+  entries.resize(entries.size() - kEntriesMax);
+  for (const auto& [time, path] : entries) fs::remove_all(path, ignored);
+}
+
+std::vector<std::string> prerequisites(std::string_view rule) {
+  std::vector<std::string> found;
+  const std::size_t colon = rule.find(": ");
+  if (colon == std::string_view::npos) return found;
+  std::string word;
+  const auto finish = [&] {
+    if (!word.empty()) found.push_back(std::move(word));
+    word.clear();
+  };
+  for (std::size_t i = colon + 1; i < rule.size(); ++i) {
+    const char c = rule[i];
+    const char next = i + 1 < rule.size() ? rule[i + 1] : '\0';
+    if (c == '\\' && next == ' ') {
+      word += ' ';
+      ++i;
+    } else if (c == '\\' && next == '\n') {
+      ++i;
+      finish();
+    } else if (c == ' ' || c == '\n') {
+      finish();
+    } else {
+      word += c;
+    }
+  }
+  finish();
+  return found;
+}
+
+}  // namespace paceline::cli

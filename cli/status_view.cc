@@ -1,0 +1,69 @@
+#include "cli/status_view.h"
+
+#include <cstdio>
+
+#include "runtime/observe/table.h"
+
+namespace paceline::cli {
+
+namespace {
+
+using nlohmann::json;
+
+/// A field as text; "-" where there is none.
+std::string cell(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  if (!object.is_object() || found == object.end() || found->is_null()) return "-";
+  if (found->is_string()) return found->get<std::string>();
+  if (found->is_number_float()) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f", found->get<double>());
+    return text;
+  }
+  return found->dump();
+}
+
+std::string megabytes(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  if (!object.is_object() || found == object.end() || !found->is_number()) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f MB", found->get<double>() / 1e6);
+  return text;
+}
+
+const json& list(const json& object, const char* name) {
+  static const json kEmpty = json::array();
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && found != object.end() && found->is_array() ? *found : kEmpty;
+}
+
+std::string job_text(const json& job) {
+  std::string text = "\njob " + cell(job, "job") + ": " + cell(job, "strategy") + ", update " + cell(job, "update") + " of " + cell(job, "updates") + "\n";
+  if (!list(job, "workers").empty()) {
+    observe::Table workers({"worker", "node", "state", "step", "lag", "samples/s"});
+    for (const json& worker : list(job, "workers")) {
+      workers.add({cell(worker, "rank"), cell(worker, "node"), cell(worker, "state"), cell(worker, "step"), cell(worker, "lag"),
+                   cell(worker, "samples_per_s")});
+    }
+    text += workers.text();
+  }
+  const auto waiting = job.is_object() ? job.find("waiting") : job.end();
+  if (job.is_object() && waiting != job.end() && waiting->is_object()) {
+    for (const auto& [who, whom] : waiting->items()) text += "worker " + who + " waits for " + (whom.is_string() ? whom.get<std::string>() : whom.dump()) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string status_text(const json& status) {
+  std::string text = "cluster '" + cell(status, "name") + "'\n";
+  observe::Table nodes({"node", "pid", "workers", "memory"});
+  for (const json& node : list(status, "nodes")) nodes.add({cell(node, "node"), cell(node, "pid"), cell(node, "workers"), megabytes(node, "rss")});
+  text += nodes.text();
+  if (list(status, "jobs").empty()) return text + "\nno job runs\n";
+  for (const json& job : list(status, "jobs")) text += job_text(job);
+  return text;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace paceline::cli {
+
+/// The head's answer to `status` as text: nodes, jobs, the jobs' workers, and who waits for whom.
+std::string status_text(const nlohmann::json& status);
+
+}  // namespace paceline::cli

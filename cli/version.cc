@@ -1,0 +1,15 @@
+#include <cstdio>
+
+#include "cli/commands.h"
+
+namespace paceline::cli {
+
+Action add_version(CLI::App& app) {
+  app.add_subcommand("version", "Print the version");
+  return [] {
+    std::puts("paceline " PACELINE_VERSION " (libtorch " PACELINE_TORCH_VERSION ")");
+    return kDone;
+  };
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,60 @@
+#!/bin/sh
+# shellcheck disable=SC2034
+# Sourced by ./quickstart and ./check: packages, stages, the build.
+
+packages="cmake ninja-build g++ ccache pkg-config python3 capnproto libcapnp-dev libzmq3-dev cppzmq-dev libsodium-dev
+  libspdlog-dev libcli11-dev nlohmann-json3-dev libcereal-dev libexpected-dev zlib1g-dev libhwloc-dev
+  libgtest-dev libgmock-dev libbenchmark-dev dataset-fashion-mnist"
+check_packages="clang clang-format clang-tidy lld python3-numpy libopenmpi-dev"
+torch_packages="libtorch-dev libopenblas0-pthread"
+
+fail() {
+  echo "$(basename "$0"): $*" >&2
+  exit 1
+}
+
+# A libtorch of the user's own is preferred to the system's (cmake/PacelineTorch.cmake).
+has_own_torch() {
+  [ -n "${Torch_DIR:-}" ] || python3 -c \
+    'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' 2>/dev/null
+}
+
+# install PACKAGE...: installs what is missing and says so before.
+install() {
+  missing=""
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing="$missing $package"
+  done
+  [ -n "$missing" ] || return 0
+  command -v apt-get >/dev/null || fail "this is no Debian or Ubuntu: install yourself what they call$missing"
+  sudo=""
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || fail "run me as root, or install sudo, or install$missing"
+    sudo="sudo"
+  fi
+  echo "== installing:$missing"
+  $sudo apt-get update -qq || fail "apt-get update failed: is the network up?"
+  # shellcheck disable=SC2086
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+    fail "apt-get install failed for:$missing"
+}
+
+# stage NAME COMMAND...: runs it, then prints how long it took; stops at the first failure.
+stage() {
+  name=$1
+  shift
+  echo "== $name"
+  began=$(date +%s)
+  "$@" || fail "$name failed (above)"
+  took=$(($(date +%s) - began))
+  times="${times:-}$(printf '\n  %5d s  %s' "$took" "$name")"
+}
+
+# build PRESET [OPTION...]: configures where needed and builds.
+build() {
+  preset=$1
+  shift
+  cmake --preset "$preset" "$@" >"build-$preset.log" 2>&1 || { grep -A8 "CMake Error" "build-$preset.log" >&2; return 1; }
+  rm -f "build-$preset.log"
+  cmake --build --preset "$preset"
+}

@@ -1,0 +1,65 @@
+#include "runtime/base/event_loop.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace paceline {
+
+Result<EventLoop> EventLoop::create() {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll < 0) return fail_errno("epoll_create1");
+  return EventLoop(epoll);
+}
+
+EventLoop::EventLoop(EventLoop&& other) noexcept : epoll_(std::exchange(other.epoll_, -1)), watched_(std::move(other.watched_)) {}
+
+EventLoop& EventLoop::operator=(EventLoop&& other) noexcept {
+  std::swap(epoll_, other.epoll_);
+  std::swap(watched_, other.watched_);
+  return *this;
+}
+
+EventLoop::~EventLoop() {
+  if (epoll_ >= 0) close(epoll_);
+}
+
+Result<void> EventLoop::watch(int fd, std::function<void()> ready) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  const int operation = watched_.contains(fd) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  if (epoll_ctl(epoll_, operation, fd, &event) != 0) return fail_errno("epoll_ctl");
+  watched_[fd] = std::make_shared<std::function<void()>>(std::move(ready));
+  return {};
+}
+
+void EventLoop::forget(int fd) {
+  if (watched_.erase(fd) > 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+}
+
+Result<void> EventLoop::run_once(Duration timeout) {
+  std::array<epoll_event, 64> events;
+  int milliseconds = -1;
+  if (timeout >= Duration::zero()) {
+    // Rounded up: waking just before a deadline would spin.
+    milliseconds = static_cast<int>((timeout + std::chrono::microseconds(999)) / std::chrono::milliseconds(1));
+  }
+  const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), milliseconds);
+  if (count < 0) {
+    if (errno == EINTR) return {};
+    return fail_errno("epoll_wait");
+  }
+  for (int i = 0; i < count; ++i) {
+    const auto it = watched_.find(events[static_cast<std::size_t>(i)].data.fd);
+    if (it == watched_.end()) continue;  // Forgotten by a callback before it.
+    const auto ready = it->second;       // Kept alive: the callback may forget itself.
+    (*ready)();
+  }
+  return {};
+}
+
+}  // namespace paceline

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "runtime/base/instant.h"
+#include "runtime/base/result.h"
+
+namespace paceline {
+
+/// Waits on descriptors for a daemon's control thread: one thread, no timers of its own (the caller passes its next deadline), sleeps in
+/// the kernel while nothing happens.
+class EventLoop {
+ public:
+  static Result<EventLoop> create();
+  EventLoop(EventLoop&&) noexcept;
+  EventLoop& operator=(EventLoop&&) noexcept;
+  ~EventLoop();
+
+  /// Calls `ready` from run_once() whenever `fd` is readable or hung up (level-triggered). The descriptor stays the caller's.
+  Result<void> watch(int fd, std::function<void()> ready);
+  /// Safe inside a callback, also for the descriptor being called.
+  void forget(int fd);
+  /// Waits until something is readable or `timeout` has passed (negative: for ever), and calls what is ready.
+  Result<void> run_once(Duration timeout);
+
+ private:
+  explicit EventLoop(int epoll) : epoll_(epoll) {}
+  int epoll_ = -1;
+  std::map<int, std::shared_ptr<std::function<void()>>> watched_;
+};
+
+}  // namespace paceline

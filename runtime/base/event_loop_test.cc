@@ -1,0 +1,59 @@
+#include "runtime/base/event_loop.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace paceline {
+namespace {
+
+class EventLoopTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(pipe(pipe_), 0); }
+  void TearDown() override {
+    close(pipe_[0]);
+    close(pipe_[1]);
+  }
+  void ring() { ASSERT_EQ(write(pipe_[1], "x", 1), 1); }
+
+  EventLoop sut = *EventLoop::create();
+  int pipe_[2] = {-1, -1};
+};
+
+TEST_F(EventLoopTest, ReadableDescriptorIsCalledUntilItIsDrained) {
+  int calls = 0;
+  ASSERT_TRUE(sut.watch(pipe_[0], [&] { ++calls; }));
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  EXPECT_EQ(calls, 0);
+  ring();
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(EventLoopTest, CallbackMayForgetItself) {
+  int calls = 0;
+  ASSERT_TRUE(sut.watch(pipe_[0], [&] {
+    ++calls;
+    sut.forget(pipe_[0]);
+  }));
+  ring();
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(EventLoopTest, WatchingTwiceReplacesTheCallback) {
+  int first = 0;
+  int second = 0;
+  ASSERT_TRUE(sut.watch(pipe_[0], [&] { ++first; }));
+  ASSERT_TRUE(sut.watch(pipe_[0], [&] { ++second; }));
+  ring();
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  EXPECT_EQ(first, 0);
+  EXPECT_EQ(second, 1);
+}
+
+TEST_F(EventLoopTest, ClosedDescriptorIsAnError) { EXPECT_FALSE(sut.watch(9999, [] {})); }
+
+}  // namespace
+}  // namespace paceline

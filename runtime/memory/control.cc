@@ -1,0 +1,159 @@
+#include "runtime/memory/control.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+#include <new>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/steady_now.h"
+#include "runtime/memory/memfd.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace paceline::memory {
+
+namespace {
+
+constexpr std::uint64_t kSize = 4096;
+constexpr std::uint64_t kMagic = 0x316c746e6f636170;  // "paconlt1"
+
+constexpr std::int64_t kFresh = 1, kAveraged = 2, kEnd = 4;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+/// The verdict slot is a sequence lock: `sequence` is odd while the agent writes. Its fields are relaxed atomics, so that a
+/// reader that comes too early reads a mixture, notices, and nothing is undefined.
+struct ControlPage::Page {
+  std::uint64_t magic = kMagic;
+  alignas(64) Words words;
+  alignas(64) std::atomic<std::uint64_t> sequence{0};
+  std::array<std::atomic<std::int64_t>, 5> fields{};  ///< own, next, next_round, skipped, flags.
+};
+
+Result<ControlPage> ControlPage::create() {
+  static_assert(sizeof(Page) <= kSize && std::atomic<std::uint64_t>::is_always_lock_free);
+  auto fd = create_memfd("paceline-control", kSize);
+  if (!fd) return tl::unexpected(fd.error());
+  ControlPage page(*fd, nullptr, true);
+  PACELINE_TRY(allocate(*fd, 0, kSize));
+  void* base = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+  if (base == MAP_FAILED) return fail_errno("control page: mmap");
+  page.page_ = new (base) Page();
+  // This mapping stays writable, no later one can be: not even one of the same descriptor.
+  PACELINE_TRY(add_seals(*fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL));
+  return page;
+}
+
+Result<ControlPage> ControlPage::map(int fd) {
+  PACELINE_TRY(check_memfd(fd, kSize, "control page"));
+  void* base = ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) return fail_errno("control page: mmap");
+  ControlPage page(-1, static_cast<Page*>(base), false);
+  if (page.page_->magic != kMagic) return fail(ErrorKind::invalid, "control page: the shared memory is none of this version of Paceline");
+  return page;
+}
+
+ControlPage::ControlPage(ControlPage&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), page_(std::exchange(other.page_, nullptr)), writable_(other.writable_) {}
+
+ControlPage& ControlPage::operator=(ControlPage&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(page_, other.page_);
+  std::swap(writable_, other.writable_);
+  return *this;
+}
+
+ControlPage::~ControlPage() {
+  if (page_ != nullptr) ::munmap(page_, kSize);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+const ControlPage::Words& ControlPage::words() const { return page_->words; }
+
+ControlPage::Words& ControlPage::words() { return page_->words; }
+
+Result<int> ControlPage::read_only_fd() const {
+  PACELINE_CHECK(writable_, "only the agent gives descriptors of a control page");
+  return reopen_read_only(fd_);
+}
+
+void ControlPage::ring() {
+  PACELINE_CHECK(writable_, "a worker maps its control page read-only");
+  words().bell.fetch_add(1, std::memory_order_release);
+  ::syscall(SYS_futex, &page_->words.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void ControlPage::set_verdict(const WorkerVerdict& verdict) {
+  PACELINE_CHECK(writable_, "a worker maps its control page read-only");
+  const std::uint64_t sequence = page_->sequence.load(std::memory_order_relaxed);
+  page_->sequence.store(sequence + 1, std::memory_order_relaxed);
+  // Release on every field: who reads a new one also sees the odd sequence.
+  const std::int64_t flags = (verdict.fresh ? kFresh : 0) | (verdict.averaged ? kAveraged : 0) | (verdict.end ? kEnd : 0);
+  const std::array<std::int64_t, 5> values{verdict.own, verdict.next, verdict.next_round, verdict.skipped, flags};
+  for (std::size_t i = 0; i < values.size(); ++i) page_->fields[i].store(values[i], std::memory_order_release);
+  page_->sequence.store(sequence + 2, std::memory_order_release);
+}
+
+std::optional<ControlPage::Numbered> ControlPage::verdict(std::uint64_t seen) const {
+  const std::uint64_t before = page_->sequence.load(std::memory_order_acquire);
+  if (before % 2 != 0 || before / 2 <= seen) return std::nullopt;
+  std::array<std::int64_t, 5> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = page_->fields[i].load(std::memory_order_acquire);
+  if (page_->sequence.load(std::memory_order_relaxed) != before) return std::nullopt;
+  return Numbered{before / 2,
+                  {.own = values[0],
+                   .next = values[1],
+                   .next_round = values[2],
+                   .skipped = values[3],
+                   .fresh = (values[4] & kFresh) != 0,
+                   .averaged = (values[4] & kAveraged) != 0,
+                   .end = (values[4] & kEnd) != 0}};
+}
+
+bool ControlPage::wait(std::uint32_t seen, Duration timeout, Patience patience) const {
+  for (int i = 0; i < patience.spins; ++i) {
+    if (bell() != seen) return true;
+    pause();
+  }
+  for (int i = 0; i < patience.yields; ++i) {
+    if (bell() != seen) return true;
+    ::sched_yield();
+  }
+  const bool for_ever = timeout < Duration::zero();
+  const Instant deadline = for_ever ? Instant{} : steady_now() + timeout;
+  while (bell() == seen) {
+    timespec left{};
+    if (!for_ever) {
+      const Duration rest = deadline - steady_now();
+      if (rest <= Duration::zero()) return false;
+      left.tv_sec = static_cast<std::time_t>(rest.count() / 1'000'000'000);
+      left.tv_nsec = static_cast<long>(rest.count() % 1'000'000'000);
+    }
+    // Not FUTEX_PRIVATE: the page is shared. The kernel lets a read-only mapping wait.
+    ::syscall(SYS_futex, &page_->words.bell, FUTEX_WAIT, seen, for_ever ? nullptr : &left, nullptr, 0);
+  }
+  return true;
+}
+
+}  // namespace paceline::memory

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/base/result.h"
+
+namespace paceline::memory {
+
+/// Bytes that are written once and then read by many processes: a memfd, filled by one process through fill(), sealed by it
+/// (the kernel refuses every later write), mapped read-only by all.
+///
+///   agent: create() -> fd to the filler -> ... -> told "sealed" -> fd to the readers
+///   filler: fill(fd) -> writes data() -> seal()          reader: map(fd)
+///
+/// The object owns its mapping and its descriptor. Owned by one thread.
+class SharedObject {
+ public:
+  /// Allocates `size` zero bytes (at least 1) and maps nothing. `infeasible` names what is needed and what is there.
+  static Result<SharedObject> create(std::uint64_t size);
+  /// Takes the descriptor of an object that nobody sealed yet and maps it for writing. `invalid`: it is none of `size` bytes.
+  static Result<SharedObject> fill(int fd, std::uint64_t size);
+  /// Takes the descriptor of a sealed object and maps it for reading. `invalid`: it is none, or not sealed yet.
+  static Result<SharedObject> map(int fd, std::uint64_t size);
+
+  SharedObject(SharedObject&& other) noexcept;
+  SharedObject& operator=(SharedObject&& other) noexcept;
+  ~SharedObject();
+
+  int fd() const { return fd_; }
+  std::uint64_t size() const { return size_; }
+  /// The filler's view; empty unless this came from fill() and is not sealed.
+  std::span<std::byte> writable() const;
+  /// Contents; empty for an object from create() that is not mapped.
+  std::span<const std::byte> data() const;
+  /// Ends writing for ever; data() stays at its address. Fails with `invalid` while another process has it mapped for writing.
+  Result<void> seal();
+  /// True once the kernel refuses writes; the agent asks this instead of believing the filler.
+  static bool is_sealed(int fd);
+
+ private:
+  SharedObject() = default;
+
+  int fd_ = -1;
+  std::byte* base_ = nullptr;
+  std::uint64_t size_ = 0;
+  bool writable_ = false;
+};
+
+}  // namespace paceline::memory

@@ -1,0 +1,83 @@
+#include "runtime/memory/shared_object.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <optional>
+
+namespace paceline::memory {
+namespace {
+
+int copy_of(int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); }
+
+class SharedObjectTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto created = SharedObject::create(kSize);
+    ASSERT_TRUE(created) << created.error().text;
+    owner.emplace(std::move(*created));
+  }
+  static constexpr std::uint64_t kSize = 10'001;
+  std::optional<SharedObject> owner;
+};
+
+TEST_F(SharedObjectTest, WhatIsFilledAndSealedIsReadByOthers) {
+  auto filler = SharedObject::fill(copy_of(owner->fd()), kSize);
+  ASSERT_TRUE(filler) << filler.error().text;
+  ASSERT_EQ(filler->writable().size(), kSize);
+  std::memset(filler->writable().data(), 9, kSize);
+  const auto* address = filler->data().data();
+  EXPECT_FALSE(SharedObject::is_sealed(owner->fd()));
+  ASSERT_TRUE(filler->seal());
+  EXPECT_TRUE(SharedObject::is_sealed(owner->fd()));
+  EXPECT_TRUE(filler->writable().empty());
+  EXPECT_EQ(filler->data().data(), address);
+  EXPECT_EQ(filler->data()[kSize - 1], std::byte{9});
+
+  const auto reader = SharedObject::map(copy_of(owner->fd()), kSize);
+  ASSERT_TRUE(reader) << reader.error().text;
+  EXPECT_EQ(reader->data()[kSize - 1], std::byte{9});
+}
+
+TEST_F(SharedObjectTest, ASealedOneCannotBeWrittenByAnybody) {
+  auto filler = SharedObject::fill(copy_of(owner->fd()), kSize);
+  ASSERT_TRUE(filler && filler->seal());
+  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, owner->fd(), 0), MAP_FAILED);
+  EXPECT_LT(::pwrite(owner->fd(), "x", 1, 0), 0);
+  EXPECT_FALSE(SharedObject::fill(copy_of(owner->fd()), kSize));
+  EXPECT_FALSE(filler->seal()) << "only once";
+}
+
+TEST_F(SharedObjectTest, OneThatIsNotSealedIsNotRead) {
+  const auto early = SharedObject::map(copy_of(owner->fd()), kSize);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().kind, ErrorKind::invalid);
+}
+
+TEST_F(SharedObjectTest, TheSealIsRefusedWhileSomebodyElseStillWrites) {
+  auto one = SharedObject::fill(copy_of(owner->fd()), kSize);
+  auto other = SharedObject::fill(copy_of(owner->fd()), kSize);
+  ASSERT_TRUE(one && other);
+  const auto refused = one->seal();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::invalid);
+  one->writable()[0] = std::byte{1};  // As before the attempt.
+  { const SharedObject gone = std::move(*other); }
+  EXPECT_TRUE(one->seal());
+  EXPECT_EQ(one->data()[0], std::byte{1});
+}
+
+TEST_F(SharedObjectTest, AWrongSizeIsRefused) {
+  EXPECT_FALSE(SharedObject::fill(copy_of(owner->fd()), kSize + 1));
+  EXPECT_FALSE(SharedObject::fill(-1, kSize));
+  EXPECT_FALSE(SharedObject::create(0));
+  const auto huge = SharedObject::create(1ull << 45);
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().kind, ErrorKind::infeasible);
+}
+
+}  // namespace
+}  // namespace paceline::memory

@@ -1,0 +1,70 @@
+#include "runtime/observe/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/observe/observe_test_support.h"
+
+namespace paceline::observe {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+
+class TraceTest : public FolderTest {
+ protected:
+  TraceWriter open(const std::string& name) {
+    auto writer = TraceWriter::open(folder + "/" + name);
+    EXPECT_TRUE(writer);
+    return std::move(*writer);
+  }
+};
+
+TEST_F(TraceTest, PartsAreJoinedIntoOneJsonObjectAndRemoved) {
+  {
+    auto a = open("a.trace"), b = open("b.trace");
+    a.name_track(3, 1, "worker 3", "compute \"main\"\xff");
+    a.span(3, 1, "compute", "step", Instant(1'234'567ns), Instant(2'234'568ns), R"({"version":7})");
+    b.span(0, 2, "average", "group", Instant(5us), Instant(4us));
+  }
+  ASSERT_TRUE(join_traces(folder));
+  EXPECT_EQ(files(), 1u);
+  const Json events = Json::parse(text_of(folder + "/trace.json")).at("traceEvents");
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[0].at("args").at("name"), "worker 3");
+  EXPECT_EQ(events[1].at("name"), "thread_name");
+  EXPECT_EQ(events[2], Json::parse(R"({"ph":"X","cat":"compute","name":"step","pid":3,"tid":1,"ts":1234.567,"dur":1000.001,"args":{"version":7}})"));
+  EXPECT_EQ(events[3].at("dur"), 0);
+}
+
+TEST_F(TraceTest, LineThatAKilledProcessLeftUnfinishedIsDropped) {
+  open("a.trace").span(1, 1, "wait", "wait", Instant(1us), Instant(2us));
+  std::ofstream(folder + "/a.trace", std::ios::app) << "{\"ph\":\"X\",\"na\n{\"ph\":\"X\"}";
+  ASSERT_TRUE(join_traces(folder));
+  EXPECT_EQ(Json::parse(text_of(folder + "/trace.json")).at("traceEvents").size(), 1u);
+}
+
+TEST_F(TraceTest, FullDiskKeepsThePartsAndLeavesNoHalfTrace) {
+  {
+    auto a = open("a.trace");
+    for (int i = 0; i < 1000; ++i) a.span(1, 1, "wait", "wait", Instant(1us), Instant(2us));
+  }
+  EXPECT_TRUE(with_full_disk(4096, [&] { return !join_traces(folder); }));
+  EXPECT_EQ(files(), 1u);
+  EXPECT_TRUE(join_traces(folder));
+}
+
+TEST_F(TraceTest, FullDiskIsToldOnce) {
+  auto writer = TraceWriter::open("/dev/full");
+  ASSERT_TRUE(writer);
+  writer->span(1, 1, "wait", "wait", Instant(0s), Instant(1s));
+  writer->flush();
+  const auto told = writer->error();
+  ASSERT_FALSE(told);
+  EXPECT_NE(told.error().text.find("No space left on device"), std::string::npos);
+  EXPECT_TRUE(writer->error());
+}
+
+}  // namespace
+}  // namespace paceline::observe

@@ -1,0 +1,47 @@
+#include "runtime/process/log_tail.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "runtime/process/fd.h"
+
+namespace paceline::process {
+
+off_t file_size(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_size : 0;
+}
+
+std::string log_tail(const std::string& path, off_t from, std::size_t lines_max) {
+  constexpr off_t kBytesMax = 2048;
+  const off_t size = file_size(path);
+  const off_t start = std::max(std::max<off_t>(from, 0), size - kBytesMax);
+  if (start >= size) return {};
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return {};
+  std::string bytes(static_cast<std::size_t>(size - start), '\0');
+  const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), start);
+  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+
+  std::vector<std::string_view> lines;
+  for (std::string_view rest = bytes; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    if (!line.empty()) lines.push_back(line);
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+  }
+  std::string joined;
+  for (std::size_t i = lines.size() - std::min(lines.size(), lines_max); i < lines.size(); ++i) {
+    if (!joined.empty()) joined += " | ";
+    joined += lines[i];
+  }
+  for (char& c : joined)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return joined;
+}
+
+}  // namespace paceline::process

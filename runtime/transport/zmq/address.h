@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/base/result.h"
+
+namespace paceline::transport {
+
+enum class Scheme { ipc, tcp };
+
+/// Which of the two it is; `invalid` for all others, and for an ipc address without an absolute path.
+Result<Scheme> scheme_of(const std::string& address);
+
+/// For ipc: the socket's directory must exist, be ours and closed to others (0700), and the path short enough for the
+/// system (107 bytes). `invalid` names the mend.
+Result<void> check_ipc_directory(const std::string& address);
+
+/// For ipc: `invalid` if somebody listens there now. ZeroMQ would take the path away from them without a word.
+/// What a dead process left behind is no obstacle.
+Result<void> check_ipc_unused(const std::string& address);
+
+}  // namespace paceline::transport

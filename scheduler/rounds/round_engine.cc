@@ -1,0 +1,127 @@
+#include "scheduler/rounds/round_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "scheduler/rounds/round_state.h"
+
+namespace paceline::scheduler {
+
+RoundEngine::RoundEngine(Options options, std::unique_ptr<RoundPlan> plan)
+    : plan_(std::move(plan)), state_(std::make_unique<State>(std::move(options))) {
+  PACELINE_CHECK(plan_ != nullptr, "a round engine needs a plan");
+  state_->find_gate(*plan_, Instant{});
+}
+
+RoundEngine::RoundEngine(const RoundEngine& other, std::unique_ptr<RoundPlan> plan)
+    : plan_(std::move(plan)), state_(std::make_unique<State>(*other.state_)) {}
+
+RoundEngine::RoundEngine(RoundEngine&&) noexcept = default;
+RoundEngine& RoundEngine::operator=(RoundEngine&&) noexcept = default;
+RoundEngine::~RoundEngine() = default;
+
+RoundEngine::Actions RoundEngine::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
+  Actions out;
+  State& s = *state_;
+  Worker* w = s.worker(rank);
+  if (w == nullptr || w->phase != Phase::computing || t <= w->reported || t > s.options.last) return out;
+  w->reported = t;
+  w->word = now;
+  s.steps.add(compute);
+  s.arrive(*w, t, *plan_, now, out);
+  if (now == s.gate_since) s.gate_median = s.steps.get();  // Steps that end in the same instant count.
+  s.advance(*plan_, now, out);
+  return out;
+}
+
+RoundEngine::Actions RoundEngine::on_activation(NodeId root, NodeId, Version v, Instant now) {
+  Actions out;
+  State& s = *state_;
+  if (v > s.options.last || v < s.options.first || root.value < 0 || root.value >= s.options.nodes) return out;
+  // Versions of one root rise along one tree, so the highest that was forwarded stands for all before it.
+  Version& forwarded = s.forwarded.try_emplace(root, Version{s.options.first.value - 1}).first->second;
+  if (v > forwarded) {
+    forwarded = v;
+    s.activate(root, v, out);
+  }
+  s.hear(v, now);
+  s.advance(*plan_, now, out);
+  return out;
+}
+
+RoundEngine::Actions RoundEngine::on_partial(NodeId from, Version v, std::int32_t group, Instant now) {
+  Actions out;
+  State& s = *state_;
+  if (v <= s.done || v > s.options.last || v.value - s.done.value > kVersionsAhead || group < 0) return out;
+  if (group >= static_cast<std::int32_t>(s.options.node_of.size()) || from.value < 0 || from.value >= s.options.nodes) return out;
+  s.partials[{v, group}].insert(from);
+  s.hear(v, now);
+  s.execute_where_complete(out);
+  s.advance(*plan_, now, out);
+  return out;
+}
+
+RoundEngine::Actions RoundEngine::on_sealed(Version v, std::int32_t group,
+                                            const std::vector<std::optional<Version>>& contributed, Instant) {
+  Actions out;
+  State& s = *state_;
+  GroupInFlight* g = s.group_in_flight(v, group);
+  if (g == nullptr || g->stage != GroupInFlight::Stage::sealing || contributed.size() != g->members.size()) return out;
+  s.seal(*g, contributed);
+  for (NodeId to : g->others) out.push_back(SendPartial{to, v, group});
+  s.execute_where_complete(out);
+  return out;
+}
+
+RoundEngine::Actions RoundEngine::on_executed(Version v, std::int32_t group, const RoundSums& sums, Instant now) {
+  Actions out;
+  State& s = *state_;
+  GroupInFlight* g = s.group_in_flight(v, group);
+  if (g == nullptr || g->stage != GroupInFlight::Stage::executing) return out;
+  g->stage = GroupInFlight::Stage::executed;
+  const bool finished = s.all_executed();
+  // Sums of groups differ from agent to agent; the plan hears only what all know.
+  if (finished) plan_->on_executed(v, s.flight->round.kind == Round::Kind::sync ? sums : RoundSums{});
+  s.release_members(*g, *plan_, now, out);
+  if (finished) {
+    s.close_version(*plan_, now);
+    s.advance(*plan_, now, out);
+  }
+  return out;
+}
+
+RoundEngine::Actions RoundEngine::on_merged(Rank rank, Instant now) {
+  Actions out;
+  State& s = *state_;
+  Worker* w = s.worker(rank);
+  if (w == nullptr || w->phase != Phase::merging) return out;
+  const bool skips = s.lateness == Lateness::skips;
+  const Version next = skips ? std::max(w->executed, w->reported).next() : w->reported.next();
+  const State::Outcome outcome{.fresh = false, .averaged = true, .skipped = next.value - w->reported.value - 1};
+  s.release(*w, w->reported, next, outcome, *plan_, now, out);
+  return out;
+}
+
+RoundEngine::Actions RoundEngine::on_gone(Rank rank, Instant now) {
+  Actions out;
+  Worker* w = state_->worker(rank);
+  if (w == nullptr || w->phase == Phase::left) return out;
+  w->phase = Phase::left;
+  state_->advance(*plan_, now, out);
+  return out;
+}
+
+RoundEngine::Actions RoundEngine::tick(Instant now) {
+  Actions out;
+  state_->advance(*plan_, now, out, State::Deadlines::look);
+  return out;
+}
+
+std::optional<Instant> RoundEngine::next_deadline() const { return state_->next_deadline(*plan_); }
+std::optional<RoundEngine::Waiting> RoundEngine::waiting() const { return state_->waiting(*plan_); }
+Version RoundEngine::done() const { return state_->done; }
+Duration RoundEngine::median_step() const { return state_->steps.get(); }
+std::string RoundEngine::fingerprint() const { return state_->fingerprint(); }
+
+}  // namespace paceline::scheduler

@@ -1,0 +1,201 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+
+#include "scheduler/rounds/round_engine.h"
+#include "tests/support/rounds/agents.h"
+
+// Stories of round engines on several agents.
+
+namespace paceline::scheduler {
+namespace {
+
+using std::chrono::seconds;
+using test::Agents;
+using test::ranks;
+using testing::IsEmpty;
+
+TEST(TwoAgents, ASyncNeedsThePartialsOfBoth) {
+  Agents sut(2, {0, 0, 1, 1}, test::allreduce(), 9);
+  for (int r : {0, 1}) sut.arrive(r, 0);
+  ASSERT_EQ(sut.network.size(), 2u);  // Activation by the first, partial when both were there.
+  sut.deliver_all();
+  EXPECT_THAT(sut.executed, IsEmpty());
+  for (int r : {2, 3}) sut.arrive(r, 0);
+  ASSERT_EQ(sut.executed.size(), 1u);  // Node 1 has node 0's partial already.
+  EXPECT_EQ(sut.executed[0].first, 1u);
+  EXPECT_EQ(sut.executed[0].second.fresh, ranks({2, 3}));  // Each agent delivers to its own.
+  EXPECT_EQ(sut.executed[0].second.others, std::vector{NodeId{0}});
+  EXPECT_FALSE(sut.has_verdict(0));
+  sut.deliver_all();
+  EXPECT_EQ(sut.executed.size(), 2u);
+  EXPECT_TRUE(sut.has_verdict(0) && sut.has_verdict(3));
+}
+
+TEST(TwoAgents, CtrlZOnOneWorkerDoesNotHangAllreduce) {
+  Agents sut(2, {0, 0, 1, 1}, test::allreduce(), 9);
+  for (int r : {0, 1, 2}) sut.arrive(r, 0);
+  sut.deliver_all();
+  sut.after(seconds(9));
+  EXPECT_THAT(sut.left, IsEmpty());
+  sut.after(seconds(1));
+  ASSERT_EQ(sut.left.size(), 1u);
+  EXPECT_EQ(sut.left[0].rank, Rank{3});
+  sut.deliver_all();
+  EXPECT_TRUE(sut.has_verdict(0) && sut.has_verdict(1) && sut.has_verdict(2));
+}
+
+TEST(TwoAgents, AnAgentWhoseWorkersAreAllStoppedStillAnswers) {
+  Agents sut(2, {0, 1}, test::allreduce(), 9);
+  for (int t : {0, 1}) {
+    sut.arrive(0, t);
+    sut.deliver_all();
+    if (t == 0) sut.after(seconds(10));
+    sut.deliver_all();
+    EXPECT_TRUE(sut.has_verdict(0));
+  }
+  EXPECT_EQ(sut.left.size(), 1u);
+  EXPECT_EQ(sut.engines[1].done(), Version{1});
+}
+
+TEST(TwoAgents, AnAgentWhoseWorkersAreAllDeadStillAnswersAtFirstArrival) {
+  Agents sut(2, {0, 0, 1, 1}, test::wagma(3), 2);
+  for (int r : {2, 3}) sut.gone(r);
+  for (int t : {0, 1, 2}) {
+    for (int r : {0, 1}) sut.arrive(r, t);
+    sut.deliver_all();
+    EXPECT_TRUE(sut.has_verdict(0) && sut.has_verdict(1));
+  }
+  EXPECT_TRUE(sut.verdict(0).end);
+}
+
+TEST(TwoAgents, APartialStandsForTheActivationThatItOvertook) {
+  Agents sut(2, {0, 1, 0, 1}, test::wagma(4), 7);
+  sut.arrive(0, 0);  // Groups {0,1} and {2,3} both span the agents.
+  ASSERT_EQ(sut.network.size(), 3u);
+  sut.deliver(1);
+  EXPECT_EQ(sut.executed.size(), 1u);  // Node 1, group 0: it has both partials.
+  sut.deliver_all();
+  EXPECT_EQ(sut.executed.size(), 4u);
+}
+
+TEST(TwoAgents, AnActivationExecutesAllVersionsUpToItsOwnInOrderOnce) {
+  Agents sut(2, {0, 0, 1, 1}, test::wagma(8, Lateness::merges, {}, [](Version) {
+               return std::vector{ranks({0, 1}), ranks({2, 3})};  // Each agent on its own.
+             }), 15);
+  for (int t : {0, 1, 2}) sut.arrive(0, t);
+  const auto messages = std::vector(sut.network.begin(), sut.network.end());
+  ASSERT_EQ(messages.size(), 3u);
+  sut.executed.clear();
+  sut.hand_over(messages[2]);
+  ASSERT_EQ(sut.executed.size(), 3u);
+  for (std::int64_t v : {0, 1, 2}) EXPECT_EQ(sut.executed[static_cast<std::size_t>(v)].second.version, Version{v});
+  for (const auto& m : messages) sut.hand_over(m);
+  EXPECT_EQ(sut.executed.size(), 3u);
+  sut.arrive(2, 0);
+  EXPECT_EQ(sut.merged.at(0).with, Version{2});
+  EXPECT_EQ(sut.verdict(2).next, Version{1});
+}
+
+TEST(TwoAgents, AWorkerElsewhereJoinsThePendingSync) {
+  Agents sut(2, {0, 0, 1, 1}, test::wagma(2, Lateness::skips), 7);
+  for (int t : {0, 1}) {
+    sut.arrive(0, t);
+    sut.deliver_all();
+  }
+  for (int r : {1, 2, 3}) sut.arrive(r, 0);
+  sut.deliver_all();
+  for (int r : {0, 1, 2, 3}) {
+    EXPECT_EQ(sut.verdict(r).own, Version{1});
+    EXPECT_TRUE(sut.verdict(r).fresh);
+  }
+}
+
+TEST(TwoAgents, AJoinTakesPlaceEvenWhileVersionsBeforeTheSyncAreStillToBeExecuted) {
+  Agents sut(2, {0, 0, 1, 1}, test::wagma(3, Lateness::skips), 8);
+  sut.hold_executions = true;
+  sut.engines[1].on_activation(NodeId{0}, NodeId{0}, Version{2}, sut.now);  // Its actions are held: nothing is sealed yet.
+  sut.arrive(2, 0);
+  EXPECT_FALSE(sut.has_verdict(2));
+  EXPECT_THAT(sut.merged, IsEmpty());
+}
+
+TEST(TwoAgents, GraceIsCountedFromWhenAnAgentLearnsOfTheFirstArrival) {
+  Agents sut(2, {0, 1}, test::local_sgd(1, Lateness::merges, Grace{.fixed = seconds(2)}), 7);
+  sut.arrive(0, 0);
+  sut.now += seconds(1);  // The activation travels.
+  sut.deliver_all();
+  EXPECT_EQ(sut.engines[1].next_deadline(), sut.now + seconds(2));
+  sut.after(seconds(2));
+  sut.deliver_all();
+  EXPECT_TRUE(sut.verdict(0).averaged);
+  sut.arrive(1, 0);
+  EXPECT_FALSE(sut.verdict(1).fresh);
+}
+
+TEST(TwoAgents, NonblockingAbandonsOnBoth) {
+  Agents sut(2, {0, 0, 1, 1}, test::nonblocking(), 5);
+  sut.arrive(3, 0);
+  sut.deliver_all();
+  EXPECT_EQ(sut.abandoned.size(), 2u);
+  EXPECT_TRUE(sut.has_verdict(3));
+  EXPECT_EQ(sut.engines[0].done(), Version{0});
+  EXPECT_FALSE(sut.has_verdict(0));
+}
+
+TEST(FourAgents, OneArrivalActivatesAllAlongTheTree) {
+  Agents sut(4, {0, 1, 2, 3}, test::wagma(4), 7);
+  sut.arrive(1, 0);
+  std::set<std::pair<std::int32_t, std::int32_t>> edges;
+  while (!sut.network.empty()) sut.deliver();
+  for (const auto& a : sut.activations) {
+    EXPECT_EQ(a.root, NodeId{1});
+    edges.emplace(0, a.to.value);
+  }
+  EXPECT_EQ(sut.activations.size(), 3u);
+  EXPECT_EQ(edges, (std::set<std::pair<std::int32_t, std::int32_t>>{{0, 0}, {0, 2}, {0, 3}}));
+  for (const auto& e : sut.engines) EXPECT_EQ(e.done(), Version{0});
+}
+
+TEST(FourAgents, TwoRootsAtOnceReachEverybodyWhateverTheOrder) {
+  for (unsigned order = 0; order < 24; ++order) {
+    Agents sut(4, {0, 1, 2, 3}, test::wagma(4), 7);
+    sut.arrive(1, 0);
+    sut.arrive(2, 0);
+    unsigned dice = order;
+    while (!sut.network.empty()) {
+      sut.deliver(dice % sut.network.size());
+      dice = dice * 7 + 3;
+    }
+    for (const auto& e : sut.engines) ASSERT_EQ(e.done(), Version{0}) << "order " << order;
+    ASSERT_EQ(sut.executed.size(), 4u);
+  }
+}
+
+TEST(FourAgents, AnAgentWithoutWorkersForwardsAndIsInNobodysWay) {
+  Agents sut(3, {0, 2}, test::allreduce(), 3);
+  for (int t : {0, 1, 2, 3}) {
+    sut.arrive(0, t);
+    sut.arrive(1, t);
+    sut.deliver_all();
+    EXPECT_TRUE(sut.has_verdict(0) && sut.has_verdict(1));
+  }
+}
+
+TEST(OutOfRange, MessagesAreIgnored) {
+  Agents sut(2, {0, 1}, test::allreduce(), 3);
+  RoundEngine& e = sut.engines[0];
+  EXPECT_THAT(e.on_activation(NodeId{9}, NodeId{1}, Version{0}, sut.now), IsEmpty());
+  EXPECT_THAT(e.on_activation(NodeId{1}, NodeId{1}, Version{4}, sut.now), IsEmpty());
+  EXPECT_THAT(e.on_partial(NodeId{1}, Version{4}, 0, sut.now), IsEmpty());
+  EXPECT_THAT(e.on_partial(NodeId{-1}, Version{0}, 0, sut.now), IsEmpty());
+  EXPECT_THAT(e.on_partial(NodeId{1}, Version{0}, 77, sut.now), IsEmpty());
+  EXPECT_THAT(e.on_sealed(Version{0}, 0, {}, sut.now), IsEmpty());
+  EXPECT_THAT(e.on_executed(Version{0}, 0, {}, sut.now), IsEmpty());
+  EXPECT_THAT(e.on_merged(Rank{0}, sut.now), IsEmpty());
+  EXPECT_FALSE(e.waiting());
+}
+
+}  // namespace
+}  // namespace paceline::scheduler

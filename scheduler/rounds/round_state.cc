@@ -1,0 +1,247 @@
+#include "scheduler/rounds/round_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "scheduler/rounds/activation_tree.h"
+
+namespace paceline::scheduler {
+namespace {
+
+Version before(Version v) { return Version{v.value - 1}; }
+
+}  // namespace
+
+RoundEngine::State::State(Options o) : options(std::move(o)) {
+  done = fired = before(options.first);
+  for (std::size_t i = 0; i < options.node_of.size(); ++i) {
+    if (options.node_of[i] != options.self) continue;
+    const Rank rank{static_cast<std::int32_t>(i)};
+    workers[rank] = Worker{.rank = rank, .reported = done, .engaged = done, .fresh_at = done, .executed = done};
+  }
+}
+
+Worker* RoundEngine::State::worker(Rank rank) {
+  const auto it = workers.find(rank);
+  return it == workers.end() ? nullptr : &it->second;
+}
+
+GroupInFlight* RoundEngine::State::group_in_flight(Version v, std::int32_t index) {
+  if (!flight || flight->version != v) return nullptr;
+  for (GroupInFlight& g : flight->groups) {
+    if (g.index == index) return &g;
+  }
+  return nullptr;
+}
+
+std::optional<Version> RoundEngine::State::open_version(const RoundPlan& plan) const {
+  if (done >= options.last) return std::nullopt;
+  const Version v = plan.next_round(done.next());
+  return v <= options.last ? std::optional(v) : std::nullopt;
+}
+
+void RoundEngine::State::find_gate(const RoundPlan& plan, Instant now) {
+  gate.reset();
+  for (auto v = open_version(plan); v && *v <= options.last; v = plan.next_round(v->next())) {
+    const Round round = plan.round(*v);
+    if (round.trigger == Trigger::all_arrived) {
+      gate = v;
+      wait_at_gate_since(now);  // Somebody may be there already; otherwise hear() says when.
+      return;
+    }
+    if (round.kind == Round::Kind::sync) return;  // The plan need not know further.
+  }
+}
+
+void RoundEngine::State::hear(Version v, Instant now) {
+  if (v <= fired) return;
+  if (gate && fired < *gate && v >= *gate) wait_at_gate_since(now);
+  fired = v;
+}
+
+void RoundEngine::State::wait_at_gate_since(Instant now) {
+  gate_since = now;
+  gate_median = steps.get();
+}
+
+void RoundEngine::State::activate(NodeId root, Version v, Actions& out) const {
+  for (NodeId to : activation_children(root, options.self, options.nodes)) out.push_back(Activate{to, root, v});
+}
+
+void RoundEngine::State::arrive(Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out) {
+  const bool missed = t <= w.executed;
+  if (missed && (w.fresh_at == t || lateness == Lateness::abandons)) {  // Sealed while the arrival was under way.
+    const Version next = lateness == Lateness::abandons ? w.executed.next() : t.next();
+    release(w, t, next, {.fresh = true, .averaged = true}, plan, now, out);
+  } else if (may_join(w, t, plan)) {
+    w.phase = Phase::parked;
+    w.engaged = *gate;
+  } else if (missed) {
+    merge(w, out);
+  } else if (flight && t <= flight->version) {
+    // While the seal is under way it is undecided whether the publication is in it: seal() tells.
+    w.phase = t == flight->version && (!sealed_in_flight(w.rank) || w.fresh_at == t) ? Phase::parked : Phase::late;
+    w.engaged = t;
+  } else if (plan.round(t).kind == Round::Kind::none) {
+    release(w, t, t.next(), {}, plan, now, out);
+  } else {
+    w.phase = Phase::parked;
+    w.engaged = t;
+    if (t > fired) {
+      forwarded[options.self] = t;
+      activate(options.self, t, out);
+      hear(t, now);
+    }
+  }
+}
+
+bool RoundEngine::State::may_join(const Worker& w, Version t, const RoundPlan& plan) const {
+  if (!gate || t >= *gate || fired < *gate || w.executed >= *gate) return false;
+  if (flight && (flight->version == *gate || (w.fresh_at == t && t == flight->version))) return false;
+  return plan.round(*gate).late == Lateness::skips;
+}
+
+bool RoundEngine::State::sealed_in_flight(Rank rank) const {
+  return std::any_of(flight->groups.begin(), flight->groups.end(), [&](const GroupInFlight& g) {
+    return g.stage != GroupInFlight::Stage::sealing && std::count(g.local.begin(), g.local.end(), rank) > 0;
+  });
+}
+
+void RoundEngine::State::merge(Worker& w, Actions& out) {
+  w.phase = Phase::merging;
+  out.push_back(Merge{w.rank, w.reported, w.executed});
+}
+
+void RoundEngine::State::advance(const RoundPlan& plan, Instant now, Actions& out, Deadlines deadlines) {
+  while (!flight) {
+    const auto v = open_version(plan);
+    if (!v || fired < *v) return;
+    const Round round = plan.round(*v);
+    if (round.trigger == Trigger::all_arrived && !gate_opens(*v, round, now, deadlines, out)) return;
+    begin(*v, round, plan, out);
+    if (flight->groups.empty()) {  // No worker of the job lives here.
+      flight.reset();
+      done = *v;
+      find_gate(plan, now);
+    }
+  }
+}
+
+bool RoundEngine::State::gate_opens(Version v, const Round& round, Instant now, Deadlines deadlines, Actions& out) {
+  bool opens = true;
+  for (Rank rank : missing_at(v)) {
+    Worker& w = workers.at(rank);
+    if (deadlines == Deadlines::pass_by || now < waited_until(w, round)) {
+      opens = false;
+    } else if (!grace(round)) {
+      w.phase = Phase::left;
+      out.push_back(Leave{rank, v, now - std::max(w.word, gate_since)});
+    }
+  }
+  return opens;
+}
+
+void RoundEngine::State::begin(Version v, const Round& round, const RoundPlan& plan, Actions& out) {
+  flight = Flight{v, round, {}};
+  if (round.late != Lateness::waits) lateness = round.late;
+  std::vector<std::vector<Rank>> groups;
+  if (round.kind == Round::Kind::group) {
+    groups = plan.groups(v);
+  } else {
+    groups.emplace_back();
+    for (std::size_t i = 0; i < options.node_of.size(); ++i) groups[0].push_back(Rank{static_cast<std::int32_t>(i)});
+  }
+  if (round.late == Lateness::abandons) out.push_back(Abandon{v});
+  for (std::size_t index = 0; index < groups.size(); ++index) {
+    GroupInFlight g;
+    g.index = static_cast<std::int32_t>(index);
+    std::set<NodeId> nodes;
+    for (Rank rank : groups[index]) {
+      const bool known = rank.value >= 0 && static_cast<std::size_t>(rank.value) < options.node_of.size();
+      PACELINE_CHECK(known, "a plan's group names a rank that the job has not");
+      const NodeId node = options.node_of[static_cast<std::size_t>(rank.value)];
+      if (node != options.self) {
+        nodes.insert(node);
+        continue;
+      }
+      g.local.push_back(rank);
+      if (workers.at(rank).phase != Phase::left) g.members.push_back(rank);
+    }
+    if (g.local.empty()) continue;
+    g.others.assign(nodes.begin(), nodes.end());
+    out.push_back(Seal{v, g.index, g.members});
+    flight->groups.push_back(std::move(g));
+  }
+}
+
+void RoundEngine::State::seal(GroupInFlight& g, const std::vector<std::optional<Version>>& contributed) {
+  const Version v = flight->version;
+  g.stage = GroupInFlight::Stage::sealed;
+  for (std::size_t i = 0; i < g.members.size(); ++i) {
+    Worker& w = workers.at(g.members[i]);
+    const bool joined = w.phase == Phase::parked && w.engaged == v && w.reported != v;
+    const bool elsewhere = w.phase == Phase::parked && w.engaged != v;
+    if (joined || (contributed[i] == v && !elsewhere)) {
+      w.fresh_at = v;
+      g.fresh.push_back(w.rank);
+    } else {
+      g.stale.push_back(w.rank);
+      if (w.phase == Phase::parked && w.engaged == v) w.phase = Phase::late;  // Its publication came after the seal.
+    }
+  }
+}
+
+void RoundEngine::State::execute_where_complete(Actions& out) {
+  if (!flight) return;
+  for (GroupInFlight& g : flight->groups) {
+    if (g.stage != GroupInFlight::Stage::sealed) continue;
+    const auto it = partials.find({flight->version, g.index});
+    const bool complete = std::all_of(g.others.begin(), g.others.end(), [&](NodeId n) {
+      return it != partials.end() && it->second.contains(n);
+    });
+    if (!complete) continue;
+    g.stage = GroupInFlight::Stage::executing;
+    out.push_back(Execute{flight->version, g.index, flight->round.kind == Round::Kind::sync, g.fresh, g.stale, g.others});
+  }
+}
+
+bool RoundEngine::State::all_executed() const {
+  return std::all_of(flight->groups.begin(), flight->groups.end(),
+                     [](const GroupInFlight& g) { return g.stage == GroupInFlight::Stage::executed; });
+}
+
+void RoundEngine::State::release_members(GroupInFlight& g, const RoundPlan& plan, Instant now, Actions& out) {
+  const Version v = flight->version;
+  for (Rank rank : g.local) workers.at(rank).executed = v;
+  for (Rank rank : g.local) {
+    Worker& w = workers.at(rank);
+    if (w.phase == Phase::parked && w.engaged == v) {
+      release(w, v, v.next(), {.fresh = true, .averaged = true, .skipped = v.value - w.reported.value}, plan, now, out);
+    }
+  }
+  for (Rank rank : g.local) {
+    Worker& w = workers.at(rank);
+    if (w.phase == Phase::late) merge(w, out);
+  }
+}
+
+void RoundEngine::State::close_version(const RoundPlan& plan, Instant now) {
+  done = flight->version;
+  flight.reset();
+  partials.erase(partials.begin(), partials.upper_bound({done, INT32_MAX}));
+  if (!gate || done >= *gate) find_gate(plan, now);
+}
+
+void RoundEngine::State::release(Worker& w, Version own, Version next, Outcome outcome, const RoundPlan& plan, Instant now,
+                                 Actions& out) {
+  w.phase = Phase::computing;
+  w.word = now;
+  const bool over = w.executed >= options.last && !(options.late_finish_their_iterations && lateness != Lateness::skips);
+  Verdict verdict{.rank = w.rank, .own = own, .next = next, .next_round = next, .fresh = outcome.fresh,
+                  .averaged = outcome.averaged, .end = over || next > options.last, .skipped = outcome.skipped};
+  if (!verdict.end && !plan.publishes_every_iteration()) verdict.next_round = plan.next_round(next);
+  out.push_back(verdict);
+}
+
+}  // namespace paceline::scheduler

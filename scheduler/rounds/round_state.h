@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/rounds/round_engine.h"
+#include "scheduler/rounds/running_median.h"
+
+namespace paceline::scheduler {
+
+/// Partials that arrive for versions further ahead than this are dropped: no agent can be that far ahead.
+inline constexpr std::int64_t kVersionsAhead = 1 << 20;
+
+/// What a local worker is doing, as its agent knows it.
+///
+///   computing --arrival--> parked ---its version executed (fresh)----------------> computing
+///       |                    | its publication came after the seal
+///       |                    v
+///       +--late arrival--> late --the version it missed is executed--> merging --> computing
+///       any --> left (for good)
+enum class Phase { computing, parked, late, merging, left };
+
+struct Worker {
+  Rank rank;
+  Phase phase = Phase::computing;
+  Version reported;   ///< Last iteration that it reported.
+  Version engaged;    ///< parked: the version that it is a present member of (a join: later than `reported`).
+  Version fresh_at;   ///< Last version that its publication was sealed for as fresh.
+  Version executed;   ///< Last version that its group has executed.
+  Instant word{};     ///< When it was last heard.
+};
+
+/// A local group of the version in flight.
+struct GroupInFlight {
+  enum class Stage { sealing, sealed, executing, executed };
+  std::int32_t index = 0;
+  Stage stage = Stage::sealing;
+  std::vector<Rank> local;     ///< All members on this agent.
+  std::vector<Rank> members;   ///< Of these the ones that had not left when it fired.
+  std::vector<Rank> fresh;
+  std::vector<Rank> stale;
+  std::vector<NodeId> others;  ///< Other agents with members.
+};
+
+struct Flight {
+  Version version;
+  Round round;
+  std::vector<GroupInFlight> groups;
+};
+
+/// Everything a round engine knows, and its transitions. At most one version is in flight (fired, not executed); the next
+/// one that is open waits for it.
+struct RoundEngine::State {
+  explicit State(Options o);
+
+  Options options;
+  std::map<Rank, Worker> workers;
+  Version done;                       ///< Last version that all local groups have executed.
+  Version fired;                      ///< Highest version that some worker anywhere is known to have arrived at.
+  Lateness lateness = Lateness::waits;  ///< Of the last fired round that says what late workers do.
+  std::optional<Flight> flight;
+  std::optional<Version> gate;        ///< First version after done that waits for all; nullopt: none before the next sync is executed.
+  Instant gate_since{};               ///< When this agent learnt that somebody waits at the gate; valid if fired >= gate.
+  Duration gate_median{};             ///< The running median at gate_since: a relative grace is fixed then.
+  std::map<NodeId, Version> forwarded;
+  std::map<std::pair<Version, std::int32_t>, std::set<NodeId>> partials;
+  RunningMedian steps;
+
+  struct Outcome {
+    bool fresh = true;
+    bool averaged = false;
+    std::int64_t skipped = 0;
+  };
+
+  Worker* worker(Rank rank);
+  GroupInFlight* group_in_flight(Version v, std::int32_t index);
+  std::optional<Version> open_version(const RoundPlan& plan) const;
+  void find_gate(const RoundPlan& plan, Instant now);
+
+  void wait_at_gate_since(Instant now);
+  /// Somebody is known to have arrived at v.
+  void hear(Version v, Instant now);
+  void activate(NodeId root, Version v, Actions& out) const;
+  void arrive(Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out);
+  /// A sync is pending, and a worker that reports t < it may be a member at once (lateness skips).
+  bool may_join(const Worker& w, Version t, const RoundPlan& plan) const;
+  bool sealed_in_flight(Rank rank) const;
+  /// It merges with the newest result that its group has.
+  void merge(Worker& w, Actions& out);
+  /// Fires what may fire, in version order, until a version is in flight or the open one has to wait.
+  /// Deadlines are looked at by tick() only: whoever arrives in the very instant of a deadline is present.
+  enum class Deadlines { pass_by, look };
+  void advance(const RoundPlan& plan, Instant now, Actions& out, Deadlines deadlines = Deadlines::pass_by);
+  bool gate_opens(Version v, const Round& round, Instant now, Deadlines deadlines, Actions& out);
+  void begin(Version v, const Round& round, const RoundPlan& plan, Actions& out);
+  void seal(GroupInFlight& g, const std::vector<std::optional<Version>>& contributed);
+  void execute_where_complete(Actions& out);
+  bool all_executed() const;
+  /// The group's result is delivered: its present members go on, those who missed it merge.
+  void release_members(GroupInFlight& g, const RoundPlan& plan, Instant now, Actions& out);
+  void close_version(const RoundPlan& plan, Instant now);
+  void release(Worker& w, Version own, Version next, Outcome outcome, const RoundPlan& plan, Instant now, Actions& out);
+
+  std::vector<Rank> missing_at(Version v) const;
+  std::optional<Duration> grace(const Round& round) const;
+  Duration patience() const;
+  /// When the missing member stops being waited for.
+  Instant waited_until(const Worker& w, const Round& round) const;
+  std::optional<Instant> next_deadline(const RoundPlan& plan) const;
+  std::optional<Waiting> waiting(const RoundPlan& plan) const;
+  std::string fingerprint() const;
+};
+
+}  // namespace paceline::scheduler

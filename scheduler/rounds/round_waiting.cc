@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <sstream>
+
+#include "scheduler/rounds/round_state.h"
+
+// Who is waited for, until when, and what is seen of the state from outside.
+
+namespace paceline::scheduler {
+namespace {
+
+Duration times(double factor, Duration d) {
+  return Duration(static_cast<Duration::rep>(factor * static_cast<double>(d.count()) + 0.5));
+}
+
+}  // namespace
+
+std::vector<Rank> RoundEngine::State::missing_at(Version v) const {
+  std::vector<Rank> missing;
+  for (const auto& [rank, w] : workers) {
+    if (w.phase == Phase::left || (w.phase == Phase::parked && w.engaged == v)) continue;
+    missing.push_back(rank);
+  }
+  return missing;
+}
+
+std::optional<Duration> RoundEngine::State::grace(const Round& round) const {
+  if (!round.grace) return std::nullopt;
+  if (round.grace->fixed > Duration::zero()) return round.grace->fixed;
+  const Duration median = gate_median > Duration::zero() ? gate_median : steps.get();
+  if (median == Duration::zero()) return std::nullopt;  // Nothing to multiply yet: patience holds.
+  return times(round.grace->median_steps, median);
+}
+
+Duration RoundEngine::State::patience() const {
+  return std::max(options.patience_min, times(options.patience_median_steps, steps.get()));
+}
+
+Instant RoundEngine::State::waited_until(const Worker& w, const Round& round) const {
+  const auto allowed = grace(round);
+  if (!allowed) return std::max(gate_since, w.word) + patience();
+  const Instant end = gate_since + *allowed;
+  const Duration median = steps.get();
+  if (options.absent_median_steps <= 0 || median == Duration::zero()) return end;
+  return std::min(end, w.word + times(options.absent_median_steps, median));
+}
+
+std::optional<Instant> RoundEngine::State::next_deadline(const RoundPlan& plan) const {
+  if (flight) return std::nullopt;
+  const auto v = open_version(plan);
+  if (!v || fired < *v) return std::nullopt;
+  const Round round = plan.round(*v);
+  if (round.trigger != Trigger::all_arrived) return std::nullopt;
+  std::optional<Instant> next;
+  for (Rank rank : missing_at(*v)) {
+    const Instant until = waited_until(workers.at(rank), round);
+    // Under a grace nothing happens before the last of them is not waited for; out of patience each leaves on its own.
+    next = !next ? until : grace(round) ? std::max(*next, until) : std::min(*next, until);
+  }
+  return next;
+}
+
+std::optional<RoundEngine::Waiting> RoundEngine::State::waiting(const RoundPlan& plan) const {
+  Waiting result;
+  if (flight) {
+    result.version = flight->version;
+    result.since = gate_since;
+    for (const GroupInFlight& g : flight->groups) {
+      for (Rank rank : g.members) {
+        const Worker& w = workers.at(rank);
+        if (w.phase == Phase::parked && w.engaged == flight->version) result.arrived.push_back(rank);
+      }
+    }
+    return result.arrived.empty() ? std::nullopt : std::optional(result);
+  }
+  const auto v = open_version(plan);
+  if (!v || fired < *v) return std::nullopt;
+  result.version = *v;
+  result.since = gate_since;
+  result.missing = missing_at(*v);
+  for (const auto& [rank, w] : workers) {
+    if (w.phase == Phase::parked && w.engaged == *v) result.arrived.push_back(rank);
+  }
+  return result;
+}
+
+std::string RoundEngine::State::fingerprint() const {
+  std::ostringstream s;
+  s << done.value << ' ' << fired.value << ' ' << (gate ? gate->value : -9) << ' ';
+  if (gate && fired >= *gate) s << '@' << gate_since.time_since_epoch().count() << '*' << gate_median.count() << ' ';
+  for (const auto& [rank, w] : workers) {
+    s << 'w' << rank.value << ':' << static_cast<int>(w.phase) << ',' << w.reported.value << ',' << w.engaged.value << ','
+      << w.fresh_at.value << ',' << w.executed.value << ',' << w.word.time_since_epoch().count() << ' ';
+  }
+  if (flight) {
+    s << 'f' << flight->version.value;
+    for (const GroupInFlight& g : flight->groups) {
+      s << '/' << g.index << ':' << static_cast<int>(g.stage);
+      for (Rank r : g.members) s << 'm' << r.value;
+      for (Rank r : g.fresh) s << 'f' << r.value;
+    }
+  }
+  for (const auto& [key, nodes] : partials) {
+    s << 'p' << key.first.value << '.' << key.second;
+    for (NodeId n : nodes) s << ',' << n.value;
+  }
+  for (const auto& [root, v] : forwarded) s << 'r' << root.value << '=' << v.value;
+  s << '~' << steps.get().count();
+  return s.str();
+}
+
+}  // namespace paceline::scheduler

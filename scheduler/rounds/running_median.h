@@ -1,0 +1,38 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "runtime/base/instant.h"
+
+namespace paceline::scheduler {
+
+/// Lower median of the last `kWindow` durations. Pure; O(kWindow) a question.
+class RunningMedian {
+ public:
+  static constexpr std::size_t kWindow = 20;
+
+  void add(Duration d) {
+    if (last_.size() < kWindow) {
+      last_.push_back(d);
+    } else {
+      last_[next_] = d;
+    }
+    next_ = (next_ + 1) % kWindow;
+  }
+
+  /// Zero before the first.
+  Duration get() const {
+    if (last_.empty()) return Duration::zero();
+    std::vector<Duration> sorted = last_;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[(sorted.size() - 1) / 2];
+  }
+
+ private:
+  std::vector<Duration> last_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace paceline::scheduler

@@ -1,0 +1,53 @@
+#include "tests/support/reference/reference.h"
+
+#include "tests/support/reference/internal.h"
+
+namespace paceline::reference {
+namespace {
+
+void execute(Run& run) {
+  switch (run.strategy.kind) {
+    case Kind::allreduce: run_allreduce(run); break;
+    case Kind::nonblocking: run_nonblocking(run); break;
+    case Kind::adacomm: run_adacomm(run); break;
+    case Kind::local_sgd:
+    case Kind::wagma: run_decentralised(run); break;
+  }
+  run.sort();
+}
+
+}  // namespace
+
+std::vector<Row> run(const Job& job) {
+  Run state(job);
+  execute(state);
+  return std::move(state.rows);
+}
+
+Summary summarise(const Job& job) {
+  Run state(job);
+  execute(state);
+  Summary summary{.model = divided(sum_of(state.models), state.workers),
+                  .wait_s = std::vector<double>(job.workers.size())};
+  for (const Row& row : state.rows) {
+    const auto i = static_cast<std::size_t>(row.worker);
+    summary.wait_s[i] = row.time_s - static_cast<double>(state.computed[i]) * 1e-9;
+    summary.virtual_s = row.time_s;
+  }
+  return summary;
+}
+
+Job t4(Strategy strategy, int steps) {
+  Job job;
+  const double a[] = {1, 2, 1, 2}, c[] = {0, 4, 8, 12};
+  for (int i = 0; i < 4; ++i) {
+    job.workers.push_back({{a[i]}, {c[i]}});
+    job.start.push_back({0});
+  }
+  job.strategy = strategy;
+  job.steps = steps;
+  job.compute_s = {{1, 1, 1, 1}};
+  return job;
+}
+
+}  // namespace paceline::reference

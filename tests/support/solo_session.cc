@@ -1,0 +1,170 @@
+// A session of one worker without an agent: a test double of algorithms/session. The average of one worker is its own
+// contribution, but buffers really flip: what was published is overwritten with NaN, so that whoever still looks there shows.
+//
+// The endpoint is JSON: {"payload": "models"|"gradients", "bodies": 1, "updates": 10, "first_update": 0, "seed": 1, "workers": 1,
+// "evaluate_every": 0, "capture_at": [updates], "restore_at": [updates], "drop_at": [updates], "reset_momentum": 0}.
+
+#include "tests/support/solo_session.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "algorithms/session/session.h"
+
+namespace paceline::test {
+
+SoloLog& solo_log() {
+  thread_local SoloLog log;
+  return log;
+}
+void reset_solo_log() { solo_log() = SoloLog{}; }
+
+}  // namespace paceline::test
+
+struct paceline_session {
+  paceline_session_info info{};
+  std::int64_t evaluate_every = 0;
+  std::set<std::int64_t> capture_at, restore_at, drop_at;
+  std::vector<std::vector<float>> buffers;  // Models: three in turn. Gradients: the sum and the result.
+  std::size_t writing = 0;
+  paceline_lease lease{};
+  std::int64_t evaluated = -1;
+  bool over = false;
+  paceline_span result{};
+
+  std::vector<float>& flip() {
+    auto& old = buffers[writing];
+    writing = (writing + 1) % buffers.size();
+    buffers[writing] = old;
+    std::fill(old.begin(), old.end(), std::numeric_limits<float>::quiet_NaN());
+    return buffers[writing];
+  }
+  void record(const paceline_stats& stats) {
+    paceline::test::solo_log().steps.push_back({lease.update, lease.body, stats.loss, stats.samples, stats.learning_rate});
+  }
+  std::set<std::int64_t> take(const nlohmann::json& json, const char* key) {
+    return json.value(key, std::set<std::int64_t>{});
+  }
+};
+
+using paceline::test::solo_log;
+
+extern "C" {
+
+paceline_session* paceline_session_open(const paceline_session_config* config, char* error, size_t size) {
+  const auto json = nlohmann::json::parse(config->endpoint, nullptr, false);
+  if (!json.is_object()) {
+    std::snprintf(error, size, "no agent at %s", config->endpoint);
+    return nullptr;
+  }
+  auto* session = new paceline_session;
+  session->info.payload = json.value("payload", "models") == "models" ? PACELINE_MODELS : PACELINE_GRADIENTS;
+  session->info.workers = json.value("workers", 1);
+  session->info.bodies = json.value("bodies", 1);
+  session->info.first_update = json.value("first_update", 0);
+  session->info.updates = json.value("updates", 10);
+  session->info.seed = json.value("seed", 1);
+  session->info.reset_momentum = json.value("reset_momentum", 0);
+  session->evaluate_every = json.value("evaluate_every", 0);
+  session->capture_at = session->take(json, "capture_at");
+  session->restore_at = session->take(json, "restore_at");
+  session->drop_at = session->take(json, "drop_at");
+  session->buffers.assign(3, std::vector<float>(config->elements, std::numeric_limits<float>::quiet_NaN()));
+  session->lease.update = session->info.first_update;
+  return session;
+}
+
+void paceline_session_close(paceline_session* session) { delete session; }
+paceline_session_info paceline_session_get_info(const paceline_session* session) { return session->info; }
+
+paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease) {
+  if (session->lease.body == 0) {
+    const std::int64_t done = session->lease.update;
+    if (session->evaluate_every > 0 && done > 0 && done % session->evaluate_every == 0 && session->evaluated != done) {
+      session->evaluated = done;
+      return PACELINE_EVALUATE;
+    }
+    if (session->capture_at.erase(done)) return *lease = session->lease, PACELINE_CAPTURE;
+    if (session->restore_at.erase(done)) return PACELINE_RESTORE;
+  }
+  if (session->over || session->lease.update >= session->info.updates) return PACELINE_END;
+  *lease = session->lease;
+  return PACELINE_BODY;
+}
+
+paceline_span paceline_session_model(const paceline_session* session) {
+  auto& buffer = const_cast<paceline_session*>(session)->buffers[session->writing];
+  return {buffer.data(), buffer.size()};
+}
+paceline_span paceline_session_result(const paceline_session* session) { return session->result; }
+
+paceline_outcome paceline_session_step_gradients(paceline_session* session, const paceline_span* pieces, size_t count, const paceline_stats* stats) {
+  session->record(*stats);
+  auto& sum = session->buffers[0];
+  if (session->lease.body == 0) std::fill(sum.begin(), sum.end(), 0.0F);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* data = static_cast<const float*>(pieces[i].data);
+    for (std::uint64_t k = 0; k < pieces[i].elements; ++k, ++at) {
+      if (data) sum.at(at) += data[k];
+    }
+  }
+  if (at != sum.size()) return PACELINE_OVER;
+  if (session->drop_at.erase(session->lease.update)) {
+    session->lease = {session->lease.update + 1, 0};
+    return PACELINE_DROPPED;
+  }
+  if (++session->lease.body < session->info.bodies) return PACELINE_GO_ON;
+  auto& mean = session->buffers[1];
+  for (std::size_t k = 0; k < sum.size(); ++k) mean[k] = sum[k] / static_cast<float>(session->info.bodies);
+  session->result = {mean.data(), mean.size()};
+  session->lease = {session->lease.update + 1, 0};
+  return PACELINE_APPLY;
+}
+
+paceline_outcome paceline_session_step_model(paceline_session* session, const paceline_stats* stats) {
+  session->record(*stats);
+  session->flip();
+  session->lease = {session->lease.update + 1, 0};
+  return PACELINE_MOVED;
+}
+
+void paceline_session_evaluated(paceline_session*, double value) { solo_log().evaluated.push_back(value); }
+void paceline_session_capture(paceline_session* session, const void* data, size_t size) {
+  solo_log().captures.emplace_back(static_cast<const char*>(data), size);
+  if (session->info.payload == PACELINE_MODELS) session->flip();  // As a real one does when it publishes the start.
+}
+paceline_span paceline_session_replica(const paceline_session*) { return {solo_log().replica.data(), solo_log().replica.size()}; }
+void paceline_session_restored(paceline_session*) {}
+void paceline_session_start_at(paceline_session* session, int64_t update) {
+  solo_log().started_at = update;
+  session->lease.update = update;
+}
+double paceline_session_sleep(paceline_session*, double seconds) {
+  solo_log().slept_s += seconds;  // Time passes for nobody.
+  return seconds;
+}
+void paceline_session_stop(paceline_session* session, const char* reason) {
+  session->over = true;
+  solo_log().stop_reason = reason;
+}
+void paceline_session_fail(paceline_session* session, const char* reason) {
+  session->over = true;
+  solo_log().fail_reason = reason;
+}
+void paceline_session_log(paceline_session*, const char* name, double value) { solo_log().logged[name].push_back(value); }
+
+void* paceline_session_object(paceline_session*, const char* key, uint64_t size, int* fill, char*, size_t) {
+  auto [it, is_new] = solo_log().objects.try_emplace(key);
+  *fill = is_new;
+  if (is_new) it->second.resize(size);
+  solo_log().objects_filled += is_new;
+  return it->second.data();
+}
+void paceline_session_seal(paceline_session*, const char*) {}
+
+}  // extern "C"

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace paceline::test {
+
+/// What the session's user did and what it is to be asked; one a thread, emptied by `reset`.
+struct SoloLog {
+  struct Step {
+    std::int64_t update;
+    std::int32_t body;
+    double loss;
+    std::int64_t samples;
+    double learning_rate;
+  };
+  std::vector<Step> steps;
+  std::vector<double> evaluated;
+  std::vector<std::string> captures;      ///< Replicas given, in order.
+  std::map<std::string, std::vector<double>> logged;
+  std::string stop_reason;
+  std::string fail_reason;
+  double slept_s = 0;
+  std::int64_t started_at = -1;           ///< start_at, -1: never called.
+  std::map<std::string, std::vector<std::uint8_t>> objects;
+  int objects_filled = 0;
+
+  std::string replica;                    ///< Given to whoever restores.
+};
+
+SoloLog& solo_log();
+void reset_solo_log();
+
+}  // namespace paceline::test
