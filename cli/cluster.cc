@@ -31,7 +31,8 @@ Result<void> wait_until_ready(const fs::path& directory, pid_t daemon, const Own
   const OwnedFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, daemon, 0)));
   const auto deadline = std::chrono::steady_clock::now() + kStartMax;
   while (!fs::exists(directory / "ready")) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left <= 0ms) return fail(ErrorKind::timed_out, "the cluster did not start within 15 s");
     pollfd watched[] = {{watch.get(), POLLIN, 0}, {pidfd.get(), POLLIN, 0}};
     if (::poll(watched, 2, static_cast<int>(left.count())) < 0 && errno != EINTR) return fail_errno("poll");
@@ -53,7 +54,8 @@ Result<Started> start(const std::string& name, std::int64_t nodes, bool ends_wit
 
   const std::string log = directory / "daemon.log";
   // The daemon inherits the lock, and with it the folder.
-  auto daemon = spawn({.command = {"/proc/self/exe", "daemon", "--directory", directory, "--name", name, "--nodes", std::to_string(nodes)},
+  auto daemon = spawn({.command = {"/proc/self/exe", "daemon", "--directory", directory, "--name", name, "--nodes",
+                                   std::to_string(nodes)},
                        .inherit = {claimed->lock.get()},
                        .output = log,
                        .own_session = true,
@@ -98,7 +100,8 @@ Result<void> wait_until_down(const fs::path& directory, std::chrono::millisecond
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (is_running(directory)) {
     if (std::chrono::steady_clock::now() > deadline) {
-      return fail(ErrorKind::timed_out, "the cluster in " + directory.string() + " is still up: look at " + (directory / "daemon.log").string());
+      return fail(ErrorKind::timed_out, "the cluster in " + directory.string() + " is still up: look at " +
+                                            (directory / "daemon.log").string());
     }
     ::poll(nullptr, 0, 5);
   }

@@ -13,7 +13,8 @@
 
 namespace paceline::cli {
 
-/// A cluster that this process started for itself and that ends with it: `paceline daemon` as a child, in a session of its own.
+/// A cluster that this process started for itself and that ends with it: `paceline daemon` as a child, in a session of
+/// its own.
 class EmbeddedCluster {
  public:
   EmbeddedCluster(EmbeddedCluster&& other) noexcept;

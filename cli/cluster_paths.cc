@@ -75,12 +75,14 @@ Result<RuntimeRoot> RuntimeRoot::open() {
 }
 
 Result<RuntimeRoot> RuntimeRoot::open_at(fs::path path, uid_t user) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno("cannot make the runtime folder " + path.string());
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail_errno("cannot make the runtime folder " + path.string());
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return fail_errno("cannot read the runtime folder " + path.string());
   if (!S_ISDIR(info.st_mode) || info.st_uid != user || (info.st_mode & 077) != 0) {
-    return fail(ErrorKind::invalid, "runtime folder " + path.string() +
-                                        " is not a folder of yours with mode 0700: remove it, or set XDG_RUNTIME_DIR to one that is");
+    return fail(ErrorKind::invalid,
+                "runtime folder " + path.string() +
+                    " is not a folder of yours with mode 0700: remove it, or set XDG_RUNTIME_DIR to one that is");
   }
   return RuntimeRoot{std::move(path)};
 }
@@ -90,15 +92,16 @@ Result<void> check_cluster_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
   });
   if (fine) return {};
-  return fail(ErrorKind::invalid,
-              "cluster name '" + std::string(name) + "': use 1 to " + std::to_string(kNameMax) + " of a-z, 0-9, - and _");
+  return fail(ErrorKind::invalid, "cluster name '" + std::string(name) + "': use 1 to " + std::to_string(kNameMax) +
+                                      " of a-z, 0-9, - and _");
 }
 
 Result<ClaimedDirectory> claim_directory(const RuntimeRoot& root, const std::string& name) {
   PACELINE_TRY(check_cluster_name(name));
   const fs::path path = root.path / name;
   if (path.native().size() > kDirectoryMax) {
-    return fail(ErrorKind::invalid, "runtime folder " + path.string() + " is longer than " + std::to_string(kDirectoryMax) +
+    return fail(ErrorKind::invalid, "runtime folder " + path.string() + " is longer than " +
+                                        std::to_string(kDirectoryMax) +
                                         " characters, too long for sockets: set XDG_RUNTIME_DIR to a shorter one");
   }
   const OwnedFd held = lock_root(root);
@@ -106,8 +109,8 @@ Result<ClaimedDirectory> claim_directory(const RuntimeRoot& root, const std::str
   sweep_locked(root);
   if (::mkdir(path.c_str(), 0700) != 0) {
     if (errno != EEXIST) return fail_errno("cannot make " + path.string());
-    return fail(ErrorKind::invalid,
-                "cluster '" + name + "' is already up: stop it with `paceline down --name " + name + "` or choose another --name");
+    return fail(ErrorKind::invalid, "cluster '" + name + "' is already up: stop it with `paceline down --name " + name +
+                                        "` or choose another --name");
   }
   OwnedFd lock = try_lock(path / "lock", O_RDWR | O_CREAT | O_EXCL, LOCK_EX | LOCK_NB);
   if (lock.get() < 0) return fail_errno("cannot lock " + (path / "lock").string());

@@ -41,8 +41,8 @@ class OwnedFd {
 /// 1 to 40 of a-z, 0-9, - and _.
 Result<void> check_cluster_name(std::string_view name);
 
-/// Makes the folder of a new cluster and takes its lock: to be inherited by the daemon, which so holds it without a gap.
-/// `invalid` if a cluster of that name runs.
+/// Makes the folder of a new cluster and takes its lock: to be inherited by the daemon, which so holds it without a
+/// gap. `invalid` if a cluster of that name runs.
 struct ClaimedDirectory {
   std::filesystem::path path;
   OwnedFd lock;
@@ -56,8 +56,8 @@ std::vector<std::string> sweep_stale(const RuntimeRoot& root);
 /// Names of the running clusters, sorted.
 std::vector<std::string> running_clusters(const RuntimeRoot& root);
 
-/// The folder of the cluster that a command means: `named` (may be empty), else PACELINE_CLUSTER (a name or a folder), else "default".
-/// `not_found` if it does not run; the text lists those that do.
+/// The folder of the cluster that a command means: `named` (may be empty), else PACELINE_CLUSTER (a name or a folder),
+/// else "default". `not_found` if it does not run; the text lists those that do.
 Result<std::filesystem::path> find_cluster(const RuntimeRoot& root, const std::string& named);
 
 }  // namespace paceline::cli

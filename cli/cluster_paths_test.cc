@@ -42,7 +42,9 @@ TEST_F(ClusterPathsTest, ARootThatOthersMayEnterIsRefused) {
   EXPECT_EQ(opened.error().kind, ErrorKind::invalid);
 }
 
-TEST_F(ClusterPathsTest, ARootOfSomebodyElseIsRefused) { EXPECT_FALSE(RuntimeRoot::open_at(root.path, ::getuid() + 1)); }
+TEST_F(ClusterPathsTest, ARootOfSomebodyElseIsRefused) {
+  EXPECT_FALSE(RuntimeRoot::open_at(root.path, ::getuid() + 1));
+}
 
 TEST_F(ClusterPathsTest, ALinkInPlaceOfTheRootIsRefused) {
   fs::create_directory_symlink(root.path, folder / "link");

@@ -17,7 +17,8 @@ inline constexpr int kUsage = 2;
 inline constexpr int kInterrupted = 130;
 
 /// Asks the cluster in a folder; the verbs are the head's. The daemon's part gives it.
-using Ask = std::function<Result<nlohmann::json>(const std::filesystem::path& cluster, const std::string& verb, const nlohmann::json& body)>;
+using Ask = std::function<Result<nlohmann::json>(const std::filesystem::path& cluster, const std::string& verb,
+                                                 const nlohmann::json& body)>;
 
 /// A subcommand: declared to `app`, it returns what to do, and with which exit status, once the flags are parsed.
 using Action = std::function<int()>;

@@ -50,7 +50,8 @@ std::string words_for(const Compared& run, const Compared& base) {
 
   std::string words = run.strategy;
   if (own && other && *own > 0) {
-    words += " reached the target in " + text(own, 1, " s") + " (" + ratio_words(*other / *own, "sooner", "later") + ")";
+    words +=
+        " reached the target in " + text(own, 1, " s") + " (" + ratio_words(*other / *own, "sooner", "later") + ")";
   } else if (own) {
     words += " reached the target in " + text(own, 1, " s") + ", " + base.strategy + " did not";
   } else if (other) {
@@ -67,18 +68,19 @@ std::string words_for(const Compared& run, const Compared& base) {
 }  // namespace
 
 std::string comparison_table(const std::vector<Compared>& runs) {
-  observe::Table table({"strategy", "to target", "samples/s", "step", "accuracy", "waited", "group avg", "global avg", "skipped", "abandoned",
-                        "updates", "samples/update"});
+  observe::Table table({"strategy", "to target", "samples/s", "step", "accuracy", "waited", "group avg", "global avg",
+                        "skipped", "abandoned", "updates", "samples/update"});
   for (const auto& [strategy, result] : runs) {
     if (!result.is_object()) {
       table.add({strategy, "failed"});
       continue;
     }
     table.add({strategy, text(figure(result, "time_to_target_s"), 1, " s"), text(figure(result, "samples_per_s"), 0),
-               text(times(figure(result, "step_s"), 1000), 1, " ms"), text(times(figure(result, "test_accuracy"), 100), 1, " %"),
-               text(figure(result, "wait_s"), 1, " s"), text(figure(result, "group_averages"), 0), text(figure(result, "global_averages"), 0),
-               text(figure(result, "skipped_steps"), 0), text(figure(result, "abandoned_batches"), 0), text(figure(result, "updates"), 0),
-               text(figure(result, "samples_per_update"), 0)});
+               text(times(figure(result, "step_s"), 1000), 1, " ms"),
+               text(times(figure(result, "test_accuracy"), 100), 1, " %"), text(figure(result, "wait_s"), 1, " s"),
+               text(figure(result, "group_averages"), 0), text(figure(result, "global_averages"), 0),
+               text(figure(result, "skipped_steps"), 0), text(figure(result, "abandoned_batches"), 0),
+               text(figure(result, "updates"), 0), text(figure(result, "samples_per_update"), 0)});
   }
   return table.text();
 }
@@ -88,8 +90,10 @@ std::string comparison_in_words(const std::vector<Compared>& runs) {
   const Compared& base = runs.front();
   if (!base.result.is_object()) return base.strategy + " failed, so there is nothing to compare with.";
   const auto reached = figure(base.result, "time_to_target_s");
-  std::string words = "Against " + base.strategy + " (" +
-                      (reached ? "target in " + text(reached, 1, " s") : text(figure(base.result, "samples_per_s"), 0) + " samples/s") + "): ";
+  std::string words =
+      "Against " + base.strategy + " (" +
+      (reached ? "target in " + text(reached, 1, " s") : text(figure(base.result, "samples_per_s"), 0) + " samples/s") +
+      "): ";
   for (std::size_t i = 1; i < runs.size(); ++i) words += (i > 1 ? "; " : "") + words_for(runs[i], base);
   if (runs.size() == 1) words += "nothing else was run";
   return words + ".";

@@ -8,14 +8,16 @@ namespace {
 using nlohmann::json;
 
 json result(json time, double rate) {
-  return {{"event", "result"},     {"time_to_target_s", time},  {"samples_per_s", rate},   {"step_s", 0.0123},
-          {"test_accuracy", 0.8812}, {"wait_s", 41.26},         {"group_averages", 120},   {"global_averages", 12},
-          {"skipped_steps", 3},    {"abandoned_batches", 77},   {"updates", 234},          {"samples_per_update", 1024.0}};
+  return {{"event", "result"},       {"time_to_target_s", time}, {"samples_per_s", rate},
+          {"step_s", 0.0123},        {"test_accuracy", 0.8812},  {"wait_s", 41.26},
+          {"group_averages", 120},   {"global_averages", 12},    {"skipped_steps", 3},
+          {"abandoned_batches", 77}, {"updates", 234},           {"samples_per_update", 1024.0}};
 }
 
 TEST(CompareTest, TheTableShowsEveryFigureOfARun) {
   const std::string table = comparison_table({{"wagma(late=skip)", result(21.34, 5120.4)}});
-  for (const char* cell : {"wagma(late=skip)", "21.3 s", "5120", "12.3 ms", "88.1 %", "41.3 s", "120", "12", "3", "77", "234", "1024"}) {
+  for (const char* cell :
+       {"wagma(late=skip)", "21.3 s", "5120", "12.3 ms", "88.1 %", "41.3 s", "120", "12", "3", "77", "234", "1024"}) {
     EXPECT_NE(table.find(cell), std::string::npos) << cell << "\n" << table;
   }
 }
@@ -28,12 +30,16 @@ TEST(CompareTest, WhatIsMissingIsADash) {
 TEST(CompareTest, AFailedRunIsShownAsFailed) {
   EXPECT_NE(comparison_table({{"a", result(1, 1)}, {"b", nullptr}}).find("failed"), std::string::npos);
   EXPECT_NE(comparison_in_words({{"a", result(1, 1)}, {"b", nullptr}}).find("b failed"), std::string::npos);
-  EXPECT_NE(comparison_in_words({{"a", nullptr}, {"b", result(1, 1)}}).find("nothing to compare with"), std::string::npos);
+  EXPECT_NE(comparison_in_words({{"a", nullptr}, {"b", result(1, 1)}}).find("nothing to compare with"),
+            std::string::npos);
 }
 
 TEST(CompareTest, TheWordsSayWhoWasSoonerAndWhoWasNot) {
-  const std::string words = comparison_in_words(
-      {{"allreduce", result(50, 1000)}, {"fast", result(20, 2600)}, {"slow", result(75, 700)}, {"same", result(51, 990)}, {"never", result(nullptr, 900)}});
+  const std::string words = comparison_in_words({{"allreduce", result(50, 1000)},
+                                                 {"fast", result(20, 2600)},
+                                                 {"slow", result(75, 700)},
+                                                 {"same", result(51, 990)},
+                                                 {"never", result(nullptr, 900)}});
   EXPECT_NE(words.find("fast reached the target in 20.0 s (2.5 times sooner)"), std::string::npos) << words;
   EXPECT_NE(words.find("slow reached the target in 75.0 s (1.5 times later)"), std::string::npos) << words;
   EXPECT_NE(words.find("same reached the target in 51.0 s (no difference)"), std::string::npos) << words;

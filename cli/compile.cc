@@ -54,7 +54,8 @@ class Waiting {
 
 /// Runs a compiler; its messages come out after the progress line is gone.
 Result<Ended> run_compiler(std::vector<std::string> command, const std::string& what, const fs::path& messages) {
-  if (::isatty(STDERR_FILENO) == 1 && !std::getenv("NO_COLOR")) command.insert(command.begin() + 1, "-fdiagnostics-color=always");
+  if (::isatty(STDERR_FILENO) == 1 && !std::getenv("NO_COLOR"))
+    command.insert(command.begin() + 1, "-fdiagnostics-color=always");
   auto child = spawn({.command = command, .output = messages.string(), .errors_only = true});
   if (!child) return fail(child.error().kind, child.error().text + ": install a compiler with apt-get install g++");
   Result<Ended> ended = [&] {
@@ -65,7 +66,8 @@ Result<Ended> run_compiler(std::vector<std::string> command, const std::string& 
   return ended;
 }
 
-/// An installed Paceline has no precompiled header yet: made once a user, in the cache. Only one process at a time makes it.
+/// An installed Paceline has no precompiled header yet: made once a user, in the cache. Only one process at a time
+/// makes it.
 Result<void> provide_precompiled_header(CompileSettings& settings, const fs::path& cache) {
   if (!settings.train || !settings.train->pch.empty()) return {};
   ContentHash hash;
@@ -85,9 +87,12 @@ Result<void> provide_precompiled_header(CompileSettings& settings, const fs::pat
       std::fputs("#include <paceline/train.h>\n", header);
       std::fclose(header);
     }
-    const auto ended = run_compiler(precompile_command(settings, folder), "precompiling paceline/train.h (once, about 30 s)", folder / "messages");
+    const auto ended = run_compiler(precompile_command(settings, folder),
+                                    "precompiling paceline/train.h (once, about 30 s)", folder / "messages");
     if (!ended) return tl::unexpected(ended.error());
-    if (ended->code != 0) return fail(ErrorKind::invalid, "paceline/train.h does not compile (above): is libtorch still the one Paceline was built with?");
+    if (ended->code != 0)
+      return fail(ErrorKind::invalid,
+                  "paceline/train.h does not compile (above): is libtorch still the one Paceline was built with?");
     std::FILE* done = std::fopen((folder / "done").c_str(), "w");
     if (!done) return fail_errno("cannot write to " + folder.string());
     std::fclose(done);
@@ -98,7 +103,8 @@ Result<void> provide_precompiled_header(CompileSettings& settings, const fs::pat
 
 }  // namespace
 
-std::string script_key(const CompileSettings& settings, const ScriptKind& kind, const fs::path& script, const std::string& source) {
+std::string script_key(const CompileSettings& settings, const ScriptKind& kind, const fs::path& script,
+                       const std::string& source) {
   ContentHash hash;
   hash.add(settings.version);
   hash.add(source);
@@ -134,8 +140,8 @@ Result<fs::path> executable_of(const fs::path& given) {
   if (auto program = cache->find(key, script.stem())) return *program;
   auto made = cache->place_for_new(script.stem());
   if (!made) return tl::unexpected(made.error());
-  const auto ended = run_compiler(compile_command(*settings, **kind, script, *made), "compiling " + script.filename().string(),
-                                  made->string() + ".messages");
+  const auto ended = run_compiler(compile_command(*settings, **kind, script, *made),
+                                  "compiling " + script.filename().string(), made->string() + ".messages");
   if (!ended || ended->code != 0) {
     fs::remove_all(made->parent_path(), failed);
     if (!ended) return tl::unexpected(ended.error());

@@ -42,7 +42,8 @@ ScriptKind parse_kind(const json& object, const std::string& prefix) {
   return kind;
 }
 
-void append(std::vector<std::string>& command, std::initializer_list<std::string_view> marks, const std::vector<std::string>& words) {
+void append(std::vector<std::string>& command, std::initializer_list<std::string_view> marks,
+            const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     for (std::size_t i = 0; i + 1 < marks.size(); ++i) command.emplace_back(marks.begin()[i]);
     command.push_back(std::string(marks.begin()[marks.size() - 1]) + word);
@@ -60,7 +61,9 @@ std::vector<std::string> front(const std::string& compiler, const CompileSetting
   return command;
 }
 
-bool is_clang(const std::string& compiler) { return fs::path(compiler).filename().string().find("clang") != std::string::npos; }
+bool is_clang(const std::string& compiler) {
+  return fs::path(compiler).filename().string().find("clang") != std::string::npos;
+}
 
 }  // namespace
 
@@ -77,7 +80,8 @@ Result<CompileSettings> parse_compile_settings(std::string_view text, const std:
     if (!object.at("train").is_null()) settings.train = parse_kind(object.at("train"), prefix);
     return settings;
   } catch (const json::exception& e) {
-    return fail(ErrorKind::invalid, std::string("paceline-compile.json: ") + e.what() + ": build or install Paceline again");
+    return fail(ErrorKind::invalid,
+                std::string("paceline-compile.json: ") + e.what() + ": build or install Paceline again");
   }
 }
 
@@ -87,7 +91,8 @@ Result<CompileSettings> load_compile_settings() {
   if (failed) return fail(ErrorKind::internal, "cannot read /proc/self/exe: " + failed.message());
   const fs::path prefix = self.parent_path().parent_path();
   // Build tree: BUILD/cli/paceline. Installed: PREFIX/bin/paceline, with the distribution's library folders.
-  for (const char* place : {".", "lib/paceline", "lib64/paceline", "lib/x86_64-linux-gnu/paceline", "lib/aarch64-linux-gnu/paceline"}) {
+  for (const char* place :
+       {".", "lib/paceline", "lib64/paceline", "lib/x86_64-linux-gnu/paceline", "lib/aarch64-linux-gnu/paceline"}) {
     std::ifstream in(prefix / place / "paceline-compile.json");
     if (!in) continue;
     return parse_compile_settings(std::string(std::istreambuf_iterator<char>(in), {}), prefix.string());
@@ -101,11 +106,12 @@ Result<const ScriptKind*> kind_of(const CompileSettings& settings, std::string_v
   if (!std::regex_search(source.begin(), source.end(), kTorch)) return &settings.plain;
   if (settings.train) return &*settings.train;
   return fail(ErrorKind::infeasible,
-              "the script includes paceline/train.h, but this Paceline was built without libtorch: configure with -DPACELINE_TRAIN=ON");
+              "the script includes paceline/train.h, but this Paceline was built without libtorch: configure with "
+              "-DPACELINE_TRAIN=ON");
 }
 
-std::vector<std::string> compile_command(const CompileSettings& settings, const ScriptKind& kind, const fs::path& script,
-                                         const fs::path& output) {
+std::vector<std::string> compile_command(const CompileSettings& settings, const ScriptKind& kind,
+                                         const fs::path& script, const fs::path& output) {
   const bool train = settings.train && &kind == &*settings.train;
   const std::string& compiler = train ? settings.train_compiler : settings.compiler;
   std::vector<std::string> command = front(compiler, settings, kind);
@@ -130,7 +136,8 @@ std::vector<std::string> compile_command(const CompileSettings& settings, const 
 std::vector<std::string> precompile_command(const CompileSettings& settings, const fs::path& folder) {
   const std::string header = (folder / "paceline_train.h").string();
   std::vector<std::string> command = front(settings.train_compiler, settings, *settings.train);
-  append(command, {""}, {"-x", "c++-header", header, "-o", header + (is_clang(settings.train_compiler) ? ".pch" : ".gch")});
+  append(command, {""},
+         {"-x", "c++-header", header, "-o", header + (is_clang(settings.train_compiler) ? ".pch" : ".gch")});
   return command;
 }
 

@@ -39,12 +39,13 @@ Result<CompileSettings> parse_compile_settings(std::string_view json, const std:
 /// Finds the file of the running `paceline`: in the build tree above it, or installed beside it.
 Result<CompileSettings> load_compile_settings();
 
-/// The kind that `source` asks for: with torch if it includes <paceline/train.h> or <torch/...>. `infeasible` if this build has none.
+/// The kind that `source` asks for: with torch if it includes <paceline/train.h> or <torch/...>. `infeasible` if this
+/// build has none.
 Result<const ScriptKind*> kind_of(const CompileSettings& settings, std::string_view source);
 
 /// The command that makes `output` from `script`, and writes the headers that it used, as a make rule, to `output`.d.
-std::vector<std::string> compile_command(const CompileSettings& settings, const ScriptKind& kind, const std::filesystem::path& script,
-                                         const std::filesystem::path& output);
+std::vector<std::string> compile_command(const CompileSettings& settings, const ScriptKind& kind,
+                                         const std::filesystem::path& script, const std::filesystem::path& output);
 /// The command that precompiles `folder`/paceline_train.h.
 std::vector<std::string> precompile_command(const CompileSettings& settings, const std::filesystem::path& folder);
 

@@ -7,7 +7,8 @@
 namespace paceline::cli {
 namespace {
 
-constexpr const char* kSettings = R"({"paceline": "0.1.0", "compiler": "g++", "train_compiler": "g++", "flags": ["-O1"], "link_flags": ["-Wl,--wrap=main"],
+constexpr const char* kSettings =
+    R"({"paceline": "0.1.0", "compiler": "g++", "train_compiler": "g++", "flags": ["-O1"], "link_flags": ["-Wl,--wrap=main"],
   "plain": {"includes": ["@PREFIX@/include"], "archives": ["@PREFIX@/lib/libpaceline_actors.a"], "pch": "", "system_includes": [""],
             "defines": ["A"], "options": [""], "libraries": ["/usr/lib/libzmq.so"], "rpaths": [""]},
   "train": {"includes": ["/p"], "archives": ["libpaceline_train.a"], "pch": "/pch", "system_includes": ["/torch"], "defines": [""],
@@ -46,8 +47,20 @@ TEST_F(CompileSettingsTest, WithoutLibtorchATrainingScriptIsRefused) {
 }
 
 TEST_F(CompileSettingsTest, ThePlainCommandKnowsNoTorch) {
-  const std::vector<std::string> expected = {"g++", "-O1", "-DA", "-I/opt/p/include", "-MMD", "-MF", "out.d", "x.cpp", "-o", "out",
-                                             "-Wl,--wrap=main", "-Wl,--start-group", "/opt/p/lib/libpaceline_actors.a", "-Wl,--end-group",
+  const std::vector<std::string> expected = {"g++",
+                                             "-O1",
+                                             "-DA",
+                                             "-I/opt/p/include",
+                                             "-MMD",
+                                             "-MF",
+                                             "out.d",
+                                             "x.cpp",
+                                             "-o",
+                                             "out",
+                                             "-Wl,--wrap=main",
+                                             "-Wl,--start-group",
+                                             "/opt/p/lib/libpaceline_actors.a",
+                                             "-Wl,--end-group",
                                              "/usr/lib/libzmq.so"};
   EXPECT_EQ(compile_command(sut, sut.plain, "x.cpp", "out"), expected);
 }

@@ -28,7 +28,8 @@ std::vector<fs::path> log_files(const fs::path& run, const std::string& wanted) 
   std::error_code ignored;
   for (const auto& entry : fs::recursive_directory_iterator(run, ignored)) {
     const fs::path& path = entry.path();
-    if (path.extension() == ".log" && (wanted.empty() || path.stem().string().find(wanted) != std::string::npos)) files.push_back(path);
+    if (path.extension() == ".log" && (wanted.empty() || path.stem().string().find(wanted) != std::string::npos))
+      files.push_back(path);
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -50,10 +51,14 @@ Action add_logs(CLI::App& app) {
   return [flags] {
     const fs::path run = flags->run.empty() ? newest("runs") : fs::path(flags->run);
     if (run.empty() || !fs::is_directory(run)) {
-      return report({ErrorKind::not_found, "no run directory " + (run.empty() ? std::string("in runs/") : run.string()) + ": give one as argument"});
+      return report(
+          {ErrorKind::not_found,
+           "no run directory " + (run.empty() ? std::string("in runs/") : run.string()) + ": give one as argument"});
     }
     const auto files = log_files(run, flags->which);
-    if (files.empty()) return report({ErrorKind::not_found, "no log in " + run.string() + (flags->which.empty() ? "" : " has " + flags->which + " in its name")});
+    if (files.empty())
+      return report({ErrorKind::not_found, "no log in " + run.string() +
+                                               (flags->which.empty() ? "" : " has " + flags->which + " in its name")});
     for (const fs::path& file : files) std::printf("== %s\n%s", file.c_str(), tail_of(file, flags->lines).c_str());
     return kDone;
   };

@@ -26,7 +26,8 @@ class ProcessTest : public ::testing::Test {
     return std::string(std::istreambuf_iterator<char>(in), {});
   }
   Ended run(const std::string& script, std::vector<std::pair<std::string, std::string>> variables = {}) {
-    const auto child = spawn({.command = {"sh", "-c", script}, .variables = std::move(variables), .output = folder + "/out"});
+    const auto child =
+        spawn({.command = {"sh", "-c", script}, .variables = std::move(variables), .output = folder + "/out"});
     EXPECT_TRUE(child);
     return wait_for(*child).value();
   }
@@ -48,7 +49,8 @@ TEST_F(ProcessTest, ASignalIsNamed) {
 
 TEST_F(ProcessTest, OutputAndVariablesReachTheChild) {
   ::setenv("PACELINE_TEST_OLD", "old", 1);
-  run("echo $PACELINE_TEST_OLD $PACELINE_TEST_NEW; echo error >&2", {{"PACELINE_TEST_OLD", "changed"}, {"PACELINE_TEST_NEW", "new"}});
+  run("echo $PACELINE_TEST_OLD $PACELINE_TEST_NEW; echo error >&2",
+      {{"PACELINE_TEST_OLD", "changed"}, {"PACELINE_TEST_NEW", "new"}});
   EXPECT_EQ(output(), "changed new\nerror\n");
 }
 
@@ -66,7 +68,8 @@ TEST_F(ProcessTest, AnInterruptSentToUsIsPassedOn) {
 }
 
 TEST_F(ProcessTest, AStubbornChildIsKilled) {
-  const auto child = spawn({.command = {"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"}, .output = folder + "/out"});
+  const auto child = spawn(
+      {.command = {"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"}, .output = folder + "/out"});
   ASSERT_TRUE(child);
   while (output().empty()) ::usleep(1000);
   end_child(*child, std::chrono::milliseconds(20));

@@ -36,7 +36,8 @@ Result<Place> find_place(const RunFlags& flags) {
   const bool named = std::getenv("PACELINE_CLUSTER") && *std::getenv("PACELINE_CLUSTER");
   auto running = find_cluster(*root, "");
   if (running && flags.nodes) {
-    return fail(ErrorKind::invalid, "--nodes is for a cluster started for the run, but '" + running->filename().string() +
+    return fail(ErrorKind::invalid, "--nodes is for a cluster started for the run, but '" +
+                                        running->filename().string() +
                                         "' is up: leave --nodes out, or stop that one with `paceline down`");
   }
   if (running) return Place{*running, nullptr};
@@ -49,7 +50,8 @@ Result<Place> find_place(const RunFlags& flags) {
 
 Result<fs::path> make_run_directory(const RunFlags& flags) {
   if (flags.run_directory.empty()) {
-    auto made = observe::RunDirectory::create("runs", fs::path(flags.script).stem().string(), std::chrono::system_clock::now());
+    auto made =
+        observe::RunDirectory::create("runs", fs::path(flags.script).stem().string(), std::chrono::system_clock::now());
     if (!made) return tl::unexpected(made.error());
     return fs::absolute(made->path());
   }
@@ -70,7 +72,8 @@ std::string folder_name(std::size_t k, const std::string& strategy) {
 }
 
 /// Runs the script's driver once; its exit status is ours.
-Result<Ended> run_driver(const fs::path& program, const RunFlags& flags, const Place& place, const PlannedRun& run, const fs::path& directory) {
+Result<Ended> run_driver(const fs::path& program, const RunFlags& flags, const Place& place, const PlannedRun& run,
+                         const fs::path& directory) {
   json overrides = run.overrides;
   overrides["run_directory"] = directory.string();
   std::error_code failed;
@@ -134,14 +137,16 @@ Result<int> run_all(const RunFlags& flags) {
     if (compare) compared.push_back({run.label, code == kDone ? read_result(directory) : json(nullptr)});
   }
   if (compare && !flags.json) {
-    std::printf("\n%s\n%s\nrun directory: %s\n", comparison_table(compared).c_str(), comparison_in_words(compared).c_str(), base->c_str());
+    std::printf("\n%s\n%s\nrun directory: %s\n", comparison_table(compared).c_str(),
+                comparison_in_words(compared).c_str(), base->c_str());
   }
   return worst;
 }
 
 std::string strategies_footer() {
   std::string text = "Strategies (with their defaults):\n";
-  for (const auto& [spelling, sentence] : algorithms::strategy_help()) text += "  " + spelling + "\n      " + sentence + "\n";
+  for (const auto& [spelling, sentence] : algorithms::strategy_help())
+    text += "  " + spelling + "\n      " + sentence + "\n";
   return text +
          "\nExamples:\n"
          "  paceline run examples/fashion_mnist.cpp --workers 4\n"

@@ -40,7 +40,8 @@ Result<double> parse_target(const std::string& text) {
   const bool percent = digits.ends_with('%');
   if (percent) digits.remove_suffix(1);
   const auto value = number(digits);
-  if (!value || *value <= 0 || *value > (percent ? 100 : 1)) return bad_flag("--target", text, "give an accuracy such as 0.88 or 88%");
+  if (!value || *value <= 0 || *value > (percent ? 100 : 1))
+    return bad_flag("--target", text, "give an accuracy such as 0.88 or 88%");
   return percent ? *value / 100 : *value;
 }
 
@@ -96,8 +97,9 @@ Result<std::int64_t> common_batches(const RunFlags& flags, const std::vector<std
     const auto strategy = algorithms::parse_strategy(text, static_cast<std::int32_t>(flags.workers.value_or(4)));
     if (!strategy) return tl::unexpected(strategy.error());
     if (common != 0 && common != strategy->batches) {
-      return fail(ErrorKind::invalid, "--compare: " + text + " has " + std::to_string(strategy->batches) + " mini-batches an update but " + from +
-                                          " another number: runs are compared at equal samples an update, so give one number");
+      return fail(ErrorKind::invalid,
+                  "--compare: " + text + " has " + std::to_string(strategy->batches) + " mini-batches an update but " +
+                      from + " another number: runs are compared at equal samples an update, so give one number");
     }
     common = strategy->batches;
     from = text;
@@ -142,8 +144,10 @@ void add_run_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--epochs", flags.epochs, "passes over the data");
   app.add_option("--target", flags.target, "stop when the test accuracy reaches this: 0.88 or 88%");
   app.add_option("--seed", flags.seed, "of data order, initial model and made-up delays");
-  app.add_option("--slow", flags.slow, "worker:factor, such as 3:4x: worker 3 takes 4 times as long (it sleeps)")->take_all();
-  app.add_option("--straggle", flags.straggle, "count:delay, such as 1:40ms: each step that many random workers sleep so long");
+  app.add_option("--slow", flags.slow, "worker:factor, such as 3:4x: worker 3 takes 4 times as long (it sleeps)")
+      ->take_all();
+  app.add_option("--straggle", flags.straggle,
+                 "count:delay, such as 1:40ms: each step that many random workers sleep so long");
   app.add_option("--resume", flags.resume, "go on from this run directory or checkpoint");
   app.add_flag("--json", flags.json, "events as JSON lines on stdout");
   app.add_option("--nodes", flags.nodes, "node agents of the cluster that is started for the run");
@@ -162,7 +166,8 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
     return fail(ErrorKind::invalid, "--strategy and --compare exclude each other: name all strategies in --compare");
   }
   if (!flags.compare.empty() && !flags.resume.empty()) {
-    return fail(ErrorKind::invalid, "--resume and --compare exclude each other: a comparison starts every strategy at the beginning");
+    return fail(ErrorKind::invalid,
+                "--resume and --compare exclude each other: a comparison starts every strategy at the beginning");
   }
   auto common = common_overrides(flags);
   if (!common) return tl::unexpected(common.error());
@@ -190,7 +195,8 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
     PlannedRun run{text, *common};
     const bool brings_its_own = is_nonblocking(text);
     if (!text.empty()) {
-      run.overrides["strategy"] = brings_its_own && batches != 0 && !names_batches(text) ? with_batches(text, batches) : text;
+      run.overrides["strategy"] =
+          brings_its_own && batches != 0 && !names_batches(text) ? with_batches(text, batches) : text;
     }
     if (batches != 0 && !brings_its_own) run.overrides["accumulate"] = batches;
     runs.push_back(std::move(run));
@@ -211,7 +217,8 @@ Result<std::vector<std::string>> split_strategies(const std::string& list) {
     }
   }
   if (depth != 0) return bad_flag("--compare", list, "parentheses do not match");
-  if (std::find(parts.begin(), parts.end(), "") != parts.end()) return bad_flag("--compare", list, "a strategy between commas is missing");
+  if (std::find(parts.begin(), parts.end(), "") != parts.end())
+    return bad_flag("--compare", list, "a strategy between commas is missing");
   return parts;
 }
 

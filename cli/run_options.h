@@ -33,14 +33,16 @@ struct RunFlags {
 
 void add_run_flags(CLI::App& app, RunFlags& flags);
 
-/// One start of the script: the strategy as the user named it, and the options that override the script's (PACELINE_RUN).
+/// One start of the script: the strategy as the user named it, and the options that override the script's
+/// (PACELINE_RUN).
 struct PlannedRun {
   std::string label;  ///< Empty: the script's own strategy.
   nlohmann::json overrides;
 };
 
-/// One run a strategy of --compare, else one. With --compare all have the same nominal samples an update: what nonblocking(batches=N) brings, the others
-/// get as --accumulate N. `invalid` names the flag, its value and what it takes.
+/// One run a strategy of --compare, else one. With --compare all have the same nominal samples an update: what
+/// nonblocking(batches=N) brings, the others get as --accumulate N. `invalid` names the flag, its value and what it
+/// takes.
 Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags);
 
 /// "a,b(c,d)" -> {"a", "b(c,d)"}; `invalid` for empty parts and unbalanced parentheses.

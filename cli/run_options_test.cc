@@ -29,12 +29,33 @@ TEST(RunOptionsTest, WhatIsNotGivenIsLeftToTheScript) {
 }
 
 TEST(RunOptionsTest, FlagsOverrideTheScript) {
-  const auto runs = planned({"x.cpp", "--workers", "4", "--strategy", "wagma(sync=5)", "--epochs", "0.5", "--target", "88%", "--seed", "7",
-                             "--slow", "3:4x", "--slow", "0:2", "--straggle", "1:40ms", "--accumulate", "2", "--time-limit", "2m", "--json"});
+  const auto runs = planned({"x.cpp",
+                             "--workers",
+                             "4",
+                             "--strategy",
+                             "wagma(sync=5)",
+                             "--epochs",
+                             "0.5",
+                             "--target",
+                             "88%",
+                             "--seed",
+                             "7",
+                             "--slow",
+                             "3:4x",
+                             "--slow",
+                             "0:2",
+                             "--straggle",
+                             "1:40ms",
+                             "--accumulate",
+                             "2",
+                             "--time-limit",
+                             "2m",
+                             "--json"});
   ASSERT_TRUE(runs) << runs.error().text;
-  const nlohmann::json expected = {{"workers", 4},     {"strategy", "wagma(sync=5)"}, {"epochs", 0.5}, {"target", 0.88},
-                                   {"seed", 7},        {"slow", "3:4x,0:2"},          {"json", true},  {"straggle", "1:40ms"},
-                                   {"accumulate", 2},  {"time_limit_s", 120.0}};
+  const nlohmann::json expected = {
+      {"workers", 4},    {"strategy", "wagma(sync=5)"}, {"epochs", 0.5}, {"target", 0.88},
+      {"seed", 7},       {"slow", "3:4x,0:2"},          {"json", true},  {"straggle", "1:40ms"},
+      {"accumulate", 2}, {"time_limit_s", 120.0}};
   EXPECT_EQ(runs->front().overrides, expected);
 }
 
@@ -46,7 +67,8 @@ TEST(RunOptionsTest, WhatFollowsTwoDashesGoesToTheScript) {
 }
 
 TEST(RunOptionsTest, AComparisonIsMadeAtEqualSamplesAnUpdate) {
-  const auto runs = planned({"x.cpp", "--workers", "4", "--compare", "allreduce,nonblocking(batches=6),wagma(late=skip)"});
+  const auto runs =
+      planned({"x.cpp", "--workers", "4", "--compare", "allreduce,nonblocking(batches=6),wagma(late=skip)"});
   ASSERT_TRUE(runs) << runs.error().text;
   ASSERT_EQ(runs->size(), 3u);
   EXPECT_EQ((*runs)[0].overrides["accumulate"], 6);
@@ -56,7 +78,8 @@ TEST(RunOptionsTest, AComparisonIsMadeAtEqualSamplesAnUpdate) {
 }
 
 TEST(RunOptionsTest, NonblockingGetsTheAccumulatedNumber) {
-  const auto runs = planned({"x.cpp", "--workers", "4", "--accumulate", "5", "--compare", "allreduce,nonblocking,nonblocking(allreduce)"});
+  const auto runs = planned(
+      {"x.cpp", "--workers", "4", "--accumulate", "5", "--compare", "allreduce,nonblocking,nonblocking(allreduce)"});
   ASSERT_TRUE(runs) << runs.error().text;
   EXPECT_EQ((*runs)[0].overrides["accumulate"], 5);
   EXPECT_EQ((*runs)[1].overrides["strategy"], "nonblocking(batches=5)");
@@ -64,8 +87,10 @@ TEST(RunOptionsTest, NonblockingGetsTheAccumulatedNumber) {
 }
 
 TEST(RunOptionsTest, UnequalBatchesAreNotCompared) {
-  EXPECT_NE(error_of({"x.cpp", "--compare", "nonblocking(batches=2),nonblocking(batches=4)"}).find("equal samples"), std::string::npos);
-  EXPECT_NE(error_of({"x.cpp", "--accumulate", "3", "--compare", "nonblocking(batches=2)"}).find("--accumulate 3"), std::string::npos);
+  EXPECT_NE(error_of({"x.cpp", "--compare", "nonblocking(batches=2),nonblocking(batches=4)"}).find("equal samples"),
+            std::string::npos);
+  EXPECT_NE(error_of({"x.cpp", "--accumulate", "3", "--compare", "nonblocking(batches=2)"}).find("--accumulate 3"),
+            std::string::npos);
 }
 
 TEST(RunOptionsTest, WithoutNonblockingNothingIsAccumulated) {

@@ -1,5 +1,6 @@
 #include "cli/script_cache.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,13 +48,15 @@ void ContentHash::add(std::string_view part) {
 
 std::string ContentHash::hex() const {
   char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(high_), static_cast<unsigned long long>(low_));
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(high_),
+                static_cast<unsigned long long>(low_));
   return text;
 }
 
 Result<std::string> read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in || fs::is_directory(path)) return fail(ErrorKind::not_found, "cannot read " + path.string() + ": is the path right?");
+  if (!in || fs::is_directory(path))
+    return fail(ErrorKind::not_found, "cannot read " + path.string() + ": is the path right?");
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
@@ -62,7 +65,8 @@ Result<ScriptCache> ScriptCache::open() {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) {
-    return fail(ErrorKind::invalid, "cannot make the cache " + folder.string() + " (" + failed.message() + "): set XDG_CACHE_HOME to a folder of yours");
+    return fail(ErrorKind::invalid, "cannot make the cache " + folder.string() + " (" + failed.message() +
+                                        "): set XDG_CACHE_HOME to a folder of yours");
   }
   fs::permissions(folder, fs::perms::owner_all, failed);
   return ScriptCache(folder);
@@ -94,20 +98,22 @@ Result<fs::path> ScriptCache::store(const std::string& key, const fs::path& prog
   if (!rule) return tl::unexpected(rule.error());
   {
     std::ofstream headers(made / "headers");
-    for (const std::string& header : prerequisites(*rule)) headers << hash_of(header) << ' ' << fs::absolute(header).string() << '\n';
+    for (const std::string& header : prerequisites(*rule))
+      headers << hash_of(header) << ' ' << fs::absolute(header).string() << '\n';
     headers.close();
-    if (!headers) return fail(ErrorKind::internal, "cannot write " + (made / "headers").string() + ": is the disk full?");
+    if (!headers)
+      return fail(ErrorKind::internal, "cannot write " + (made / "headers").string() + ": is the disk full?");
   }
-  std::error_code failed;
-  // An entry is replaced by moving the old one away first; another process may do the same at this moment, hence the tries.
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    fs::rename(made, entry, failed);
-    if (!failed) break;
-    std::error_code ignored;
-    fs::rename(entry, made.string() + ".old", ignored);
-    fs::remove_all(made.string() + ".old", ignored);
+  // The entry is there at every moment: a new one is moved into place, an old one exchanged with ours, which then holds
+  // the old one.
+  bool placed = false;
+  for (int attempt = 0; attempt < 3 && !placed; ++attempt) {
+    placed = ::rename(made.c_str(), entry.c_str()) == 0 ||
+             ::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, entry.c_str(), RENAME_EXCHANGE) == 0;
   }
-  if (failed) return fail(ErrorKind::internal, "cannot move " + made.string() + " to " + entry.string() + ": " + failed.message());
+  if (!placed) return fail_errno("cannot move " + made.string() + " to " + entry.string());
+  std::error_code ignored;
+  fs::remove_all(made, ignored);
   drop_oldest();
   return entry / program.filename();
 }

@@ -26,8 +26,9 @@ class ContentHash {
 /// A file's whole content; `not_found`.
 Result<std::string> read_file(const std::filesystem::path& path);
 
-/// Executables made from scripts: FOLDER/KEY/NAME with the hashes of the headers that it was made from, FOLDER/KEY/headers. Safe with several
-/// processes: an entry appears whole (rename), and a program that runs survives its replacement. Bound: kEntriesMax, oldest go first.
+/// Executables made from scripts: FOLDER/KEY/NAME with the hashes of the headers that it was made from,
+/// FOLDER/KEY/headers. Safe with several processes: an entry appears whole (rename), and a program that runs survives
+/// its replacement. Bound: kEntriesMax, oldest go first.
 class ScriptCache {
  public:
   static constexpr std::size_t kEntriesMax = 64;

@@ -78,11 +78,13 @@ TEST_F(ScriptCacheTest, TheOldestEntriesGo) {
   for (std::size_t i = 0; i < ScriptCache::kEntriesMax + 3; ++i) {
     ASSERT_TRUE(store("k" + std::to_string(i), "program"));
     // Names no two entries the same age, whatever the file system's clock ticks in.
-    fs::last_write_time(folder / "cache" / ("k" + std::to_string(i)), fs::file_time_type::clock::now() - std::chrono::hours(1000 - i));
+    fs::last_write_time(folder / "cache" / ("k" + std::to_string(i)),
+                        fs::file_time_type::clock::now() - std::chrono::hours(1000 - i));
   }
   EXPECT_FALSE(sut.find("k0", "prog"));
   EXPECT_TRUE(sut.find("k66", "prog"));
-  EXPECT_LE(std::distance(fs::directory_iterator(folder / "cache"), fs::directory_iterator()), static_cast<long>(ScriptCache::kEntriesMax));
+  EXPECT_LE(std::distance(fs::directory_iterator(folder / "cache"), fs::directory_iterator()),
+            static_cast<long>(ScriptCache::kEntriesMax));
 }
 
 TEST(ContentHashTest, PartsAreSeparated) {

@@ -14,7 +14,8 @@ Action add_status(CLI::App& app, Ask ask) {
   };
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("status", "Show a cluster's nodes and jobs, and who waits for whom");
-  command->add_option("--name", flags->name, "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
+  command->add_option("--name", flags->name,
+                      "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
   command->add_flag("--json", flags->json, "the answer as JSON");
   return [flags, ask = std::move(ask)] {
     const auto root = RuntimeRoot::open();

@@ -38,18 +38,20 @@ const json& list(const json& object, const char* name) {
 }
 
 std::string job_text(const json& job) {
-  std::string text = "\njob " + cell(job, "job") + ": " + cell(job, "strategy") + ", update " + cell(job, "update") + " of " + cell(job, "updates") + "\n";
+  std::string text = "\njob " + cell(job, "job") + ": " + cell(job, "strategy") + ", update " + cell(job, "update") +
+                     " of " + cell(job, "updates") + "\n";
   if (!list(job, "workers").empty()) {
     observe::Table workers({"worker", "node", "state", "step", "lag", "samples/s"});
     for (const json& worker : list(job, "workers")) {
-      workers.add({cell(worker, "rank"), cell(worker, "node"), cell(worker, "state"), cell(worker, "step"), cell(worker, "lag"),
-                   cell(worker, "samples_per_s")});
+      workers.add({cell(worker, "rank"), cell(worker, "node"), cell(worker, "state"), cell(worker, "step"),
+                   cell(worker, "lag"), cell(worker, "samples_per_s")});
     }
     text += workers.text();
   }
   const auto waiting = job.is_object() ? job.find("waiting") : job.end();
   if (job.is_object() && waiting != job.end() && waiting->is_object()) {
-    for (const auto& [who, whom] : waiting->items()) text += "worker " + who + " waits for " + (whom.is_string() ? whom.get<std::string>() : whom.dump()) + "\n";
+    for (const auto& [who, whom] : waiting->items())
+      text += "worker " + who + " waits for " + (whom.is_string() ? whom.get<std::string>() : whom.dump()) + "\n";
   }
   return text;
 }
@@ -59,7 +61,8 @@ std::string job_text(const json& job) {
 std::string status_text(const json& status) {
   std::string text = "cluster '" + cell(status, "name") + "'\n";
   observe::Table nodes({"node", "pid", "workers", "memory"});
-  for (const json& node : list(status, "nodes")) nodes.add({cell(node, "node"), cell(node, "pid"), cell(node, "workers"), megabytes(node, "rss")});
+  for (const json& node : list(status, "nodes"))
+    nodes.add({cell(node, "node"), cell(node, "pid"), cell(node, "workers"), megabytes(node, "rss")});
   text += nodes.text();
   if (list(status, "jobs").empty()) return text + "\nno job runs\n";
   for (const json& job : list(status, "jobs")) text += job_text(job);

@@ -15,11 +15,12 @@
 #include "actors/protocol_wire.h"
 #include "actors/router/actor_router.h"
 #include "runtime/process/fork_server.h"
+#include "runtime/process/supervise.h"
 #include "runtime/transport/transport.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/pidfd.h>
+
 
 namespace paceline::actors {
 
@@ -118,7 +119,7 @@ class MiniAgent {
         start(*fork);
       } else if (auto* kill = std::get_if<ActorRouter::Kill>(&action)) {
         if (const auto worker = workers_.find(kill->worker); worker != workers_.end()) {
-          pidfd_send_signal(worker->second.pidfd, SIGKILL, nullptr, 0);
+          (void)process::kill_worker(worker->second.pidfd, SIGKILL);
         }
       } else if (auto* send = std::get_if<ActorRouter::Send>(&action)) {
         auto frames = std::visit([](auto& message) { return encode(std::move(message)); }, send->message);

@@ -61,7 +61,6 @@ void paceline_session_capture(paceline_session* session, const void* data, size_
 
 paceline_span paceline_session_replica(const paceline_session* session) { return session->impl->replica(); }
 void paceline_session_restored(paceline_session* session) { session->impl->restored(); }
-void paceline_session_start_at(paceline_session* session, int64_t update) { session->impl->start_at(update); }
 
 double paceline_session_sleep(paceline_session* session, double seconds) { return session->impl->sleep(seconds); }
 

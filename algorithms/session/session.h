@@ -83,7 +83,7 @@ paceline_session_info paceline_session_get_info(const paceline_session* session)
  * evaluate_every: updates between evaluations (at the next averaging of all), 0: at the end only, negative: never. */
 void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every);
 
-/* What to do next; blocks while others evaluate. */
+/* What to do next; blocks while others evaluate. `lease` is filled whatever is to be done: its update is the number of completed ones. */
 paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease);
 
 /* Models: where the parameters live now (the buffer being written). */
@@ -105,9 +105,6 @@ void paceline_session_capture(paceline_session* session, const void* data, size_
  * paceline_session_model()), optimiser state, user's state. */
 paceline_span paceline_session_replica(const paceline_session* session);
 void paceline_session_restored(paceline_session* session);
-/* The next lease after restored() goes on from this update (resume): to be called by rank 0 before its first CAPTURE. */
-void paceline_session_start_at(paceline_session* session, int64_t update);
-
 /* Sleeps until `seconds` have passed or the current batch is abandoned or the job stopped; returns the seconds slept. */
 double paceline_session_sleep(paceline_session* session, double seconds);
 /* Ends the job for all workers at one version; `reason` is shown. */

@@ -119,6 +119,7 @@ void Session::plan(std::int64_t first_update, std::int64_t updates, std::int64_t
 
 paceline_next Session::next(paceline_lease& lease) {
   result_ = {};
+  lease = lease_;
   if (!started_) {
     started_ = true;
     if (rank_ == 0 && !alone_) return PACELINE_CAPTURE;
@@ -159,7 +160,6 @@ paceline_next Session::next(paceline_lease& lease) {
     return PACELINE_CAPTURE;
   }
   set_state(State::compute);
-  lease = lease_;
   return PACELINE_BODY;
 }
 
@@ -352,6 +352,7 @@ void Session::capture(std::span<const std::byte> replica) {
   } else {
     report("fail", "", 0, object.error().text.c_str());
   }
+  // Rank 0's first capture is everybody's start.
   if (lease_.update == info_.first_update && lease_.body == 0 && !window_->published()) publish_start();
 }
 
@@ -393,8 +394,6 @@ void Session::restored() {
   next_round_ = std::max(next_round_, replica_update_);
   if (at_start) publish_start();
 }
-
-void Session::start_at(std::int64_t update) { begin_update(update); }
 
 double Session::sleep(double seconds_to_sleep) {
   const Instant begin = steady_now();

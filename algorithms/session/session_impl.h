@@ -41,7 +41,6 @@ class Session {
   void capture(std::span<const std::byte> replica);
   paceline_span replica() const;
   void restored();
-  void start_at(std::int64_t update);
   double sleep(double seconds);
   void report(const char* kind, const char* name, double value, const char* text);
   Result<void*> object(const std::string& key, std::uint64_t size, bool& fill);

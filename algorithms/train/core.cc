@@ -36,7 +36,7 @@ void Core::share(std::shared_ptr<torch::nn::Module> module, torch::optim::Optimi
     follow_model();
     if (info_.bodies > 1) gradient_sum_ = torch::zeros({static_cast<std::int64_t>(parameters_->elements())});
   }
-  if (!settings_.resume.empty() && start_.rank == 0) resume();
+  if (!settings_.resume.empty()) resume();
 }
 
 void Core::open_session() {
@@ -65,9 +65,26 @@ void Core::follow_model() {
   model_at_ = at;
 }
 
+/// Tells the session how long the job is: nominal samples decide, so that all strategies are measured with the same yardstick.
+void Core::plan() {
+  planned_ = true;
+  if (epoch_samples_ == 0) epoch_samples_ = settings_.samples;
+  if (epoch_samples_ == 0) throw std::logic_error("next: the job's length is not known: call me.batches or me.sampler before, or set .samples in RunOptions");
+  if (epoch_samples_ < info_.workers * settings_.batch) {
+    throw std::invalid_argument("an epoch of " + std::to_string(epoch_samples_) + " samples gives " + std::to_string(info_.workers) + " workers less than one batch of " +
+                                std::to_string(settings_.batch) + " each: use fewer workers or a smaller batch");
+  }
+  const double per_update = static_cast<double>(info_.workers) * static_cast<double>(settings_.batch) * info_.bodies;
+  const double updates_per_epoch = std::max(1.0, std::floor(static_cast<double>(epoch_samples_) / per_update));
+  const auto updates_in = [&](double epochs) { return std::max<std::int64_t>(1, std::llround(epochs * updates_per_epoch)); };
+  const std::int64_t every = settings_.evaluate_every_epochs > 0 ? updates_in(settings_.evaluate_every_epochs) : 0;
+  paceline_session_plan(session_.get(), lease_.update, updates_in(settings_.epochs), every);
+}
+
 bool Core::next() {
   if (!session_) throw std::logic_error("next: call share first");
   in_body_ = false;
+  if (!planned_) plan();
   if (pending_resume_) std::exchange(pending_resume_, nullptr)();
   while (!ended_) {
     const auto what = paceline_session_next(session_.get(), &lease_);
@@ -244,7 +261,7 @@ void Core::evaluate() {
 }
 
 std::int64_t Core::epoch() const {
-  const std::int64_t per_epoch = settings_.samples / (std::int64_t{std::max(1, info_.workers)} * settings_.batch);
+  const std::int64_t per_epoch = epoch_samples_ / (std::int64_t{std::max(1, info_.workers)} * settings_.batch);
   return lease_.update * std::max(1, info_.bodies) / std::max<std::int64_t>(1, per_epoch);
 }
 

@@ -46,6 +46,8 @@ struct Core {
   void indices(std::int64_t body_number, std::int64_t samples, std::int64_t batch, std::vector<std::int64_t>& out);
   /// Number of the current body in the whole job: update * bodies + body.
   std::int64_t body_number() const { return lease_.update * info_.bodies + lease_.body; }
+  /// Size of the training set; the run's own number of samples goes before it.
+  void set_epoch_samples(std::int64_t samples) { epoch_samples_ = settings_.samples > 0 ? settings_.samples : samples; }
   void note_drawn(std::int64_t samples) { drawn_ += samples; }
   void require_body(const char* what) const;
 
@@ -70,6 +72,7 @@ struct Core {
 
   void open_session();
   void resume();
+  void plan();
   void begin_body();
   void follow_model();
   double checked_loss(const torch::Tensor& loss);
@@ -105,6 +108,8 @@ struct Core {
   algorithms::Shards::Options shards_for_;
   std::int64_t drawn_ = 0;           // Samples since the last step.
   std::function<void()> pending_resume_;  // Loads the checkpoint at the first next(): states and schedules are known then.
+  std::int64_t epoch_samples_ = 0;
+  bool planned_ = false;
   bool in_body_ = false;
   bool ended_ = false;
   bool warned_slow_state_ = false;

@@ -85,6 +85,8 @@ void Core::resume() {
   if (!bytes) refuse(bytes.error().text);
   const auto replica = decode_replica(*bytes);
   if (!replica) refuse(replica.error().text);
+  lease_.update = replica->update;
+  if (start_.rank != 0) return;  // Gets rank 0's state, as every worker does at the start.
   pending_resume_ = [this, path, bytes = std::make_shared<std::vector<std::byte>>(std::move(*bytes))] {
     try {
       load_state(*decode_replica(*bytes));
@@ -95,8 +97,6 @@ void Core::resume() {
   if (const auto it = replica->notes.find("workers"); it != replica->notes.end() && it->second != std::to_string(info_.workers)) {
     std::fprintf(stderr, "paceline: resumed from the averaged model of %s workers with %d\n", it->second.c_str(), info_.workers);
   }
-  paceline_session_start_at(session_.get(), replica->update);
-  lease_.update = replica->update;
 }
 
 void Core::save_checkpoint() {

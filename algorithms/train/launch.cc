@@ -209,7 +209,7 @@ class Job {
     (void)metrics_->flush();
     if (const auto joined = observe::join_traces(directory_); !joined) display_->warn(joined.error().text);
     if (const auto written = observe::write_json_atomic(directory_ + "/result.json", summary.dump(2) + "\n"); !written) display_->warn(written.error().text);
-    std::string checkpoint = directory_ + "/checkpoint/model.safetensors";
+    std::string checkpoint = directory_ + "/checkpoint.safetensors";
     if (!std::filesystem::exists(checkpoint)) checkpoint.clear();
     display_->conclude(summary, interrupted, checkpoint, directory_);
     return result;

@@ -46,14 +46,14 @@ Batches Worker::batches(Dataset data, std::int64_t batch) {
     throw std::invalid_argument("batches: " + std::to_string(batch) + " samples, but the run's batch is " + std::to_string(settings.batch) +
                                 ": say it in RunOptions (.batch) or with --batch only");
   }
-  if (data.size() != settings.samples) {
-    throw std::invalid_argument("batches: the data set has " + std::to_string(data.size()) + " samples, but the run counts epochs of " +
-                                std::to_string(settings.samples) + ": say .samples = " + std::to_string(data.size()) + " in RunOptions");
-  }
+  core_->set_epoch_samples(data.size());
   return Batches(core_, std::move(data), settings.batch);
 }
 
-Sampler Worker::sampler(std::int64_t samples) { return Sampler(core_, samples); }
+Sampler Worker::sampler(std::int64_t samples) {
+  core_->set_epoch_samples(samples);
+  return Sampler(core_, samples);
+}
 void Worker::evaluate(std::function<double()> metric) { core_->metric = std::move(metric); }
 bool Worker::next() { return core_->next(); }
 

@@ -11,6 +11,7 @@ Result<void> read(const nlohmann::json& json, const char* key, T& out) {
   const auto it = json.find(key);
   if (it == json.end() || it->is_null()) return {};
   const bool fits = std::is_same_v<T, std::string> ? it->is_string()
+                    : std::is_floating_point_v<T>  ? it->is_number()
                     : std::is_unsigned_v<T>        ? it->is_number_unsigned()
                                                    : it->is_number_integer();
   if (!fits) return fail(ErrorKind::invalid, std::string("job option '") + key + "' has the wrong type: " + it->dump());
@@ -39,18 +40,17 @@ Result<WorkerSettings> parse_worker_settings(std::string_view text) {
   PACELINE_TRY(read(json, "strategy", settings.strategy));
   PACELINE_TRY(read(json, "batch", settings.batch));
   PACELINE_TRY(read(json, "samples", settings.samples));
+  PACELINE_TRY(read(json, "epochs", settings.epochs));
+  PACELINE_TRY(read(json, "evaluate_every_epochs", settings.evaluate_every_epochs));
   PACELINE_TRY(read(json, "seed", settings.seed));
   PACELINE_TRY(read(json, "run_directory", settings.run_directory));
   PACELINE_TRY(read(json, "resume", settings.resume));
   PACELINE_TRY(read(json, "slow", slow));
   PACELINE_TRY(read(json, "straggle", straggle));
   if (settings.workers < 1) return fail(ErrorKind::invalid, "workers must be at least 1");
+  if (!(settings.epochs > 0)) return fail(ErrorKind::invalid, "epochs must be more than 0");
   if (settings.batch < 1) return fail(ErrorKind::invalid, "batch must be at least 1");
-  if (settings.samples < settings.workers * settings.batch) {
-    return fail(ErrorKind::invalid, "an epoch of " + std::to_string(settings.samples) + " samples gives " +
-                                        std::to_string(settings.workers) + " workers less than one batch of " +
-                                        std::to_string(settings.batch) + " each: use fewer workers or a smaller batch");
-  }
+  if (settings.samples < 0) return fail(ErrorKind::invalid, "samples must not be negative");
   if (auto parsed = parse_slow_worker(or_environment(std::move(slow), "PACELINE_SLOW"))) {
     settings.slow = *parsed;
   } else {

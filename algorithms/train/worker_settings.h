@@ -14,7 +14,9 @@ struct WorkerSettings {
   std::int32_t workers = 1;
   std::string strategy;
   std::int64_t batch = 32;
-  std::int64_t samples = 60'000;   ///< Of an epoch.
+  std::int64_t samples = 0;        ///< Of an epoch; 0: the size of the training set.
+  double epochs = 1;
+  double evaluate_every_epochs = 1;  ///< 0: at the end only.
   std::uint64_t seed = 1;
   std::string run_directory;       ///< Empty: no checkpoints.
   std::string resume;              ///< Checkpoint file or run directory; empty: start afresh.

@@ -7,7 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -173,6 +177,20 @@ Result<void> run_daemon(const DaemonOptions& options) {
   close(*signals);
   if (first) empty_directory(options.directory);
   return {};
+}
+
+int run_daemon(int argc, char** argv) {
+  DaemonOptions options;
+  CLI::App app("A cluster's process; started by `paceline up` and `paceline run`");
+  app.add_option("--directory", options.directory)->required();
+  app.add_option("--name", options.name);
+  app.add_option("--nodes", options.nodes)->check(CLI::Range(1, 1024));
+  app.add_option("--node", options.node)->check(CLI::NonNegativeNumber);
+  CLI11_PARSE(app, argc, argv);
+  const auto done = run_daemon(options);
+  if (done) return 0;
+  std::fprintf(stderr, "paceline: %s\n", done.error().text.c_str());
+  return 1;
 }
 
 }  // namespace paceline::daemon

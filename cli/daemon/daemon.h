@@ -17,5 +17,7 @@ struct DaemonOptions {
 /// A cluster's process, from start to end. Node 0 writes DIRECTORY/keys (0600) and, once every agent has registered,
 /// DIRECTORY/ready. Returns after SIGTERM, SIGINT or a `down` request, with all workers ended and, on node 0, the directory emptied.
 Result<void> run_daemon(const DaemonOptions& options);
+/// The same from the command line (`paceline daemon --directory D [--name N] [--nodes K] [--node I]`); returns the exit status.
+int run_daemon(int argc, char** argv);
 
 }  // namespace paceline::daemon

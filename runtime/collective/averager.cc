@@ -124,7 +124,8 @@ Averager::~Averager() = default;
 
 Result<std::unique_ptr<Averager>> Averager::create(int threads) {
   if (threads < 0 || threads > kThreadsMax)
-    return fail(ErrorKind::invalid, "averager: " + std::to_string(threads) + " threads: give 0 (automatic) to " + std::to_string(kThreadsMax));
+    return fail(ErrorKind::invalid, "averager: " + std::to_string(threads) + " threads: give 0 (automatic) to " +
+                                        std::to_string(kThreadsMax));
   if (threads == 0) threads = std::min(4, usable_cores());
   auto state = std::make_unique<State>();
   state->event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -154,7 +155,8 @@ Result<void> Averager::submit(Id id, Reduction reduction) {
   {
     const std::lock_guard lock(state_->mutex);
     if (state_->queue.size() + state_->completed.size() >= kQueueMax)
-      return fail(ErrorKind::overloaded, "averager: " + std::to_string(kQueueMax) + " reductions are queued or not yet taken from completed()");
+      return fail(ErrorKind::overloaded, "averager: " + std::to_string(kQueueMax) +
+                                             " reductions are queued or not yet taken from completed()");
     state_->queue.push_back(std::move(job));
     first = state_->queue.size() == 1;
   }
@@ -172,7 +174,8 @@ int Averager::descriptor() const { return state_->event; }
 
 std::vector<Averager::Id> Averager::completed() {
   std::uint64_t count = 0;
-  [[maybe_unused]] const auto got = ::read(state_->event, &count, sizeof count);  // Before the list: a later one rings again.
+  [[maybe_unused]] const auto got =
+      ::read(state_->event, &count, sizeof count);  // Before the list: a later one rings again.
   const std::lock_guard lock(state_->mutex);
   return std::exchange(state_->completed, {});
 }

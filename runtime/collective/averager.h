@@ -10,8 +10,9 @@
 
 namespace paceline::collective {
 
-/// One averaging in this host's memory: every output gets (sum of the inputs) * its own scale. Punctual members get the mean
-/// (scale 1/S), late ones the sum (scale 1). All have `elements` elements; an output may alias an input exactly (in place).
+/// One averaging in this host's memory: every output gets (sum of the inputs) * its own scale. Punctual members get the
+/// mean (scale 1/S), late ones the sum (scale 1). All have `elements` elements; an output may alias an input exactly
+/// (in place).
 struct Reduction {
   std::vector<const void*> inputs;
   std::vector<Output> outputs;
@@ -19,16 +20,18 @@ struct Reduction {
   memory::Dtype dtype = memory::Dtype::f32;
 };
 
-/// The agent's averaging threads: carries out reductions in the order of their submission, each split into chunks that the threads
-/// claim from a shared counter, so that a disturbed core takes fewer of them. A result never depends on who claimed what.
+/// The agent's averaging threads: carries out reductions in the order of their submission, each split into chunks that
+/// the threads claim from a shared counter, so that a disturbed core takes fewer of them. A result never depends on who
+/// claimed what.
 ///
 ///   submit -> queued -> (all before it are done) -> running, chunk by chunk -> completed, descriptor() readable
 ///
-/// Steps and bytes of a reduction of K inputs into M outputs of n bytes: one pass; K n read, M n written (outputs in place or
-/// streamed past the caches; else another M n read for ownership).
+/// Steps and bytes of a reduction of K inputs into M outputs of n bytes: one pass; K n read, M n written (outputs in
+/// place or streamed past the caches; else another M n read for ownership).
 ///
-/// Owned by one thread, which calls everything; the pool's threads sleep on a condition variable while there is nothing to do. The memory of
-/// a reduction must stay mapped until it has completed. Bound: kQueueMax reductions submitted and not yet taken from completed().
+/// Owned by one thread, which calls everything; the pool's threads sleep on a condition variable while there is nothing
+/// to do. The memory of a reduction must stay mapped until it has completed. Bound: kQueueMax reductions submitted and
+/// not yet taken from completed().
 class Averager {
  public:
   using Id = std::uint64_t;  ///< The caller's; need not be unique.

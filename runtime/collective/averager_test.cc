@@ -62,7 +62,8 @@ TEST(AveragerTest, TheBitsDoNotDependOnTheNumberOfThreads) {
     ASSERT_TRUE(sut->submit(7, reduction));
     ASSERT_EQ(wait_for(*sut, 1), std::vector<Averager::Id>{7});
     EXPECT_EQ(std::memcmp(mean.data(), reference.data(), kElements * sizeof(float)), 0) << threads;
-    EXPECT_EQ(sum[kElements - 1], inputs[0].back() + inputs[1].back() + inputs[2].back() + inputs[3].back() + inputs[4].back());
+    EXPECT_EQ(sum[kElements - 1],
+              inputs[0].back() + inputs[1].back() + inputs[2].back() + inputs[3].back() + inputs[4].back());
   }
 }
 
@@ -73,7 +74,9 @@ TEST(AveragerTest, ReductionsRunInTheOrderOfTheirSubmissionEachOnTheResultsOfThe
   Floats a(kElements, 1.0f);
   const Floats one(kElements, 1.0f);
   for (int j = 0; j < kJobs; ++j)
-    ASSERT_TRUE(sut->submit(static_cast<Averager::Id>(j), {.inputs = {a.data(), one.data()}, .outputs = {{a.data(), 1.0}}, .elements = kElements, .dtype = Dtype::f32}));
+    ASSERT_TRUE(sut->submit(
+        static_cast<Averager::Id>(j),
+        {.inputs = {a.data(), one.data()}, .outputs = {{a.data(), 1.0}}, .elements = kElements, .dtype = Dtype::f32}));
   const auto ids = wait_for(*sut, kJobs);
   std::vector<Averager::Id> in_order(kJobs);
   std::iota(in_order.begin(), in_order.end(), 0);
@@ -101,7 +104,8 @@ TEST(AveragerTest, AResultLargerThanTheCachesIsTheSame) {
   auto sut = make(2);
   const Floats a(kElements, 3.0f), b(kElements, 5.0f);
   Floats out(kElements);
-  ASSERT_TRUE(sut->submit(1, {.inputs = {a.data(), b.data()}, .outputs = {{out.data(), 0.5}}, .elements = kElements, .dtype = Dtype::f32}));
+  ASSERT_TRUE(sut->submit(
+      1, {.inputs = {a.data(), b.data()}, .outputs = {{out.data(), 0.5}}, .elements = kElements, .dtype = Dtype::f32}));
   ASSERT_EQ(wait_for(*sut, 1).size(), 1u);
   EXPECT_EQ(out, Floats(kElements, 4.0f));
 }
@@ -129,9 +133,14 @@ TEST(AveragerTest, TheDescriptorIsReadableExactlyWhileSomethingIsCompleted) {
 TEST(AveragerTest, WhatCannotBeDoneIsRefused) {
   auto sut = make(1);
   float in = 1, out = 0;
-  EXPECT_EQ(sut->submit(1, {.inputs = {&in}, .outputs = {}, .elements = 1, .dtype = Dtype::f32}).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(sut->submit(1, {.inputs = {nullptr}, .outputs = {{&out, 1.0}}, .elements = 1, .dtype = Dtype::f32}).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(sut->submit(1, {.inputs = {&in}, .outputs = {{nullptr, 1.0}}, .elements = 1, .dtype = Dtype::f32}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(sut->submit(1, {.inputs = {&in}, .outputs = {}, .elements = 1, .dtype = Dtype::f32}).error().kind,
+            ErrorKind::invalid);
+  EXPECT_EQ(
+      sut->submit(1, {.inputs = {nullptr}, .outputs = {{&out, 1.0}}, .elements = 1, .dtype = Dtype::f32}).error().kind,
+      ErrorKind::invalid);
+  EXPECT_EQ(
+      sut->submit(1, {.inputs = {&in}, .outputs = {{nullptr, 1.0}}, .elements = 1, .dtype = Dtype::f32}).error().kind,
+      ErrorKind::invalid);
   EXPECT_FALSE(Averager::create(-1));
   EXPECT_FALSE(Averager::create(65));
 }
@@ -154,13 +163,16 @@ TEST(AveragerTest, DestructionWithWorkLeftEndsSoon) {
   Floats a(kElements, 1.0f), b(kElements, 1.0f);
   auto sut = make(2);
   for (int j = 0; j < 100; ++j)
-    ASSERT_TRUE(sut->submit(0, {.inputs = {a.data(), b.data()}, .outputs = {{a.data(), 0.5}}, .elements = kElements, .dtype = Dtype::f32}));
+    ASSERT_TRUE(sut->submit(
+        0, {.inputs = {a.data(), b.data()}, .outputs = {{a.data(), 0.5}}, .elements = kElements, .dtype = Dtype::f32}));
   sut.reset();
   EXPECT_EQ(a[kElements - 1], 1.0f);
 }
 
 TEST(AveragerTest, SmallIsWhatCostsLessThanWakingAThread) {
-  const auto of = [](std::uint64_t elements) { return Reduction{.inputs = {}, .outputs = {}, .elements = elements, .dtype = Dtype::f32}; };
+  const auto of = [](std::uint64_t elements) {
+    return Reduction{.inputs = {}, .outputs = {}, .elements = elements, .dtype = Dtype::f32};
+  };
   EXPECT_TRUE(Averager::is_small(of(1024)));
   EXPECT_FALSE(Averager::is_small(of(Averager::kInlineBytes / 4)));
 }

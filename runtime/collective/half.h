@@ -3,7 +3,8 @@
 #include <bit>
 #include <cstdint>
 
-// Conversions of the 16-bit types without branches, so that loops over them are vectorised. Round to nearest even; NaN stays NaN.
+// Conversions of the 16-bit types without branches, so that loops over them are vectorised. Round to nearest even; NaN
+// stays NaN.
 
 namespace paceline::collective {
 
@@ -31,8 +32,10 @@ namespace paceline::collective {
   const std::uint32_t x = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (x >> 16) & 0x8000u;
   const std::uint32_t magnitude = x & 0x7fffffffu;
-  const std::uint32_t normal = (magnitude + (static_cast<std::uint32_t>(15 - 127) << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(kMagic)) - kMagic;
+  const std::uint32_t normal =
+      (magnitude + (static_cast<std::uint32_t>(15 - 127) << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+  const std::uint32_t subnormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(kMagic)) - kMagic;
   const std::uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
   const std::uint32_t finite = magnitude < (113u << 23) ? subnormal : normal;
   return static_cast<std::uint16_t>(sign | (magnitude >= (143u << 23) ? special : finite));

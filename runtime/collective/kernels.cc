@@ -10,8 +10,10 @@
 #include <emmintrin.h>
 #endif
 
-// One build runs as fast as the machine allows: the loader picks the clone. Not with sanitizers, which cannot run in its resolver.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// One build runs as fast as the machine allows: the loader picks the clone. Not with sanitizers, which cannot run in
+// its resolver.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define PACELINE_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define PACELINE_CLONES
@@ -66,8 +68,8 @@ PACELINE_INLINE typename E::Sum add(const typename E::Stored* const* from, std::
 
 /// out[i] = sum of K inputs * scale: nothing in between is stored. `out` may be one of the inputs.
 template <class E, int K>
-PACELINE_INLINE void sum_direct(const typename E::Stored* const* inputs, std::size_t at, std::size_t count, typename E::Stored* out,
-                                typename E::Sum scale) {
+PACELINE_INLINE void sum_direct(const typename E::Stored* const* inputs, std::size_t at, std::size_t count,
+                                typename E::Stored* out, typename E::Sum scale) {
   const typename E::Stored* from[K];
   for (int k = 0; k < K; ++k) from[k] = inputs[k] + at;
   out += at;
@@ -77,7 +79,8 @@ PACELINE_INLINE void sum_direct(const typename E::Stored* const* inputs, std::si
 
 /// sum[i] = or += sum of K inputs.
 template <class E, int K, bool first>
-PACELINE_INLINE void sum_tile(const typename E::Stored* const* inputs, std::size_t at, std::size_t count, typename E::Sum* __restrict sum) {
+PACELINE_INLINE void sum_tile(const typename E::Stored* const* inputs, std::size_t at, std::size_t count,
+                              typename E::Sum* __restrict sum) {
   const typename E::Stored* from[K];
   for (int k = 0; k < K; ++k) from[k] = inputs[k] + at;
   for (std::size_t i = 0; i < count; ++i) {
@@ -92,8 +95,8 @@ PACELINE_INLINE void sum_tile(const typename E::Stored* const* inputs, std::size
 }
 
 template <class E, bool first>
-PACELINE_INLINE void sum_tile_of(std::size_t inputs_left, const typename E::Stored* const* inputs, std::size_t at, std::size_t count,
-                                 typename E::Sum* __restrict sum) {
+PACELINE_INLINE void sum_tile_of(std::size_t inputs_left, const typename E::Stored* const* inputs, std::size_t at,
+                                 std::size_t count, typename E::Sum* __restrict sum) {
   switch (inputs_left) {
     case 1: return sum_tile<E, 1, first>(inputs, at, count, sum);
     case 2: return sum_tile<E, 2, first>(inputs, at, count, sum);
@@ -104,7 +107,8 @@ PACELINE_INLINE void sum_tile_of(std::size_t inputs_left, const typename E::Stor
 
 /// Writes past the caches where the machine and the alignment allow.
 template <class E>
-PACELINE_INLINE void store_streaming(const typename E::Sum* sum, std::size_t count, typename E::Stored* out, typename E::Sum scale) {
+PACELINE_INLINE void store_streaming(const typename E::Sum* sum, std::size_t count, typename E::Stored* out,
+                                     typename E::Sum scale) {
   alignas(64) typename E::Stored staged[kTile];
   for (std::size_t i = 0; i < count; ++i) staged[i] = E::store(sum[i] * scale);
 #if defined(__x86_64__)
@@ -171,8 +175,8 @@ PACELINE_CLONES void sum_f16(const Request& r) { sum_range<F16>(r); }
 
 }  // namespace
 
-void sum_scaled(std::span<const void* const> inputs, std::span<const Output> outputs, std::size_t begin, std::size_t end,
-                memory::Dtype dtype, bool stream) {
+void sum_scaled(std::span<const void* const> inputs, std::span<const Output> outputs, std::size_t begin,
+                std::size_t end, memory::Dtype dtype, bool stream) {
   if (begin >= end || outputs.empty()) return;
   const Request request{inputs, outputs, begin, end, stream};
   switch (dtype) {

@@ -123,7 +123,9 @@ class SumScaledTest : public testing::Test {
     }
     return out;
   }
-  static bool same_bits(const Data& a, const Data& b) { return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Stored)) == 0); }
+  static bool same_bits(const Data& a, const Data& b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Stored)) == 0);
+  }
   static std::vector<const void*> pointers(const std::vector<Data>& all) {
     std::vector<const void*> result;
     for (const auto& data : all) result.push_back(data.data());
@@ -146,7 +148,8 @@ TYPED_TEST(SumScaledTest, AddsInOrderForEveryNumberOfInputsAndOddSizes) {
           for (std::size_t j = 0; j < m; ++j) to.push_back({outs[j].data(), 1.0 / static_cast<double>(j + k + 1)});
           sum_scaled(from, to, 0, elements, TypeParam::dtype, stream);
           for (std::size_t j = 0; j < m; ++j)
-            ASSERT_TRUE(this->same_bits(outs[j], this->expected(inputs, elements, to[j].scale))) << elements << " elements, " << k << " inputs, output " << j;
+            ASSERT_TRUE(this->same_bits(outs[j], this->expected(inputs, elements, to[j].scale)))
+                << elements << " elements, " << k << " inputs, output " << j;
         }
     }
 }
@@ -162,7 +165,8 @@ TYPED_TEST(SumScaledTest, EveryOutputMayBeAnInput) {
       std::vector<Output> to;
       for (std::size_t j = 0; j < k; ++j) to.push_back({inputs[j].data(), j == 0 ? 0.25 : 1.0});
       sum_scaled(from, to, 0, kElements, TypeParam::dtype, stream);
-      for (std::size_t j = 0; j < k; ++j) ASSERT_TRUE(this->same_bits(inputs[j], j == 0 ? mean : sum)) << k << " inputs, output " << j;
+      for (std::size_t j = 0; j < k; ++j)
+        ASSERT_TRUE(this->same_bits(inputs[j], j == 0 ? mean : sum)) << k << " inputs, output " << j;
     }
 }
 

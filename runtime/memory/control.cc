@@ -42,8 +42,8 @@ void pause() {
 
 }  // namespace
 
-/// The verdict slot is a sequence lock: `sequence` is odd while the agent writes. Its fields are relaxed atomics, so that a
-/// reader that comes too early reads a mixture, notices, and nothing is undefined.
+/// The verdict slot is a sequence lock: `sequence` is odd while the agent writes. Its fields are relaxed atomics, so
+/// that a reader that comes too early reads a mixture, notices, and nothing is undefined.
 struct ControlPage::Page {
   std::uint64_t magic = kMagic;
   alignas(64) Words words;
@@ -70,7 +70,8 @@ Result<ControlPage> ControlPage::map(int fd) {
   void* base = ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) return fail_errno("control page: mmap");
   ControlPage page(-1, static_cast<Page*>(base), false);
-  if (page.page_->magic != kMagic) return fail(ErrorKind::invalid, "control page: the shared memory is none of this version of Paceline");
+  if (page.page_->magic != kMagic)
+    return fail(ErrorKind::invalid, "control page: the shared memory is none of this version of Paceline");
   return page;
 }
 
@@ -109,7 +110,8 @@ void ControlPage::set_verdict(const WorkerVerdict& verdict) {
   const std::uint64_t sequence = page_->sequence.load(std::memory_order_relaxed);
   page_->sequence.store(sequence + 1, std::memory_order_relaxed);
   // Release on every field: who reads a new one also sees the odd sequence.
-  const std::int64_t flags = (verdict.fresh ? kFresh : 0) | (verdict.averaged ? kAveraged : 0) | (verdict.end ? kEnd : 0);
+  const std::int64_t flags =
+      (verdict.fresh ? kFresh : 0) | (verdict.averaged ? kAveraged : 0) | (verdict.end ? kEnd : 0);
   const std::array<std::int64_t, 5> values{verdict.own, verdict.next, verdict.next_round, verdict.skipped, flags};
   for (std::size_t i = 0; i < values.size(); ++i) page_->fields[i].store(values[i], std::memory_order_release);
   page_->sequence.store(sequence + 2, std::memory_order_release);

@@ -9,7 +9,8 @@
 
 namespace paceline::memory {
 
-/// How an iteration that the worker reported ended, and what it does next (the round engine's Verdict, without the rank).
+/// How an iteration that the worker reported ended, and what it does next (the round engine's Verdict, without the
+/// rank).
 struct WorkerVerdict {
   std::int64_t own = -1;         ///< The iteration that it reported.
   std::int64_t next = -1;        ///< The iteration to begin now.
@@ -21,8 +22,8 @@ struct WorkerVerdict {
   bool operator==(const WorkerVerdict&) const = default;
 };
 
-/// The page of a worker that its agent writes and the worker maps read-only: its lease, in one cache miss. A memfd; a worker
-/// that scribbles over its memory cannot change it (sealed against further writable mappings).
+/// The page of a worker that its agent writes and the worker maps read-only: its lease, in one cache miss. A memfd; a
+/// worker that scribbles over its memory cannot change it (sealed against further writable mappings).
 ///
 ///   agent:  words().abandoned.store(t); ring();
 ///   worker: seen = bell(); look at words(); nothing to do -> wait(seen, deadline)
@@ -32,19 +33,20 @@ class ControlPage {
  public:
   /// Single words, each valid on its own. The agent stores, the worker loads (acquire); `ring` orders and wakes.
   struct Words {
-    std::atomic<std::uint32_t> bell{0};            ///< Futex; incremented at every change.
-    std::atomic<std::uint32_t> stop{0};            ///< Not 0: end the job now.
-    std::atomic<std::int64_t> abandoned{-1};       ///< Updates <= this are over: drop what is left of their mini-batches.
-    std::atomic<std::int64_t> executed{-1};        ///< Last executed version.
-    std::atomic<std::int64_t> hold{-1};            ///< Nobody starts an iteration > hold; -1: no hold.
-    std::atomic<std::int64_t> evaluate{-1};        ///< Evaluate the averaged model of this version; -1: never asked.
+    std::atomic<std::uint32_t> bell{0};       ///< Futex; incremented at every change.
+    std::atomic<std::uint32_t> stop{0};       ///< Not 0: end the job now.
+    std::atomic<std::int64_t> abandoned{-1};  ///< Updates <= this are over: drop what is left of their mini-batches.
+    std::atomic<std::int64_t> executed{-1};   ///< Last executed version.
+    std::atomic<std::int64_t> hold{-1};       ///< Nobody starts an iteration > hold; -1: no hold.
+    std::atomic<std::int64_t> evaluate{-1};   ///< Evaluate the averaged model of this version; -1: never asked.
     std::atomic<std::uint32_t> capture_wanted{0};  ///< Counts requests for a replica.
     std::atomic<std::uint32_t> reserved{0};
   };
 
   /// Agent: allocates the page. `infeasible` when there is no memory for it.
   static Result<ControlPage> create();
-  /// Worker: maps the read-only descriptor that read_only_fd() gave (not kept: the caller's to close). `invalid` if it is none.
+  /// Worker: maps the read-only descriptor that read_only_fd() gave (not kept: the caller's to close). `invalid` if it
+  /// is none.
   static Result<ControlPage> map(int fd);
 
   ControlPage(ControlPage&& other) noexcept;
@@ -56,7 +58,8 @@ class ControlPage {
   Words& words();
   std::uint32_t bell() const { return words().bell.load(std::memory_order_acquire); }
 
-  // The agent's side (a defect, and checked, on a page that was mapped) ------------------------------------------------
+  // The agent's side (a defect, and checked, on a page that was mapped)
+  // ------------------------------------------------
 
   /// A descriptor for the worker, close-on-exec, the caller's to close after it was sent.
   Result<int> read_only_fd() const;
@@ -71,7 +74,8 @@ class ControlPage {
     std::uint64_t number = 0;
     WorkerVerdict verdict;
   };
-  /// The newest verdict if its number is above `seen` (0: nothing seen); nullopt: none yet, or it is being written (wait for the bell).
+  /// The newest verdict if its number is above `seen` (0: nothing seen); nullopt: none yet, or it is being written
+  /// (wait for the bell).
   std::optional<Numbered> verdict(std::uint64_t seen) const;
 
   /// How long to stay awake before sleeping on the futex. Spinning pays only while every runnable thread has a core.
@@ -81,8 +85,8 @@ class ControlPage {
   };
   static Patience patience(int cores, int runnable) { return runnable <= cores ? Patience{1000, 4} : Patience{0, 4}; }
 
-  /// Waits until the bell differs from `seen`, at most `timeout` (negative: for ever). False: it timed out. Other threads' signals
-  /// do not end it. The caller looks at the words again in any case.
+  /// Waits until the bell differs from `seen`, at most `timeout` (negative: for ever). False: it timed out. Other
+  /// threads' signals do not end it. The caller looks at the words again in any case.
   bool wait(std::uint32_t seen, Duration timeout, Patience patience) const;
   bool wait(std::uint32_t seen, Duration timeout) const { return wait(seen, timeout, Patience{0, 4}); }
 

@@ -14,7 +14,8 @@ namespace {
 
 class ControlPageTest : public testing::Test {
  protected:
-  ControlPageTest() : agent(must(ControlPage::create())), fd(*agent.read_only_fd()), worker(must(ControlPage::map(fd))) {}
+  ControlPageTest()
+      : agent(must(ControlPage::create())), fd(*agent.read_only_fd()), worker(must(ControlPage::map(fd))) {}
   ~ControlPageTest() override { ::close(fd); }
   static ControlPage must(Result<ControlPage> page) {
     if (!page) throw std::runtime_error(page.error().text);
@@ -50,7 +51,8 @@ TEST_F(ControlPageTest, RingingChangesTheBell) {
 }
 
 TEST_F(ControlPageTest, EachVerdictIsSeenOnceByItsNumber) {
-  const WorkerVerdict first{.own = 3, .next = 6, .next_round = 10, .skipped = 2, .fresh = false, .averaged = true, .end = false};
+  const WorkerVerdict first{
+      .own = 3, .next = 6, .next_round = 10, .skipped = 2, .fresh = false, .averaged = true, .end = false};
   agent.set_verdict(first);
   const auto one = worker.verdict(0);
   ASSERT_TRUE(one);

@@ -52,7 +52,8 @@ Result<void> check_memfd(int fd, std::uint64_t size, const char* what) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return fail_errno(name + ": fstat");
   if (static_cast<std::uint64_t>(status.st_size) != size)
-    return fail(ErrorKind::invalid, name + ": " + std::to_string(status.st_size) + " bytes long, expected " + std::to_string(size));
+    return fail(ErrorKind::invalid,
+                name + ": " + std::to_string(status.st_size) + " bytes long, expected " + std::to_string(size));
   return {};
 }
 

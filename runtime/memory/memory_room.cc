@@ -96,7 +96,8 @@ Result<void> check_room(std::string_view what, std::uint64_t bytes, const std::s
   const std::uint64_t usable = room - std::min(room, kReserve);
   if (bytes <= usable) return {};
   const auto mib_up = [](std::uint64_t b) { return std::to_string((b >> 20) + ((b & ((1u << 20) - 1)) != 0 ? 1 : 0)); };
-  return fail(ErrorKind::infeasible, std::string(what) + " need " + mib_up(bytes) + " MiB, " + std::to_string(usable >> 20) +
+  return fail(ErrorKind::infeasible, std::string(what) + " need " + mib_up(bytes) + " MiB, " +
+                                         std::to_string(usable >> 20) +
                                          " MiB are available: fewer workers, or a strategy with fewer buffers");
 }
 

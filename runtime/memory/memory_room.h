@@ -8,13 +8,13 @@
 
 namespace paceline::memory {
 
-/// Bytes that this process may still take without being killed for it: the least of MemAvailable and, for its cgroup (v2 or v1)
-/// and every one above it, limit - usage + reclaimable file pages. `root` is prefixed to every path that is read ("" is this machine).
-/// What cannot be read does not limit.
+/// Bytes that this process may still take without being killed for it: the least of MemAvailable and, for its cgroup
+/// (v2 or v1) and every one above it, limit - usage + reclaimable file pages. `root` is prefixed to every path that is
+/// read ("" is this machine). What cannot be read does not limit.
 std::uint64_t available_bytes(const std::string& root = "");
 
-/// `infeasible`, with both figures in MiB and what to do, unless `bytes` are available and a little is left for everything else.
-/// `what` begins the sentence: "windows".
+/// `infeasible`, with both figures in MiB and what to do, unless `bytes` are available and a little is left for
+/// everything else. `what` begins the sentence: "windows".
 Result<void> check_room(std::string_view what, std::uint64_t bytes, const std::string& root = "");
 
 }  // namespace paceline::memory

@@ -75,7 +75,8 @@ TEST_F(MemoryRoomTest, TheErrorSaysWhatIsNeededAndWhatIsThere) {
   const auto refused = check_room("windows", 100 * kMiB + 1, root);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::infeasible);
-  EXPECT_EQ(refused.error().text, "windows need 101 MiB, 100 MiB are available: fewer workers, or a strategy with fewer buffers");
+  EXPECT_EQ(refused.error().text,
+            "windows need 101 MiB, 100 MiB are available: fewer workers, or a strategy with fewer buffers");
 }
 
 TEST_F(MemoryRoomTest, ThisMachineHasSomeRoom) { EXPECT_GT(available_bytes(), kMiB); }

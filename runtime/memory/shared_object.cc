@@ -15,7 +15,8 @@ namespace paceline::memory {
 
 namespace {
 
-/// Read-only at `where` (nullptr: anywhere). Through a read-only descriptor: kernels before 6.7 map a write-sealed file no other way.
+/// Read-only at `where` (nullptr: anywhere). Through a read-only descriptor: kernels before 6.7 map a write-sealed file
+/// no other way.
 Result<std::byte*> map_read_only(int fd, std::uint64_t size, void* where) {
   auto reader = reopen_read_only(fd);
   if (!reader) return tl::unexpected(reader.error());
@@ -30,7 +31,8 @@ Result<std::byte*> map_read_only(int fd, std::uint64_t size, void* where) {
 }  // namespace
 
 Result<SharedObject> SharedObject::create(std::uint64_t size) {
-  if (size == 0 || size > (1ull << 46)) return fail(ErrorKind::invalid, "shared object: " + std::to_string(size) + " bytes");
+  if (size == 0 || size > (1ull << 46))
+    return fail(ErrorKind::invalid, "shared object: " + std::to_string(size) + " bytes");
   PACELINE_TRY(check_room("shared objects", size));
   auto fd = create_memfd("paceline-object", size);
   if (!fd) return tl::unexpected(fd.error());
@@ -98,7 +100,8 @@ std::span<const std::byte> SharedObject::data() const {
 
 Result<void> SharedObject::seal() {
   if (!writable_) return fail(ErrorKind::invalid, "shared object: only the process that fills it can seal it");
-  // The kernel refuses the seal while anybody, ourselves included, has the file mapped for writing. The addresses stay reserved.
+  // The kernel refuses the seal while anybody, ourselves included, has the file mapped for writing. The addresses stay
+  // reserved.
   if (::mmap(base_, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
     return fail_errno("shared object: give up the writable mapping (mmap)");
   if (::fcntl(fd_, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
@@ -107,7 +110,8 @@ Result<void> SharedObject::seal() {
     if (::mmap(base_, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED)
       return fail_errno("shared object: map it again after the seal was refused (mmap)");
     errno = code;
-    if (code == EBUSY) return fail(ErrorKind::invalid, "shared object: another process has it mapped for writing: it cannot be sealed");
+    if (code == EBUSY)
+      return fail(ErrorKind::invalid, "shared object: another process has it mapped for writing: it cannot be sealed");
     return fail_errno("shared object: F_SEAL_WRITE");
   }
   writable_ = false;

@@ -8,8 +8,8 @@
 
 namespace paceline::memory {
 
-/// Bytes that are written once and then read by many processes: a memfd, filled by one process through fill(), sealed by it
-/// (the kernel refuses every later write), mapped read-only by all.
+/// Bytes that are written once and then read by many processes: a memfd, filled by one process through fill(), sealed
+/// by it (the kernel refuses every later write), mapped read-only by all.
 ///
 ///   agent: create() -> fd to the filler -> ... -> told "sealed" -> fd to the readers
 ///   filler: fill(fd) -> writes data() -> seal()          reader: map(fd)
@@ -19,7 +19,8 @@ class SharedObject {
  public:
   /// Allocates `size` zero bytes (at least 1) and maps nothing. `infeasible` names what is needed and what is there.
   static Result<SharedObject> create(std::uint64_t size);
-  /// Takes the descriptor of an object that nobody sealed yet and maps it for writing. `invalid`: it is none of `size` bytes.
+  /// Takes the descriptor of an object that nobody sealed yet and maps it for writing. `invalid`: it is none of `size`
+  /// bytes.
   static Result<SharedObject> fill(int fd, std::uint64_t size);
   /// Takes the descriptor of a sealed object and maps it for reading. `invalid`: it is none, or not sealed yet.
   static Result<SharedObject> map(int fd, std::uint64_t size);
@@ -34,7 +35,8 @@ class SharedObject {
   std::span<std::byte> writable() const;
   /// Contents; empty for an object from create() that is not mapped.
   std::span<const std::byte> data() const;
-  /// Ends writing for ever; data() stays at its address. Fails with `invalid` while another process has it mapped for writing.
+  /// Ends writing for ever; data() stays at its address. Fails with `invalid` while another process has it mapped for
+  /// writing.
   Result<void> seal();
   /// True once the kernel refuses writes; the agent asks this instead of believing the filler.
   static bool is_sealed(int fd);

@@ -29,7 +29,7 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kHugePage = 2ull << 20;
 constexpr std::uint64_t kMagic = 0x3177646e77636170;  // "pacwndw1"
-constexpr std::uint64_t kBytesMax = 1ull << 46;        // Beyond any address space: keeps the arithmetic below from wrapping.
+constexpr std::uint64_t kBytesMax = 1ull << 46;  // Beyond any address space: keeps the arithmetic below from wrapping.
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -39,7 +39,8 @@ Result<void> check_layout(const Window::Layout& layout) {
                                         std::to_string(WindowRoles::kBuffersMax));
   if (layout.dtype > Dtype::f16) return fail(ErrorKind::invalid, "window: unknown element type");
   if (layout.elements > kBytesMax / 8 / WindowRoles::kBuffersMax)
-    return fail(ErrorKind::infeasible, "window: " + std::to_string(layout.elements) + " elements are more than any machine holds");
+    return fail(ErrorKind::infeasible,
+                "window: " + std::to_string(layout.elements) + " elements are more than any machine holds");
   return {};
 }
 
@@ -47,7 +48,9 @@ Result<void> check_layout(const Window::Layout& layout) {
 std::uint64_t stride(const Window::Layout& layout) {
   return std::max(kPage, round_up(layout.elements * size_of(layout.dtype), kPage));
 }
-std::uint64_t data_bytes(const Window::Layout& layout) { return stride(layout) * static_cast<std::uint64_t>(layout.buffers); }
+std::uint64_t data_bytes(const Window::Layout& layout) {
+  return stride(layout) * static_cast<std::uint64_t>(layout.buffers);
+}
 /// Large windows begin at a huge page; what lies between the header and there is a hole and takes no memory.
 std::uint64_t data_offset(const Window::Layout& layout) { return data_bytes(layout) >= kHugePage ? kHugePage : kPage; }
 std::uint64_t file_bytes(const Window::Layout& layout) { return data_offset(layout) + data_bytes(layout); }
@@ -55,7 +58,8 @@ std::uint64_t file_bytes(const Window::Layout& layout) { return data_offset(layo
 /// Maps `fd` at an address that is a multiple of a huge page, so that the kernel can use them.
 Result<std::byte*> map_aligned(int fd, std::uint64_t size) {
   void* hold = ::mmap(nullptr, size + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (hold == MAP_FAILED) return fail_errno("window: reserve " + std::to_string(size >> 20) + " MiB of addresses (mmap)");
+  if (hold == MAP_FAILED)
+    return fail_errno("window: reserve " + std::to_string(size >> 20) + " MiB of addresses (mmap)");
   const auto start = reinterpret_cast<std::uintptr_t>(hold);
   const auto aligned = round_up(start, kHugePage);
   void* base = ::mmap(reinterpret_cast<void*>(aligned), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
@@ -66,19 +70,21 @@ Result<std::byte*> map_aligned(int fd, std::uint64_t size) {
   }
   if (aligned > start) ::munmap(hold, aligned - start);
   const std::uint64_t end = round_up(aligned + size, kPage);
-  if (const std::uint64_t hold_end = start + size + kHugePage; end < hold_end) ::munmap(reinterpret_cast<void*>(end), hold_end - end);
+  if (const std::uint64_t hold_end = start + size + kHugePage; end < hold_end)
+    ::munmap(reinterpret_cast<void*>(end), hold_end - end);
   return static_cast<std::byte*>(base);
 }
 
-/// Allocates the data, in huge pages where the kernel gives them for the asking (Linux 6.1, whatever shmem_enabled says): a range that
-/// holds one page is collapsed into a huge one, the rest of which the kernel zeroes.
+/// Allocates the data, in huge pages where the kernel gives them for the asking (Linux 6.1, whatever shmem_enabled
+/// says): a range that holds one page is collapsed into a huge one, the rest of which the kernel zeroes.
 Result<void> allocate_data(int fd, std::byte* base, std::uint64_t offset, std::uint64_t size) {
   for (std::uint64_t at = 0; at + kHugePage <= size; at += kHugePage) {
     PACELINE_TRY(allocate(fd, offset + at, kPage));
     if (::madvise(base + offset + at, kHugePage, MADV_COLLAPSE) != 0) break;  // None to be had: small ones do.
   }
   PACELINE_TRY(allocate(fd, offset, size));
-  ::madvise(base + offset, size, MADV_POPULATE_WRITE);  // Page tables now instead of in the first averaging; no harm if it fails.
+  ::madvise(base + offset, size,
+            MADV_POPULATE_WRITE);  // Page tables now instead of in the first averaging; no harm if it fails.
   return {};
 }
 
@@ -140,11 +146,14 @@ Result<Window> Window::map(int fd, const Layout& layout) {
   window.base_ = *base;
   window.size_ = file_bytes(layout);
   const Header* header = window.header();
-  if (header->magic != kMagic) return fail(ErrorKind::invalid, "window: the shared memory is no window of this version of Paceline");
-  if (header->elements != layout.elements || header->dtype != static_cast<std::uint32_t>(layout.dtype) || header->buffers != layout.buffers)
+  if (header->magic != kMagic)
+    return fail(ErrorKind::invalid, "window: the shared memory is no window of this version of Paceline");
+  if (header->elements != layout.elements || header->dtype != static_cast<std::uint32_t>(layout.dtype) ||
+      header->buffers != layout.buffers)
     return fail(ErrorKind::invalid, "window: it holds " + std::to_string(header->buffers) + " buffers of " +
-                                        std::to_string(header->elements) + " elements, expected " + std::to_string(layout.buffers) +
-                                        " of " + std::to_string(layout.elements) + ", or of another element type");
+                                        std::to_string(header->elements) + " elements, expected " +
+                                        std::to_string(layout.buffers) + " of " + std::to_string(layout.elements) +
+                                        ", or of another element type");
   ::madvise(window.base_ + data_offset(layout), data_bytes(layout), MADV_POPULATE_WRITE);
   return window;
 }
@@ -175,7 +184,8 @@ Window::Header* Window::header() const { return std::launder(reinterpret_cast<He
 
 std::span<std::byte> Window::data(Buffer buffer) const {
   PACELINE_CHECK(buffer >= 0 && buffer < layout_.buffers, "no such buffer");
-  return {base_ + data_offset(layout_) + stride(layout_) * static_cast<std::uint64_t>(buffer), layout_.elements * size_of(layout_.dtype)};
+  return {base_ + data_offset(layout_) + stride(layout_) * static_cast<std::uint64_t>(buffer),
+          layout_.elements * size_of(layout_.dtype)};
 }
 
 BufferTag& Window::tag(Buffer buffer) const {
@@ -194,7 +204,8 @@ std::optional<WindowRoles> load(const std::atomic<std::uint64_t>& word, std::int
   return WindowRoles::unpack(now);
 }
 
-/// One transition as one compare-and-swap. Gives the roles after it; nullopt: not possible now, or the word is no valid one.
+/// One transition as one compare-and-swap. Gives the roles after it; nullopt: not possible now, or the word is no valid
+/// one.
 template <class Transition>
 std::optional<WindowRoles> change(std::atomic<std::uint64_t>& word, std::int32_t buffers, Transition transition) {
   std::uint64_t now = word.load(std::memory_order_acquire);
@@ -202,32 +213,45 @@ std::optional<WindowRoles> change(std::atomic<std::uint64_t>& word, std::int32_t
     if (!WindowRoles::valid(now, buffers)) return std::nullopt;
     const std::optional<WindowRoles> next = transition(WindowRoles::unpack(now));
     if (!next) return std::nullopt;
-    if (word.compare_exchange_weak(now, next->pack(), std::memory_order_acq_rel, std::memory_order_acquire)) return next;
+    if (word.compare_exchange_weak(now, next->pack(), std::memory_order_acq_rel, std::memory_order_acquire))
+      return next;
   }
 }
 
-std::optional<Buffer> held(const std::optional<WindowRoles>& roles, std::int32_t WindowRoles::* role) {
+std::optional<Buffer> held(const std::optional<WindowRoles>& roles, std::int32_t WindowRoles::*role) {
   if (!roles || (*roles).*role == WindowRoles::kNone) return std::nullopt;
   return (*roles).*role;
 }
 
 }  // namespace
 
-std::optional<Buffer> Window::writing() const { return held(load(header()->roles, layout_.buffers), &WindowRoles::writing); }
-std::optional<Buffer> Window::published() const { return held(load(header()->roles, layout_.buffers), &WindowRoles::published); }
-std::optional<Buffer> Window::sealed() const { return held(load(header()->roles, layout_.buffers), &WindowRoles::sealed); }
-std::optional<Buffer> Window::latest() const { return held(load(header()->roles, layout_.buffers), &WindowRoles::latest); }
+std::optional<Buffer> Window::writing() const {
+  return held(load(header()->roles, layout_.buffers), &WindowRoles::writing);
+}
+std::optional<Buffer> Window::published() const {
+  return held(load(header()->roles, layout_.buffers), &WindowRoles::published);
+}
+std::optional<Buffer> Window::sealed() const {
+  return held(load(header()->roles, layout_.buffers), &WindowRoles::sealed);
+}
+std::optional<Buffer> Window::latest() const {
+  return held(load(header()->roles, layout_.buffers), &WindowRoles::latest);
+}
 
 bool Window::publish(bool go_on) {
-  return change(header()->roles, layout_.buffers, [&](const WindowRoles& r) { return r.publish(go_on, layout_.buffers); }).has_value();
+  return change(header()->roles, layout_.buffers,
+                [&](const WindowRoles& r) { return r.publish(go_on, layout_.buffers); })
+      .has_value();
 }
 
 std::optional<Buffer> Window::adopt() {
-  return held(change(header()->roles, layout_.buffers, [](const WindowRoles& r) { return r.adopt(); }), &WindowRoles::writing);
+  return held(change(header()->roles, layout_.buffers, [](const WindowRoles& r) { return r.adopt(); }),
+              &WindowRoles::writing);
 }
 
 std::optional<Buffer> Window::seal() {
-  return held(change(header()->roles, layout_.buffers, [](const WindowRoles& r) { return r.seal(); }), &WindowRoles::sealed);
+  return held(change(header()->roles, layout_.buffers, [](const WindowRoles& r) { return r.seal(); }),
+              &WindowRoles::sealed);
 }
 
 void Window::unseal(Unseal how) {
@@ -235,8 +259,9 @@ void Window::unseal(Unseal how) {
 }
 
 std::optional<Buffer> Window::begin_result() {
-  return held(change(header()->roles, layout_.buffers, [&](const WindowRoles& r) { return r.begin_result(layout_.buffers); }),
-              &WindowRoles::in_progress);
+  return held(
+      change(header()->roles, layout_.buffers, [&](const WindowRoles& r) { return r.begin_result(layout_.buffers); }),
+      &WindowRoles::in_progress);
 }
 
 std::optional<Buffer> Window::begin_result_in_place() {

@@ -15,12 +15,13 @@ namespace paceline::memory {
 enum class Dtype : std::uint8_t { f32, f64, bf16, f16 };
 std::size_t size_of(Dtype dtype);
 
-/// What a worker writes beside the numbers of a buffer before it publishes it; immutable until the buffer is free again.
+/// What a worker writes beside the numbers of a buffer before it publishes it; immutable until the buffer is free
+/// again.
 struct BufferTag {
   std::int64_t iteration = -1;  ///< The iteration (update) that the contents belong to; -1: the start.
   std::int32_t bodies = 0;      ///< Mini-batches that went into it.
-  std::int32_t divisor = 1;     ///< Results only: the number of contributions summed up; contents / divisor is the mean.
-  double loss_sum = 0;          ///< Sum of the losses of `loss_count` mini-batches.
+  std::int32_t divisor = 1;  ///< Results only: the number of contributions summed up; contents / divisor is the mean.
+  double loss_sum = 0;       ///< Sum of the losses of `loss_count` mini-batches.
   std::int64_t loss_count = 0;
   std::int64_t samples = 0;
   double learning_rate = 0;
@@ -43,15 +44,16 @@ using Buffer = std::int32_t;
 /// worker that is stopped or killed between any two instructions leaves the window whole. A buffer that is being
 /// written has never been published: nobody reads a torn one.
 ///
-/// Created by the agent as a memfd (`fallocate`d: a shortage is an error here, never a SIGBUS later), mapped by the worker
-/// from the descriptor. The worker's process can scribble over all of it: the agent takes no roles that are not valid (its calls
-/// then answer nullopt or do nothing), and copies a tag before it checks and uses it. Worker's side: one thread. Agent's side: any thread, one at a time a window.
+/// Created by the agent as a memfd (`fallocate`d: a shortage is an error here, never a SIGBUS later), mapped by the
+/// worker from the descriptor. The worker's process can scribble over all of it: the agent takes no roles that are not
+/// valid (its calls then answer nullopt or do nothing), and copies a tag before it checks and uses it. Worker's side:
+/// one thread. Agent's side: any thread, one at a time a window.
 class Window {
  public:
   struct Layout {
     std::uint64_t elements = 0;  ///< Elements of one buffer.
     Dtype dtype = Dtype::f32;
-    std::int32_t buffers = 1;    ///< 1..14.
+    std::int32_t buffers = 1;  ///< 1..14.
     bool operator==(const Layout&) const = default;
   };
   /// Bytes of shared memory that a window of this layout takes, header and padding included.
@@ -59,7 +61,8 @@ class Window {
 
   /// Agent: allocates and zeroes. `infeasible` names what is needed and what is there (MemAvailable, cgroup limit).
   static Result<Window> create(const Layout& layout);
-  /// Worker: maps the descriptor (kept open, owned by the window; closed on failure). `invalid` if it is no window of `layout`.
+  /// Worker: maps the descriptor (kept open, owned by the window; closed on failure). `invalid` if it is no window of
+  /// `layout`.
   static Result<Window> map(int fd, const Layout& layout);
 
   Window(Window&&) noexcept;
@@ -76,9 +79,9 @@ class Window {
 
   /// The buffer that the worker may write; nullopt while it has none (published, and waiting for a result).
   std::optional<Buffer> writing() const;
-  /// Hands `writing` over: it becomes `published`, an unsealed older publication becomes free. With `go_on` the worker gets
-  /// another free buffer at once. False, and nothing happened: there is no `writing`, or none was free (the caller's layout
-  /// has too few buffers).
+  /// Hands `writing` over: it becomes `published`, an unsealed older publication becomes free. With `go_on` the worker
+  /// gets another free buffer at once. False, and nothing happened: there is no `writing`, or none was free (the
+  /// caller's layout has too few buffers).
   bool publish(bool go_on);
   /// The newest retained result becomes `writing` (an old `writing` is freed); nullopt if there is none.
   std::optional<Buffer> adopt();
@@ -88,8 +91,9 @@ class Window {
   std::optional<Buffer> published() const;
   std::optional<Buffer> sealed() const;
   std::optional<Buffer> latest() const;
-  /// Pins what is published now: it stays as it is until `unseal`, whatever the worker publishes. nullopt: nothing is published,
-  /// or an earlier seal still holds. Only what is sealed may be read: a published buffer can become free at any time.
+  /// Pins what is published now: it stays as it is until `unseal`, whatever the worker publishes. nullopt: nothing is
+  /// published, or an earlier seal still holds. Only what is sealed may be read: a published buffer can become free at
+  /// any time.
   std::optional<Buffer> seal();
   /// Ends the seal. keep: the buffer stays published if nothing newer is; else it is freed (`recycle`).
   enum class Unseal { keep, recycle };

@@ -1,5 +1,5 @@
-// All interleavings of a worker and its agent over one window, at the level of single loads and compare-and-swaps, with the
-// production transitions. The states are walked by value, each once.
+// All interleavings of a worker and its agent over one window, at the level of single loads and compare-and-swaps, with
+// the production transitions. The states are walked by value, each once.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,19 @@ namespace {
 
 constexpr std::int32_t kNone = WindowRoles::kNone;
 
-enum class Op : std::uint8_t { none, publish_go_on, publish_wait, adopt, seal, unseal_keep, unseal_recycle, begin, begin_in_place, deliver, retain };
+enum class Op : std::uint8_t {
+  none,
+  publish_go_on,
+  publish_wait,
+  adopt,
+  seal,
+  unseal_keep,
+  unseal_recycle,
+  begin,
+  begin_in_place,
+  deliver,
+  retain
+};
 enum class Worker : std::uint8_t { training, finished, waiting };
 
 /// One side's operation in flight: the word that it has loaded and will try to swap.
@@ -147,15 +159,27 @@ class Walk {
     done_.insert(flight.op);
     switch (flight.op) {
       case Op::publish_go_on: return visit(train(s, next->writing));
-      case Op::publish_wait: s.worker = Worker::waiting; s.trains_in = kNone; break;
+      case Op::publish_wait:
+        s.worker = Worker::waiting;
+        s.trains_in = kNone;
+        break;
       case Op::adopt: return visit(train(s, next->writing));
-      case Op::seal: s.agent_reads = next->sealed; s.round_open = true; break;
+      case Op::seal:
+        s.agent_reads = next->sealed;
+        s.round_open = true;
+        break;
       case Op::unseal_keep:
       case Op::unseal_recycle: s.agent_reads = kNone; break;
       case Op::begin: s.agent_writes = next->in_progress; break;
-      case Op::begin_in_place: s.agent_writes = next->in_progress; s.agent_reads = kNone; break;
+      case Op::begin_in_place:
+        s.agent_writes = next->in_progress;
+        s.agent_reads = kNone;
+        break;
       case Op::deliver:
-      case Op::retain: s.agent_writes = kNone; s.round_open = false; break;
+      case Op::retain:
+        s.agent_writes = kNone;
+        s.round_open = false;
+        break;
       case Op::none: break;
     }
     visit(s);
@@ -199,7 +223,8 @@ TEST(WindowModelTest, FirstArrivalWithLateMergesNeverRunsOutOfFiveBuffers) {
   EXPECT_EQ(walk.run(), "");
   EXPECT_FALSE(walk.ran_out());
   EXPECT_GT(walk.states(), 1000u);
-  for (const Op op : {Op::publish_go_on, Op::publish_wait, Op::seal, Op::unseal_keep, Op::unseal_recycle, Op::begin, Op::deliver, Op::retain})
+  for (const Op op : {Op::publish_go_on, Op::publish_wait, Op::seal, Op::unseal_keep, Op::unseal_recycle, Op::begin,
+                      Op::deliver, Op::retain})
     EXPECT_TRUE(walk.done().contains(op)) << static_cast<int>(op);
 }
 

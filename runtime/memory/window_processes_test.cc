@@ -93,7 +93,8 @@ int end_of(pid_t pid) {
   return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/// One averaging of the agent: seal, verify, copy into a result that the worker may adopt. The version sealed; 0: nothing is published.
+/// One averaging of the agent: seal, verify, copy into a result that the worker may adopt. The version sealed; 0:
+/// nothing is published.
 std::uint64_t round(Window& window) {
   const auto sealed = window.seal();
   if (!sealed) return 0;
@@ -116,7 +117,8 @@ TEST(WindowProcessesTest, WhatAnotherProcessPublishesIsNeverTornAndOutlivesItsDe
   ASSERT_TRUE(created) << created.error().text;
   Window& window = *created;
   std::uint64_t newest = 0;
-  // Workers are killed wherever they happen to be, most often in the middle of writing; the next one goes on in the same window.
+  // Workers are killed wherever they happen to be, most often in the middle of writing; the next one goes on in the
+  // same window.
   for (int life = 0; life < 20; ++life) {
     const std::uint64_t first = newest + 1'000'000;
     const pid_t worker = child([&] { publish_for_ever(::dup(window.fd()), first); });

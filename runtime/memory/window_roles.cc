@@ -9,7 +9,9 @@ constexpr std::uint64_t kMask = (1u << kBits) - 1;
 constexpr int kRoles = 5;
 constexpr std::int32_t kNone = WindowRoles::kNone;
 
-std::int32_t role(std::uint64_t word, int index) { return static_cast<std::int32_t>((word >> (kBits * index)) & kMask); }
+std::int32_t role(std::uint64_t word, int index) {
+  return static_cast<std::int32_t>((word >> (kBits * index)) & kMask);
+}
 
 }  // namespace
 

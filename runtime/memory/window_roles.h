@@ -5,9 +5,10 @@
 
 namespace paceline::memory {
 
-/// Who holds which buffer of a window: five roles, each a buffer's index or none. Pure: a transition takes the roles and
-/// gives the new ones, nullopt if it is not possible now; window.cc does each as one compare-and-swap of the packed word.
-/// Since a transition depends on nothing but the roles, a word that changed and changed back in between does no harm.
+/// Who holds which buffer of a window: five roles, each a buffer's index or none. Pure: a transition takes the roles
+/// and gives the new ones, nullopt if it is not possible now; window.cc does each as one compare-and-swap of the packed
+/// word. Since a transition depends on nothing but the roles, a word that changed and changed back in between does no
+/// harm.
 ///
 /// Any process that maps the window can write the word, so nothing is taken from it without valid().
 struct WindowRoles {

@@ -42,7 +42,9 @@ TEST(WindowRolesTest, PublishFreesTheOlderPublicationInTheSameStep) {
   EXPECT_EQ(next, (WindowRoles{.writing = 1, .published = 0}));
 }
 
-TEST(WindowRolesTest, PublishIsRefusedWithoutAWrittenBuffer) { EXPECT_FALSE(WindowRoles{.published = 0}.publish(false, 3)); }
+TEST(WindowRolesTest, PublishIsRefusedWithoutAWrittenBuffer) {
+  EXPECT_FALSE(WindowRoles{.published = 0}.publish(false, 3));
+}
 
 TEST(WindowRolesTest, PublishAndGoOnIsRefusedWithoutAFreeBuffer) {
   EXPECT_FALSE((WindowRoles{.writing = 0, .sealed = 1}.publish(true, 2)));
@@ -58,7 +60,9 @@ TEST(WindowRolesTest, SealPinsThePublication) {
   EXPECT_FALSE(WindowRoles{}.seal());
 }
 
-TEST(WindowRolesTest, ASecondSealIsRefusedWhileTheFirstHolds) { EXPECT_FALSE((WindowRoles{.published = 1, .sealed = 0}.seal())); }
+TEST(WindowRolesTest, ASecondSealIsRefusedWhileTheFirstHolds) {
+  EXPECT_FALSE((WindowRoles{.published = 1, .sealed = 0}.seal()));
+}
 
 TEST(WindowRolesTest, UnsealKeepGivesThePublicationBack) {
   EXPECT_EQ((WindowRoles{.sealed = 1}.unseal(true)), (WindowRoles{.published = 1}));

@@ -50,7 +50,8 @@ TEST(WindowTest, BuffersDoNotOverlapInAnyLayout) {
       EXPECT_EQ(sut.writing(), 0);
       for (Buffer b = 0; b < 3; ++b) {
         const auto data = sut.data(b);
-        EXPECT_TRUE(std::all_of(data.begin(), data.end(), [&](std::byte v) { return v == static_cast<std::byte>('a' + b); }));
+        EXPECT_TRUE(
+            std::all_of(data.begin(), data.end(), [&](std::byte v) { return v == static_cast<std::byte>('a' + b); }));
       }
     }
 }
@@ -96,7 +97,13 @@ TEST(WindowTest, AMappedWindowSeesTheSameRolesDataAndTags) {
   auto worker = Window::map(copy_of(agent.fd()), kLayout);
   ASSERT_TRUE(worker) << worker.error().text;
   worker->data(0)[11999] = std::byte{42};
-  worker->tag(0) = {.iteration = 17, .bodies = 2, .divisor = 3, .loss_sum = 0.5, .loss_count = 1, .samples = 32, .learning_rate = 0.1};
+  worker->tag(0) = {.iteration = 17,
+                    .bodies = 2,
+                    .divisor = 3,
+                    .loss_sum = 0.5,
+                    .loss_count = 1,
+                    .samples = 32,
+                    .learning_rate = 0.1};
   worker->progress().step = 9;
   ASSERT_TRUE(worker->publish(false));
   const auto sealed = agent.seal();
@@ -187,7 +194,8 @@ TEST(WindowTest, RolesThatABrokenWorkerScribbledLeadNowhere) {
   }
 }
 
-// For TSan: one mapping, a worker's and an agent's thread. Every element of a buffer carries the number of its publication.
+// For TSan: one mapping, a worker's and an agent's thread. Every element of a buffer carries the number of its
+// publication.
 TEST(WindowTest, AThreadThatPublishesAndOneThatSealsNeverShareABuffer) {
   constexpr int kRounds = 2000;
   auto sut = make({.elements = 256, .dtype = Dtype::f64, .buffers = 5});

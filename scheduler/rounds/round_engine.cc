@@ -39,12 +39,7 @@ RoundEngine::Actions RoundEngine::on_activation(NodeId root, NodeId, Version v, 
   Actions out;
   State& s = *state_;
   if (v > s.options.last || v < s.options.first || root.value < 0 || root.value >= s.options.nodes) return out;
-  // Versions of one root rise along one tree, so the highest that was forwarded stands for all before it.
-  Version& forwarded = s.forwarded.try_emplace(root, Version{s.options.first.value - 1}).first->second;
-  if (v > forwarded) {
-    forwarded = v;
-    s.activate(root, v, out);
-  }
+  s.forward(root, v, out);
   s.hear(v, now);
   s.advance(*plan_, now, out);
   return out;

@@ -65,8 +65,14 @@ void RoundEngine::State::wait_at_gate_since(Instant now) {
   gate_median = steps.get();
 }
 
-void RoundEngine::State::activate(NodeId root, Version v, Actions& out) const {
-  for (NodeId to : activation_children(root, options.self, options.nodes)) out.push_back(Activate{to, root, v});
+void RoundEngine::State::forward(NodeId root, Version v, Actions& out) {
+  const auto children = activation_children(root, options.self, options.nodes);
+  if (children.empty()) return;
+  // Versions of one root rise along one tree, so the highest that was forwarded stands for all before it.
+  Version& highest = forwarded.try_emplace(root, before(options.first)).first->second;
+  if (v <= highest) return;
+  highest = v;
+  for (NodeId to : children) out.push_back(Activate{to, root, v});
 }
 
 void RoundEngine::State::arrive(Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out) {
@@ -89,8 +95,7 @@ void RoundEngine::State::arrive(Worker& w, Version t, const RoundPlan& plan, Ins
     w.phase = Phase::parked;
     w.engaged = t;
     if (t > fired) {
-      forwarded[options.self] = t;
-      activate(options.self, t, out);
+      forward(options.self, t, out);
       hear(t, now);
     }
   }

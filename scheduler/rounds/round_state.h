@@ -85,7 +85,8 @@ struct RoundEngine::State {
   void wait_at_gate_since(Instant now);
   /// Somebody is known to have arrived at v.
   void hear(Version v, Instant now);
-  void activate(NodeId root, Version v, Actions& out) const;
+  /// Sends an activation on along the root's tree (from the root: starts it).
+  void forward(NodeId root, Version v, Actions& out);
   void arrive(Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out);
   /// A sync is pending, and a worker that reports t < it may be a member at once (lateness skips).
   bool may_join(const Worker& w, Version t, const RoundPlan& plan) const;

@@ -1,7 +1,9 @@
-// Averaging P windows on one host, the way an agent does it: publish, seal, reduce on the pool (small ones on the caller), deliver.
+// Averaging P windows on one host, the way an agent does it: publish, seal, reduce on the pool (small ones on the
+// caller), deliver.
 //
-//   average/in_place/workers:2/bytes:104857600   every sealed buffer becomes its own result (all members wait for the round)
-//   average/flip/...                             into another buffer of each window (the sealed one stays readable meanwhile)
+//   average/in_place/workers:2/bytes:104857600   every sealed buffer becomes its own result (all members wait for the
+//   round) average/flip/...                             into another buffer of each window (the sealed one stays
+//   readable meanwhile)
 //
 // Against OpenMPI: average_vs_openmpi.sh.
 

@@ -2,8 +2,8 @@
  *
  *   mpirun -n P openmpi_allreduce BYTES SECONDS [in_place]
  *
- * Buffers are prefaulted, non-zero and offered to the kernel for huge pages. Prints one number: nanoseconds of one allreduce, the mean over
- * about SECONDS, taken on the slowest rank. The division by P is left out, in MPI's favour. */
+ * Buffers are prefaulted, non-zero and offered to the kernel for huge pages. Prints one number: nanoseconds of one
+ * allreduce, the mean over about SECONDS, taken on the slowest rank. The division by P is left out, in MPI's favour. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -140,9 +140,11 @@ void paceline_session_capture(paceline_session* session, const void* data, size_
 }
 paceline_span paceline_session_replica(const paceline_session*) { return {solo_log().replica.data(), solo_log().replica.size()}; }
 void paceline_session_restored(paceline_session*) {}
-void paceline_session_start_at(paceline_session* session, int64_t update) {
-  solo_log().started_at = update;
-  session->lease.update = update;
+void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every) {
+  solo_log().started_at = first_update;
+  solo_log().planned_updates = updates;
+  solo_log().planned_evaluate_every = evaluate_every;
+  session->lease.update = first_update;
 }
 double paceline_session_sleep(paceline_session*, double seconds) {
   solo_log().slept_s += seconds;  // Time passes for nobody.

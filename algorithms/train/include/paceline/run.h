@@ -14,7 +14,7 @@ struct RunOptions {
   double epochs = 1;               ///< Passes over the data, counted in nominal samples.
   std::int32_t batch = 32;         ///< Samples of a mini-batch (one run of the loop's body).
   std::int32_t accumulate = 1;     ///< Mini-batches an update; `nonblocking(batches=N)` brings its own N.
-  std::int64_t samples = 60'000;   ///< Samples of an epoch: the size of the training set given to `Worker::batches`.
+  std::int64_t samples = 0;        ///< Samples of an epoch; 0: the size of the training set given to `Worker::batches` or `sampler`.
   double evaluate_every_epochs = 1;  ///< How often the averaged model is evaluated and saved; 0: at the end only.
   double target = 0;               ///< The job ends when the evaluated metric reaches it; 0: runs to the end.
   std::uint64_t seed = 1;

@@ -79,7 +79,7 @@ using OptionalSize = decltype(optional_size(std::declval<SampledIndices>()));
 class Sampler : public torch::data::samplers::Sampler<> {
  public:
   Sampler(std::shared_ptr<train::Core> core, std::int64_t samples);
-  void reset(detail::OptionalSize new_size) override;
+  void reset(detail::OptionalSize new_size = {}) override;
   detail::SampledIndices next(std::size_t batch_size) override;
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;

@@ -1,0 +1,102 @@
+#include "algorithms/simulate/job.h"
+
+#include <gmock/gmock.h>
+
+namespace paceline::simulate {
+namespace {
+
+using testing::HasSubstr;
+
+/// The canonical problem: optimum of the mean at 6 2/3.
+Job t4(std::string strategy, std::int64_t steps) {
+  Job job;
+  const double a[] = {1, 2, 1, 2}, c[] = {0, 4, 8, 12};
+  for (int i = 0; i < 4; ++i) job.workers.push_back({{a[i]}, {c[i]}});
+  job.start = {{0.0}};
+  job.strategy = std::move(strategy);
+  job.steps = steps;
+  job.compute_s = {{1, 1, 1, 1}};
+  return job;
+}
+
+std::vector<double> models(const Job& job, std::int64_t step) {
+  const auto rows = simulate(job);
+  EXPECT_TRUE(rows) << rows.error().text;
+  std::vector<double> result(job.workers.size(), -1);
+  for (const Row& row : *rows) {
+    if (row.step.value == step) result[static_cast<std::size_t>(row.worker.value)] = row.model[0];
+  }
+  return result;
+}
+
+void expect_all(const std::vector<double>& values, double expected) {
+  for (double v : values) EXPECT_NEAR(v, expected, 1e-12);
+}
+
+TEST(Simulate, AllreduceOnT4) {
+  expect_all(models(t4("allreduce", 3), 0), 2.5);
+  expect_all(models(t4("allreduce", 3), 1), 4.0625);
+  expect_all(models(t4("allreduce", 3), 2), 5.0390625);
+}
+
+TEST(Simulate, LocalSgdOnT4) {
+  EXPECT_EQ(models(t4("local-sgd(period=2)", 4), 0), (std::vector<double>{0, 2, 2, 6}));
+  expect_all(models(t4("local-sgd(period=2)", 4), 1), 3.875);
+  expect_all(models(t4("local-sgd(period=2)", 4), 3), 5.44921875);
+}
+
+TEST(Simulate, WagmaOnT4WithEverybodyInTime) {
+  const Job job = t4("wagma(group=2,sync=4)", 4);
+  EXPECT_EQ(models(job, 0), (std::vector<double>{1, 1, 4, 4}));
+  EXPECT_EQ(models(job, 1), (std::vector<double>{2.875, 5.25, 2.875, 5.25}));
+  expect_all(models(job, 3), 5.556640625);
+}
+
+TEST(Simulate, WagmaOnT4WithOneWorkerLateMergesItWithADivisorOfOneMore) {
+  Job job = t4("wagma(group=2,sync=9)", 9);
+  job.compute_s = {{1, 2, 1, 1}};
+  const auto rows = simulate(job);
+  ASSERT_TRUE(rows);
+  std::vector<double> worker1;
+  for (const Row& row : *rows) {
+    if (row.worker == Rank{1} && row.step.value < 3) worker1.push_back(row.model[0]);
+  }
+  ASSERT_EQ(worker1.size(), 3u);
+  EXPECT_NEAR(worker1[0], 4, 1e-12);
+  EXPECT_NEAR(worker1[1], 2.625, 1e-12);
+  EXPECT_NEAR(worker1[2], 115.0 / 48, 1e-12);
+}
+
+TEST(Simulate, NonblockingOnT4CountsWhatIsFinished) {
+  Job job = t4("nonblocking(allreduce,batches=4)", 2);
+  job.compute_s = {{1, 2.1, 1.5, 6.2}};
+  expect_all(models(job, 0), 0.375);
+  expect_all(models(job, 1), 0.703125);
+  const auto rows = simulate(job);
+  ASSERT_EQ(rows->size(), 8u);
+  const std::int64_t batches[] = {4, 1, 2, 0};
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ((*rows)[i].batches_done, batches[i % 4]);
+    EXPECT_EQ((*rows)[i].fresh, i % 4 != 3);
+    EXPECT_EQ((*rows)[i].time, from_seconds(i < 4 ? 4 : 8));
+  }
+}
+
+TEST(Simulate, RefusesWhatMakesNoSense) {
+  const auto error = [](auto&& spoil) {
+    Job job = t4("allreduce", 3);
+    spoil(job);
+    const auto rows = simulate(job);
+    return rows ? std::string() : rows.error().text;
+  };
+  EXPECT_THAT(error([](Job& j) { j.compute_s = {{1, 1, 0, 1}}; }), HasSubstr("compute_s"));
+  EXPECT_THAT(error([](Job& j) { j.compute_s = {{1, 1, 1}}; }), HasSubstr("compute_s"));
+  EXPECT_THAT(error([](Job& j) { j.workers[2].c = {1, 2}; }), HasSubstr("problem.workers[2]"));
+  EXPECT_THAT(error([](Job& j) { j.steps = 0; }), HasSubstr("steps"));
+  EXPECT_THAT(error([](Job& j) { j.start = {{0.0}, {1.0}}; }), HasSubstr("start"));
+  EXPECT_THAT(error([](Job& j) { j.start = {{0.0}, {1.0}, {2.0}, {3.0}}; }), HasSubstr("one model"));
+  EXPECT_THAT(error([](Job& j) { j.strategy = "alreduce"; }), HasSubstr("alreduce"));
+}
+
+}  // namespace
+}  // namespace paceline::simulate
