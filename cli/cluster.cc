@@ -53,9 +53,11 @@ Result<Started> start(const std::string& name, std::int64_t nodes, bool ends_wit
   if (::inotify_add_watch(watch.get(), directory.c_str(), IN_CREATE | IN_MOVED_TO) < 0) return fail_errno("inotify");
 
   const std::string log = directory / "daemon.log";
-  // The daemon inherits the lock, and with it the folder.
+  // The daemon inherits the lock, and with it the folder; it makes PACELINE_LOCK_FD close-on-exec, so that its own
+  // children do not hold it.
   auto daemon = spawn({.command = {"/proc/self/exe", "daemon", "--directory", directory, "--name", name, "--nodes",
                                    std::to_string(nodes)},
+                       .variables = {{"PACELINE_LOCK_FD", std::to_string(claimed->lock.get())}},
                        .inherit = {claimed->lock.get()},
                        .output = log,
                        .own_session = true,

@@ -3,9 +3,9 @@
 #include <paceline/train.h>
 
 paceline::Trainer job() {  // Every worker calls it: the struct describes the job, it does not travel.
-  using torch::nn::AnyModule, torch::nn::Functional, torch::nn::Linear, torch::nn::Sequential;
+  using torch::nn::Linear, torch::nn::Sequential;
   return {
-      .model = [] { return AnyModule(Sequential(torch::nn::Flatten(), Linear(784, 128), Functional(torch::relu), Linear(128, 10))); },
+      .model = [] { return Sequential(torch::nn::Flatten(), Linear(784, 128), torch::nn::ReLU(), Linear(128, 10)); },
       .loss = [](torch::Tensor output, torch::Tensor target) { return torch::cross_entropy_loss(output, target); },
       .data = paceline::fashion_mnist(),
       .test = paceline::fashion_mnist_test(),

@@ -245,7 +245,7 @@ void Session::arrive() {
   body.setRank(rank_);
   body.setIteration(lease_.update);
   body.setComputeNs(took.count());
-  if (!link_.send(message)) lost_ = !link_.agent_is_there();
+  if (auto sent = link_.send(message); !sent) { std::fprintf(stderr, "session: %s\n", sent.error().text.c_str()); lost_ = !link_.agent_is_there(); }
 }
 
 paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats) {
@@ -420,7 +420,7 @@ void Session::report(const char* kind, const char* name, double value, const cha
   body.setValue(value);
   body.setText(text);
   body.setUpdate(lease_.update - 1);
-  if (!link_.send(message)) lost_ = !link_.agent_is_there();
+  if (auto sent = link_.send(message); !sent) { std::fprintf(stderr, "session: %s\n", sent.error().text.c_str()); lost_ = !link_.agent_is_there(); }
 }
 
 Result<void*> Session::object(const std::string& key, std::uint64_t size, bool& fill) {
@@ -457,7 +457,7 @@ void Session::seal_object(const std::string& key) {
   auto body = message.root().initSealObject();
   body.setJob(job_);
   body.setKey(key);
-  if (!link_.send(message)) lost_ = !link_.agent_is_there();
+  if (auto sent = link_.send(message); !sent) { std::fprintf(stderr, "session: %s\n", sent.error().text.c_str()); lost_ = !link_.agent_is_there(); }
 }
 
 void Session::set_state(State state) { window_->progress().state.store(static_cast<std::uint32_t>(state), std::memory_order_relaxed); }

@@ -53,7 +53,7 @@ TEST(Simulate, WagmaOnT4WithEverybodyInTime) {
 }
 
 TEST(Simulate, WagmaOnT4WithOneWorkerLateMergesItWithADivisorOfOneMore) {
-  Job job = t4("wagma(group=2,sync=9)", 9);
+  Job job = t4("wagma(group=2,sync=9)", 3);
   job.compute_s = {{1, 2, 1, 1}};
   const auto rows = simulate(job);
   ASSERT_TRUE(rows);

@@ -47,7 +47,7 @@ void Core::open_session() {
   if (!session_) throw std::runtime_error(std::string("worker ") + std::to_string(start_.rank) + " cannot join its job: " + error);
   session_of_this_thread() = session_.get();
   info_ = paceline_session_get_info(session_.get());
-  lease_.update = info_.first_update;
+  lease_.update = reached_ = info_.first_update;
   straggler_.emplace(settings_.slow, settings_.straggle, start_.rank, info_.workers, info_.seed);
 }
 
@@ -87,6 +87,7 @@ bool Core::next() {
   if (!planned_) plan();
   if (pending_resume_) std::exchange(pending_resume_, nullptr)();
   while (!ended_) {
+    lease_ = {reached_, 0};  // Evaluation and capture come between updates.
     const auto what = paceline_session_next(session_.get(), &lease_);
     switch (what) {
       case PACELINE_BODY:
@@ -110,6 +111,7 @@ bool Core::next() {
           throw Stopped(replica.error().text);
         }
         load_state(*replica);
+        reached_ = replica->update;
         paceline_session_restored(session_.get());
         follow_model();
         break;
@@ -132,6 +134,7 @@ bool Core::next() {
 
 void Core::begin_body() {
   follow_model();
+  reached_ = lease_.update;
   if (info_.payload == PACELINE_MODELS) {
     // The session leases whole updates; the bodies inside one are counted here.
     if (lease_.body == 0 && lease_.update != summed_update_) summed_bodies_ = 0;
@@ -203,6 +206,7 @@ void Core::step_gradients(const paceline_stats& stats, const StepOptions& option
   const auto& pieces = parameters_->gradients();
   sleep_as_slow(Clock::now());
   if (paceline_session_step_gradients(session_.get(), pieces.data(), pieces.size(), &stats) != PACELINE_APPLY) return;
+  reached_ = lease_.update + 1;
   const auto began = Clock::now();
   parameters_->lend_gradients(static_cast<float*>(paceline_session_result(session_.get()).data));
   apply(options);
@@ -229,6 +233,7 @@ void Core::step_model(const paceline_stats& stats, const StepOptions& options) {
   apply(options);
   sleep_as_slow(Clock::now());
   const auto outcome = paceline_session_step_model(session_.get(), &whole);
+  if (outcome == PACELINE_MOVED || outcome == PACELINE_GO_ON) reached_ = lease_.update + 1;
   if (outcome != PACELINE_MOVED) return;
   follow_model();
   if (info_.reset_momentum) clear_optimizer_state(*optimizer_);

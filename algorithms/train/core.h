@@ -92,6 +92,7 @@ struct Core {
   std::unique_ptr<paceline_session, CloseSession> session_;
   paceline_session_info info_{};
   paceline_lease lease_{};
+  std::int64_t reached_ = 0;         // First update that is not done: what a replica made now goes on with.
   std::shared_ptr<torch::nn::Module> module_;
   torch::optim::Optimizer* optimizer_ = nullptr;
   torch::optim::LRScheduler* scheduler_ = nullptr;

@@ -85,7 +85,7 @@ void Core::resume() {
   if (!bytes) refuse(bytes.error().text);
   const auto replica = decode_replica(*bytes);
   if (!replica) refuse(replica.error().text);
-  lease_.update = replica->update;
+  lease_.update = reached_ = replica->update;
   if (start_.rank != 0) return;  // Gets rank 0's state, as every worker does at the start.
   pending_resume_ = [this, path, bytes = std::make_shared<std::vector<std::byte>>(std::move(*bytes))] {
     try {

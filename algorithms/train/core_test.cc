@@ -493,7 +493,7 @@ TEST_F(ShareTest, ALoaderOfTorchReadsThisWorkersShare) {
 
 Trainer small_job() {
   return {
-      .model = [] { return torch::nn::AnyModule(Net()); },
+      .model = [] { return Net(); },
       .loss = [](torch::Tensor output, torch::Tensor target) { return torch::cross_entropy_loss(output, target); },
       .data = problem(),
       .test = problem(),

@@ -3,9 +3,9 @@
 namespace paceline {
 
 void Trainer::train(Worker& me) const {
-  torch::nn::AnyModule net = model();
-  const auto step_optimizer = optimizer(net.ptr()->parameters());
-  auto shared = me.share(net.ptr(), *step_optimizer);
+  const Model net = model();
+  const auto step_optimizer = optimizer(net.module()->parameters());
+  auto shared = me.share(net.module(), *step_optimizer);
   std::unique_ptr<torch::optim::LRScheduler> scheduler;
   if (schedule) {
     scheduler = schedule(*step_optimizer);
@@ -18,7 +18,7 @@ void Trainer::train(Worker& me) const {
   });
   StepOptions options;
   if (clip_norm > 0) {
-    options.before_update = [&] { torch::nn::utils::clip_grad_norm_(net.ptr()->parameters(), clip_norm); };
+    options.before_update = [&] { torch::nn::utils::clip_grad_norm_(net.module()->parameters(), clip_norm); };
   }
   while (me.next()) {
     const auto [x, y] = batches.next();

@@ -36,7 +36,6 @@ TEST(WorkerSettingsTest, ErrorsNameTheKey) {
   refused(R"({"batch":0})", "batch");
   refused(R"({"seed":-1})", "seed");
   refused(R"({"workers":0})", "workers");
-  refused(R"({"workers":4,"batch":32,"samples":100})", "smaller batch");
   refused(R"({"slow":"3"})", "3:4x");
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -115,6 +116,9 @@ void empty_directory(const std::string& directory) {
 
 Result<void> run_daemon(const DaemonOptions& options) {
   const bool first = options.node == 0;
+  // The directory's lock is this process's alone: workers must not keep it.
+  if (const char* lock = std::getenv("PACELINE_LOCK_FD")) fcntl(std::atoi(lock), F_SETFD, FD_CLOEXEC);
+  unsetenv("PACELINE_LOCK_FD");
   if (!first) prctl(PR_SET_PDEATHSIG, SIGKILL);  // The starter's main thread lives as long as the cluster.
   auto signals = stop_signals();
   if (!signals) return tl::unexpected(signals.error());

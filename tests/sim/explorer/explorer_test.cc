@@ -227,7 +227,13 @@ class Explorer {
     if (const auto* seal = std::get_if<RoundEngine::Seal>(&action)) {
       std::vector<std::optional<Version>> contributed;
       for (Rank r : seal->members) contributed.push_back(n.workers[static_cast<std::size_t>(r.value)].tag);
-      for (const auto& c : contributed) ASSERT_LE(c->value, seal->version.value) << "a contribution from the future";
+      const Round round = model_.answers.round(seal->version);
+      for (const auto& c : contributed) {
+        ASSERT_LE(c->value, seal->version.value) << "a contribution from the future";
+        if (round.trigger == Trigger::all_arrived && round.late == Lateness::waits) {
+          ASSERT_EQ(*c, seal->version) << "a sync without somebody who is here";
+        }
+      }
       apply(n, id, e.on_sealed(seal->version, seal->group, contributed, now(n)));
     } else if (const auto* x = std::get_if<RoundEngine::Execute>(&action)) {
       n.executed[static_cast<std::size_t>(id.value)].emplace_back(x->version, x->group);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <torch/torch.h>
+#include <utility>
 #include <vector>
 
 #include "paceline/data.h"
@@ -12,12 +13,30 @@
 
 namespace paceline {
 
+/// Any module with a `forward(Tensor) -> Tensor`: what `Trainer::model` returns. Made from a module holder (`Net()`,
+/// `torch::nn::Sequential(...)`) or a shared pointer to a module.
+class Model {
+ public:
+  template <class Net>
+  Model(const torch::nn::ModuleHolder<Net>& net) : Model(net.ptr()) {}  // NOLINT(google-explicit-constructor)
+  template <class Net>
+  Model(std::shared_ptr<Net> net)  // NOLINT(google-explicit-constructor)
+      : module_(net), forward_([net](torch::Tensor x) -> torch::Tensor { return net->forward(std::move(x)); }) {}
+
+  torch::Tensor forward(torch::Tensor x) const { return forward_(std::move(x)); }
+  const std::shared_ptr<torch::nn::Module>& module() const { return module_; }
+
+ private:
+  std::shared_ptr<torch::nn::Module> module_;
+  std::function<torch::Tensor(torch::Tensor)> forward_;
+};
+
 /// A whole training job as one struct; written with nothing but the public API (trainer.cc).
 /// A job's workers are processes of their own, so the struct is made by a function that each of them calls:
 ///   paceline::Trainer job() { return {.model = ..., .loss = ..., .data = ..., .test = ..., .optimizer = ...}; }
 ///   int main() { return paceline::run<job>({.workers = 4, .epochs = 3, .target = 0.88}).exit_code(); }
 struct Trainer {
-  std::function<torch::nn::AnyModule()> model;                                     ///< `[] { return torch::nn::AnyModule(Net()); }`
+  std::function<Model()> model;  ///< `[] { return Net(); }`
   std::function<torch::Tensor(torch::Tensor output, torch::Tensor target)> loss;
   Dataset data;
   Dataset test;
@@ -27,7 +46,7 @@ struct Trainer {
   /// Optional: largest norm of the gradient that is applied; 0: not clipped.
   double clip_norm = 0;
   /// Optional: the metric of the averaged model; without it, accuracy on `test`.
-  std::function<double(torch::nn::AnyModule& model)> metric = nullptr;
+  std::function<double(const Model& model)> metric = nullptr;
 
   /// Runs the job's loop on this worker.
   void train(Worker& me) const;
