@@ -102,10 +102,12 @@ void deaths() {
 void tasks() {
   auto a = paceline::async(square, 7);
   auto b = paceline::async(square, a);
-  auto c = paceline::async({.cpus = 2}, [](int x, int y) { return x + y; }, a, b);
+  auto c = paceline::async(
+      {.cpus = 2}, [](int x, int y) { return x + y; }, a, b);
   expect(c.get() == 2450, "futures as arguments");
   auto counter = paceline::create<Counter>(1);
-  expect(paceline::async(square, counter.call(&Counter::add, 2)).get() == 9, "the future of a call as an argument of a task");
+  expect(paceline::async(square, counter.call(&Counter::add, 2)).get() == 9,
+         "the future of a call as an argument of a task");
   auto failed = paceline::async([](int x) -> int { throw std::runtime_error("no " + std::to_string(x)); }, 3);
   expect(has(error_of([&] { paceline::async(square, failed).get(); }), "no 3"), "a failed argument");
   expect(has(error_of([] { paceline::async({.cpus = 99}, square, 1).get(); }), "cpus"), "more cpus than there are");
@@ -114,7 +116,8 @@ void tasks() {
   int sum = 0;
   for (const auto& one : squares) sum += one.get();
   expect(sum == 2686700, "many tasks");
-  expect(has(error_of([] { paceline::async([] { std::raise(SIGKILL); }).get(); }), "SIGKILL"), "a task that kills its worker");
+  expect(has(error_of([] { paceline::async([] { std::raise(SIGKILL); }).get(); }), "SIGKILL"),
+         "a task that kills its worker");
   expect(paceline::async(square, 3).get() == 9, "tasks go on after that");
 }
 

@@ -12,23 +12,25 @@ struct TaskOptions {
   int retries = 0;  ///< How often it is run again after the death of its worker (not after an exception).
 };
 
-/// Runs `function(arguments...)` on some worker. `function` is a function pointer or a lambda without captures; arguments travel by value,
-/// as the parameters' types; a Future as an argument stands for its result, and the task runs when that is there.
-/// A task that cannot run (no cluster, no room) is a Future whose get() throws.
+/// Runs `function(arguments...)` on some worker. `function` is a function pointer or a lambda without captures;
+/// arguments travel by value, as the parameters' types; a Future as an argument stands for its result, and the task
+/// runs when that is there. A task that cannot run (no cluster, no room) is a Future whose get() throws.
 template <class F, class... Args>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>)
-auto async(const TaskOptions& options, F&& function, Args&&... arguments) {
+requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const TaskOptions& options, F&& function,
+                                                                          Args&&... arguments) {
   using Callable = std::decay_t<F>;
   using Encoded = actors::encoded_t<Callable, Args...>;
   using Invoked = actors::ResultOf<Callable, Encoded>;
   static_assert(std::is_pointer_v<Callable> || (std::is_empty_v<Callable> && std::is_default_constructible_v<Callable>),
                 "paceline::async takes a function or a lambda that captures nothing: pass what it needs as arguments");
-  static_assert(actors::AllSerialisable<Encoded>::value,
-                "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
+  static_assert(
+      actors::AllSerialisable<Encoded>::value,
+      "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
   static_assert(Invoked::callable, "the arguments of paceline::async do not fit the function's parameters");
   static_assert(actors::takes_values<Callable>(),
                 "a parameter is a non-const reference: nothing comes back through it, return the result instead");
-  static_assert(actors::Convertible<Encoded, Args...>::value, "an argument cannot be converted to the function's parameter");
+  static_assert(actors::Convertible<Encoded, Args...>::value,
+                "an argument cannot be converted to the function's parameter");
   if constexpr (actors::AllSerialisable<Encoded>::value && Invoked::callable) {
     using T = typename Invoked::type;
     static_assert(Serialisable<T>, "the result cannot travel: see paceline::Serialisable");
@@ -47,8 +49,7 @@ auto async(const TaskOptions& options, F&& function, Args&&... arguments) {
 }
 
 template <class F, class... Args>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>)
-auto async(F&& function, Args&&... arguments) {
+requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(F&& function, Args&&... arguments) {
   return async(TaskOptions{}, std::forward<F>(function), std::forward<Args>(arguments)...);
 }
 

@@ -35,7 +35,8 @@ Result<std::unique_ptr<Client>> Client::connect(Options options, TransportFactor
   const std::string address = options.agent_address;
   std::unique_ptr<Client> client(new Client(std::move(options), std::move(factory)));
   if (!client->welcome_->wait_for(patience)) {
-    return fail(ErrorKind::timed_out, "no agent answers at " + address + ": is the cluster still running (paceline status)?");
+    return fail(ErrorKind::timed_out,
+                "no agent answers at " + address + ": is the cluster still running (paceline status)?");
   }
   if (const auto& welcome = client->welcome_->wait(); !welcome) return tl::unexpected(welcome.error());
   return client;
@@ -59,7 +60,8 @@ void Client::close() {
 void Client::run() {
   auto transport = factory_(options_.name);
   if (!transport) return finish(std::move(transport).error());
-  if (auto connected = (*transport)->connect(kAgent, options_.agent_address); !connected) return finish(connected.error());
+  if (auto connected = (*transport)->connect(kAgent, options_.agent_address); !connected)
+    return finish(connected.error());
   wire::Message hello;
   auto builder = hello.root().initHello();
   builder.setRole(options_.role);
@@ -82,7 +84,8 @@ void Client::loop(transport::Transport& transport) {
       if (ended_) return;
     }
     if (last && sent_all) return;
-    pollfd waits[3] = {{transport.descriptor(), POLLIN, 0}, {outbox_->descriptor(), POLLIN, 0}, {options_.hang_up, POLLRDHUP, 0}};
+    pollfd waits[3] = {
+        {transport.descriptor(), POLLIN, 0}, {outbox_->descriptor(), POLLIN, 0}, {options_.hang_up, POLLRDHUP, 0}};
     // A transport without room or without a descriptor has to be asked again.
     const int timeout_ms = !sent_all || transport.descriptor() < 0 ? 1 : 1000;
     ::poll(waits, 3, last ? 1 : timeout_ms);
@@ -142,7 +145,8 @@ void Client::on_message(std::vector<transport::Frame> frames) {
         welcome_->complete(Bytes{});
         return {};
       case wire::Envelope::REFUSED: return tl::unexpected(read(root.getRefused()));
-      case wire::Envelope::CALL_RESULT: return decode(root.getCallResult(), frames).map([this](CallResult r) { on_result(std::move(r)); });
+      case wire::Envelope::CALL_RESULT:
+        return decode(root.getCallResult(), frames).map([this](CallResult r) { on_result(std::move(r)); });
       case wire::Envelope::ACTOR_READY: return decode(root.getActorReady()).map([this](ActorReady r) { on_actor(r); });
       case wire::Envelope::REPLY: {
         const auto reply = root.getReply();
@@ -151,9 +155,11 @@ void Client::on_message(std::vector<transport::Frame> frames) {
         on_reply(reply.getId(), std::move(answer));
         return {};
       }
-      case wire::Envelope::CREATE_ACTOR: return decode(root.getCreateActor()).map([this](CreateActor m) { on_create(std::move(m)); });
+      case wire::Envelope::CREATE_ACTOR:
+        return decode(root.getCreateActor()).map([this](CreateActor m) { on_create(std::move(m)); });
       case wire::Envelope::CALL: return decode(root.getCall()).map([this](Call call) { on_call(std::move(call)); });
-      case wire::Envelope::SUBMIT_TASK: return decode(root.getSubmitTask()).map([this](Call call) { on_call(std::move(call)); });
+      case wire::Envelope::SUBMIT_TASK:
+        return decode(root.getSubmitTask()).map([this](Call call) { on_call(std::move(call)); });
       case wire::Envelope::NODES: {
         std::vector<NodeId> nodes;
         for (auto entry : root.getNodes().getNodes()) nodes.emplace_back(entry.getNode());
@@ -176,13 +182,15 @@ void Client::on_message(std::vector<transport::Frame> frames) {
 }
 
 void Client::on_call(Call call) {
-  CallResult refused{call.task, call.owner, fail(ErrorKind::overloaded, options_.name + " has no room for more calls: wait for some first")};
+  CallResult refused{call.task, call.owner,
+                     fail(ErrorKind::overloaded, options_.name + " has no room for more calls: wait for some first")};
   if (options_.on_work && options_.on_work(std::move(call))) return;
   (void)outbox_->push(encode(std::move(refused)), Duration::zero());
 }
 
 void Client::on_create(CreateActor create) {
-  const ActorReady refused{create.actor, create.owner, true, {ErrorKind::overloaded, options_.name + " takes no actor"}};
+  const ActorReady refused{
+      create.actor, create.owner, true, {ErrorKind::overloaded, options_.name + " takes no actor"}};
   if (options_.on_work && options_.on_work(std::move(create))) return;
   (void)outbox_->push(encode(refused), Duration::zero());
 }
@@ -255,7 +263,8 @@ PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments
   std::vector<PendingResultPtr> awaited;
   for (const auto& argument : arguments) {
     const auto* source = std::get_if<PendingResultPtr>(&argument);
-    if (source != nullptr && !((*source)->is_kept_by_agent() && is_task) && !(*source)->ready()) awaited.push_back(*source);
+    if (source != nullptr && !((*source)->is_kept_by_agent() && is_task) && !(*source)->ready())
+      awaited.push_back(*source);
   }
   if (awaited.empty()) {
     send_now(std::move(call), result, std::move(arguments), options_.send_patience);
@@ -270,7 +279,8 @@ PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments
   auto deferred = std::make_shared<Deferred>(std::move(call), std::move(arguments), awaited.size());
   for (const auto& source : awaited) {
     source->when_ready([this, deferred, result] {
-      if (--deferred->left == 0) send_now(std::move(deferred->call), result, std::move(deferred->arguments), Duration::zero());
+      if (--deferred->left == 0)
+        send_now(std::move(deferred->call), result, std::move(deferred->arguments), Duration::zero());
     });
   }
   return result;
@@ -288,7 +298,8 @@ void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSo
     } else if (const auto& value = source->wait()) {
       call.arguments.emplace_back(*value);
     } else {
-      return result->complete(fail(value.error().kind, "argument " + std::to_string(i) + " failed: " + value.error().text));
+      return result->complete(
+          fail(value.error().kind, "argument " + std::to_string(i) + " failed: " + value.error().text));
     }
   }
   std::size_t size = 0;
@@ -296,8 +307,9 @@ void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSo
     if (const auto* bytes = std::get_if<Bytes>(&argument)) size += bytes->size();
   }
   if (size > kArgumentBytesMax || call.arguments.size() > kArgumentsMax) {
-    return result->complete(fail(ErrorKind::invalid, "the arguments of a call take " + std::to_string(size >> 20) + " MiB; at most " +
-                                                         std::to_string(kArgumentBytesMax >> 20) + " can go by value"));
+    return result->complete(fail(ErrorKind::invalid, "the arguments of a call take " + std::to_string(size >> 20) +
+                                                         " MiB; at most " + std::to_string(kArgumentBytesMax >> 20) +
+                                                         " can go by value"));
   }
   {
     std::lock_guard lock(mutex_);
@@ -360,8 +372,9 @@ Result<std::string> Client::request(const std::string& verb, const std::string& 
     requests_.erase(id);
   }
   if (!pushed) return tl::unexpected(pushed.error());
-  return fail(ErrorKind::timed_out, "the agent at " + options_.agent_address + " did not answer '" + verb + "' in " +
-                                        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) + " s");
+  return fail(ErrorKind::timed_out,
+              "the agent at " + options_.agent_address + " did not answer '" + verb + "' in " +
+                  std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) + " s");
 }
 
 void Client::on_job_event(std::function<void(JobId, std::string)> handler) {

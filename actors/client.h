@@ -28,8 +28,8 @@ using ArgumentSource = std::variant<Bytes, PendingResultPtr>;
 /// What an agent asks a worker to do.
 using Work = std::variant<CreateActor, Call>;
 
-/// A process's connection to its agent: driver, worker or CLI. Owns the transport on one I/O thread; all public methods may be called
-/// from any thread. Bounds: Outbox::kMessagesMax unsent messages, kPendingMax calls without a result.
+/// A process's connection to its agent: driver, worker or CLI. Owns the transport on one I/O thread; all public methods
+/// may be called from any thread. Bounds: Outbox::kMessagesMax unsent messages, kPendingMax calls without a result.
 class Client {
  public:
   static constexpr std::size_t kPendingMax = std::size_t{1} << 20;
@@ -46,12 +46,12 @@ class Client {
     Executable executable;      ///< Of this process; empty for the CLI, which submits nothing.
     Duration welcome_patience = std::chrono::seconds(10);
     Duration send_patience = std::chrono::seconds(30);  ///< How long a caller waits for room in the outbox.
-    int hang_up = -1;           ///< Watched descriptor (a worker's socket to its agent); not read, not owned.
+    int hang_up = -1;  ///< Watched descriptor (a worker's socket to its agent); not read, not owned.
 
     // All of these run on the I/O thread and must not block.
     std::function<void()> on_hang_up;
-    std::function<void(const Error&)> on_lost;                               ///< The agent is gone.
-    std::function<bool(Work)> on_work;                                       ///< False: no room; the caller hears `overloaded`.
+    std::function<void(const Error&)> on_lost;  ///< The agent is gone.
+    std::function<bool(Work)> on_work;          ///< False: no room; the caller hears `overloaded`.
     std::function<void(JobId, std::string json)> on_job_event;
     OtherHandler on_other;  ///< Messages that are not this class's.
   };
@@ -62,18 +62,22 @@ class Client {
   /// Sends what is queued, then disconnects. Calls in flight, and later ones, fail as `cancelled`.
   void close();
 
-  /// Sends a task, or a call if `call.actor` is set; fills in id, owner and executable. Waits for arguments that no agent keeps,
-  /// without blocking. The result also tells of every failure.
+  /// Sends a task, or a call if `call.actor` is set; fills in id, owner and executable. Waits for arguments that no
+  /// agent keeps, without blocking. The result also tells of every failure.
   PendingResultPtr submit(Call call, std::vector<ArgumentSource> arguments);
-  /// Asks for an actor on `node` (-1: nodes in turn). The id is valid at once; calls to it wait for, or fail with, its constructor.
+  /// Asks for an actor on `node` (-1: nodes in turn). The id is valid at once; calls to it wait for, or fail with, its
+  /// constructor.
   Result<ActorId> create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node);
   /// Where an actor's owner says that it may end: outlives the client, and then does nothing.
   const std::shared_ptr<Outbox>& outbox() const { return outbox_; }
 
   /// A request of the given verb to the agent, and its reply (JSON). Blocks at most `timeout`.
-  Result<std::string> request(const std::string& verb, const std::string& json, Duration timeout = std::chrono::seconds(30));
+  Result<std::string> request(const std::string& verb, const std::string& json,
+                              Duration timeout = std::chrono::seconds(30));
   /// Any other message to the agent.
-  Result<void> post(std::vector<transport::Frame> frames) { return outbox_->push(std::move(frames), options_.send_patience); }
+  Result<void> post(std::vector<transport::Frame> frames) {
+    return outbox_->push(std::move(frames), options_.send_patience);
+  }
 
   void on_job_event(std::function<void(JobId, std::string json)> handler);
   void on_other(OtherHandler handler);

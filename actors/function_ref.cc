@@ -34,7 +34,8 @@ std::string build_id_in(std::span<const char> notes, std::size_t alignment) {
     const std::size_t value_at = name_at + aligned(header.n_namesz);
     const std::size_t end = value_at + aligned(header.n_descsz);
     if (value_at + header.n_descsz > notes.size()) return {};
-    if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 && std::memcmp(notes.data() + name_at, "GNU", 4) == 0) {
+    if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 &&
+        std::memcmp(notes.data() + name_at, "GNU", 4) == 0) {
       return hex({reinterpret_cast<const unsigned char*>(notes.data()) + value_at, header.n_descsz});
     }
     if (end >= notes.size()) return {};
@@ -81,8 +82,9 @@ Result<FunctionRef> name_of(const void* address) {
     if (auto id = build_id(info); !id.empty()) {
       found = FunctionRef{std::move(id), offset};
     } else {
-      found = fail(ErrorKind::invalid, object_name(info) + " has no build id, so its functions have no name in other processes: "
-                                                           "link it with -Wl,--build-id");
+      found = fail(ErrorKind::invalid, object_name(info) +
+                                           " has no build id, so its functions have no name in other processes: "
+                                           "link it with -Wl,--build-id");
     }
     return true;
   });
@@ -105,8 +107,9 @@ Result<void*> resolve(const FunctionRef& ref) {
     return true;
   });
   if (!found) {
-    return fail(ErrorKind::not_found, "this process has no object with build id " + ref.build +
-                                          ": caller and worker run different builds; start both from the same executable");
+    return fail(ErrorKind::not_found,
+                "this process has no object with build id " + ref.build +
+                    ": caller and worker run different builds; start both from the same executable");
   }
   return *std::move(found);
 }
@@ -121,8 +124,8 @@ Result<std::string> executable_build() {
   return id;
 }
 
-// x86-64 marks a virtual method by an odd first word (slot offset + 1); ARM, whose code addresses may be odd, by the lowest
-// bit of the second word, with the adjustment shifted left by one.
+// x86-64 marks a virtual method by an odd first word (slot offset + 1); ARM, whose code addresses may be odd, by the
+// lowest bit of the second word, with the adjustment shifted left by one.
 #if defined(__aarch64__) || defined(__arm__)
 MemberPointer split(const std::array<std::uint64_t, 2>& bytes) {
   return {bytes[0], static_cast<std::int64_t>(bytes[1]) >> 1, (bytes[1] & 1) != 0};
@@ -152,7 +155,8 @@ Result<MemberPointer> resolve_member(const MemberRef& ref) {
   constexpr std::uint64_t kSlotsMax = 1 << 20;
   if (ref.is_virtual) {
     if (ref.slot % sizeof(void*) != 0 || ref.slot / sizeof(void*) >= kSlotsMax) {
-      return fail(ErrorKind::invalid, "vtable slot " + std::to_string(ref.slot) + " of a method reference is out of range");
+      return fail(ErrorKind::invalid,
+                  "vtable slot " + std::to_string(ref.slot) + " of a method reference is out of range");
     }
     return MemberPointer{ref.slot, ref.adjustment, true};
   }

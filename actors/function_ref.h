@@ -10,8 +10,9 @@
 
 namespace paceline::actors {
 
-/// Names a function in every process that has the same object (executable or library) loaded: the object's build id and the
-/// function's offset from the object's load address. Holds across ASLR, compilers and optimisation levels; `--icf=all` breaks it.
+/// Names a function in every process that has the same object (executable or library) loaded: the object's build id and
+/// the function's offset from the object's load address. Holds across ASLR, compilers and optimisation levels;
+/// `--icf=all` breaks it.
 struct FunctionRef {
   std::string build;  ///< NT_GNU_BUILD_ID in lower-case hex; at most kBuildIdMax characters.
   std::uint64_t offset = 0;
@@ -25,11 +26,12 @@ struct FunctionRef {
 
 inline constexpr std::size_t kBuildIdMax = 128;
 
-/// The name of the function at `address`. `invalid` where no loaded object holds the address in an executable segment, or the object
-/// was linked without a build id (says which object, and the linker option). No state; about 0.1 µs for the executable itself.
+/// The name of the function at `address`. `invalid` where no loaded object holds the address in an executable segment,
+/// or the object was linked without a build id (says which object, and the linker option). No state; about 0.1 µs for
+/// the executable itself.
 Result<FunctionRef> name_of(const void* address);
-/// The function's address in this process. `not_found` if no loaded object has the build id, `invalid` if the offset lies in no
-/// executable segment of it.
+/// The function's address in this process. `not_found` if no loaded object has the build id, `invalid` if the offset
+/// lies in no executable segment of it.
 Result<void*> resolve(const FunctionRef& ref);
 /// Build id of the executable that this process runs.
 Result<std::string> executable_build();
@@ -64,21 +66,18 @@ Result<MemberRef> name_of_member(const MemberPointer& pointer);
 Result<MemberPointer> resolve_member(const MemberRef& ref);
 
 template <class F>
-  requires(std::is_function_v<F>)
-Result<FunctionRef> name_of(F* function) {
+requires(std::is_function_v<F>) Result<FunctionRef> name_of(F* function) {
   return name_of(reinterpret_cast<const void*>(function));
 }
 
 template <class Method>
-  requires(std::is_member_function_pointer_v<Method>)
-Result<MemberRef> name_of(Method method) {
+requires(std::is_member_function_pointer_v<Method>) Result<MemberRef> name_of(Method method) {
   static_assert(sizeof(Method) == sizeof(std::array<std::uint64_t, 2>), "paceline needs the Itanium C++ ABI");
   return name_of_member(split(std::bit_cast<std::array<std::uint64_t, 2>>(method)));
 }
 
 template <class Method>
-  requires(std::is_member_function_pointer_v<Method>)
-Result<Method> resolve_as(const MemberRef& ref) {
+requires(std::is_member_function_pointer_v<Method>) Result<Method> resolve_as(const MemberRef& ref) {
   return resolve_member(ref).map([](const MemberPointer& pointer) { return std::bit_cast<Method>(join(pointer)); });
 }
 

@@ -1,5 +1,5 @@
-// Names functions in one process and calls them in another one, which has its own addresses: run by function_ref_test, compiled
-// once with -O0 and once with -O2. Exit status 0: all results were right.
+// Names functions in one process and calls them in another one, which has its own addresses: run by function_ref_test,
+// compiled once with -O0 and once with -O2. Exit status 0: all results were right.
 #include <unistd.h>
 
 #include <cstdio>
@@ -52,22 +52,30 @@ Case function(const char* name, F f, int argument, int expected) {
   using Encoded = paceline::actors::encoded_t<F, int>;
   Bytes target;
   if constexpr (std::is_pointer_v<F>) target = paceline::actors::to_bytes(*paceline::actors::name_of(f));
-  return {name, *paceline::actors::name_of(&paceline::actors::run_function<F, Encoded>), {target, paceline::actors::to_bytes(argument)},
-          false, expected};
+  return {name,
+          *paceline::actors::name_of(&paceline::actors::run_function<F, Encoded>),
+          {target, paceline::actors::to_bytes(argument)},
+          false,
+          expected};
 }
 
 template <class M>
 Case method(const char* name, M m, int argument, int expected) {
   using Encoded = paceline::actors::encoded_t<M, int>;
-  return {name, *paceline::actors::name_of(&paceline::actors::run_method<Square, M, Encoded>),
-          {paceline::actors::to_bytes(*paceline::actors::name_of(m)), paceline::actors::to_bytes(argument)}, true, expected};
+  return {name,
+          *paceline::actors::name_of(&paceline::actors::run_method<Square, M, Encoded>),
+          {paceline::actors::to_bytes(*paceline::actors::name_of(m)), paceline::actors::to_bytes(argument)},
+          true,
+          expected};
 }
 
 std::vector<Case> cases() {
   return {function("a function in an anonymous namespace", &in_anonymous_namespace, 1, 2),
           function("a template", &templated<int>, 5, 15),
-          function("a lambda", [](int x) { return x - 1; }, 10, 9),
-          function("another lambda", [](int x) { return x - 2; }, 10, 8),
+          function(
+              "a lambda", [](int x) { return x - 1; }, 10, 9),
+          function(
+              "another lambda", [](int x) { return x - 2; }, 10, 8),
           function("a function of another object", static_cast<int (*)(int)>(&std::abs), -3, 3),
           method("a method", &Square::edges, 1, 8),
           method("a const method of a base that is not at the beginning", &Square::plain, 2, 42),
@@ -88,19 +96,23 @@ std::string hex(const Bytes& bytes) {
 
 Bytes unhex(const std::string& text) {
   Bytes bytes;
-  for (std::size_t i = 1; i + 1 < text.size(); i += 2) bytes.push_back(std::byte(std::stoi(text.substr(i, 2), nullptr, 16)));
+  for (std::size_t i = 1; i + 1 < text.size(); i += 2)
+    bytes.push_back(std::byte(std::stoi(text.substr(i, 2), nullptr, 16)));
   return bytes;
 }
 
-/// Arguments: address of a function in the parent, then per case: thunk (hex), target (hex), argument (hex), on object, expected.
+/// Arguments: address of a function in the parent, then per case: thunk (hex), target (hex), argument (hex), on object,
+/// expected.
 int check(int argc, char** argv) {
   Square square;
   for (int i = 3; i + 4 < argc; i += 5) {
-    const auto thunk = paceline::actors::from_bytes<paceline::actors::FunctionRef>(unhex(argv[i]), "thunk").and_then(paceline::actors::resolve);
+    const auto thunk = paceline::actors::from_bytes<paceline::actors::FunctionRef>(unhex(argv[i]), "thunk")
+                           .and_then(paceline::actors::resolve);
     if (!thunk) return std::fprintf(stderr, "%s\n", thunk.error().text.c_str()), 1;
     const std::vector<Bytes> arguments{unhex(argv[i + 1]), unhex(argv[i + 2])};
     Invocation invocation{argv[i + 3][0] == '1' ? &square : nullptr, arguments, {}, {}};
-    if (const auto ran = reinterpret_cast<Thunk>(*thunk)(invocation); !ran) return std::fprintf(stderr, "%s\n", ran.error().text.c_str()), 1;
+    if (const auto ran = reinterpret_cast<Thunk>(*thunk)(invocation); !ran)
+      return std::fprintf(stderr, "%s\n", ran.error().text.c_str()), 1;
     const auto result = paceline::actors::from_bytes<int>(invocation.result, "result");
     if (!result || *result != std::atoi(argv[i + 4])) return std::fprintf(stderr, "case %d is wrong\n", (i - 3) / 5), 1;
   }

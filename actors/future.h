@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-/// What a call or a task will give. Copies share one result; dropping the last one lets the cluster forget it. Any thread.
+/// What a call or a task will give. Copies share one result; dropping the last one lets the cluster forget it. Any
+/// thread.
 template <class T>
 class Future {
  public:

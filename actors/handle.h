@@ -27,24 +27,26 @@ struct Ownership {
 };
 }  // namespace actors
 
-/// Reaches an actor of class T. Copies share it; it ends when the last copy in the process that created it goes, or that process does.
-/// As an argument a handle travels without owning. Calls of one process run in the order in which they were made.
+/// Reaches an actor of class T. Copies share it; it ends when the last copy in the process that created it goes, or
+/// that process does. As an argument a handle travels without owning. Calls of one process run in the order in which
+/// they were made.
 template <class T>
 class Handle {
  public:
   Handle() = default;
   explicit Handle(std::shared_ptr<actors::Ownership> owner) : owner_(std::move(owner)), actor_(owner_->actor) {}
 
-  /// Calls `method` in the actor's process; arguments as for async(). What the method throws, and the actor's death, come from
-  /// the future's get().
+  /// Calls `method` in the actor's process; arguments as for async(). What the method throws, and the actor's death,
+  /// come from the future's get().
   template <class Method, class... Args>
-    requires(std::is_member_function_pointer_v<Method>)
-  auto call(Method method, Args&&... arguments) const {
+  requires(std::is_member_function_pointer_v<Method>) auto call(Method method, Args&&... arguments) const {
     using Encoded = actors::encoded_t<Method, Args...>;
     using Invoked = actors::MethodResultOf<T, Method, Encoded>;
     static_assert(actors::AllSerialisable<Encoded>::value,
-                  "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
-    static_assert(Invoked::callable, "the arguments of call() do not fit the method's parameters, or it is no method of the actor");
+                  "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no "
+                  "pointers)");
+    static_assert(Invoked::callable,
+                  "the arguments of call() do not fit the method's parameters, or it is no method of the actor");
     static_assert(actors::takes_values<Method>(),
                   "a parameter is a non-const reference: nothing comes back through it, return the result instead");
     if constexpr (actors::AllSerialisable<Encoded>::value && Invoked::callable) {
@@ -79,19 +81,23 @@ class Handle {
   ActorId actor_;
 };
 
-/// A new actor: an object of class T in a process of its own, constructed there from `arguments`. Does not wait; what the constructor
-/// throws comes from every call's get(). Throws TaskError where there is no cluster.
+/// A new actor: an object of class T in a process of its own, constructed there from `arguments`. Does not wait; what
+/// the constructor throws comes from every call's get(). Throws TaskError where there is no cluster.
 template <class T, class... Args>
 Handle<T> create(const ActorOptions& options, Args&&... arguments) {
   using Encoded = std::tuple<actors::travels_t<Args>...>;
   static_assert(!(actors::is_future<Args> || ...), "a constructor takes values: pass future.get()");
-  static_assert(actors::AllSerialisable<Encoded>::value,
-                "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
-  static_assert(std::is_constructible_v<T, actors::travels_t<Args>...>, "the actor's class has no constructor for these arguments");
+  static_assert(
+      actors::AllSerialisable<Encoded>::value,
+      "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
+  static_assert(std::is_constructible_v<T, actors::travels_t<Args>...>,
+                "the actor's class has no constructor for these arguments");
   if constexpr (actors::AllSerialisable<Encoded>::value && std::is_constructible_v<T, actors::travels_t<Args>...>) {
     auto function = actors::or_throw(actors::name_of(&actors::run_constructor<T, Encoded>));
     std::vector<Bytes> encoded;
-    (encoded.push_back(actors::to_bytes<actors::travels_t<Args>>(actors::travels_t<Args>(std::forward<Args>(arguments)))), ...);
+    (encoded.push_back(
+         actors::to_bytes<actors::travels_t<Args>>(actors::travels_t<Args>(std::forward<Args>(arguments)))),
+     ...);
     auto& client = actors::process_client();
     const auto actor =
         actors::or_throw(client.create(std::move(function), std::move(encoded), options.name, NodeId(options.node)));
@@ -104,8 +110,8 @@ Handle<T> create() {
   return create<T>(ActorOptions{});
 }
 template <class T, class First, class... Args>
-  requires(!std::is_same_v<std::remove_cvref_t<First>, ActorOptions>)
-Handle<T> create(First&& first, Args&&... arguments) {
+requires(!std::is_same_v<std::remove_cvref_t<First>, ActorOptions>) Handle<T> create(First&& first,
+                                                                                     Args&&... arguments) {
   return create<T>(ActorOptions{}, std::forward<First>(first), std::forward<Args>(arguments)...);
 }
 

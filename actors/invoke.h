@@ -22,11 +22,12 @@ class Handle;
 
 namespace actors {
 
-/// What a thunk is given and gives. Argument 0 names the callee where it is a run-time value (a pointer), the others are the caller's.
+/// What a thunk is given and gives. Argument 0 names the callee where it is a run-time value (a pointer), the others
+/// are the caller's.
 struct Invocation {
-  void* object = nullptr;                 ///< Methods: the actor's instance.
+  void* object = nullptr;  ///< Methods: the actor's instance.
   std::span<const Bytes> arguments;
-  std::shared_ptr<void> created;          ///< Constructors: the new instance.
+  std::shared_ptr<void> created;  ///< Constructors: the new instance.
   Bytes result;
 };
 /// Decodes the arguments and calls. `invalid` where they do not decode; what the user's code throws passes through.
@@ -70,7 +71,8 @@ template <class... P>
 struct Parameters {
   static constexpr std::size_t count = sizeof...(P);
   /// A result cannot come back through a parameter.
-  static constexpr bool by_value = ((!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>) && ...);
+  static constexpr bool by_value =
+      ((!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>)&&...);
 };
 struct AnyParameters {};
 
@@ -93,16 +95,18 @@ struct Signature<R (C::*)(P...) noexcept> : Signature<R(P...)> {};
 template <class C, class R, class... P>
 struct Signature<R (C::*)(P...) const noexcept> : Signature<R(P...)> {};
 template <class F>
-  requires requires { &F::operator(); }
+requires requires { &F::operator(); }
 struct Signature<F> : Signature<decltype(&F::operator())> {};
 
 template <class F>
 using parameters_t = typename Signature<std::remove_pointer_t<std::decay_t<F>>>::parameters;
 
-/// As which types the arguments travel: a future as what it holds; a value as the parameter's type, so that conversions happen at
-/// the caller; as its own type where there is no list of parameters or the numbers differ (which the callability check reports).
+/// As which types the arguments travel: a future as what it holds; a value as the parameter's type, so that conversions
+/// happen at the caller; as its own type where there is no list of parameters or the numbers differ (which the
+/// callability check reports).
 template <class Arg, class Param>
-using encoded_as_t = std::conditional_t<is_future<Arg>, typename FutureValue<std::remove_cvref_t<Arg>>::type, travels_t<Param>>;
+using encoded_as_t =
+    std::conditional_t<is_future<Arg>, typename FutureValue<std::remove_cvref_t<Arg>>::type, travels_t<Param>>;
 
 template <class List, class ArgList>
 struct EncodedTypes;
@@ -111,8 +115,7 @@ struct EncodedTypes<List, std::tuple<Args...>> {
   using type = std::tuple<encoded_as_t<Args, Args>...>;
 };
 template <class... P, class... Args>
-  requires(sizeof...(P) == sizeof...(Args))
-struct EncodedTypes<Parameters<P...>, std::tuple<Args...>> {
+requires(sizeof...(P) == sizeof...(Args)) struct EncodedTypes<Parameters<P...>, std::tuple<Args...>> {
   using type = std::tuple<encoded_as_t<Args, P>...>;
 };
 template <class Callable, class... Args>
@@ -207,8 +210,8 @@ template <class T, class Encoded>
 Result<void> run_constructor(Invocation& invocation) {
   auto values = decode_arguments(invocation.arguments, 0, static_cast<Encoded*>(nullptr));
   if (!values) return tl::unexpected(std::move(values).error());
-  invocation.created = std::apply([](auto&&... value) { return std::make_shared<T>(std::forward<decltype(value)>(value)...); },
-                                  *std::move(values));
+  invocation.created = std::apply(
+      [](auto&&... value) { return std::make_shared<T>(std::forward<decltype(value)>(value)...); }, *std::move(values));
   return {};
 }
 

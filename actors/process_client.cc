@@ -14,8 +14,8 @@
 namespace paceline::actors {
 namespace {
 
-/// The one thing that a process has once: users' functions reach it without being handed it. Never destroyed, since handles in
-/// static variables may outlive main.
+/// The one thing that a process has once: users' functions reach it without being handed it. Never destroyed, since
+/// handles in static variables may outlive main.
 struct Process {
   std::mutex mutex;
   std::unique_ptr<Client> client;
@@ -40,7 +40,9 @@ std::string environment(const char* name, std::string otherwise) {
   return value != nullptr && *value != 0 ? value : otherwise;
 }
 
-std::string agent_address(const std::string& runtime_directory) { return "ipc://" + runtime_directory + "/agent-0.sock"; }
+std::string agent_address(const std::string& runtime_directory) {
+  return "ipc://" + runtime_directory + "/agent-0.sock";
+}
 
 void set_arguments(int argc, char** argv) {
   std::lock_guard lock(process().mutex);
@@ -58,7 +60,8 @@ Result<Executable> this_executable() {
   executable.build = *std::move(build);
   executable.args = process().arguments;
   executable.logs = environment(kLogsEnv);
-  if (auto libraries = environment("LD_LIBRARY_PATH"); !libraries.empty()) executable.env.push_back("LD_LIBRARY_PATH=" + libraries);
+  if (auto libraries = environment("LD_LIBRARY_PATH"); !libraries.empty())
+    executable.env.push_back("LD_LIBRARY_PATH=" + libraries);
   return executable;
 }
 
@@ -70,7 +73,8 @@ Client& process_client() {
   const auto directory = environment(kClusterEnv);
   if (directory.empty()) {
     throw TaskError({ErrorKind::not_found,
-                     "no cluster: start this program with `paceline run`, or set PACELINE_CLUSTER to a cluster's runtime directory"});
+                     "no cluster: start this program with `paceline run`, or set PACELINE_CLUSTER to a cluster's "
+                     "runtime directory"});
   }
   auto executable = this_executable();
   if (!executable) throw TaskError(executable.error());

@@ -4,13 +4,13 @@
 
 namespace paceline::actors {
 
-/// The connection that the public functions (async, create, get) of this process use. In a driver it is made at the first use, from
-/// PACELINE_CLUSTER; in a worker by worker_main. Throws paceline::TaskError where there is no cluster.
+/// The connection that the public functions (async, create, get) of this process use. In a driver it is made at the
+/// first use, from PACELINE_CLUSTER; in a worker by worker_main. Throws paceline::TaskError where there is no cluster.
 Client& process_client();
 /// A client made by somebody else (worker_main) becomes the process's. Once.
 void set_process_client(std::unique_ptr<Client> client);
-/// Ends the connection, if there is one, after sending what is queued: the driver's actors end. Handles and futures that are
-/// left may still be destroyed afterwards.
+/// Ends the connection, if there is one, after sending what is queued: the driver's actors end. Handles and futures
+/// that are left may still be destroyed afterwards.
 void close_process_client();
 
 /// How this process was started, for the agents that are to start it as fork server.

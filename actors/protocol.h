@@ -11,8 +11,8 @@
 
 namespace paceline::actors {
 
-/// The messages of actors and tasks as plain values: what clients, workers and the agent's router think in. Their encoding is
-/// actors/protocol_wire.h; meaning of the fields: runtime/wire/messages.capnp.
+/// The messages of actors and tasks as plain values: what clients, workers and the agent's router think in. Their
+/// encoding is actors/protocol_wire.h; meaning of the fields: runtime/wire/messages.capnp.
 
 /// One argument: its bytes, or the result of a task.
 using Argument = std::variant<Bytes, TaskId>;

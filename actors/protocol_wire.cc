@@ -70,12 +70,14 @@ void write(wire::Prepare::Builder builder, const Executable& executable) {
 }
 
 Executable read(wire::Prepare::Reader reader) {
-  return {text(reader.getPath()), read(reader.getArgs()), read(reader.getEnv()), text(reader.getBuild()), text(reader.getLogs())};
+  return {text(reader.getPath()), read(reader.getArgs()), read(reader.getEnv()), text(reader.getBuild()),
+          text(reader.getLogs())};
 }
 
 ErrorKind kind_named(std::string_view name) {
-  for (auto kind : {ErrorKind::invalid, ErrorKind::not_found, ErrorKind::stale, ErrorKind::overloaded, ErrorKind::disconnected,
-                    ErrorKind::infeasible, ErrorKind::timed_out, ErrorKind::cancelled, ErrorKind::internal}) {
+  for (auto kind :
+       {ErrorKind::invalid, ErrorKind::not_found, ErrorKind::stale, ErrorKind::overloaded, ErrorKind::disconnected,
+        ErrorKind::infeasible, ErrorKind::timed_out, ErrorKind::cancelled, ErrorKind::internal}) {
     if (to_string(kind) == name) return kind;
   }
   return ErrorKind::internal;
@@ -152,8 +154,8 @@ Frames encode(CallResult message) {
 Result<CreateActor> decode(wire::CreateActor::Reader reader) {
   auto arguments = read(reader.getArguments());
   if (!arguments) return tl::unexpected(std::move(arguments).error());
-  CreateActor message{ActorId(reader.getActor()), read(reader.getFunction()), *std::move(arguments), text(reader.getName()),
-                      text(reader.getOwner()), read(reader.getExecutable())};
+  CreateActor message{ActorId(reader.getActor()), read(reader.getFunction()), *std::move(arguments),
+                      text(reader.getName()),     text(reader.getOwner()),    read(reader.getExecutable())};
   if (message.actor.value == 0) return fail(ErrorKind::invalid, "an actor without an id");
   return message;
 }
@@ -166,9 +168,8 @@ Result<Call> decode(wire::Call::Reader reader) {
   auto arguments = read(reader.getArguments());
   if (!arguments) return tl::unexpected(std::move(arguments).error());
   const auto resources = reader.getResources();
-  return Call{TaskId(reader.getTask()),        ActorId(reader.getActor()),
-              read(reader.getFunction()),      *std::move(arguments),
-              text(reader.getOwner()),         {resources.getCpus(), resources.getRetries()},
+  return Call{TaskId(reader.getTask()),    ActorId(reader.getActor()), read(reader.getFunction()),
+              *std::move(arguments),       text(reader.getOwner()),    {resources.getCpus(), resources.getRetries()},
               read(reader.getExecutable())};
 }
 

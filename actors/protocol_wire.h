@@ -8,7 +8,8 @@
 
 namespace paceline::actors {
 
-/// Encoding of actors/protocol.h. The first frame is the envelope; a result of more than kInlineResultMax bytes is a frame of its own.
+/// Encoding of actors/protocol.h. The first frame is the envelope; a result of more than kInlineResultMax bytes is a
+/// frame of its own.
 inline constexpr std::size_t kInlineResultMax = 4096;
 inline constexpr std::size_t kArgumentsMax = 1024;  ///< Of one call.
 

@@ -30,7 +30,8 @@ using Bytes = std::vector<std::byte>;
 
 namespace actors {
 
-/// Cereal archive that appends to a byte vector, in the machine's own representation: both ends run the same executable.
+/// Cereal archive that appends to a byte vector, in the machine's own representation: both ends run the same
+/// executable.
 class ByteWriter : public cereal::OutputArchive<ByteWriter> {
  public:
   explicit ByteWriter(Bytes& out) : OutputArchive(this), out_(out) {}
@@ -43,8 +44,8 @@ class ByteWriter : public cereal::OutputArchive<ByteWriter> {
   Bytes& out_;
 };
 
-/// Cereal archive over bytes that came from elsewhere. Throws cereal::Exception rather than read past the end or believe in more
-/// elements than bytes are left (every element takes at least one).
+/// Cereal archive over bytes that came from elsewhere. Throws cereal::Exception rather than read past the end or
+/// believe in more elements than bytes are left (every element takes at least one).
 class ByteReader : public cereal::InputArchive<ByteReader> {
  public:
   explicit ByteReader(std::span<const std::byte> in) : InputArchive(this), in_(in) {}
@@ -64,13 +65,11 @@ class ByteReader : public cereal::InputArchive<ByteReader> {
 
 // What cereal asks an archive to know: numbers, raw blocks, names, sizes.
 template <class T>
-  requires(std::is_arithmetic_v<T>)
-void CEREAL_SAVE_FUNCTION_NAME(ByteWriter& archive, const T& value) {
+requires(std::is_arithmetic_v<T>) void CEREAL_SAVE_FUNCTION_NAME(ByteWriter& archive, const T& value) {
   archive.write(std::addressof(value), sizeof value);
 }
 template <class T>
-  requires(std::is_arithmetic_v<T>)
-void CEREAL_LOAD_FUNCTION_NAME(ByteReader& archive, T& value) {
+requires(std::is_arithmetic_v<T>) void CEREAL_LOAD_FUNCTION_NAME(ByteReader& archive, T& value) {
   if constexpr (std::is_same_v<T, bool>) {  // Any other byte than 0 and 1 in a bool is undefined behaviour.
     unsigned char byte = 0;
     archive.read(&byte, 1);
@@ -143,7 +142,8 @@ struct IsSerialisable<void> : std::true_type {};
 }  // namespace actors
 
 /// What can be an argument or a result: numbers, strings, standard containers of such, and any type with
-/// `template <class A> void serialize(A& a) { a(x, y); }` and a default constructor. Raw pointers and references cannot.
+/// `template <class A> void serialize(A& a) { a(x, y); }` and a default constructor. Raw pointers and references
+/// cannot.
 template <class T>
 concept Serialisable = actors::IsSerialisable<std::remove_cv_t<T>>::value;
 
@@ -165,7 +165,8 @@ Result<T> from_bytes(std::span<const std::byte> bytes, const std::string& what) 
     T value{};
     archive(value);
     if (archive.left() == 0) return value;
-    return fail(ErrorKind::invalid, "cannot decode " + what + ": " + std::to_string(archive.left()) + " bytes too many");
+    return fail(ErrorKind::invalid,
+                "cannot decode " + what + ": " + std::to_string(archive.left()) + " bytes too many");
   } catch (const std::exception& error) {
     return fail(ErrorKind::invalid, "cannot decode " + what + ": " + error.what());
   }

@@ -35,10 +35,10 @@ void append_sources(std::vector<ArgumentSource>& sources, std::tuple<Encoded...>
 template <class Tuple, class... Args>
 struct Convertible : std::false_type {};
 template <class... Encoded, class... Args>
-  requires(sizeof...(Encoded) == sizeof...(Args))
-struct Convertible<std::tuple<Encoded...>, Args...>
+requires(sizeof...(Encoded) == sizeof...(Args)) struct Convertible<std::tuple<Encoded...>, Args...>
     : std::bool_constant<((is_future<Args> || std::is_convertible_v<Args, Encoded> ||
-                           std::is_constructible_v<Encoded, Args>) && ...)> {};
+                           std::is_constructible_v<Encoded, Args>)&&...)> {
+};
 
 template <class F, class Encoded>
 struct ResultOf;
@@ -47,8 +47,7 @@ struct ResultOf<F, std::tuple<Encoded...>> {
   static constexpr bool callable = std::is_invocable_v<F, Encoded...>;
 };
 template <class F, class... Encoded>
-  requires(std::is_invocable_v<F, Encoded...>)
-struct ResultOf<F, std::tuple<Encoded...>> {
+requires(std::is_invocable_v<F, Encoded...>) struct ResultOf<F, std::tuple<Encoded...>> {
   static constexpr bool callable = true;
   using type = std::remove_cvref_t<std::invoke_result_t<F, Encoded...>>;
 };

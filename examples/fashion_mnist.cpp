@@ -1,5 +1,6 @@
 // A small CNN on Fashion-MNIST, trained by several workers that do not wait for the slow one:
-//   paceline run examples/fashion_mnist.cpp --workers 4 --slow 3:4x --compare 'allreduce,nonblocking,wagma,wagma(late=skip)'
+//   paceline run examples/fashion_mnist.cpp --workers 4 --slow 3:4x --compare
+//   'allreduce,nonblocking,wagma,wagma(late=skip)'
 // It is an ordinary libtorch program in which one line is different: `shared.step(loss)` instead of `optimizer.step()`.
 #include <paceline/train.h>
 
@@ -26,8 +27,8 @@ TORCH_MODULE(Net);
 void train(paceline::Worker& me) {  // Runs on every worker; each is a process of its own.
   Net net;
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
-  auto shared = me.share(net, optimizer);                  // Everyone starts as worker 0.
-  auto batches = me.batches(paceline::fashion_mnist());    // This worker's share, reshuffled every epoch.
+  auto shared = me.share(net, optimizer);                // Everyone starts as worker 0.
+  auto batches = me.batches(paceline::fashion_mnist());  // This worker's share, reshuffled every epoch.
   auto test = paceline::fashion_mnist_test();
   me.evaluate([&] { return paceline::accuracy(net, test); });  // Of the averaged model; the run ends at its target.
 
@@ -41,5 +42,7 @@ void train(paceline::Worker& me) {  // Runs on every worker; each is a process o
 }
 
 int main() {
-  return paceline::run(train, {.workers = 4, .strategy = "nonblocking(batches=4)", .epochs = 4, .batch = 16, .target = 0.88}).exit_code();
+  return paceline::run(train,
+                       {.workers = 4, .strategy = "nonblocking(batches=4)", .epochs = 4, .batch = 16, .target = 0.88})
+      .exit_code();
 }

@@ -9,7 +9,8 @@ int square(int x) { return x * x; }
 int main() {
   auto a = paceline::async(square, 7);  // Future<int>
   auto b = paceline::async(square, a);  // runs when `a` is there
-  auto c = paceline::async({.retries = 1}, [](int x, int y) { return x + y; }, a, b);
+  auto c = paceline::async(
+      {.retries = 1}, [](int x, int y) { return x + y; }, a, b);
   std::cout << c.get() << '\n';  // 49 + 2401 = 2450
 
   std::vector<paceline::Future<int>> squares;

@@ -9,12 +9,19 @@ paceline::Trainer job() {  // Every worker calls it: the struct describes the jo
       .loss = [](torch::Tensor output, torch::Tensor target) { return torch::cross_entropy_loss(output, target); },
       .data = paceline::fashion_mnist(),
       .test = paceline::fashion_mnist_test(),
-      .optimizer = [](std::vector<torch::Tensor> parameters) {
-        return std::make_unique<torch::optim::Adam>(std::move(parameters), torch::optim::AdamOptions(1e-3));
-      },
-      .schedule = [](torch::optim::Optimizer& optimizer) { return std::make_unique<torch::optim::StepLR>(optimizer, 500, 0.5); },
+      .optimizer =
+          [](std::vector<torch::Tensor> parameters) {
+            return std::make_unique<torch::optim::Adam>(std::move(parameters), torch::optim::AdamOptions(1e-3));
+          },
+      .schedule =
+          [](torch::optim::Optimizer& optimizer) {
+            return std::make_unique<torch::optim::StepLR>(optimizer, 500, 0.5);
+          },
       .clip_norm = 5,
   };
 }
 
-int main() { return paceline::run<job>({.workers = 2, .strategy = "allreduce", .epochs = 2, .batch = 32, .target = 0.86}).exit_code(); }
+int main() {
+  return paceline::run<job>({.workers = 2, .strategy = "allreduce", .epochs = 2, .batch = 32, .target = 0.86})
+      .exit_code();
+}

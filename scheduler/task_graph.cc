@@ -20,15 +20,22 @@ Result<TaskState> TaskGraph::add(const Task& task) {
   }
   if (task.dependencies.size() > options_.dependencies_max) {
     return fail(ErrorKind::invalid, name(task.id) + " depends on " + std::to_string(task.dependencies.size()) +
-                                        " tasks; at most " + std::to_string(options_.dependencies_max) + " are allowed");
+                                        " tasks; at most " + std::to_string(options_.dependencies_max) +
+                                        " are allowed");
   }
   if (nodes_.contains(task.id)) return fail(ErrorKind::invalid, name(task.id) + " exists already");
   const std::set<TaskId> dependencies(task.dependencies.begin(), task.dependencies.end());
   for (TaskId d : dependencies) {
-    if (!nodes_.contains(d)) return fail(ErrorKind::invalid, name(task.id) + " depends on " + name(d) + ", which is unknown");
+    if (!nodes_.contains(d))
+      return fail(ErrorKind::invalid, name(task.id) + " depends on " + name(d) + ", which is unknown");
   }
-  Node node{.kind = task.kind, .cpus = task.cpus, .state = TaskState::waiting, .order = added_++, .missing = 0,
-            .dependants = {}, .error = {}};
+  Node node{.kind = task.kind,
+            .cpus = task.cpus,
+            .state = TaskState::waiting,
+            .order = added_++,
+            .missing = 0,
+            .dependants = {},
+            .error = {}};
   for (TaskId d : dependencies) {
     Node& on = nodes_.at(d);
     if (on.error && !node.error) node.error = on.error;

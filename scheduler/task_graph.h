@@ -28,8 +28,9 @@ enum class TaskKind {
 enum class TaskState { waiting, ready, leased, done, failed, cancelled };
 
 /// Which tasks may run now. Sans-I/O. Owned by the control loop. Ready tasks are given out in the order in which they
-/// were added. O(log n) a task and an edge (and in the number of different needs for cores). A finished task stays until `forget`, so that later ones can depend on it.
-/// Bound: Options::tasks_max tasks, Options::dependencies_max dependencies a task.
+/// were added. O(log n) a task and an edge (and in the number of different needs for cores). A finished task stays
+/// until `forget`, so that later ones can depend on it. Bound: Options::tasks_max tasks, Options::dependencies_max
+/// dependencies a task.
 class TaskGraph {
  public:
   struct Options {
@@ -50,15 +51,16 @@ class TaskGraph {
 
   explicit TaskGraph(Options options) : options_(options) {}
 
-  /// `invalid`: the id exists, or a dependency is unknown (so there are no cycles); `overloaded`: full. A task with a failed
-  /// or cancelled dependency fails at once. Returns the state that it starts in.
+  /// `invalid`: the id exists, or a dependency is unknown (so there are no cycles); `overloaded`: full. A task with a
+  /// failed or cancelled dependency fails at once. Returns the state that it starts in.
   Result<TaskState> add(const Task& task);
 
   /// The first ready task whose kind is `kind` and that needs at most `cpus`, without taking it.
   std::optional<TaskId> next_ready(double cpus, std::optional<TaskKind> kind = std::nullopt) const;
   /// ready -> leased. `stale` if it is not ready.
   Result<void> lease(TaskId id);
-  /// leased -> ready again, at its old place in the queue (its worker died, and it may be retried). `stale` if it is not leased.
+  /// leased -> ready again, at its old place in the queue (its worker died, and it may be retried). `stale` if it is
+  /// not leased.
   Result<void> give_back(TaskId id);
   /// leased -> done. `stale` if it is not leased.
   Result<Changes> on_done(TaskId id);
@@ -80,8 +82,8 @@ class TaskGraph {
     TaskKind kind;
     double cpus;
     TaskState state;
-    std::uint64_t order;       ///< Place in the queue.
-    std::size_t missing = 0;   ///< Dependencies that are not done.
+    std::uint64_t order;      ///< Place in the queue.
+    std::size_t missing = 0;  ///< Dependencies that are not done.
     std::vector<TaskId> dependants;
     std::optional<Error> error;
   };

@@ -12,7 +12,8 @@ using testing::IsEmpty;
 
 TaskId id(std::uint64_t v) { return TaskId{v}; }
 
-TaskGraph::Task task(std::uint64_t v, std::vector<TaskId> dependencies = {}, TaskKind kind = TaskKind::task, double cpus = 1) {
+TaskGraph::Task task(std::uint64_t v, std::vector<TaskId> dependencies = {}, TaskKind kind = TaskKind::task,
+                     double cpus = 1) {
   return {.id = id(v), .kind = kind, .dependencies = std::move(dependencies), .cpus = cpus};
 }
 

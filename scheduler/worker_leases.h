@@ -10,9 +10,9 @@
 
 namespace paceline::scheduler {
 
-/// Which worker of this node runs which task: idle workers, and one lease a busy one. Sans-I/O, owned by the control loop.
-/// Idle workers are used last in, first out (the last one is warm). O(log n) or better, but for `remove` of an idle one: O(idle).
-/// Bound: Options::workers_max.
+/// Which worker of this node runs which task: idle workers, and one lease a busy one. Sans-I/O, owned by the control
+/// loop. Idle workers are used last in, first out (the last one is warm). O(log n) or better, but for `remove` of an
+/// idle one: O(idle). Bound: Options::workers_max.
 class WorkerLeases {
  public:
   explicit WorkerLeases(std::size_t workers_max) : workers_max_(workers_max) {}
@@ -23,7 +23,8 @@ class WorkerLeases {
   std::optional<TaskId> remove(WorkerId worker);
   /// Leases an idle worker to the task; nullopt if all are busy.
   std::optional<WorkerId> lease(TaskId task);
-  /// Leases this very worker (an actor's calls run in its own process). `overloaded` if it is busy, `not_found` if unknown.
+  /// Leases this very worker (an actor's calls run in its own process). `overloaded` if it is busy, `not_found` if
+  /// unknown.
   Result<void> lease(TaskId task, WorkerId worker);
   /// The task is over: its worker is idle again, and returned. nullopt if no worker holds the task.
   std::optional<WorkerId> release(TaskId task);

@@ -38,9 +38,10 @@ void ActorRouter::note_owner(const std::string& owner, NodeId from) {
   if (is_here(from) && root_of(owner, from) == owner) owners_here_.insert(owner);
 }
 
-WorkerId ActorRouter::start_worker(Actions& actions, const Executable& executable, const std::string& root, ActorId actor,
-                                   std::string name) {
-  const WorkerId worker((static_cast<std::uint64_t>(static_cast<std::uint32_t>(options_.node.value)) << 32) | next_worker_++);
+WorkerId ActorRouter::start_worker(Actions& actions, const Executable& executable, const std::string& root,
+                                   ActorId actor, std::string name) {
+  const WorkerId worker((static_cast<std::uint64_t>(static_cast<std::uint32_t>(options_.node.value)) << 32) |
+                        next_worker_++);
   workers_.emplace(worker, Worker{root, name, actor, false, false});
   actions.push_back(Fork{worker, executable, root, std::move(name)});
   return worker;
@@ -88,7 +89,8 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
     return actions;
   };
   if (!is_here(node)) {
-    if (!is_here(from)) return refuse(ErrorKind::invalid, "node " + to_string(node) + " was asked for through the wrong node");
+    if (!is_here(from))
+      return refuse(ErrorKind::invalid, "node " + to_string(node) + " was asked for through the wrong node");
     remote_[create.actor] = {owner, root_of(owner, from)};
     note_owner(owner, from);
     actions.push_back(Forward{node, std::move(create), owner});
@@ -98,7 +100,8 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
     return refuse(ErrorKind::invalid, "actor id " + to_string(create.actor) + " is in use: create it again");
   }
   if (actors_.size() >= options_.actors_max) {
-    return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " + std::to_string(options_.actors_max) +
+    return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " +
+                                             std::to_string(options_.actors_max) +
                                              " actors, its bound: end some first");
   }
   const bool by_value = std::all_of(create.arguments.begin(), create.arguments.end(),
@@ -127,20 +130,24 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
     return actions;
   };
   if (in_flight_.size() >= options_.calls_max) {
-    return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " + std::to_string(options_.calls_max) +
+    return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " +
+                                             std::to_string(options_.calls_max) +
                                              " calls in flight, its bound: wait for some first");
   }
   if (in_flight_.contains(task)) return refuse(ErrorKind::invalid, "call id " + to_string(task) + " is in use");
   if (!is_here(node)) {
-    if (!is_here(from)) return refuse(ErrorKind::invalid, "a call for node " + to_string(node) + " came through the wrong node");
+    if (!is_here(from))
+      return refuse(ErrorKind::invalid, "a call for node " + to_string(node) + " came through the wrong node");
     in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
     actions.push_back(Forward{node, std::move(call), owner});
     return actions;
   }
   const auto actor = actors_.find(call.actor);
   if (actor == actors_.end()) {
-    if (const auto dead = dead_.find(call.actor); dead != dead_.end()) return refuse(dead->second.kind, dead->second.text);
-    return refuse(ErrorKind::not_found, "actor " + to_string(call.actor) + " does not exist on node " + to_string(options_.node));
+    if (const auto dead = dead_.find(call.actor); dead != dead_.end())
+      return refuse(dead->second.kind, dead->second.text);
+    return refuse(ErrorKind::not_found,
+                  "actor " + to_string(call.actor) + " does not exist on node " + to_string(options_.node));
   }
   in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
   actor->second.calls.insert(task);
@@ -213,7 +220,8 @@ void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, b
 ActorRouter::Actions ActorRouter::on_result(CallResult result) {
   Actions actions;
   if (const auto call = in_flight_.extract(result.task)) {
-    if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end()) actor->second.calls.erase(result.task);
+    if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end())
+      actor->second.calls.erase(result.task);
     answer(actions, call.mapped().owner, call.mapped().origin, std::move(result));
     return actions;
   }
@@ -230,14 +238,16 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
   workers_.erase(found);
   if (gone.actor.value != 0) {
     if (const auto actor = actors_.find(gone.actor); actor != actors_.end()) {
-      end_actor(actions, gone.actor, {ErrorKind::disconnected, describe(actor->second) + " is dead: " + short_name(worker) + " " + how},
+      end_actor(actions, gone.actor,
+                {ErrorKind::disconnected, describe(actor->second) + " is dead: " + short_name(worker) + " " + how},
                 true);
     }
   } else if (const auto pool = pools_.find(gone.root); pool != pools_.end()) {
     if (const auto task = pool->second.remove(worker)) {
       if (const auto* record = tasks_.find(*task)) cpus_used_ -= record->call.resources.cpus;
       if (!tasks_.put_back(*task)) {
-        for (auto& over : tasks_.finish(*task, fail(ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how))) {
+        for (auto& over :
+             tasks_.finish(*task, fail(ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how))) {
           answer(actions, over.task.call.owner, over.task.origin, {over.task.call.task, {}, std::move(over.value)});
         }
       }
@@ -264,7 +274,8 @@ ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Rel
     if (actor == actors_.end() || actor->second.create.owner != owner) continue;
     const auto worker = actor->second.worker;
     const auto root = actor->second.root;
-    end_actor(actions, id, {ErrorKind::cancelled, describe(actor->second) + " has ended: its last handle is gone"}, false);
+    end_actor(actions, id, {ErrorKind::cancelled, describe(actor->second) + " has ended: its last handle is gone"},
+              false);
     kill(actions, worker);
     end_root_if_unused(actions, root);
   }
@@ -338,9 +349,12 @@ void ActorRouter::submit(Actions& actions, Call call, NodeId from) {
   const auto task = call.task;
   const auto owner = call.owner;
   const double cpus = call.resources.cpus;
-  const auto refuse = [&](Error error) { answer(actions, owner, from, {task, owner, tl::unexpected(std::move(error))}); };
+  const auto refuse = [&](Error error) {
+    answer(actions, owner, from, {task, owner, tl::unexpected(std::move(error))});
+  };
   if (!is_here(from)) return refuse({ErrorKind::invalid, "a task came through the wrong node"});
-  if (!std::isfinite(cpus) || cpus < 0) return refuse({ErrorKind::invalid, "a task needs a finite number of cpus, at least 0"});
+  if (!std::isfinite(cpus) || cpus < 0)
+    return refuse({ErrorKind::invalid, "a task needs a finite number of cpus, at least 0"});
   if (cpus > options_.cpus) {
     return refuse({ErrorKind::infeasible, "a task needs " + std::to_string(call.resources.cpus) + " cpus, but node " +
                                               to_string(options_.node) + " has " + std::to_string(options_.cpus) +
@@ -394,7 +408,8 @@ std::vector<ActorRouter::WorkerView> ActorRouter::workers() const {
   std::vector<WorkerView> views;
   for (const auto& [id, worker] : workers_) {
     const auto actor = actors_.find(worker.actor);
-    views.push_back({id, worker.root, worker.name, worker.actor, worker.ready, actor == actors_.end() ? 0 : actor->second.calls.size()});
+    views.push_back({id, worker.root, worker.name, worker.actor, worker.ready,
+                     actor == actors_.end() ? 0 : actor->second.calls.size()});
   }
   return views;
 }

@@ -14,24 +14,26 @@
 
 namespace paceline::actors {
 
-/// The agent's side of actors and tasks: decides which worker processes to start and end, where each call goes, and who hears what
-/// when something dies. Sans-I/O: the agent's shell steps it and carries out the actions, in order. Owned by the control loop.
+/// The agent's side of actors and tasks: decides which worker processes to start and end, where each call goes, and who
+/// hears what when something dies. Sans-I/O: the agent's shell steps it and carries out the actions, in order. Owned by
+/// the control loop.
 ///
-/// An actor has a worker of its own; tasks share workers of their driver, as many as the node has cpus. Everything belongs to a
-/// *root*, the driver at the beginning of the chain of creations: when it goes, its workers on this node end. A call to an actor of
-/// another node goes to that node's agent, and the answer comes back the same way.
+/// An actor has a worker of its own; tasks share workers of their driver, as many as the node has cpus. Everything
+/// belongs to a *root*, the driver at the beginning of the chain of creations: when it goes, its workers on this node
+/// end. A call to an actor of another node goes to that node's agent, and the answer comes back the same way.
 class ActorRouter {
  public:
   struct Options {
     NodeId node;
-    double cpus = 1;                         ///< That tasks may use at one time.
-    std::size_t actors_max = 4096;           ///< Alive on this node.
+    double cpus = 1;                               ///< That tasks may use at one time.
+    std::size_t actors_max = 4096;                 ///< Alive on this node.
     std::size_t calls_max = std::size_t{1} << 20;  ///< In flight through this node.
-    std::size_t dead_max = 4096;             ///< Dead actors whose end is remembered.
+    std::size_t dead_max = 4096;                   ///< Dead actors whose end is remembered.
     TaskTable::Options tasks;
   };
 
-  /// Start a worker: fork server of `executable` (start it if need be), peer name worker_peer(worker). `name` is for people.
+  /// Start a worker: fork server of `executable` (start it if need be), peer name worker_peer(worker). `name` is for
+  /// people.
   struct Fork {
     WorkerId worker;
     Executable executable;
@@ -66,10 +68,12 @@ class ActorRouter {
   /// A peer that may own things (driver, worker) is disconnected.
   Actions on_owner_gone(const std::string& owner);
 
-  Actions on_worker_ready(WorkerId worker);                     ///< Its hello came.
-  Actions on_actor_ready(ActorReady ready);                     ///< From a worker, or from another node.
-  Actions on_result(CallResult result);                         ///< From a worker, or from another node.
-  Actions on_worker_gone(WorkerId worker, const std::string& how);  ///< "killed by SIGSEGV ..., last lines: ...". Also: could not be forked.
+  Actions on_worker_ready(WorkerId worker);  ///< Its hello came.
+  Actions on_actor_ready(ActorReady ready);  ///< From a worker, or from another node.
+  Actions on_result(CallResult result);      ///< From a worker, or from another node.
+  Actions on_worker_gone(
+      WorkerId worker,
+      const std::string& how);  ///< "killed by SIGSEGV ..., last lines: ...". Also: could not be forked.
   Actions on_node_gone(NodeId node, const std::string& how);
 
   static std::string worker_peer(WorkerId worker) { return "worker/" + to_string(worker); }
@@ -77,8 +81,8 @@ class ActorRouter {
   struct WorkerView {
     WorkerId worker;
     std::string root;
-    std::string name;   ///< The actor's, or "tasks".
-    ActorId actor;      ///< 0: runs tasks.
+    std::string name;  ///< The actor's, or "tasks".
+    ActorId actor;     ///< 0: runs tasks.
     bool ready = false;
     std::size_t calls = 0;  ///< In flight.
   };
@@ -91,7 +95,7 @@ class ActorRouter {
   struct InFlight {
     std::string owner;
     NodeId origin;
-    NodeId target;   ///< Where the actor lives.
+    NodeId target;  ///< Where the actor lives.
     ActorId actor;
   };
   struct Remote {
@@ -117,7 +121,8 @@ class ActorRouter {
   bool is_here(NodeId node) const { return node == options_.node; }
   std::string root_of(const std::string& owner, NodeId from) const;
   void note_owner(const std::string& owner, NodeId from);
-  WorkerId start_worker(Actions& actions, const Executable& executable, const std::string& root, ActorId actor, std::string name);
+  WorkerId start_worker(Actions& actions, const Executable& executable, const std::string& root, ActorId actor,
+                        std::string name);
   void kill(Actions& actions, WorkerId worker);
   void answer(Actions& actions, const std::string& owner, NodeId origin, CallResult result) const;
   void tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const;
@@ -137,8 +142,8 @@ class ActorRouter {
   std::map<ActorId, Actor> actors_;
   std::map<WorkerId, Worker> workers_;
   std::map<std::string, scheduler::WorkerLeases> pools_;  // By root: the workers that run its tasks.
-  std::map<TaskId, InFlight> in_flight_;           // Method calls; tasks are in tasks_.
-  std::map<ActorId, Remote> remote_;               // Actors of other nodes that peers of this one own.
+  std::map<TaskId, InFlight> in_flight_;                  // Method calls; tasks are in tasks_.
+  std::map<ActorId, Remote> remote_;                      // Actors of other nodes that peers of this one own.
   std::map<ActorId, Error> dead_;
   std::deque<ActorId> dead_order_;
   std::set<std::string> owners_here_;

@@ -13,7 +13,9 @@ using testing::SizeIs;
 constexpr NodeId kHere{0};
 constexpr NodeId kThere{1};
 
-ActorId actor_on(NodeId node, std::uint32_t low) { return ActorId((static_cast<std::uint64_t>(node.value) << 32) | low); }
+ActorId actor_on(NodeId node, std::uint32_t low) {
+  return ActorId((static_cast<std::uint64_t>(node.value) << 32) | low);
+}
 Bytes bytes(std::size_t size) { return Bytes(size, std::byte{7}); }
 
 class ActorRouterTest : public testing::Test {
@@ -143,7 +145,8 @@ TEST_F(ActorRouterTest, OnlyItsOwnerReleasesAnActor) {
 
 TEST_F(ActorRouterTest, ADriverTakesItsActorsAndTheirsWithIt) {
   const auto first = running_actor(actor);
-  const auto second = all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 6), ActorRouter::worker_peer(first)), kHere)).at(0);
+  const auto second =
+      all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 6), ActorRouter::worker_peer(first)), kHere)).at(0);
   EXPECT_EQ(second.root, "driver/1");
   EXPECT_THAT(all<ActorRouter::Kill>(sut.on_owner_gone("driver/1")), SizeIs(1));
   const auto then = all<ActorRouter::Kill>(sut.on_worker_gone(first, "killed by SIGKILL"));

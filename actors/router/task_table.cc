@@ -23,10 +23,12 @@ Result<void> TaskTable::add(TaskRecord task) {
   const auto sources = sources_of(task.call);
   for (auto source : sources) {
     const auto entry = entries_.find(source);
-    const bool kept = entry != entries_.end() && (entry->second.record || entry->second.value || graph_.error(source) != nullptr);
+    const bool kept =
+        entry != entries_.end() && (entry->second.record || entry->second.value || graph_.error(source) != nullptr);
     if (!kept) {
-      return fail(ErrorKind::overloaded, "the result of task " + to_string(source) + ", an argument, is not kept any more (at most " +
-                                             std::to_string(options_.kept_bytes_max >> 20) + " MiB are): pass its value");
+      return fail(ErrorKind::overloaded,
+                  "the result of task " + to_string(source) + ", an argument, is not kept any more (at most " +
+                      std::to_string(options_.kept_bytes_max >> 20) + " MiB are): pass its value");
     }
     if (const auto* error = graph_.error(source)) return fail(error->kind, "an argument failed: " + error->text);
   }
@@ -83,10 +85,11 @@ std::vector<TaskTable::Finished> TaskTable::finish(TaskId id, Result<Bytes> valu
   } else if (entry->second.users == 0) {
     changes = graph_.on_done(id);  // The owner gets it; a later task that names it does not.
   } else {
-    changes = graph_.on_failed(id, {ErrorKind::overloaded, "a result of " + std::to_string(value->size()) +
-                                                               " bytes that is an argument does not fit into the " +
-                                                               std::to_string(options_.kept_bytes_max >> 20) +
-                                                               " MiB that a node keeps for tasks: drop futures or pass less"});
+    changes = graph_.on_failed(
+        id, {ErrorKind::overloaded, "a result of " + std::to_string(value->size()) +
+                                        " bytes that is an argument does not fit into the " +
+                                        std::to_string(options_.kept_bytes_max >> 20) +
+                                        " MiB that a node keeps for tasks: drop futures or pass less"});
   }
   PACELINE_CHECK(changes.has_value(), "the task was not over");
   std::vector<Finished> finished;

@@ -19,8 +19,8 @@ struct TaskRecord {
   int attempts = 0;  ///< Runs begun.
 };
 
-/// The task graph with what its nodes carry: calls that wait, and results that later calls may name as arguments, until their
-/// owner releases them. Sans-I/O; owned by the router. Bounds: Options, TaskGraph::Options.
+/// The task graph with what its nodes carry: calls that wait, and results that later calls may name as arguments, until
+/// their owner releases them. Sans-I/O; owned by the router. Bounds: Options, TaskGraph::Options.
 class TaskTable {
  public:
   struct Options {
@@ -29,8 +29,8 @@ class TaskTable {
   };
   explicit TaskTable(Options options) : options_(options), graph_(options.graph) {}
 
-  /// `overloaded` at the bound or if an argument's result was not kept, `invalid` for an id that exists or an argument that is unknown;
-  /// the argument's error if it failed.
+  /// `overloaded` at the bound or if an argument's result was not kept, `invalid` for an id that exists or an argument
+  /// that is unknown; the argument's error if it failed.
   Result<void> add(TaskRecord task);
   /// The first task that may run and needs at most `cpus`.
   std::optional<TaskId> next_ready(double cpus) const { return graph_.next_ready(cpus); }
@@ -46,7 +46,8 @@ class TaskTable {
     TaskRecord task;
     Result<Bytes> value;
   };
-  /// The task, and those that fail because it did; nothing if it is unknown or over. One that was not running ends with an error.
+  /// The task, and those that fail because it did; nothing if it is unknown or over. One that was not running ends with
+  /// an error.
   std::vector<Finished> finish(TaskId task, Result<Bytes> value);
   /// No later task will name it.
   void release(TaskId task);
@@ -62,7 +63,7 @@ class TaskTable {
     std::optional<TaskRecord> record;  ///< Until it is over.
     std::optional<Bytes> value;        ///< Kept result.
     std::string root;
-    std::size_t users = 0;             ///< Waiting tasks that name it.
+    std::size_t users = 0;  ///< Waiting tasks that name it.
     bool released = false;
   };
   void drop_sources(const TaskRecord& task);

@@ -20,7 +20,8 @@ namespace {
   char* end = nullptr;
   const long descriptor = std::strtol(socket.c_str(), &end, 10);
   if (*end != 0 || descriptor < 0 || descriptor > 1 << 20) {
-    std::fprintf(stderr, "paceline: %s=%s is no descriptor: only agents set it\n", paceline::process::kForkServerEnv, socket.c_str());
+    std::fprintf(stderr, "paceline: %s=%s is no descriptor: only agents set it\n", paceline::process::kForkServerEnv,
+                 socket.c_str());
     std::_Exit(2);
   }
   const auto child = paceline::process::run_fork_server(static_cast<int>(descriptor), [] {

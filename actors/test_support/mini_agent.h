@@ -21,10 +21,10 @@
 #include <poll.h>
 #include <signal.h>
 
-
 namespace paceline::actors {
 
-/// The smallest agent that can carry actors: real fork servers, a real transport and the real router, one node. For tests.
+/// The smallest agent that can carry actors: real fork servers, a real transport and the real router, one node. For
+/// tests.
 class MiniAgent {
  public:
   /// Listens in `directory` (mode 0700), as the first agent of a cluster does.
@@ -99,15 +99,18 @@ class MiniAgent {
         if (peer.starts_with("worker/")) carry_out(router_.on_worker_ready(WorkerId(std::stoull(peer.substr(7)))));
         return;
       }
-      case wire::Envelope::CREATE_ACTOR: return carry_out(router_.on_create(decode(root.getCreateActor()).value(), here));
+      case wire::Envelope::CREATE_ACTOR:
+        return carry_out(router_.on_create(decode(root.getCreateActor()).value(), here));
       case wire::Envelope::CALL: return carry_out(router_.on_call(decode(root.getCall()).value(), here));
       case wire::Envelope::SUBMIT_TASK: return carry_out(router_.on_call(decode(root.getSubmitTask()).value(), here));
-      case wire::Envelope::CALL_RESULT: return carry_out(router_.on_result(decode(root.getCallResult(), frames).value()));
+      case wire::Envelope::CALL_RESULT:
+        return carry_out(router_.on_result(decode(root.getCallResult(), frames).value()));
       case wire::Envelope::ACTOR_READY: return carry_out(router_.on_actor_ready(decode(root.getActorReady()).value()));
       case wire::Envelope::REQUEST: {
         const auto request = root.getRequest();
         if (wire::view(request.getVerb()) != kReleaseVerb) return;
-        return carry_out(router_.on_release(peer, release_from_json(std::string(wire::view(request.getJson()))).value()));
+        return carry_out(
+            router_.on_release(peer, release_from_json(std::string(wire::view(request.getJson()))).value()));
       }
       default: return;
     }
@@ -140,7 +143,8 @@ class MiniAgent {
     request.worker = fork.worker;
     request.log_path = directory_ + "/worker-" + std::to_string(fork.worker.value & 0xffffffff) + ".log";
     request.env = {{kAgentEnv, address_}};
-    if (auto forked = server->second.fork(request); !forked) carry_out(router_.on_worker_gone(fork.worker, forked.error().text));
+    if (auto forked = server->second.fork(request); !forked)
+      carry_out(router_.on_worker_gone(fork.worker, forked.error().text));
   }
 
   std::string directory_;

@@ -14,7 +14,8 @@ namespace {
 std::string demangled(const std::type_info* type) {
   if (type == nullptr) return "an unknown exception";
   int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), &std::free);
+  std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status),
+                                                   &std::free);
   return status == 0 && name ? name.get() : type->name();
 }
 
@@ -37,8 +38,8 @@ Executor::Answer Executor::run(actors::Work work) {
   return call(std::move(std::get<actors::Call>(work)));
 }
 
-Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<actors::Argument> arguments, void* object,
-                              std::shared_ptr<void>* created, Bytes* result) {
+Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<actors::Argument> arguments,
+                              void* object, std::shared_ptr<void>* created, Bytes* result) {
   auto address = actors::resolve(function);
   if (!address) return tl::unexpected(std::move(address).error());
   std::vector<Bytes> values;
@@ -72,7 +73,8 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
   const auto done = invoke(create.function, std::move(create.arguments), nullptr, &instance_, nullptr);
   if (!done) {
     ready.error = {done.error().kind, done.error().text + " (in the constructor of actor " +
-                                          (name_.empty() ? to_string(actor_) : "'" + name_ + "'") + ", " + where_ + ")"};
+                                          (name_.empty() ? to_string(actor_) : "'" + name_ + "'") + ", " + where_ +
+                                          ")"};
   }
   return ready;
 }
@@ -84,11 +86,14 @@ actors::CallResult Executor::call(actors::Call call) {
     return answer;
   }
   Bytes result;
-  const auto done = invoke(call.function, std::move(call.arguments), call.actor.value != 0 ? instance_.get() : nullptr, nullptr, &result);
+  const auto done = invoke(call.function, std::move(call.arguments), call.actor.value != 0 ? instance_.get() : nullptr,
+                           nullptr, &result);
   if (done) {
     answer.value = std::move(result);
   } else {
-    const std::string who = call.actor.value == 0 ? "" : name_.empty() ? "actor " + to_string(actor_) + ", " : "actor '" + name_ + "', ";
+    const std::string who = call.actor.value == 0 ? ""
+                            : name_.empty()       ? "actor " + to_string(actor_) + ", "
+                                                  : "actor '" + name_ + "', ";
     answer.value = fail(done.error().kind, done.error().text + " (" + who + where_ + ")");
   }
   return answer;

@@ -8,8 +8,9 @@
 
 namespace paceline::worker {
 
-/// Executes what the agent asks of a worker, in order of arrival, on the compute thread: constructs the actor, calls its methods, runs
-/// tasks. Owns the actor's instance. What users' code throws becomes an error with the type, the text and `where`.
+/// Executes what the agent asks of a worker, in order of arrival, on the compute thread: constructs the actor, calls
+/// its methods, runs tasks. Owns the actor's instance. What users' code throws becomes an error with the type, the text
+/// and `where`.
 class Executor {
  public:
   using Answer = std::variant<actors::ActorReady, actors::CallResult>;

@@ -62,7 +62,8 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   options.on_hang_up = [] { _exit(process::kExitAgentGone); };
   options.on_lost = [worker](const Error& error) { give_up(worker, error); };
   options.on_work = [](actors::Work work) { return queue->push(std::move(work)); };
-  if (options.agent_address.empty()) give_up(worker, {ErrorKind::invalid, "PACELINE_AGENT is not set: only agents start workers"});
+  if (options.agent_address.empty())
+    give_up(worker, {ErrorKind::invalid, "PACELINE_AGENT is not set: only agents start workers"});
   const auto address = options.agent_address;
   // Work may arrive with the welcome: it waits in the queue until the context is there.
   auto client = actors::Client::connect(std::move(options), std::move(transport));

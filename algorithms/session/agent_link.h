@@ -25,7 +25,8 @@ class AgentLink {
   static Result<AgentLink> connect(const std::string& endpoint, std::uint64_t worker, int fd_socket);
 
   Result<void> send(wire::Message& message);
-  /// The next answer; `disconnected` when the agent has gone, `timed_out` after `timeout_ms`. An {"error": ...} body is that error.
+  /// The next answer; `disconnected` when the agent has gone, `timed_out` after `timeout_ms`. An {"error": ...} body is
+  /// that error.
   Result<Answer> receive(int timeout_ms);
   /// Sends a JSON object with a descriptor to the agent.
   Result<void> send_descriptor(const nlohmann::json& body, int fd);

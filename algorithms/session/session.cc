@@ -39,7 +39,9 @@ void paceline_session_plan(paceline_session* session, int64_t first_update, int6
   session->impl->plan(first_update, updates, evaluate_every);
 }
 
-paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease) { return session->impl->next(*lease); }
+paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease) {
+  return session->impl->next(*lease);
+}
 
 paceline_span paceline_session_model(const paceline_session* session) { return session->impl->model(); }
 paceline_span paceline_session_result(const paceline_session* session) { return session->impl->result(); }
@@ -64,13 +66,18 @@ void paceline_session_restored(paceline_session* session) { session->impl->resto
 
 double paceline_session_sleep(paceline_session* session, double seconds) { return session->impl->sleep(seconds); }
 
-void paceline_session_stop(paceline_session* session, const char* reason) { session->impl->report("stop", "", 0, reason); }
-void paceline_session_fail(paceline_session* session, const char* reason) { session->impl->report("fail", "", 0, reason); }
+void paceline_session_stop(paceline_session* session, const char* reason) {
+  session->impl->report("stop", "", 0, reason);
+}
+void paceline_session_fail(paceline_session* session, const char* reason) {
+  session->impl->report("fail", "", 0, reason);
+}
 void paceline_session_log(paceline_session* session, const char* name, double value) {
   session->impl->report("metric", name, value, "");
 }
 
-void* paceline_session_object(paceline_session* session, const char* key, uint64_t size, int* fill, char* error, size_t error_size) {
+void* paceline_session_object(paceline_session* session, const char* key, uint64_t size, int* fill, char* error,
+                              size_t error_size) {
   bool must_fill = false;
   auto data = session->impl->object(key, size, must_fill);
   *fill = must_fill ? 1 : 0;

@@ -1,4 +1,5 @@
-/* The worker's side of a strategy on plain memory: no torch, no C++ needed. `algorithms/train` is a thin adapter over it.
+/* The worker's side of a strategy on plain memory: no torch, no C++ needed. `algorithms/train` is a thin adapter over
+ * it.
  *
  * A worker's loop:
  *
@@ -37,20 +38,27 @@ typedef struct paceline_session_config {
 /* What the job looks like from here; constant after open. */
 typedef struct paceline_session_info {
   paceline_payload payload;
-  int32_t workers;       /* P */
-  int32_t bodies;        /* mini-batches an update: N of nonblocking, --accumulate of others */
-  int64_t first_update;  /* 0, or where a resumed run goes on */
-  int64_t updates;       /* T: the job ends when update T-1 is executed */
+  int32_t workers;      /* P */
+  int32_t bodies;       /* mini-batches an update: N of nonblocking, --accumulate of others */
+  int64_t first_update; /* 0, or where a resumed run goes on */
+  int64_t updates;      /* T: the job ends when update T-1 is executed */
   uint64_t seed;
-  int32_t rotate_shards;     /* worker i reads shard (i + epoch) mod P */
-  int32_t reset_momentum;    /* the optimiser's buffers are cleared at every averaging (block momentum) */
+  int32_t rotate_shards;  /* worker i reads shard (i + epoch) mod P */
+  int32_t reset_momentum; /* the optimiser's buffers are cleared at every averaging (block momentum) */
 } paceline_session_info;
 
-typedef enum paceline_next { PACELINE_END = 0, PACELINE_BODY, PACELINE_EVALUATE, PACELINE_CAPTURE, PACELINE_RESTORE, PACELINE_LOST } paceline_next;
+typedef enum paceline_next {
+  PACELINE_END = 0,
+  PACELINE_BODY,
+  PACELINE_EVALUATE,
+  PACELINE_CAPTURE,
+  PACELINE_RESTORE,
+  PACELINE_LOST
+} paceline_next;
 
 typedef struct paceline_lease {
-  int64_t update;  /* iteration that the body belongs to: learning rate schedules and samples follow it */
-  int32_t body;    /* 0..bodies-1 */
+  int64_t update; /* iteration that the body belongs to: learning rate schedules and samples follow it */
+  int32_t body;   /* 0..bodies-1 */
 } paceline_lease;
 
 typedef struct paceline_span {
@@ -67,10 +75,10 @@ typedef struct paceline_stats {
 
 typedef enum paceline_outcome {
   PACELINE_GO_ON = 0, /* nothing to do: not the last mini-batch of the update, or nothing was averaged */
-  PACELINE_APPLY,     /* gradients: the averaged gradient lies in paceline_session_result(); step the optimiser with it */
-  PACELINE_MOVED,     /* models: parameters now live in paceline_session_model(); set_data */
-  PACELINE_DROPPED,   /* the batch was abandoned and the update missed: next() will return RESTORE */
-  PACELINE_OVER,      /* stopped or the agent is gone: next() will return END or LOST */
+  PACELINE_APPLY,   /* gradients: the averaged gradient lies in paceline_session_result(); step the optimiser with it */
+  PACELINE_MOVED,   /* models: parameters now live in paceline_session_model(); set_data */
+  PACELINE_DROPPED, /* the batch was abandoned and the update missed: next() will return RESTORE */
+  PACELINE_OVER,    /* stopped or the agent is gone: next() will return END or LOST */
 } paceline_outcome;
 
 /* NULL on failure; the reason, one line, is in `error` (cut to `size`). */
@@ -83,7 +91,8 @@ paceline_session_info paceline_session_get_info(const paceline_session* session)
  * evaluate_every: updates between evaluations (at the next averaging of all), 0: at the end only, negative: never. */
 void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every);
 
-/* What to do next; blocks while others evaluate. `lease` is filled whatever is to be done: its update is the number of completed ones. */
+/* What to do next; blocks while others evaluate. `lease` is filled whatever is to be done: its update is the number of
+ * completed ones. */
 paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease);
 
 /* Models: where the parameters live now (the buffer being written). */
@@ -91,10 +100,13 @@ paceline_span paceline_session_model(const paceline_session* session);
 /* Gradients: the averaged gradient, valid until the next step call. */
 paceline_span paceline_session_result(const paceline_session* session);
 
-/* Gradients: one mini-batch is done; `pieces` are the parameters' gradients in order (data NULL: no gradient, counts as zero).
- * Adds them to the update's sum, publishes, and waits for the average when the update is complete or abandoned. */
-paceline_outcome paceline_session_step_gradients(paceline_session* session, const paceline_span* pieces, size_t count, const paceline_stats* stats);
-/* Models: one local step is done, in place, in paceline_session_model(). Publishes, waits and flips where an averaging is due. */
+/* Gradients: one mini-batch is done; `pieces` are the parameters' gradients in order (data NULL: no gradient, counts as
+ * zero). Adds them to the update's sum, publishes, and waits for the average when the update is complete or abandoned.
+ */
+paceline_outcome paceline_session_step_gradients(paceline_session* session, const paceline_span* pieces, size_t count,
+                                                 const paceline_stats* stats);
+/* Models: one local step is done, in place, in paceline_session_model(). Publishes, waits and flips where an averaging
+ * is due. */
 paceline_outcome paceline_session_step_model(paceline_session* session, const paceline_stats* stats);
 
 /* Answer to EVALUATE: the metric that the target is compared with. */
@@ -105,7 +117,8 @@ void paceline_session_capture(paceline_session* session, const void* data, size_
  * paceline_session_model()), optimiser state, user's state. */
 paceline_span paceline_session_replica(const paceline_session* session);
 void paceline_session_restored(paceline_session* session);
-/* Sleeps until `seconds` have passed or the current batch is abandoned or the job stopped; returns the seconds slept. */
+/* Sleeps until `seconds` have passed or the current batch is abandoned or the job stopped; returns the seconds slept.
+ */
 double paceline_session_sleep(paceline_session* session, double seconds);
 /* Ends the job for all workers at one version; `reason` is shown. */
 void paceline_session_stop(paceline_session* session, const char* reason);
@@ -116,7 +129,8 @@ void paceline_session_log(paceline_session* session, const char* name, double va
 
 /* An object of `size` bytes shared by all workers of the node, read only once it is sealed. The first that asks gets
  * *fill = 1, writes it and calls paceline_session_seal(); the others wait for that. NULL: failed, reason in `error`. */
-void* paceline_session_object(paceline_session* session, const char* key, uint64_t size, int* fill, char* error, size_t error_size);
+void* paceline_session_object(paceline_session* session, const char* key, uint64_t size, int* fill, char* error,
+                              size_t error_size);
 void paceline_session_seal(paceline_session* session, const char* key);
 
 #ifdef __cplusplus

@@ -13,7 +13,8 @@
 namespace paceline::session {
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(200);  // How often a waiting worker looks whether its agent still lives.
+constexpr Duration kLook =
+    std::chrono::milliseconds(200);  // How often a waiting worker looks whether its agent still lives.
 
 void fill_share_request(wire::Message& message, const paceline_session_config& config) {
   auto body = message.root().initOpenShare();
@@ -56,7 +57,8 @@ Session::~Session() {
 }
 
 Result<void> Session::configure(const Answer& answer, const paceline_session_config& config) {
-  if (answer.fds.size() != 2) return fail(ErrorKind::internal, "the agent's answer to openShare lacks its two descriptors");
+  if (answer.fds.size() != 2)
+    return fail(ErrorKind::internal, "the agent's answer to openShare lacks its two descriptors");
   const auto& body = answer.body;
   job_ = config.job;
   rank_ = config.rank;
@@ -74,7 +76,8 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
   loss_window_ = std::max<std::size_t>(1, body.value("loss_window", std::size_t{1}));
   next_round_ = body.value("next_round", std::int64_t{0});
 
-  const memory::Window::Layout layout{config.elements, static_cast<memory::Dtype>(config.dtype), body.value("buffers", 1)};
+  const memory::Window::Layout layout{config.elements, static_cast<memory::Dtype>(config.dtype),
+                                      body.value("buffers", 1)};
   auto window = memory::Window::map(answer.fds[0], layout);
   if (!window) return tl::unexpected(window.error());
   window_.emplace(std::move(*window));
@@ -169,7 +172,8 @@ paceline_span Session::model() const {
   return {window_->data(*buffer).data(), window_->layout().elements};
 }
 
-/// Windows of models answer from the first moment on: the start is published as iteration -1 (WAGMA's send buffer begins as W_0).
+/// Windows of models answer from the first moment on: the start is published as iteration -1 (WAGMA's send buffer
+/// begins as W_0).
 void Session::publish_start() {
   update_began_ = steady_now();
   if (info_.payload != PACELINE_MODELS || window_->layout().buffers < 2) return;
@@ -210,7 +214,8 @@ void Session::fill_tag(memory::BufferTag& tag, const paceline_stats& stats) {
 bool Session::abandoned() const { return control_->words().abandoned.load(std::memory_order_acquire) >= lease_.update; }
 
 /// into := base + pieces (base absent: into := pieces).
-bool Session::add_pieces(std::span<const paceline_span> pieces, memory::Buffer into, std::optional<memory::Buffer> base) {
+bool Session::add_pieces(std::span<const paceline_span> pieces, memory::Buffer into,
+                         std::optional<memory::Buffer> base) {
   const auto& layout = window_->layout();
   const std::size_t width = memory::size_of(layout.dtype);
   std::byte* out = window_->data(into).data();
@@ -245,7 +250,10 @@ void Session::arrive() {
   body.setRank(rank_);
   body.setIteration(lease_.update);
   body.setComputeNs(took.count());
-  if (auto sent = link_.send(message); !sent) { std::fprintf(stderr, "session: %s\n", sent.error().text.c_str()); lost_ = !link_.agent_is_there(); }
+  if (auto sent = link_.send(message); !sent) {
+    std::fprintf(stderr, "session: %s\n", sent.error().text.c_str());
+    lost_ = !link_.agent_is_there();
+  }
 }
 
 paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats) {
@@ -347,7 +355,8 @@ std::int64_t Session::executed() const { return control_->words().executed.load(
 void Session::capture(std::span<const std::byte> replica) {
   auto object = share(replica);
   if (object) {
-    nlohmann::json body{{"kind", "replica"}, {"job", job_}, {"rank", rank_}, {"update", lease_.update}, {"size", replica.size()}};
+    nlohmann::json body{
+        {"kind", "replica"}, {"job", job_}, {"rank", rank_}, {"update", lease_.update}, {"size", replica.size()}};
     if (!link_.send_descriptor(body, object->fd())) lost_ = !link_.agent_is_there();
   } else {
     report("fail", "", 0, object.error().text.c_str());
@@ -372,7 +381,8 @@ Result<void> Session::fetch_replica() {
       return tl::unexpected(answer.error());
     }
     if (answer->body.value("kind", "") != "replica" || answer->fds.size() != 1) continue;
-    auto object = memory::SharedObject::map(answer->fds[0], std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
+    auto object = memory::SharedObject::map(answer->fds[0],
+                                            std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
     if (!object) return tl::unexpected(object.error());
     replica_.emplace(std::move(*object));
     replica_update_ = answer->body.value("update", std::int64_t{0});
@@ -420,7 +430,10 @@ void Session::report(const char* kind, const char* name, double value, const cha
   body.setValue(value);
   body.setText(text);
   body.setUpdate(lease_.update - 1);
-  if (auto sent = link_.send(message); !sent) { std::fprintf(stderr, "session: %s\n", sent.error().text.c_str()); lost_ = !link_.agent_is_there(); }
+  if (auto sent = link_.send(message); !sent) {
+    std::fprintf(stderr, "session: %s\n", sent.error().text.c_str());
+    lost_ = !link_.agent_is_there();
+  }
 }
 
 Result<void*> Session::object(const std::string& key, std::uint64_t size, bool& fill) {
@@ -439,7 +452,8 @@ Result<void*> Session::object(const std::string& key, std::uint64_t size, bool& 
     }
     if (answer->body.value("kind", "") != "object" || answer->fds.size() != 1) continue;
     fill = answer->body.value("fill", false);
-    auto object = fill ? memory::SharedObject::fill(answer->fds[0], size) : memory::SharedObject::map(answer->fds[0], size);
+    auto object =
+        fill ? memory::SharedObject::fill(answer->fds[0], size) : memory::SharedObject::map(answer->fds[0], size);
     if (!object) return tl::unexpected(object.error());
     auto [it, inserted] = objects_.insert_or_assign(key, std::move(*object));
     return fill ? static_cast<void*>(it->second.writable().data()) : const_cast<std::byte*>(it->second.data().data());
@@ -457,10 +471,15 @@ void Session::seal_object(const std::string& key) {
   auto body = message.root().initSealObject();
   body.setJob(job_);
   body.setKey(key);
-  if (auto sent = link_.send(message); !sent) { std::fprintf(stderr, "session: %s\n", sent.error().text.c_str()); lost_ = !link_.agent_is_there(); }
+  if (auto sent = link_.send(message); !sent) {
+    std::fprintf(stderr, "session: %s\n", sent.error().text.c_str());
+    lost_ = !link_.agent_is_there();
+  }
 }
 
-void Session::set_state(State state) { window_->progress().state.store(static_cast<std::uint32_t>(state), std::memory_order_relaxed); }
+void Session::set_state(State state) {
+  window_->progress().state.store(static_cast<std::uint32_t>(state), std::memory_order_relaxed);
+}
 
 void Session::span(const char* category, Instant begin, Instant end) {
   if (!trace_) return;

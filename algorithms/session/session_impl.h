@@ -20,9 +20,9 @@ namespace paceline::session {
 /// What a worker is doing, as its agent and `status` see it (Window::Progress::state).
 enum class State : std::uint32_t { compute = 0, wait = 1, averaging = 2, evaluate = 3, restore = 4, ended = 5 };
 
-/// The worker's side of a strategy: publishes, waits for the agent's word, flips. Knows no strategy by name: whether an iteration is
-/// reported, waited for or abandoned is the agent's answer (its round engine's). Owned by the compute thread; blocks on the agent's control page only,
-/// never without noticing that the agent has gone.
+/// The worker's side of a strategy: publishes, waits for the agent's word, flips. Knows no strategy by name: whether an
+/// iteration is reported, waited for or abandoned is the agent's answer (its round engine's). Owned by the compute
+/// thread; blocks on the agent's control page only, never without noticing that the agent has gone.
 class Session {
  public:
   static Result<std::unique_ptr<Session>> open(const paceline_session_config& config);
@@ -78,9 +78,9 @@ class Session {
   std::uint64_t job_ = 0;
   std::int32_t rank_ = 0;
   std::int32_t node_ = 0;
-  bool publishes_every_ = false;   ///< Every iteration is reported, also those without a round.
-  bool abandons_ = false;          ///< Each mini-batch is published; the update may end early.
-  bool alone_ = false;             ///< One worker: there is nobody to average with.
+  bool publishes_every_ = false;  ///< Every iteration is reported, also those without a round.
+  bool abandons_ = false;         ///< Each mini-batch is published; the update may end early.
+  bool alone_ = false;            ///< One worker: there is nobody to average with.
   std::size_t loss_window_ = 1;
 
   paceline_lease lease_{};

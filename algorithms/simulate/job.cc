@@ -15,12 +15,15 @@ Result<void> check(const Job& job) {
   const std::size_t size = job.workers[0].a.size();
   for (std::size_t i = 0; i < job.workers.size(); ++i) {
     if (size == 0 || job.workers[i].a.size() != size || job.workers[i].c.size() != size) {
-      return bad("problem.workers[" + std::to_string(i) + "]: a and c must have as many numbers as worker 0's a, at least one");
+      return bad("problem.workers[" + std::to_string(i) +
+                 "]: a and c must have as many numbers as worker 0's a, at least one");
     }
   }
-  if (job.start.size() != 1 && job.start.size() != job.workers.size()) return bad("start: give one vector, or one for each worker");
+  if (job.start.size() != 1 && job.start.size() != job.workers.size())
+    return bad("start: give one vector, or one for each worker");
   for (const Vector& x : job.start) {
-    if (x.size() != size) return bad("start: has " + std::to_string(x.size()) + " numbers, the problem " + std::to_string(size));
+    if (x.size() != size)
+      return bad("start: has " + std::to_string(x.size()) + " numbers, the problem " + std::to_string(size));
   }
   if (job.steps < 1) return bad("steps: " + std::to_string(job.steps) + "; must be at least 1");
   if (job.compute_s.empty()) return bad("compute_s: has no row");
@@ -30,9 +33,11 @@ Result<void> check(const Job& job) {
       if (!(s >= 1e-9) || s > 1e6) return bad("compute_s: " + std::to_string(s) + "; must be from 1e-9 to 1e6 seconds");
     }
   }
-  if (!job.node_of.empty() && job.node_of.size() != job.workers.size()) return bad("node_of: must have one number for each worker");
+  if (!job.node_of.empty() && job.node_of.size() != job.workers.size())
+    return bad("node_of: must have one number for each worker");
   for (std::int32_t n : job.node_of) {
-    if (n < 0 || static_cast<std::size_t>(n) >= job.workers.size()) return bad("node_of: agents are numbered from 0, densely");
+    if (n < 0 || static_cast<std::size_t>(n) >= job.workers.size())
+      return bad("node_of: agents are numbered from 0, densely");
   }
   return {};
 }
@@ -45,8 +50,10 @@ Result<std::vector<Row>> simulate(const Job& job) {
   auto strategy = algorithms::parse_strategy(job.strategy, workers);
   if (!strategy) return tl::unexpected(strategy.error());
   const bool shared_model = strategy->tiers.back().payload == scheduler::Payload::gradients;
-  if (shared_model && std::any_of(job.start.begin(), job.start.end(), [&](const Vector& x) { return x != job.start[0]; })) {
-    return fail(ErrorKind::invalid, "start: " + job.strategy + " has one model, so all workers must start at the same point");
+  if (shared_model &&
+      std::any_of(job.start.begin(), job.start.end(), [&](const Vector& x) { return x != job.start[0]; })) {
+    return fail(ErrorKind::invalid,
+                "start: " + job.strategy + " has one model, so all workers must start at the same point");
   }
 
   World world;
@@ -62,7 +69,9 @@ Result<std::vector<Row>> simulate(const Job& job) {
   world.late_finish_their_iterations = true;
 
   Learner learner;
-  learner.start = [&job](Rank rank) { return job.start.size() == 1 ? job.start[0] : job.start[static_cast<std::size_t>(rank.value)]; };
+  learner.start = [&job](Rank rank) {
+    return job.start.size() == 1 ? job.start[0] : job.start[static_cast<std::size_t>(rank.value)];
+  };
   learner.gradient = [&job](Rank rank, Version, const Vector& x) {
     const Job::Objective& f = job.workers[static_cast<std::size_t>(rank.value)];
     Vector gradient(x.size());

@@ -118,10 +118,13 @@ void Simulation::carry_out(NodeId id, const Engine::Execute& a) {
   result.mean = result.sum;
   const auto& plan = n.engine->plan();
   if (abandons(n)) {
-    const double scale = algorithms::result_scale(rules_.normalise, static_cast<std::int64_t>(workers_.size()), rules_.batches, batches);
+    const double scale =
+        algorithms::result_scale(rules_.normalise, static_cast<std::int64_t>(workers_.size()), rules_.batches, batches);
     for (double& x : result.mean) x *= scale;
   } else {
-    const double each = all.empty() ? 0 : plan.payload() == scheduler::Payload::models ? static_cast<double>(all.size()) : static_cast<double>(batches);
+    const double each = all.empty()                                    ? 0
+                        : plan.payload() == scheduler::Payload::models ? static_cast<double>(all.size())
+                                                                       : static_cast<double>(batches);
     for (double& x : result.mean) x = each > 0 ? x / each : 0;
   }
   if (a.sync && rules_.block_momentum > 0) {
@@ -239,9 +242,18 @@ void Simulation::step(Worker& w, const Vector& gradient) {
   }
 }
 
-void Simulation::add_row(Worker& w, Version step, bool fresh, std::vector<Rank> group, std::int64_t period, std::int64_t batches) {
-  rows_.push_back({.worker = w.rank, .step = step, .time = now_ - Instant{}, .model = w.model, .fresh = fresh, .group = std::move(group),
-                   .weight = 1, .period = period, .batches_done = batches, .loss = w.loss});
+void Simulation::add_row(Worker& w, Version step, bool fresh, std::vector<Rank> group, std::int64_t period,
+                         std::int64_t batches) {
+  rows_.push_back({.worker = w.rank,
+                   .step = step,
+                   .time = now_ - Instant{},
+                   .model = w.model,
+                   .fresh = fresh,
+                   .group = std::move(group),
+                   .weight = 1,
+                   .period = period,
+                   .batches_done = batches,
+                   .loss = w.loss});
 }
 
 }  // namespace paceline::simulate

@@ -48,7 +48,8 @@ Simulation::Simulation(World world, Learner learner, Rules rules)
   }
   for (Worker& w : workers_) {
     const auto& plan = node_of(w.rank).engine->plan();
-    if (plan.payload() == scheduler::Payload::models) w.published = Contribution{.tag = Version{-1}, .numbers = w.model};
+    if (plan.payload() == scheduler::Payload::models)
+      w.published = Contribution{.tag = Version{-1}, .numbers = w.model};
     w.next_round = plan.publishes_every_iteration() ? Version{0} : plan.next_round(Version{0});
     begin(w, Version{0});
   }
@@ -80,7 +81,8 @@ void Simulation::at_instant() {
     const auto what = due_.top().what;
     due_.pop();
     if (const auto* f = std::get_if<Finish>(&what)) {
-      if (worker(f->rank).generation == f->generation && worker(f->rank).phase == Worker::Phase::computing) finished.push_back(f->rank);
+      if (worker(f->rank).generation == f->generation && worker(f->rank).phase == Worker::Phase::computing)
+        finished.push_back(f->rank);
     } else if (const auto* d = std::get_if<Death>(&what)) {
       died.push_back(d->rank);
     } else {
@@ -156,7 +158,9 @@ void Simulation::tick_due() {
   }
 }
 
-void Simulation::schedule(Instant at, std::variant<Finish, Death, Message> what) { due_.push({at, order_++, std::move(what)}); }
+void Simulation::schedule(Instant at, std::variant<Finish, Death, Message> what) {
+  due_.push({at, order_++, std::move(what)});
+}
 
 Instant Simulation::active_end(const Worker& w, Instant from, Duration d) const {
   if (!w.fault || !w.fault->until || from >= *w.fault->until) return from + d;
@@ -209,7 +213,8 @@ void Simulation::finish_step(Worker& w) {
     w.published = Contribution{.tag = w.t, .numbers = w.model, .loss = mean_loss};
   } else {
     for (double& g : gradient) g *= static_cast<double>(rules_.batches);
-    w.published = Contribution{.tag = w.t, .numbers = std::move(gradient), .loss = mean_loss, .batches = rules_.batches};
+    w.published =
+        Contribution{.tag = w.t, .numbers = std::move(gradient), .loss = mean_loss, .batches = rules_.batches};
   }
   log(event::Published{w.rank, w.t});
   w.phase = Worker::Phase::waiting;

@@ -22,10 +22,10 @@ struct Rules {
   double block_momentum = 0;
 };
 
-/// Drives the production round engines, one an agent, with real vectors under virtual time. Windows are modelled in memory
-/// with the same meaning: what a worker publishes stays until it publishes again; its agent seals it. Deterministic. At one
-/// instant things happen in the order of the job contract: steps end and are published · messages · arrivals at a sync · joins ·
-/// arrivals that execute, first version first · late ones · deadlines.
+/// Drives the production round engines, one an agent, with real vectors under virtual time. Windows are modelled in
+/// memory with the same meaning: what a worker publishes stays until it publishes again; its agent seals it.
+/// Deterministic. At one instant things happen in the order of the job contract: steps end and are published · messages
+/// · arrivals at a sync · joins · arrivals that execute, first version first · late ones · deadlines.
 class Simulation {
  public:
   Simulation(World world, Learner learner, Rules rules);
@@ -33,7 +33,7 @@ class Simulation {
   /// Until nothing is left to happen. Call once.
   void run();
 
-  const std::vector<Row>& rows() const { return rows_; }      ///< In order of time, worker, step.
+  const std::vector<Row>& rows() const { return rows_; }  ///< In order of time, worker, step.
   const std::vector<Event>& events() const { return events_; }
   bool ended(Rank rank) const { return worker(rank).phase == Worker::Phase::ended; }
   const Vector& model(Rank rank) const { return worker(rank).model; }
@@ -45,8 +45,8 @@ class Simulation {
 
   struct Contribution {
     Version tag;
-    Vector numbers;              ///< Model, or sum of mini-batch gradients.
-    double loss = 0;             ///< Mean over the loss window.
+    Vector numbers;   ///< Model, or sum of mini-batch gradients.
+    double loss = 0;  ///< Mean over the loss window.
     std::int64_t batches = 0;
   };
   using Contributions = std::map<Rank, Contribution>;
@@ -64,7 +64,8 @@ class Simulation {
     Phase phase = Phase::computing;
     Version t{0};
     Version next_round{0};
-    Instant started{};          ///< nonblocking: when its first mini-batch of t starts (later than the update, if one was in flight).
+    Instant started{};  ///< nonblocking: when its first mini-batch of t starts (later than the update, if one was in
+                        ///< flight).
     Instant arrived{};
     std::uint64_t generation = 0;
     Vector model, buffer;
@@ -93,15 +94,23 @@ class Simulation {
     std::variant<Engine::Activate, Engine::SendPartial> body;
     std::shared_ptr<const Contributions> partial;
   };
-  struct Finish { Rank rank; std::uint64_t generation; };
-  struct Death { Rank rank; };
+  struct Finish {
+    Rank rank;
+    std::uint64_t generation;
+  };
+  struct Death {
+    Rank rank;
+  };
   struct Due {
     Instant at;
     std::uint64_t order;
     std::variant<Finish, Death, Message> what;
     bool operator>(const Due& other) const { return std::tie(at, order) > std::tie(other.at, other.order); }
   };
-  struct Todo { NodeId node; std::variant<Engine::Action, Message> what; };
+  struct Todo {
+    NodeId node;
+    std::variant<Engine::Action, Message> what;
+  };
 
   Worker& worker(Rank rank) { return workers_[static_cast<std::size_t>(rank.value)]; }
   const Worker& worker(Rank rank) const { return workers_[static_cast<std::size_t>(rank.value)]; }
@@ -139,9 +148,12 @@ class Simulation {
   std::int64_t batches_done(const Worker& w, Version v) const;
   void end_update(Worker& w, const Engine::Execute& a, const Contributions& all);
   void step(Worker& w, const Vector& gradient);
-  void add_row(Worker& w, Version step, bool fresh, std::vector<Rank> group, std::int64_t period, std::int64_t batches = 1);
+  void add_row(Worker& w, Version step, bool fresh, std::vector<Rank> group, std::int64_t period,
+               std::int64_t batches = 1);
   template <class What>
-  void log(What what) { events_.push_back({now_, std::move(what)}); }
+  void log(What what) {
+    events_.push_back({now_, std::move(what)});
+  }
 
   World world_;
   Learner learner_;

@@ -17,8 +17,8 @@ namespace paceline::simulate {
 
 using Vector = std::vector<double>;
 
-/// What a simulated job runs on: who is where, how long things take, what goes wrong. Functions are asked in a fixed order, so
-/// that one seed gives one run.
+/// What a simulated job runs on: who is where, how long things take, what goes wrong. Functions are asked in a fixed
+/// order, so that one seed gives one run.
 struct World {
   std::vector<NodeId> node_of;  ///< Rank -> agent; size P.
   std::int32_t nodes = 1;
@@ -39,7 +39,7 @@ struct World {
   Duration patience_min = std::chrono::hours(24 * 365);
   double patience_median_steps = 0;
   double absent_median_steps = 0;
-  Version last{0};                        ///< T-1.
+  Version last{0};  ///< T-1.
   bool late_finish_their_iterations = false;
 };
 
@@ -56,22 +56,63 @@ struct Learner {
 
 /// What happened, for tests: each entry is something that one agent or worker did.
 namespace event {
-struct Published { Rank rank; Version tag; };
-struct Reported { Rank rank; Version tag; };
+struct Published {
+  Rank rank;
+  Version tag;
+};
+struct Reported {
+  Rank rank;
+  Version tag;
+};
 /// `tags`, `numbers`: what the agent pinned, by member.
-struct Sealed { NodeId node; Version version; std::int32_t group; std::map<Rank, Version> tags; std::map<Rank, Vector> numbers; };
+struct Sealed {
+  NodeId node;
+  Version version;
+  std::int32_t group;
+  std::map<Rank, Version> tags;
+  std::map<Rank, Vector> numbers;
+};
 /// `tags`: all contributions that this agent's result was made of.
-struct Executed { NodeId node; Version version; std::int32_t group; std::map<Rank, Version> tags; Vector mean; std::vector<Rank> fresh; std::vector<Rank> stale; };
-struct Merged { Rank rank; Version own; Version with; };
-struct WentOn { Rank rank; Version own; Version next; bool fresh; bool averaged; bool end; Duration waited; };
-struct Died { Rank rank; };
-struct Left { Rank rank; Version version; };
-struct Abandoned { NodeId node; Version version; };
+struct Executed {
+  NodeId node;
+  Version version;
+  std::int32_t group;
+  std::map<Rank, Version> tags;
+  Vector mean;
+  std::vector<Rank> fresh;
+  std::vector<Rank> stale;
+};
+struct Merged {
+  Rank rank;
+  Version own;
+  Version with;
+};
+struct WentOn {
+  Rank rank;
+  Version own;
+  Version next;
+  bool fresh;
+  bool averaged;
+  bool end;
+  Duration waited;
+};
+struct Died {
+  Rank rank;
+};
+struct Left {
+  Rank rank;
+  Version version;
+};
+struct Abandoned {
+  NodeId node;
+  Version version;
+};
 }  // namespace event
 struct Event {
   Instant at;
-  std::variant<event::Published, event::Reported, event::Sealed, event::Executed, event::Merged, event::WentOn, event::Died,
-               event::Left, event::Abandoned> what;
+  std::variant<event::Published, event::Reported, event::Sealed, event::Executed, event::Merged, event::WentOn,
+               event::Died, event::Left, event::Abandoned>
+      what;
 };
 
 /// One row of the job contract: what a worker has to show for one of its steps.
@@ -85,7 +126,7 @@ struct Row {
   double weight = 1;
   std::int64_t period = 1;
   std::int64_t batches_done = 1;
-  double loss = 0;          ///< At the model that the gradient was taken at.
+  double loss = 0;  ///< At the model that the gradient was taken at.
 };
 
 }  // namespace paceline::simulate

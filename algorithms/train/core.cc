@@ -40,11 +40,13 @@ void Core::share(std::shared_ptr<torch::nn::Module> module, torch::optim::Optimi
 }
 
 void Core::open_session() {
-  const paceline_session_config config{start_.endpoint.c_str(), start_.worker,           start_.fd_socket, start_.job,
-                                       start_.rank,             parameters_->elements(), PACELINE_F32};
+  const paceline_session_config config{
+      start_.endpoint.c_str(), start_.worker, start_.fd_socket, start_.job, start_.rank,
+      parameters_->elements(), PACELINE_F32};
   char error[1024] = "";
   session_.reset(paceline_session_open(&config, error, sizeof error));
-  if (!session_) throw std::runtime_error(std::string("worker ") + std::to_string(start_.rank) + " cannot join its job: " + error);
+  if (!session_)
+    throw std::runtime_error(std::string("worker ") + std::to_string(start_.rank) + " cannot join its job: " + error);
   session_of_this_thread() = session_.get();
   info_ = paceline_session_get_info(session_.get());
   lease_.update = reached_ = info_.first_update;
@@ -65,18 +67,24 @@ void Core::follow_model() {
   model_at_ = at;
 }
 
-/// Tells the session how long the job is: nominal samples decide, so that all strategies are measured with the same yardstick.
+/// Tells the session how long the job is: nominal samples decide, so that all strategies are measured with the same
+/// yardstick.
 void Core::plan() {
   planned_ = true;
   if (epoch_samples_ == 0) epoch_samples_ = settings_.samples;
-  if (epoch_samples_ == 0) throw std::logic_error("next: the job's length is not known: call me.batches or me.sampler before, or set .samples in RunOptions");
+  if (epoch_samples_ == 0)
+    throw std::logic_error(
+        "next: the job's length is not known: call me.batches or me.sampler before, or set .samples in RunOptions");
   if (epoch_samples_ < info_.workers * settings_.batch) {
-    throw std::invalid_argument("an epoch of " + std::to_string(epoch_samples_) + " samples gives " + std::to_string(info_.workers) + " workers less than one batch of " +
+    throw std::invalid_argument("an epoch of " + std::to_string(epoch_samples_) + " samples gives " +
+                                std::to_string(info_.workers) + " workers less than one batch of " +
                                 std::to_string(settings_.batch) + " each: use fewer workers or a smaller batch");
   }
   const double per_update = static_cast<double>(info_.workers) * static_cast<double>(settings_.batch) * info_.bodies;
   const double updates_per_epoch = std::max(1.0, std::floor(static_cast<double>(epoch_samples_) / per_update));
-  const auto updates_in = [&](double epochs) { return std::max<std::int64_t>(1, std::llround(epochs * updates_per_epoch)); };
+  const auto updates_in = [&](double epochs) {
+    return std::max<std::int64_t>(1, std::llround(epochs * updates_per_epoch));
+  };
   const std::int64_t every = settings_.evaluate_every_epochs > 0 ? updates_in(settings_.evaluate_every_epochs) : 0;
   paceline_session_plan(session_.get(), lease_.update, updates_in(settings_.epochs), every);
 }
@@ -90,12 +98,8 @@ bool Core::next() {
     lease_ = {reached_, 0};  // Evaluation and capture come between updates.
     const auto what = paceline_session_next(session_.get(), &lease_);
     switch (what) {
-      case PACELINE_BODY:
-        begin_body();
-        return true;
-      case PACELINE_EVALUATE:
-        evaluate();
-        break;
+      case PACELINE_BODY: begin_body(); return true;
+      case PACELINE_EVALUATE: evaluate(); break;
       case PACELINE_CAPTURE: {
         const auto bytes = encoded_state();
         paceline_session_capture(session_.get(), bytes.data(), bytes.size());
@@ -107,7 +111,8 @@ bool Core::next() {
         const auto span = paceline_session_replica(session_.get());
         const auto replica = decode_replica({static_cast<const std::byte*>(span.data), span.elements});
         if (!replica) {
-          fail_job("worker " + std::to_string(start_.rank) + ": the replica it was given cannot be read: " + replica.error().text);
+          fail_job("worker " + std::to_string(start_.rank) +
+                   ": the replica it was given cannot be read: " + replica.error().text);
           throw Stopped(replica.error().text);
         }
         load_state(*replica);
@@ -116,9 +121,7 @@ bool Core::next() {
         follow_model();
         break;
       }
-      case PACELINE_END:
-        ended_ = true;
-        break;
+      case PACELINE_END: ended_ = true; break;
       case PACELINE_LOST:
         ended_ = true;
         throw Stopped("worker " + std::to_string(start_.rank) + ": its node agent is gone");
@@ -149,14 +152,17 @@ void Core::begin_body() {
   }
   torch::manual_seed(seed);
   if (lease_.body == 0) {
-    if (const double delay = straggler_->before(lease_.update); delay > 0) paceline_session_sleep(session_.get(), delay);
+    if (const double delay = straggler_->before(lease_.update); delay > 0)
+      paceline_session_sleep(session_.get(), delay);
   }
   in_body_ = true;
   body_began_ = Clock::now();
 }
 
 void Core::require_body(const char* what) const {
-  if (!in_body_) throw std::logic_error(std::string(what) + " was called outside the loop: once after each next() that returned true");
+  if (!in_body_)
+    throw std::logic_error(std::string(what) +
+                           " was called outside the loop: once after each next() that returned true");
 }
 
 double Core::checked_loss(const torch::Tensor& loss) {
@@ -165,9 +171,10 @@ double Core::checked_loss(const torch::Tensor& loss) {
   const std::string path = settings_.checkpoint_path();
   std::FILE* const file = path.empty() ? nullptr : std::fopen(path.c_str(), "rb");
   if (file) std::fclose(file);
-  const std::string text = std::string("loss is ") + (std::isnan(value) ? "nan" : "infinite") + " at worker " + std::to_string(start_.rank) +
-                           ", update " + std::to_string(lease_.update) +
-                           (file ? "; the last checkpoint is " + path : "; there is no checkpoint yet") + "; a smaller learning rate may help";
+  const std::string text = std::string("loss is ") + (std::isnan(value) ? "nan" : "infinite") + " at worker " +
+                           std::to_string(start_.rank) + ", update " + std::to_string(lease_.update) +
+                           (file ? "; the last checkpoint is " + path : "; there is no checkpoint yet") +
+                           "; a smaller learning rate may help";
   fail_job(text);
   throw Stopped(text);
 }
@@ -176,7 +183,8 @@ void Core::step(const torch::Tensor& loss, const StepOptions& options) {
   require_body("step");
   in_body_ = false;
   parameters_->check_in_place();
-  const paceline_stats stats{checked_loss(loss), drawn_ > 0 ? drawn_ : settings_.batch, optimizer_->param_groups().front().options().get_lr()};
+  const paceline_stats stats{checked_loss(loss), drawn_ > 0 ? drawn_ : settings_.batch,
+                             optimizer_->param_groups().front().options().get_lr()};
   if (info_.payload == PACELINE_GRADIENTS) {
     step_gradients(stats, options);
   } else {
@@ -255,7 +263,8 @@ void Core::evaluate() {
     torch::NoGradGuard no_grad;
     std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> modes;  // Parents first: train() is recursive.
     const bool root_mode = module_->is_training();
-    for (const auto& item : module_->named_modules("", /*include_self=*/false)) modes.emplace_back(item.value(), item.value()->is_training());
+    for (const auto& item : module_->named_modules("", /*include_self=*/false))
+      modes.emplace_back(item.value(), item.value()->is_training());
     module_->eval();
     value = metric();
     module_->train(root_mode);

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <torch/torch.h>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <torch/torch.h>
 #include <vector>
 
 #include "algorithms/session/session.h"
@@ -92,14 +92,14 @@ struct Core {
   std::unique_ptr<paceline_session, CloseSession> session_;
   paceline_session_info info_{};
   paceline_lease lease_{};
-  std::int64_t reached_ = 0;         // First update that is not done: what a replica made now goes on with.
+  std::int64_t reached_ = 0;  // First update that is not done: what a replica made now goes on with.
   std::shared_ptr<torch::nn::Module> module_;
   torch::optim::Optimizer* optimizer_ = nullptr;
   torch::optim::LRScheduler* scheduler_ = nullptr;
   std::int64_t scheduled_ = 0;
   std::optional<Parameters> parameters_;
-  float* model_at_ = nullptr;        // Models: where the session has the parameters.
-  torch::Tensor gradient_sum_;       // Models with several bodies an update.
+  float* model_at_ = nullptr;   // Models: where the session has the parameters.
+  torch::Tensor gradient_sum_;  // Models with several bodies an update.
   std::int64_t summed_bodies_ = 0;
   std::int64_t summed_update_ = -1;
   double summed_loss_ = 0;
@@ -107,15 +107,16 @@ struct Core {
   std::optional<Straggler> straggler_;
   std::optional<algorithms::Shards> shards_;
   algorithms::Shards::Options shards_for_;
-  std::int64_t drawn_ = 0;           // Samples since the last step.
-  std::function<void()> pending_resume_;  // Loads the checkpoint at the first next(): states and schedules are known then.
+  std::int64_t drawn_ = 0;  // Samples since the last step.
+  std::function<void()>
+      pending_resume_;  // Loads the checkpoint at the first next(): states and schedules are known then.
   std::int64_t epoch_samples_ = 0;
   bool planned_ = false;
   bool in_body_ = false;
   bool ended_ = false;
   bool warned_slow_state_ = false;
   Clock::time_point body_began_{};
-  Clock::duration applied_{};        // Time spent applying the last average: part of a slow worker's work.
+  Clock::duration applied_{};  // Time spent applying the last average: part of a slow worker's work.
 };
 
 }  // namespace paceline::train

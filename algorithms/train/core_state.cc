@@ -1,8 +1,8 @@
+#include <sys/stat.h>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <stdexcept>
-#include <sys/stat.h>
 
 #include "algorithms/train/core.h"
 #include "algorithms/train/safetensors.h"
@@ -37,15 +37,15 @@ Replica Core::state() {
   replica.optimizer = read_optimizer_state(*optimizer_, parameters_->trainable());
   if (!warned_slow_state_ && !has_known_state(*optimizer_)) {
     warned_slow_state_ = true;
-    std::fprintf(stderr, "paceline: this optimiser's state is saved through its own save(), which is slow; SGD, Adam, AdamW, RMSprop and Adagrad are fast\n");
+    std::fprintf(stderr,
+                 "paceline: this optimiser's state is saved through its own save(), which is slow; SGD, Adam, AdamW, "
+                 "RMSprop and Adagrad are fast\n");
   }
   for (const auto& user : user_states) replica.user.push_back(user.save());
-  replica.notes = {{"strategy", settings_.strategy},
-                   {"epoch", std::to_string(epoch())},
-                   {"workers", std::to_string(info_.workers)},
-                   {"batch", std::to_string(settings_.batch)},
-                   {"seed", std::to_string(info_.seed)},
-                   {"sampler_position", std::to_string(lease_.update * info_.bodies)}};
+  replica.notes = {
+      {"strategy", settings_.strategy},           {"epoch", std::to_string(epoch())},
+      {"workers", std::to_string(info_.workers)}, {"batch", std::to_string(settings_.batch)},
+      {"seed", std::to_string(info_.seed)},       {"sampler_position", std::to_string(lease_.update * info_.bodies)}};
   return replica;
 }
 
@@ -67,8 +67,9 @@ void Core::load_state(const Replica& replica) {
   }
   write_optimizer_state(*optimizer_, parameters_->trainable(), {replica.optimizer.begin(), replica.optimizer.end()});
   if (replica.user.size() != user_states.size()) {
-    throw std::invalid_argument("the saved state has " + std::to_string(replica.user.size()) + " user states, the script has " +
-                                std::to_string(user_states.size()) + ": call me.state before next, equally on all workers");
+    throw std::invalid_argument("the saved state has " + std::to_string(replica.user.size()) +
+                                " user states, the script has " + std::to_string(user_states.size()) +
+                                ": call me.state before next, equally on all workers");
   }
   for (std::size_t i = 0; i < user_states.size(); ++i) user_states[i].load(replica.user[i]);
   advance_schedule(replica.scheduled);
@@ -80,7 +81,9 @@ void Core::resume() {
   std::string path = settings_.resume;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) path += "/checkpoint.safetensors";
-  const auto refuse = [&path](const std::string& why) { throw std::runtime_error("cannot resume from " + path + ": " + why); };
+  const auto refuse = [&path](const std::string& why) {
+    throw std::runtime_error("cannot resume from " + path + ": " + why);
+  };
   auto bytes = read_whole_file(path, kCheckpointMax);
   if (!bytes) refuse(bytes.error().text);
   const auto replica = decode_replica(*bytes);
@@ -94,8 +97,10 @@ void Core::resume() {
       throw std::runtime_error("cannot resume from " + path + ": " + error.what());
     }
   };
-  if (const auto it = replica->notes.find("workers"); it != replica->notes.end() && it->second != std::to_string(info_.workers)) {
-    std::fprintf(stderr, "paceline: resumed from the averaged model of %s workers with %d\n", it->second.c_str(), info_.workers);
+  if (const auto it = replica->notes.find("workers");
+      it != replica->notes.end() && it->second != std::to_string(info_.workers)) {
+    std::fprintf(stderr, "paceline: resumed from the averaged model of %s workers with %d\n", it->second.c_str(),
+                 info_.workers);
   }
 }
 

@@ -1,8 +1,8 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -19,9 +19,9 @@ namespace paceline::train {
 namespace {
 
 using nlohmann::json;
-using ::testing::HasSubstr;
 using test::reset_solo_log;
 using test::solo_log;
+using ::testing::HasSubstr;
 
 struct NetImpl : torch::nn::Module {
   NetImpl() {
@@ -45,7 +45,9 @@ Dataset problem() {
   return tensors(x, x.narrow(1, 0, 3).argmax(1));
 }
 
-torch::Tensor loss_of(Net& net, const Batch& batch) { return torch::cross_entropy_loss(net->forward(batch.data), batch.target); }
+torch::Tensor loss_of(Net& net, const Batch& batch) {
+  return torch::cross_entropy_loss(net->forward(batch.data), batch.target);
+}
 
 WorkerStart start_with(const json& session, json options = json::object(), int rank = 0) {
   options.update({{"batch", kBatch}, {"samples", kSamples}, {"seed", 5}});
@@ -58,7 +60,8 @@ WorkerStart start_with(const json& session, json options = json::object(), int r
 
 using MakeOptimizer = std::unique_ptr<torch::optim::Optimizer> (*)(std::vector<torch::Tensor>);
 std::unique_ptr<torch::optim::Optimizer> sgd(std::vector<torch::Tensor> p) {
-  return std::make_unique<torch::optim::SGD>(std::move(p), torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(1e-3));
+  return std::make_unique<torch::optim::SGD>(std::move(p),
+                                             torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(1e-3));
 }
 std::unique_ptr<torch::optim::Optimizer> adam(std::vector<torch::Tensor> p) {
   return std::make_unique<torch::optim::Adam>(std::move(p), torch::optim::AdamOptions(0.01));
@@ -97,7 +100,9 @@ Net plainly(const std::vector<Batch>& batches, MakeOptimizer make, std::size_t b
 class CoreTest : public ::testing::TestWithParam<const char*> {
  protected:
   CoreTest() { reset_solo_log(); }
-  json session(std::int64_t updates, int bodies = 1) const { return {{"payload", GetParam()}, {"updates", updates}, {"bodies", bodies}, {"seed", 5}}; }
+  json session(std::int64_t updates, int bodies = 1) const {
+    return {{"payload", GetParam()}, {"updates", updates}, {"bodies", bodies}, {"seed", 5}};
+  }
 };
 
 void expect_equal(const Net& a, const Net& b, double tolerance) {
@@ -106,7 +111,8 @@ void expect_equal(const Net& a, const Net& b, double tolerance) {
     EXPECT_TRUE(torch::allclose(pa[item.key()], item.value(), tolerance, tolerance)) << item.key();
   }
   const auto ba = a->named_buffers();
-  for (const auto& item : b->named_buffers()) EXPECT_TRUE(torch::allclose(ba[item.key()], item.value(), tolerance, tolerance)) << item.key();
+  for (const auto& item : b->named_buffers())
+    EXPECT_TRUE(torch::allclose(ba[item.key()], item.value(), tolerance, tolerance)) << item.key();
 }
 
 TEST_P(CoreTest, TrainsExactlyAsThePlainLoopDoes) {
@@ -182,7 +188,8 @@ TEST_P(CoreTest, OptimizersOfOtherTypesAreRestoredThroughTheirOwnSave) {
 /// One worker with everything that a test may want to touch.
 struct Bench {
   explicit Bench(const json& session, const json& options = json::object(), int rank = 0)
-      : me(start_with(session, options, rank)), optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)) {}
+      : me(start_with(session, options, rank)),
+        optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)) {}
   void body(Shared& shared, Batches& batches) {
     optimizer.zero_grad();
     auto loss = loss_of(net, batches.next());
@@ -287,7 +294,8 @@ TEST_P(CoreTest, TheScheduleFollowsTheJobsUpdates) {
     by_hand.step();
   }
   ASSERT_LT(wanted.back(), 0.1);
-  for (const auto& step : solo_log().steps) EXPECT_DOUBLE_EQ(step.learning_rate, wanted.at(static_cast<std::size_t>(step.update))) << step.update;
+  for (const auto& step : solo_log().steps)
+    EXPECT_DOUBLE_EQ(step.learning_rate, wanted.at(static_cast<std::size_t>(step.update))) << step.update;
 }
 
 TEST_P(CoreTest, ClippingSeesTheGradientThatIsApplied) {
@@ -389,7 +397,8 @@ TEST_P(CoreTest, AJobGoesOnFromItsCheckpoint) {
   std::filesystem::remove_all(directory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Payloads, CoreTest, ::testing::Values("gradients", "models"), [](const auto& payload) { return std::string(payload.param); });
+INSTANTIATE_TEST_SUITE_P(Payloads, CoreTest, ::testing::Values("gradients", "models"),
+                         [](const auto& payload) { return std::string(payload.param); });
 
 class ShareTest : public ::testing::Test {
  protected:
@@ -477,7 +486,8 @@ TEST_F(ShareTest, ALoaderOfTorchReadsThisWorkersShare) {
   };
   Bench bench(json::object({{"updates", kSamples / kBatch}}));
   auto shared = bench.me.share(bench.net, bench.optimizer);
-  auto loader = torch::data::make_data_loader(Numbers().map(torch::data::transforms::Stack<>()), bench.me.sampler(kSamples), kBatch);
+  auto loader = torch::data::make_data_loader(Numbers().map(torch::data::transforms::Stack<>()),
+                                              bench.me.sampler(kSamples), kBatch);
   auto batch = loader->begin();
   std::set<float> seen;
   while (bench.me.next()) {
@@ -498,14 +508,16 @@ Trainer small_job() {
       .data = problem(),
       .test = problem(),
       .optimizer = [](std::vector<torch::Tensor> p) { return sgd(std::move(p)); },
-      .schedule = [](torch::optim::Optimizer& optimizer) { return std::make_unique<torch::optim::StepLR>(optimizer, 50, 0.5); },
+      .schedule =
+          [](torch::optim::Optimizer& optimizer) { return std::make_unique<torch::optim::StepLR>(optimizer, 50, 0.5); },
       .clip_norm = 1,
   };
 }
 
 TEST(TrainerTest, LearnsTheProblemItIsGiven) {
   reset_solo_log();
-  const auto done = run_worker([](Worker& me) { small_job().train(me); }, start_with({{"updates", 101}, {"evaluate_every", 50}}));
+  const auto done =
+      run_worker([](Worker& me) { small_job().train(me); }, start_with({{"updates", 101}, {"evaluate_every", 50}}));
   ASSERT_TRUE(done) << done.error().text;
   ASSERT_EQ(solo_log().evaluated.size(), 2U);
   EXPECT_GT(solo_log().evaluated.back(), 0.9);
@@ -542,7 +554,8 @@ TEST(RunWorkerTest, AnAgentThatIsNotThereIsNamed) {
 }
 
 TEST(FashionMnistTest, IsReadOnceANodeAndNormalised) {
-  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist")) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
+  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist"))
+    GTEST_SKIP() << "dataset-fashion-mnist is not installed";
   reset_solo_log();
   const auto done = run_worker(
       [](Worker& me) {

@@ -18,7 +18,8 @@ class FashionMnist final : public Dataset::Source {
   std::int64_t size() const override { return training_ ? 60'000 : 10'000; }
   Batch get(const std::vector<std::int64_t>& indices) override {
     open();
-    const auto chosen = torch::from_blob(const_cast<std::int64_t*>(indices.data()), {static_cast<std::int64_t>(indices.size())}, torch::kInt64);
+    const auto chosen = torch::from_blob(const_cast<std::int64_t*>(indices.data()),
+                                         {static_cast<std::int64_t>(indices.size())}, torch::kInt64);
     return normalised(images_.index_select(0, chosen), labels_.index_select(0, chosen));
   }
   Batch slice(std::int64_t first, std::int64_t count) override {
@@ -27,7 +28,7 @@ class FashionMnist final : public Dataset::Source {
   }
 
  private:
-  static constexpr double kMean = 0.2860 * 255;       // Of the training images, on the scale of bytes.
+  static constexpr double kMean = 0.2860 * 255;  // Of the training images, on the scale of bytes.
   static constexpr double kDeviation = 0.3530 * 255;
 
   static Batch normalised(const torch::Tensor& images, const torch::Tensor& labels) {
@@ -52,7 +53,8 @@ class FashionMnist final : public Dataset::Source {
     if (fill) {
       const auto directory = fashion_mnist_directory();
       if (!directory) throw std::runtime_error(directory.error().text);
-      if (const auto read = read_fashion_mnist(*directory, training_, {bytes, bytes_size}); !read) throw std::runtime_error(read.error().text);
+      if (const auto read = read_fashion_mnist(*directory, training_, {bytes, bytes_size}); !read)
+        throw std::runtime_error(read.error().text);
       if (session) paceline_session_seal(session, key);
     }
     images_ = torch::from_blob(bytes, {size(), 1, 28, 28}, torch::kUInt8);
@@ -77,7 +79,9 @@ class TensorPair final : public Dataset::Source {
     const auto chosen = torch::tensor(indices, torch::kInt64);
     return {data_.index_select(0, chosen), target_.index_select(0, chosen)};
   }
-  Batch slice(std::int64_t first, std::int64_t count) override { return {data_.narrow(0, first, count), target_.narrow(0, first, count)}; }
+  Batch slice(std::int64_t first, std::int64_t count) override {
+    return {data_.narrow(0, first, count), target_.narrow(0, first, count)};
+  }
 
  private:
   torch::Tensor data_;
@@ -104,7 +108,8 @@ Dataset tensors(torch::Tensor data, torch::Tensor target) {
   return Dataset(std::make_shared<train::TensorPair>(std::move(data), std::move(target)));
 }
 
-double detail::accuracy(const std::function<torch::Tensor(torch::Tensor)>& forward, const Dataset& test, std::int64_t batch) {
+double detail::accuracy(const std::function<torch::Tensor(torch::Tensor)>& forward, const Dataset& test,
+                        std::int64_t batch) {
   if (batch < 1) throw std::invalid_argument("accuracy: batch must be at least 1");
   torch::NoGradGuard no_grad;
   std::int64_t right = 0;

@@ -1,8 +1,8 @@
 #include "algorithms/train/fashion_mnist.h"
 
+#include <sys/stat.h>
 #include <algorithm>
 #include <cstdlib>
-#include <sys/stat.h>
 
 #include "algorithms/train/idx.h"
 
@@ -25,13 +25,16 @@ Result<std::string> fashion_mnist_directory() {
     for (const std::string& directory : {std::string(named), std::string(named) + "/fashion-mnist"}) {
       if (has_file(directory + probe)) return directory;
     }
-    return fail(ErrorKind::not_found, "Fashion-MNIST is not in PACELINE_DATA=" + std::string(named) +
-                                          ": put its four .gz files there, or unset it and apt install dataset-fashion-mnist");
+    return fail(ErrorKind::not_found,
+                "Fashion-MNIST is not in PACELINE_DATA=" + std::string(named) +
+                    ": put its four .gz files there, or unset it and apt install dataset-fashion-mnist");
   }
   for (const char* directory : {"/usr/share/datasets/fashion-mnist", "/usr/share/dataset/fashion-mnist"}) {
     if (has_file(directory + probe)) return directory;
   }
-  return fail(ErrorKind::not_found, "Fashion-MNIST is not installed: apt install dataset-fashion-mnist, or set PACELINE_DATA to the folder of its .gz files");
+  return fail(ErrorKind::not_found,
+              "Fashion-MNIST is not installed: apt install dataset-fashion-mnist, or set PACELINE_DATA to the folder "
+              "of its .gz files");
 }
 
 Result<void> read_fashion_mnist(const std::string& directory, bool training, std::span<std::uint8_t> bytes) {

@@ -1,10 +1,10 @@
 #include "algorithms/train/idx.h"
 
+#include <zlib.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
-#include <zlib.h>
 
 namespace paceline::train {
 namespace {
@@ -52,7 +52,8 @@ Result<void> read_idx(const std::string& path, const IdxShape& wanted, std::span
   const auto bad = [&path](const std::string& what) {
     return fail(ErrorKind::invalid, path + ": " + what + "; fetch the file again");
   };
-  if (static_cast<std::int64_t>(out.size()) != wanted.elements()) return fail(ErrorKind::internal, path + ": wrong room for its shape");
+  if (static_cast<std::int64_t>(out.size()) != wanted.elements())
+    return fail(ErrorKind::internal, path + ": wrong room for its shape");
   const GzFile file(gzopen(path.c_str(), "rbe"));
   if (!file) {
     auto error = fail_errno("cannot read " + path);
@@ -61,14 +62,16 @@ Result<void> read_idx(const std::string& path, const IdxShape& wanted, std::span
   }
   gzbuffer(file.get(), 256 * 1024);
   std::array<std::uint8_t, 4> magic{};
-  if (read_some(file.get(), magic) != 4 || magic[0] != 0 || magic[1] != 0 || magic[2] != 0x08) return bad("not an IDX file of bytes");
+  if (read_some(file.get(), magic) != 4 || magic[0] != 0 || magic[1] != 0 || magic[2] != 0x08)
+    return bad("not an IDX file of bytes");
   std::vector<std::int64_t> extents(magic[3]);
   for (auto& extent : extents) {
     std::array<std::uint8_t, 4> bytes{};
     if (read_some(file.get(), bytes) != 4) return bad("the header is cut off");
     extent = big_endian(bytes.data());
   }
-  if (extents != wanted.extents) return bad("holds " + to_text(extents) + " bytes, expected " + to_text(wanted.extents));
+  if (extents != wanted.extents)
+    return bad("holds " + to_text(extents) + " bytes, expected " + to_text(wanted.extents));
   const auto got = read_some(file.get(), out);
   if (got != wanted.elements()) return bad(got < 0 ? "the file is damaged" : "the file is cut off");
   std::uint8_t beyond = 0;

@@ -17,8 +17,8 @@ struct IdxShape {
 };
 
 /// Reads a gzipped (or plain) IDX file of unsigned bytes whose shape must be `wanted` into `out`, which has room for
-/// exactly its elements. `not_found`: no such file; `invalid`: not IDX, another shape, shorter or longer than its header
-/// says, damaged.
+/// exactly its elements. `not_found`: no such file; `invalid`: not IDX, another shape, shorter or longer than its
+/// header says, damaged.
 Result<void> read_idx(const std::string& path, const IdxShape& wanted, std::span<std::uint8_t> out);
 
 }  // namespace paceline::train

@@ -1,9 +1,9 @@
 #include "algorithms/train/idx.h"
 
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <zlib.h>
+#include <filesystem>
+#include <fstream>
 
 #include "algorithms/train/blas_check.h"
 #include "algorithms/train/fashion_mnist.h"

@@ -137,7 +137,8 @@ void write_optimizer_state(torch::optim::Optimizer& optimizer, const NamedTensor
   const auto it = state.find("saved");
   if (it == state.end()) throw std::invalid_argument("the saved state is of another optimiser");
   const auto bytes = it->second.contiguous();
-  std::istringstream stream(std::string(reinterpret_cast<const char*>(bytes.data_ptr<std::uint8_t>()), static_cast<std::size_t>(bytes.numel())));
+  std::istringstream stream(std::string(reinterpret_cast<const char*>(bytes.data_ptr<std::uint8_t>()),
+                                        static_cast<std::size_t>(bytes.numel())));
   torch::serialize::InputArchive archive;
   archive.load_from(stream);
   optimizer.load(archive);

@@ -14,7 +14,8 @@ constexpr std::size_t kKnownBuffersMax = 8;
 void check_shareable(const std::string& name, const torch::Tensor& tensor) {
   if (!tensor.device().is_cpu()) refuse("parameter '" + name + "' is not on the CPU, which is where training runs yet");
   if (tensor.scalar_type() != torch::kFloat32) {
-    refuse("parameter '" + name + "' is " + std::string(c10::toString(tensor.scalar_type())) + ": only float32 can be shared yet; call net->to(torch::kFloat32) before share");
+    refuse("parameter '" + name + "' is " + std::string(c10::toString(tensor.scalar_type())) +
+           ": only float32 can be shared yet; call net->to(torch::kFloat32) before share");
   }
 }
 
@@ -28,7 +29,8 @@ Parameters::Parameters(const torch::nn::Module& module, torch::optim::Optimizer&
     impls.insert(tensor.unsafeGetTensorImpl());
     if (tensor.numel() > 0) {
       if (const auto [it, is_new] = seen.emplace(tensor.data_ptr(), item.key()); !is_new) {
-        refuse("parameters '" + it->second + "' and '" + item.key() + "' are one tensor: register it once and use it twice");
+        refuse("parameters '" + it->second + "' and '" + item.key() +
+               "' are one tensor: register it once and use it twice");
       }
     }
     if (!tensor.requires_grad()) continue;
@@ -102,7 +104,8 @@ void Parameters::check_in_place() const {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     if (all_[i].data_ptr() == places_[i]) continue;
     const std::string name = i < trainable_.size() ? "'" + trainable_[i].first + "'" : "a buffer";
-    throw std::logic_error("parameters moved: " + name + " is no longer where share put it; call share after load or to");
+    throw std::logic_error("parameters moved: " + name +
+                           " is no longer where share put it; call share after load or to");
   }
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <torch/torch.h>
 #include <map>
 #include <string>
-#include <torch/torch.h>
 #include <vector>
 
 #include "algorithms/session/session.h"
@@ -23,14 +23,16 @@ class Parameters {
 
   /// Copies all values to `base` and lets the tensors live there.
   void place(float* base);
-  /// The tensors live at `base` from now on, with the values that are there. No bytes move; a graph kept across it throws.
+  /// The tensors live at `base` from now on, with the values that are there. No bytes move; a graph kept across it
+  /// throws.
   void move_to(float* base);
   /// Gives every tensor memory of its own again.
   void leave();
   /// Throws std::logic_error if a tensor is no longer where it was put ("parameters moved: ...").
   void check_in_place() const;
 
-  /// The gradients in order, for step_gradients; parameters without one and buffers have data NULL. Valid until the next call.
+  /// The gradients in order, for step_gradients; parameters without one and buffers have data NULL. Valid until the
+  /// next call.
   const std::vector<paceline_span>& gradients();
   /// `.grad` becomes a view of `flat` until take_back_gradients().
   void lend_gradients(float* flat);
@@ -44,7 +46,7 @@ class Parameters {
   std::vector<std::pair<std::string, torch::Tensor>> trainable_;
   std::vector<torch::Tensor> all_;  // trainable_, then the float buffers.
   std::uint64_t elements_ = 0;
-  std::vector<void*> places_;       // Where each of all_ should lie.
+  std::vector<void*> places_;                           // Where each of all_ should lie.
   std::map<float*, std::vector<torch::Tensor>> known_;  // Views of buffers seen before: few, and dear to make.
   std::vector<torch::Tensor> own_gradients_;
   std::vector<torch::Tensor> contiguous_;

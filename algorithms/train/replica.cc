@@ -10,7 +10,6 @@
 namespace paceline::train {
 namespace {
 
-
 constexpr std::string_view kFormat = "paceline-replica-1";
 constexpr std::string_view kOptimizer = "paceline.optimizer.";
 constexpr std::string_view kUser = "paceline.user.";
@@ -64,7 +63,8 @@ torch::Tensor view_of(const TensorView& view) {
   auto* const data = const_cast<std::byte*>(view.bytes.data());
   const auto options = torch::TensorOptions().dtype(type_of(view.type));
   if (view.bytes.empty()) return torch::empty(view.shape, options);
-  if (reinterpret_cast<std::uintptr_t>(data) % size_of(view.type) == 0) return torch::from_blob(data, view.shape, options);
+  if (reinterpret_cast<std::uintptr_t>(data) % size_of(view.type) == 0)
+    return torch::from_blob(data, view.shape, options);
   auto copy = torch::empty(view.shape, options);
   std::memcpy(copy.data_ptr(), data, view.bytes.size());
   return copy;
@@ -75,15 +75,20 @@ class Encoder {
   Result<void> add(std::string name, const torch::Tensor& tensor) {
     const auto type = type_of(tensor.scalar_type());
     if (!type || tensor.is_sparse() || !tensor.device().is_cpu()) {
-      return fail(ErrorKind::invalid, "tensor '" + name + "' cannot be saved: its type is " + std::string(c10::toString(tensor.scalar_type())));
+      return fail(ErrorKind::invalid, "tensor '" + name + "' cannot be saved: its type is " +
+                                          std::string(c10::toString(tensor.scalar_type())));
     }
     const auto flat = kept_.emplace_back(tensor.detach().contiguous());
-    content_.tensors.push_back({std::move(name), *type, flat.sizes().vec(),
-                                {static_cast<const std::byte*>(flat.data_ptr()), static_cast<std::size_t>(flat.nbytes())}});
+    content_.tensors.push_back(
+        {std::move(name),
+         *type,
+         flat.sizes().vec(),
+         {static_cast<const std::byte*>(flat.data_ptr()), static_cast<std::size_t>(flat.nbytes())}});
     return {};
   }
   void add(std::string name, const std::string& bytes) {
-    content_.tensors.push_back({std::move(name), TensorType::u8, {static_cast<std::int64_t>(bytes.size())}, std::as_bytes(std::span(bytes))});
+    content_.tensors.push_back(
+        {std::move(name), TensorType::u8, {static_cast<std::int64_t>(bytes.size())}, std::as_bytes(std::span(bytes))});
   }
   Safetensors& content() { return content_; }
 
@@ -107,8 +112,10 @@ Result<std::vector<std::byte>> encode_replica(const Replica& replica) {
   metadata["learning_rates"] = rates;
   // Wide types first would be usual; all we write is f32 but for a few counters, which go to the end with the bytes.
   for (const auto& [name, tensor] : replica.model) PACELINE_TRY(encoder.add(name, tensor));
-  for (const auto& [name, tensor] : replica.optimizer) PACELINE_TRY(encoder.add(std::string(kOptimizer) + name, tensor));
-  for (std::size_t i = 0; i < replica.user.size(); ++i) encoder.add(std::string(kUser) + std::to_string(i), replica.user[i]);
+  for (const auto& [name, tensor] : replica.optimizer)
+    PACELINE_TRY(encoder.add(std::string(kOptimizer) + name, tensor));
+  for (std::size_t i = 0; i < replica.user.size(); ++i)
+    encoder.add(std::string(kUser) + std::to_string(i), replica.user[i]);
   return encode_safetensors(encoder.content());
 }
 
@@ -123,7 +130,8 @@ Result<Replica> decode_replica(std::span<const std::byte> bytes) {
     return it == notes.end() ? std::string_view{} : std::string_view(it->second);
   };
   if (note("paceline") != kFormat) return fail(ErrorKind::invalid, "not a checkpoint of this version of Paceline");
-  if (!read_number(note("update"), replica.update) || !read_number(note("scheduled"), replica.scheduled) || replica.update < 0 || replica.scheduled < 0) {
+  if (!read_number(note("update"), replica.update) || !read_number(note("scheduled"), replica.scheduled) ||
+      replica.update < 0 || replica.scheduled < 0) {
     return fail(ErrorKind::invalid, "the checkpoint's update or schedule is not a number");
   }
   std::string_view rates = note("learning_rates");

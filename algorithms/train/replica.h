@@ -1,10 +1,10 @@
 #pragma once
 
+#include <torch/torch.h>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
-#include <torch/torch.h>
 #include <vector>
 
 #include "algorithms/train/optimizer_state.h"
@@ -19,13 +19,14 @@ namespace paceline::train {
 ///   paceline.user.0                                 user's states, as cereal wrote them
 /// and in the metadata update, epoch, strategy, seed, learning rates, position of the schedule.
 struct Replica {
-  std::int64_t update = 0;         ///< The next one to compute.
-  std::int64_t scheduled = 0;      ///< Steps that the learning rate schedule has made.
+  std::int64_t update = 0;     ///< The next one to compute.
+  std::int64_t scheduled = 0;  ///< Steps that the learning rate schedule has made.
   std::vector<double> learning_rates;
   NamedTensors model;
   NamedTensors optimizer;
   std::vector<std::string> user;
-  std::map<std::string, std::string> notes;  ///< Further metadata, for people: strategy, epoch, seed, batch, sampler position.
+  std::map<std::string, std::string>
+      notes;  ///< Further metadata, for people: strategy, epoch, seed, batch, sampler position.
 };
 
 /// The bytes; tensors are read where they lie (no copy in between).

@@ -1,17 +1,17 @@
 #include "algorithms/train/safetensors.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 namespace paceline::train {
@@ -72,20 +72,23 @@ Result<Entry> decode_entry(const std::string& name, const nlohmann::json& json) 
   Entry entry;
   entry.view.name = name;
   const auto& dtype = json["dtype"];
-  const auto row = std::find_if(kTypes.begin(), kTypes.end(),
-                                [&](const TypeRow& r) { return dtype.is_string() && dtype.get_ref<const std::string&>() == r.name; });
+  const auto row = std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& r) {
+    return dtype.is_string() && dtype.get_ref<const std::string&>() == r.name;
+  });
   if (row == kTypes.end()) return bad("has an unknown dtype " + dtype.dump());
   entry.view.type = row->type;
   const auto& shape = json["shape"];
   if (!shape.is_array() || shape.size() > kDimensionsMax) return bad("has a bad shape");
   for (const auto& extent : shape) {
-    if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+    if (!extent.is_number_unsigned() ||
+        extent.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
       return bad("has a bad shape " + shape.dump());
     }
     entry.view.shape.push_back(extent.get<std::int64_t>());
   }
   const auto& offsets = json["data_offsets"];
-  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) {
+  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+      !offsets[1].is_number_unsigned()) {
     return bad("has bad data_offsets");
   }
   entry.begin = offsets[0].get<std::uint64_t>();
@@ -138,9 +141,8 @@ Result<std::vector<std::byte>> encode_safetensors(const Safetensors& content) {
     if (tensor.name == "__metadata__" || header.contains(tensor.name)) {
       return fail(ErrorKind::invalid, "safetensors: the name '" + tensor.name + "' is used twice or reserved");
     }
-    header[tensor.name] = {{"dtype", row_of(tensor.type).name},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, offset + *wanted}}};
+    header[tensor.name] = {
+        {"dtype", row_of(tensor.type).name}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + *wanted}}};
     offset += *wanted;
   }
   std::string text;
@@ -169,7 +171,8 @@ Result<Safetensors> decode_safetensors(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof length) return fail(ErrorKind::invalid, "safetensors: the file is shorter than its header");
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > kHeaderMax || length > bytes.size() - sizeof length) {
-    return fail(ErrorKind::invalid, "safetensors: the header's length " + std::to_string(length) + " does not fit the file");
+    return fail(ErrorKind::invalid,
+                "safetensors: the header's length " + std::to_string(length) + " does not fit the file");
   }
   const auto* text = reinterpret_cast<const char*>(bytes.data() + sizeof length);
   const auto data = bytes.subspan(sizeof length + length);
@@ -177,7 +180,8 @@ Result<Safetensors> decode_safetensors(std::span<const std::byte> bytes) {
   std::set<std::string> names;
   bool twice = false;
   const auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-    if (depth == 1 && event == nlohmann::json::parse_event_t::key) twice |= !names.insert(parsed.get<std::string>()).second;
+    if (depth == 1 && event == nlohmann::json::parse_event_t::key)
+      twice |= !names.insert(parsed.get<std::string>()).second;
     return depth <= 8;
   };
   const auto header = nlohmann::json::parse(text, text + length, watch, /*allow_exceptions=*/false);
@@ -198,12 +202,14 @@ Result<Safetensors> decode_safetensors(std::span<const std::byte> bytes) {
     if (!entry) return tl::unexpected(std::move(entry).error());
     entries.push_back(std::move(*entry));
   }
-  std::stable_sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
   std::uint64_t at = 0;
   for (Entry& entry : entries) {
     if (entry.begin != at || entry.end > data.size()) {
-      return fail(ErrorKind::invalid, "safetensors: tensor '" + entry.view.name + "' leaves a hole, overlaps another or ends beyond the file");
+      return fail(ErrorKind::invalid, "safetensors: tensor '" + entry.view.name +
+                                          "' leaves a hole, overlaps another or ends beyond the file");
     }
     entry.view.bytes = data.subspan(entry.begin, entry.end - entry.begin);
     at = entry.end;
@@ -245,7 +251,8 @@ Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::siz
   if (::fstat(fd, &status) != 0) return fail_errno("cannot read " + path);
   if (!S_ISREG(status.st_mode)) return fail(ErrorKind::invalid, "cannot read " + path + ": not a file");
   if (static_cast<std::uint64_t>(status.st_size) > bytes_max) {
-    return fail(ErrorKind::invalid, "cannot read " + path + ": it is larger than " + std::to_string(bytes_max) + " bytes");
+    return fail(ErrorKind::invalid,
+                "cannot read " + path + ": it is larger than " + std::to_string(bytes_max) + " bytes");
   }
   std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
   std::size_t at = 0;

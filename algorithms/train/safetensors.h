@@ -37,8 +37,8 @@ struct Safetensors {
 /// The whole file as bytes, tensors in the order given. `invalid`: a name twice, or bytes that do not fit the shape.
 Result<std::vector<std::byte>> encode_safetensors(const Safetensors& content);
 
-/// Views into `bytes`, which must outlive the result. `invalid` names what is wrong: everything is checked (length of the
-/// header up to 100 MB, types, shapes against offsets, no hole, no overlap, nothing after the last tensor).
+/// Views into `bytes`, which must outlive the result. `invalid` names what is wrong: everything is checked (length of
+/// the header up to 100 MB, types, shapes against offsets, no hole, no overlap, nothing after the last tensor).
 Result<Safetensors> decode_safetensors(std::span<const std::byte> bytes);
 
 /// Writes beside `path`, syncs and renames: whatever fails, the old file stays whole and nothing is left lying about.

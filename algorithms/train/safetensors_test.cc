@@ -1,13 +1,13 @@
 #include "algorithms/train/safetensors.h"
 
+#include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <array>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <string>
-#include <sys/resource.h>
 
 namespace paceline::train {
 namespace {
@@ -64,7 +64,8 @@ TEST_F(SafetensorsTest, DataIsAlignedToEightBytes) {
 
 TEST_F(SafetensorsTest, EveryCutIsNoticed) {
   const auto bytes = encoded();
-  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_safetensors(std::span(bytes).first(size))) << size;
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(decode_safetensors(std::span(bytes).first(size))) << size;
   auto longer = bytes;
   longer.push_back(std::byte{0});
   EXPECT_FALSE(decode_safetensors(longer));
@@ -77,11 +78,16 @@ TEST_F(SafetensorsTest, BadHeadersAreRefusedByName) {
   expect_refused(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "do not fit its shape");
   expect_refused(R"({"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "bad shape");
   expect_refused(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, "do not fit its shape");
-  expect_refused(R"({"w":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0, "do not fit its shape");
+  expect_refused(R"({"w":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0,
+                 "do not fit its shape");
   expect_refused(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, "hole");
-  expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 8, "overlaps");
+  expect_refused(
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+      8, "overlaps");
   expect_refused(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 2, "beyond");
-  expect_refused(R"({"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2, "twice");
+  expect_refused(
+      R"({"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2,
+      "twice");
   expect_refused(R"({"__metadata__":{"n":1}})", 0, "not a text");
 }
 
@@ -89,7 +95,8 @@ TEST_F(SafetensorsTest, RefusesToWriteWhatDoesNotFit) {
   Safetensors content;
   content.tensors.push_back({"w", TensorType::f32, {7}, std::as_bytes(std::span(weights_))});
   EXPECT_FALSE(encode_safetensors(content));
-  content.tensors = {{"w", TensorType::f32, {6}, std::as_bytes(std::span(weights_))}, {"w", TensorType::f32, {6}, std::as_bytes(std::span(weights_))}};
+  content.tensors = {{"w", TensorType::f32, {6}, std::as_bytes(std::span(weights_))},
+                     {"w", TensorType::f32, {6}, std::as_bytes(std::span(weights_))}};
   EXPECT_FALSE(encode_safetensors(content));
 }
 
@@ -126,7 +133,7 @@ TEST_F(AtomicWriteTest, WhenThereIsNoRoomTheOldFileStaysWholeAndNothingIsLeft) {
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const struct rlimit small{4096, before.rlim_max};
+  const struct rlimit small { 4096, before.rlim_max };
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const auto written = write_file_atomically(path_, bytes(std::string(100'000, 'x')));
   ::setrlimit(RLIMIT_FSIZE, &before);

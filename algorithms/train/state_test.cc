@@ -1,5 +1,5 @@
-#include <cstdlib>
 #include <gtest/gtest.h>
+#include <cstdlib>
 #include <map>
 
 #include "algorithms/train/optimizer_state.h"
@@ -62,7 +62,8 @@ TEST(OptimizerStateTest, EveryKnownOptimizerGoesOnAsTheOriginal) {
 TEST(OptimizerStateTest, AStateOfAnotherShapeIsRefused) {
   Problem problem;
   torch::optim::SGD optimizer(problem.list, torch::optim::SGDOptions(0.1).momentum(0.9));
-  EXPECT_THROW(write_optimizer_state(optimizer, problem.named, {{"momentum_buffer.a", torch::zeros({7})}}), std::invalid_argument);
+  EXPECT_THROW(write_optimizer_state(optimizer, problem.named, {{"momentum_buffer.a", torch::zeros({7})}}),
+               std::invalid_argument);
 }
 
 TEST(OptimizerStateTest, ClearingStartsMomentumAnew) {
@@ -78,7 +79,8 @@ Replica example() {
   replica.update = 17;
   replica.scheduled = 17;
   replica.learning_rates = {0.1, 1.0 / 3};
-  replica.model = {{"fc.weight", torch::arange(6, torch::kFloat32).view({2, 3})}, {"fc.count", torch::tensor(7, torch::kInt64)}};
+  replica.model = {{"fc.weight", torch::arange(6, torch::kFloat32).view({2, 3})},
+                   {"fc.count", torch::tensor(7, torch::kInt64)}};
   replica.optimizer = {{"momentum_buffer.fc.weight", torch::ones({2, 3})}};
   replica.user = {std::string("\x00\x01zwei", 6), ""};
   replica.notes = {{"strategy", "wagma"}, {"sampler_position", "17"}};
@@ -114,10 +116,13 @@ TEST(ReplicaTest, PythonsSafetensorsReadsACheckpoint) {
   }
   const std::string path = ::testing::TempDir() + "paceline-replica-" + std::to_string(::getpid()) + ".safetensors";
   ASSERT_TRUE(write_file_atomically(path, encode_replica(example()).value()));
-  const std::string script = interpreter +
-      " -c \"from safetensors import safe_open\nfrom safetensors.numpy import load_file\nt = load_file('" + path + "')\n"
+  const std::string script =
+      interpreter +
+      " -c \"from safetensors import safe_open\nfrom safetensors.numpy import load_file\nt = load_file('" + path +
+      "')\n"
       "assert t['fc.weight'].tolist() == [[0, 1, 2], [3, 4, 5]], t\nassert t['fc.count'] == 7\n"
-      "assert safe_open('" + path + "', 'numpy').metadata()['update'] == '17'\"";
+      "assert safe_open('" +
+      path + "', 'numpy').metadata()['update'] == '17'\"";
   EXPECT_EQ(std::system(script.c_str()), 0);
   ::unlink(path.c_str());
 }

@@ -24,7 +24,8 @@ bool read_pair(std::string_view text, Pair& pair) {
   const auto first = std::from_chars(text.data(), middle, pair.first);
   const auto second = std::from_chars(middle + 1, end, pair.second);
   pair.unit = std::string_view(second.ptr, static_cast<std::size_t>(end - second.ptr));
-  return first.ec == std::errc{} && first.ptr == middle && second.ec == std::errc{} && std::isfinite(pair.second) && pair.first >= 0;
+  return first.ec == std::errc{} && first.ptr == middle && second.ec == std::errc{} && std::isfinite(pair.second) &&
+         pair.first >= 0;
 }
 
 }  // namespace
@@ -43,7 +44,8 @@ Result<SlowWorker> parse_slow_worker(std::string_view text) {
     const auto item = text.substr(0, comma);
     Pair pair;
     if (!read_pair(item, pair) || pair.unit != "x" || pair.second < 1 || pair.second > 1e6) {
-      return fail(ErrorKind::invalid, "slow '" + std::string(item) + "': write worker:factor, such as 3:4x, with a factor of at least 1");
+      return fail(ErrorKind::invalid,
+                  "slow '" + std::string(item) + "': write worker:factor, such as 3:4x, with a factor of at least 1");
     }
     slow.factors[pair.first] = pair.second;
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
@@ -57,12 +59,14 @@ Result<RandomDelay> parse_random_delay(std::string_view text) {
   const bool read = read_pair(text, pair);
   const double unit = pair.unit == "us" ? 1e-6 : pair.unit == "ms" ? 1e-3 : pair.unit == "s" ? 1 : 0;
   if (!read || unit == 0 || pair.second < 0 || pair.second * unit > 86'400) {
-    return fail(ErrorKind::invalid, "straggle '" + std::string(text) + "': write count:delay with a unit of us, ms or s, such as 1:40ms");
+    return fail(ErrorKind::invalid,
+                "straggle '" + std::string(text) + "': write count:delay with a unit of us, ms or s, such as 1:40ms");
   }
   return RandomDelay{pair.first, pair.second * unit};
 }
 
-Straggler::Straggler(const SlowWorker& slow, RandomDelay delay, std::int32_t rank, std::int32_t workers, std::uint64_t seed)
+Straggler::Straggler(const SlowWorker& slow, RandomDelay delay, std::int32_t rank, std::int32_t workers,
+                     std::uint64_t seed)
     : delay_(delay), rank_(rank), workers_(workers), seed_(seed) {
   if (const auto it = slow.factors.find(rank); it != slow.factors.end()) factor_ = it->second;
 }

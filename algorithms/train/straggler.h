@@ -13,7 +13,8 @@ struct SlowWorker {
   std::map<std::int32_t, double> factors;
 };
 
-/// `--straggle 1:40ms`: in every update `count` random workers sleep `seconds` before they compute, as in the WAGMA paper.
+/// `--straggle 1:40ms`: in every update `count` random workers sleep `seconds` before they compute, as in the WAGMA
+/// paper.
 struct RandomDelay {
   std::int32_t count = 0;
   double seconds = 0;

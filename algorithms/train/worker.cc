@@ -29,7 +29,8 @@ detail::SampledIndices Sampler::next(std::size_t batch_size) {
   return detail::SampledIndices(std::vector<std::size_t>(drawn.begin(), drawn.end()));
 }
 
-void Sampler::save(torch::serialize::OutputArchive&) const {}  // The replica knows the position: it is the body's number.
+void Sampler::save(torch::serialize::OutputArchive&) const {
+}  // The replica knows the position: it is the body's number.
 void Sampler::load(torch::serialize::InputArchive&) {}
 
 Worker::Worker(const train::WorkerStart& start) : core_(std::make_shared<train::Core>(start)) {}
@@ -43,7 +44,8 @@ Shared Worker::share(std::shared_ptr<torch::nn::Module> net, torch::optim::Optim
 Batches Worker::batches(Dataset data, std::int64_t batch) {
   const auto& settings = core_->settings();
   if (batch != 0 && batch != settings.batch) {
-    throw std::invalid_argument("batches: " + std::to_string(batch) + " samples, but the run's batch is " + std::to_string(settings.batch) +
+    throw std::invalid_argument("batches: " + std::to_string(batch) + " samples, but the run's batch is " +
+                                std::to_string(settings.batch) +
                                 ": say it in RunOptions (.batch) or with --batch only");
   }
   core_->set_epoch_samples(data.size());

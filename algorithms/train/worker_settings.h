@@ -14,14 +14,14 @@ struct WorkerSettings {
   std::int32_t workers = 1;
   std::string strategy;
   std::int64_t batch = 32;
-  std::int64_t samples = 0;        ///< Of an epoch; 0: the size of the training set.
+  std::int64_t samples = 0;  ///< Of an epoch; 0: the size of the training set.
   double epochs = 1;
   double evaluate_every_epochs = 1;  ///< 0: at the end only.
   std::uint64_t seed = 1;
-  std::string run_directory;       ///< Empty: no checkpoints.
-  std::string resume;              ///< Checkpoint file or run directory; empty: start afresh.
-  SlowWorker slow;                 ///< "slow": "3:4x", else PACELINE_SLOW.
-  RandomDelay straggle;            ///< "straggle": "1:40ms", else PACELINE_STRAGGLE.
+  std::string run_directory;  ///< Empty: no checkpoints.
+  std::string resume;         ///< Checkpoint file or run directory; empty: start afresh.
+  SlowWorker slow;            ///< "slow": "3:4x", else PACELINE_SLOW.
+  RandomDelay straggle;       ///< "straggle": "1:40ms", else PACELINE_STRAGGLE.
 
   /// Where this run's checkpoint is written; empty without a run directory.
   std::string checkpoint_path() const;

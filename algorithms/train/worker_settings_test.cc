@@ -1,7 +1,7 @@
 #include "algorithms/train/worker_settings.h"
 
-#include <cstdlib>
 #include <gtest/gtest.h>
+#include <cstdlib>
 
 namespace paceline::train {
 namespace {

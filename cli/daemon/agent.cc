@@ -50,15 +50,17 @@ std::int64_t resident_bytes() {
 
 }  // namespace
 
-Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transport> local, std::unique_ptr<transport::Transport> peers,
-             std::unique_ptr<collective::Averager> averager, observe::Log log)
+Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transport> local,
+             std::unique_ptr<transport::Transport> peers, std::unique_ptr<collective::Averager> averager,
+             observe::Log log)
     : options_(std::move(options)),
       loop_(loop),
       local_(std::move(local)),
       peers_(std::move(peers)),
       averager_(std::move(averager)),
       log_(std::move(log)),
-      router_(actors::ActorRouter::Options{.node = options_.node, .cpus = static_cast<float>(options_.cpus), .tasks = {}}) {}
+      router_(actors::ActorRouter::Options{
+          .node = options_.node, .cpus = static_cast<float>(options_.cpus), .tasks = {}}) {}
 
 Agent::~Agent() {
   std::vector<WorkerId> all;
@@ -98,7 +100,8 @@ std::optional<Instant> Agent::next_deadline() const {
   return next;
 }
 
-// Local peers -----------------------------------------------------------------------------------------------------------------
+// Local peers
+// -----------------------------------------------------------------------------------------------------------------
 
 void Agent::poll_local() {
   while (auto event = local_->poll(Duration::zero())) {
@@ -111,7 +114,8 @@ void Agent::poll_local() {
       auto message = wire::Received::parse(std::move(event->frames.front()));
       if (!message) continue;
       (void)message->visit([&](const wire::Envelope::Reader& envelope) {
-        if (!on_session(peer, envelope) && envelope.isOpenShare()) before_job_[envelope.getOpenShare().getJob()].emplace_back(peer, std::move(copy));
+        if (!on_session(peer, envelope) && envelope.isOpenShare())
+          before_job_[envelope.getOpenShare().getJob()].emplace_back(peer, std::move(copy));
       });
       continue;
     }
@@ -124,7 +128,8 @@ void Agent::poll_local() {
       send_local(peer, {refused.to_frame()});
       continue;
     }
-    const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) { on_local(peer, envelope, event->frames); });
+    const auto handled =
+        message->visit([&](const wire::Envelope::Reader& envelope) { on_local(peer, envelope, event->frames); });
     if (!handled) log_.warning(peer + ": " + handled.error().text);
   }
 }
@@ -142,7 +147,8 @@ void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hel
   if (text_of(hello.getRole()) == "worker") act(router_.on_worker_ready(worker_of(peer)));
 }
 
-void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames) {
+void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                     std::vector<transport::Frame>& frames) {
   const auto complain = [&](const Error& error) { log_.warning(peer + ": " + error.text); };
   switch (envelope.which()) {
     case wire::Envelope::HELLO: return on_hello(peer, envelope.getHello());
@@ -172,7 +178,8 @@ void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& 
     }
     case wire::Envelope::PREPARE: {
       const auto prepare = envelope.getPrepare();
-      actors::Executable executable{text_of(prepare.getPath()), {}, {}, text_of(prepare.getBuild()), text_of(prepare.getLogs())};
+      actors::Executable executable{
+          text_of(prepare.getPath()), {}, {}, text_of(prepare.getBuild()), text_of(prepare.getLogs())};
       if (auto started = fork_server_for(executable); !started) complain(started.error());
       return;
     }
@@ -248,13 +255,15 @@ bool Agent::on_session(const transport::Peer& peer, const wire::Envelope::Reader
   }
 }
 
-// Other agents and the head -------------------------------------------------------------------------------------------------------
+// Other agents and the head
+// -------------------------------------------------------------------------------------------------------
 
 void Agent::poll_peers() {
   while (auto event = peers_->poll(Duration::zero())) {
     if (event->kind == transport::Event::Kind::disconnected) {
       if (event->peer == kHead) orphaned_ = true;
-      if (const NodeId node = node_of_peer(event->peer); node.value >= 0) act(router_.on_node_gone(node, "its agent is gone"));
+      if (const NodeId node = node_of_peer(event->peer); node.value >= 0)
+        act(router_.on_node_gone(node, "its agent is gone"));
     }
     if (event->kind == transport::Event::Kind::refused) log_.warning("a connection was refused: " + event->peer);
     if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
@@ -263,12 +272,14 @@ void Agent::poll_peers() {
       log_.warning(event->peer + ": " + message.error().text);
       continue;
     }
-    const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) { on_peer(event->peer, envelope, event->frames); });
+    const auto handled =
+        message->visit([&](const wire::Envelope::Reader& envelope) { on_peer(event->peer, envelope, event->frames); });
     if (!handled) log_.warning(event->peer + ": " + handled.error().text);
   }
 }
 
-void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames) {
+void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                    std::vector<transport::Frame>& frames) {
   const Instant now = steady_now();
   const NodeId from = node_of_peer(peer);
   const auto bulk = [&] { return frames.size() > 1 ? std::move(frames[1]) : transport::Frame{}; };
@@ -292,7 +303,8 @@ void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& e
       const std::string verb = text_of(request.getVerb());
       if (verb == "node_status") return on_node_status(request.getId());
       if (verb != actors::kReleaseVerb) return;
-      if (auto release = actors::release_from_json(text_of(request.getJson()))) act(router_.on_release(text_of(request.getFrom()), *release));
+      if (auto release = actors::release_from_json(text_of(request.getJson())))
+        act(router_.on_release(text_of(request.getFrom()), *release));
       return;
     }
     case wire::Envelope::CREATE_ACTOR: {
@@ -355,7 +367,8 @@ void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
     if (node >= options_.node || addresses_.contains(node)) continue;
     const std::string address = text_of(entry.getAddress());
     addresses_[node] = address;
-    if (auto connected = peers_->connect(agent_peer(node), address); !connected) log_.error("connect to " + agent_peer(node) + ": " + connected.error().text);
+    if (auto connected = peers_->connect(agent_peer(node), address); !connected)
+      log_.error("connect to " + agent_peer(node) + ": " + connected.error().text);
     wire::Message hello;  // Makes us known there by name, before anything is to be sent.
     auto body = hello.root().initHello();
     body.setRole("agent");
@@ -373,7 +386,8 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   if (!settings.as_given.is_object()) return log_.error("openJob without settings");
   settings.node_of.resize(open.getMembers().size());
   for (const auto member : open.getMembers()) {
-    if (member.getRank() < 0 || static_cast<std::size_t>(member.getRank()) >= settings.node_of.size()) return log_.error("openJob with a rank out of range");
+    if (member.getRank() < 0 || static_cast<std::size_t>(member.getRank()) >= settings.node_of.size())
+      return log_.error("openJob with a rank out of range");
     settings.node_of[static_cast<std::size_t>(member.getRank())] = NodeId{member.getNode()};
   }
   auto strategy = job_strategy(settings.as_given, static_cast<std::int32_t>(settings.node_of.size()));
@@ -384,12 +398,15 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   settings.trace_directory = settings.as_given.value("run_directory", std::string());
 
   TrainingJob::Outbox outbox;
-  outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<std::vector<std::byte>> bulk) { send_peer(agent_peer(node), message, std::move(bulk)); };
+  outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<std::vector<std::byte>> bulk) {
+    send_peer(agent_peer(node), message, std::move(bulk));
+  };
   outbox.to_driver = [this, settings](const json& event) { to_driver(settings, event); };
   outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
     const auto it = workers_.find(worker);
     if (it == workers_.end() || it->second.socket < 0) return;
-    if (auto sent = process::send_with_fds(it->second.socket, body.dump(), fds); !sent) log_.warning("worker " + to_string(worker) + ": " + sent.error().text);
+    if (auto sent = process::send_with_fds(it->second.socket, body.dump(), fds); !sent)
+      log_.warning("worker " + to_string(worker) + ": " + sent.error().text);
   };
   outbox.end_worker = [this](WorkerId worker, const std::string& reason) { end_worker(worker, reason); };
   outbox.process_state = [this](WorkerId worker) {
@@ -397,12 +414,14 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
     return it == workers_.end() ? '\0' : state_of(it->second.pid);
   };
   const JobId id = settings.job;
-  log_.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.node_of.size()) + " workers");
+  log_.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.node_of.size()) +
+            " workers");
   jobs_[id] = std::make_unique<TrainingJob>(std::move(settings), *averager_, std::move(outbox));
   if (const auto early = before_job_.extract(id.value); !early.empty()) {
     for (const auto& [peer, frame] : early.mapped()) {
       const auto message = wire::Received::parse(frame);
-      if (message) (void)message->visit([&, p = peer](const wire::Envelope::Reader& envelope) { (void)on_session(p, envelope); });
+      if (message)
+        (void)message->visit([&, p = peer](const wire::Envelope::Reader& envelope) { (void)on_session(p, envelope); });
     }
   }
 }
@@ -431,7 +450,8 @@ void Agent::on_node_status(std::uint64_t query) {
   send_peer(kHead, message);
 }
 
-// Actors --------------------------------------------------------------------------------------------------------------------------
+// Actors
+// --------------------------------------------------------------------------------------------------------------------------
 
 void Agent::act(const actors::ActorRouter::Actions& actions) {
   for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
@@ -443,7 +463,8 @@ void Agent::carry_out(const actors::ActorRouter::Fork& fork) {
   Worker worker;
   worker.server = *server;
   const std::string logs = fork.executable.logs.empty() ? options_.directory : fork.executable.logs;
-  worker.log = logs + "/" + (fork.name.empty() || fork.name == "tasks" ? "worker-" + to_string(fork.worker) : fork.name) + ".log";
+  worker.log = logs + "/" +
+               (fork.name.empty() || fork.name == "tasks" ? "worker-" + to_string(fork.worker) : fork.name) + ".log";
   process::ForkRequest request;
   request.worker = fork.worker;
   request.log_path = worker.log;
@@ -483,7 +504,8 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
   if (auto sent = peers_->send(peer, std::move(frames)); !sent) log_.warning(peer + ": " + sent.error().text);
 }
 
-// Processes -------------------------------------------------------------------------------------------------------------------------
+// Processes
+// -------------------------------------------------------------------------------------------------------------------------
 
 Result<std::string> Agent::fork_server_for(const actors::Executable& executable) {
   std::string key = executable.path + '\n' + executable.build;
@@ -496,7 +518,8 @@ Result<std::string> Agent::fork_server_for(const actors::Executable& executable)
     const auto equals = setting.find('=');
     if (equals != std::string::npos) options.env.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
   }
-  options.log_path = (executable.logs.empty() ? options_.directory : executable.logs) + "/fork-server-" + to_string(options_.node) + ".log";
+  options.log_path = (executable.logs.empty() ? options_.directory : executable.logs) + "/fork-server-" +
+                     to_string(options_.node) + ".log";
   auto server = process::ForkServer::start(std::move(options));
   if (!server) return tl::unexpected(server.error());
   const int descriptor = server->descriptor();
@@ -526,7 +549,9 @@ void Agent::on_fork_events(const std::string& key) {
         workers_.erase(event.worker);
         act(router_.on_worker_gone(event.worker, event.text));
         break;
-      case process::ForkServer::Event::Kind::server_restarted: log_.warning("a fork server died and was started again; its workers go on"); break;
+      case process::ForkServer::Event::Kind::server_restarted:
+        log_.warning("a fork server died and was started again; its workers go on");
+        break;
       case process::ForkServer::Event::Kind::server_failed: {
         log_.error(event.text);
         std::vector<WorkerId> waiting;
@@ -551,11 +576,13 @@ void Agent::on_worker_ended(WorkerId worker, const process::Exit& exit) {
   const bool by_us = !it->second.ended_because.empty() || it->second.kill_when_forked;
   const auto tail = process::log_tail(it->second.log, 0, kLogLines);
   if (!by_us && !tail.empty()) how += "; its log " + it->second.log + " ends with: " + tail;
-  // An end from outside (kill, the kernel's out-of-memory killer) is an absence; an end of its own making is the user's program failing.
+  // An end from outside (kill, the kernel's out-of-memory killer) is an absence; an end of its own making is the user's
+  // program failing.
   const bool outside = exit.signalled && (exit.code == SIGKILL || exit.code == SIGTERM || exit.code == SIGINT);
   const Instant now = steady_now();
   for (auto& [id, job] : jobs_)
-    if (job->owns(worker)) job->on_worker_gone(worker, how, !outside && !by_us && (exit.signalled || exit.code != 0), now);
+    if (job->owns(worker))
+      job->on_worker_gone(worker, how, !outside && !by_us && (exit.signalled || exit.code != 0), now);
   forget(worker);
   act(router_.on_worker_gone(worker, how));
 }
@@ -577,7 +604,8 @@ void Agent::end_worker(WorkerId worker, const std::string& reason) {
   it->second.kill_when_forked = true;
   it->second.ended_because = reason;
   if (it->second.pidfd < 0) return;
-  if (auto killed = process::kill_worker(it->second.pidfd, SIGKILL); !killed) log_.debug("worker " + to_string(worker) + ": " + killed.error().text);
+  if (auto killed = process::kill_worker(it->second.pidfd, SIGKILL); !killed)
+    log_.debug("worker " + to_string(worker) + ": " + killed.error().text);
 }
 
 void Agent::on_worker_packet(WorkerId worker) {
@@ -585,7 +613,8 @@ void Agent::on_worker_packet(WorkerId worker) {
   if (it == workers_.end()) return;
   auto packet = process::receive_with_fds(it->second.socket, 0);
   if (!packet) {
-    if (packet.error().kind != ErrorKind::timed_out) loop_.forget(it->second.socket);  // Hung up: its exit will be reported.
+    if (packet.error().kind != ErrorKind::timed_out)
+      loop_.forget(it->second.socket);  // Hung up: its exit will be reported.
     return;
   }
   const auto body = json::parse(packet->bytes, nullptr, false);
@@ -595,10 +624,12 @@ void Agent::on_worker_packet(WorkerId worker) {
     for (const int fd : packet->fds) close(fd);
     return;
   }
-  owner->on_captured(Rank{body.value("rank", -1)}, body.value("update", std::int64_t{0}), body.value("size", std::uint64_t{0}), packet->fds[0], steady_now());
+  owner->on_captured(Rank{body.value("rank", -1)}, body.value("update", std::int64_t{0}),
+                     body.value("size", std::uint64_t{0}), packet->fds[0], steady_now());
 }
 
-// Jobs --------------------------------------------------------------------------------------------------------------------------------
+// Jobs
+// --------------------------------------------------------------------------------------------------------------------------------
 
 TrainingJob* Agent::job(std::uint64_t id) {
   const auto it = jobs_.find(JobId{id});
@@ -624,7 +655,8 @@ void Agent::to_driver(const TrainingJob::Settings& settings, const json& event) 
 }
 
 void Agent::send_local(const transport::Peer& peer, std::vector<transport::Frame> frames) {
-  if (auto sent = local_->send(peer, std::move(frames)); !sent && sent.error().kind != ErrorKind::disconnected) log_.warning(peer + ": " + sent.error().text);
+  if (auto sent = local_->send(peer, std::move(frames)); !sent && sent.error().kind != ErrorKind::disconnected)
+    log_.warning(peer + ": " + sent.error().text);
 }
 
 void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk) {

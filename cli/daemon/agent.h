@@ -17,9 +17,9 @@
 
 namespace paceline::daemon {
 
-/// One node of a cluster: its worker processes, its part of every job, and the post office between its peers (drivers, workers,
-/// sessions, over ipc), the other agents and the head (over tcp). Decodes, steps a core, sends; decides nothing itself.
-/// Owned by the daemon's control loop.
+/// One node of a cluster: its worker processes, its part of every job, and the post office between its peers (drivers,
+/// workers, sessions, over ipc), the other agents and the head (over tcp). Decodes, steps a core, sends; decides
+/// nothing itself. Owned by the daemon's control loop.
 class Agent {
  public:
   struct Options {
@@ -32,8 +32,8 @@ class Agent {
   };
 
   /// `local` listens for this node's processes, `peers` for the other agents, and is connected to "head".
-  Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transport> local, std::unique_ptr<transport::Transport> peers,
-        std::unique_ptr<collective::Averager> averager, observe::Log log);
+  Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transport> local,
+        std::unique_ptr<transport::Transport> peers, std::unique_ptr<collective::Averager> averager, observe::Log log);
   ~Agent();
 
   /// Registers at the head and starts to watch its descriptors.
@@ -56,14 +56,16 @@ class Agent {
 
   // Local peers
   void poll_local();
-  void on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames);
+  void on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                std::vector<transport::Frame>& frames);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
   void on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_local_gone(const transport::Peer& peer);
   bool on_session(const transport::Peer& peer, const wire::Envelope::Reader& envelope);
   // Other agents and the head
   void poll_peers();
-  void on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames);
+  void on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+               std::vector<transport::Frame>& frames);
   void on_nodes(const wire::Nodes::Reader& nodes);
   void on_open_job(const wire::OpenJob::Reader& open);
   void on_close_job(JobId job);
@@ -99,7 +101,8 @@ class Agent {
   std::map<std::string, process::ForkServer> servers_;
   std::map<WorkerId, Worker> workers_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
-  std::map<std::uint64_t, std::vector<std::pair<transport::Peer, transport::Frame>>> before_job_;  // Sessions that were faster than openJob.
+  std::map<std::uint64_t, std::vector<std::pair<transport::Peer, transport::Frame>>>
+      before_job_;  // Sessions that were faster than openJob.
   std::map<NodeId, std::string> addresses_;
   std::vector<std::int32_t> known_nodes_;
   bool orphaned_ = false;

@@ -18,7 +18,8 @@ Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::stri
   const auto answer = (*client)->request(verb, body.dump(), std::chrono::seconds(5));
   if (!answer) return tl::unexpected(answer.error());
   auto json = nlohmann::json::parse(*answer, nullptr, false);
-  if (json.is_discarded()) return fail(ErrorKind::internal, "the cluster answered '" + verb + "' with something that is no JSON");
+  if (json.is_discarded())
+    return fail(ErrorKind::internal, "the cluster answered '" + verb + "' with something that is no JSON");
   return json;
 }
 

@@ -8,7 +8,8 @@
 
 namespace paceline::daemon {
 
-/// Asks the cluster whose runtime directory is `cluster`; the verbs are the head's (head.h). `disconnected`, `timed_out` when it does not answer.
+/// Asks the cluster whose runtime directory is `cluster`; the verbs are the head's (head.h). `disconnected`,
+/// `timed_out` when it does not answer.
 Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::string& verb, const nlohmann::json& body);
 
 }  // namespace paceline::daemon

@@ -47,13 +47,18 @@ Result<int> stop_signals() {
 
 Result<pid_t> start_agent(const DaemonOptions& options, std::int32_t node) {
   const std::string exe = fs::read_symlink("/proc/self/exe").string();
-  const std::vector<std::string> args{exe, "daemon", "--directory", options.directory, "--name", options.name, "--nodes", std::to_string(options.nodes), "--node", std::to_string(node)};
+  const std::vector<std::string> args{exe,           "daemon",
+                                      "--directory", options.directory,
+                                      "--name",      options.name,
+                                      "--nodes",     std::to_string(options.nodes),
+                                      "--node",      std::to_string(node)};
   std::vector<char*> argv;
   for (const auto& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, exe.c_str(), nullptr, nullptr, argv.data(), environ);
-  if (error != 0) return fail(ErrorKind::internal, "cannot start agent " + std::to_string(node) + ": " + std::strerror(error));
+  if (error != 0)
+    return fail(ErrorKind::internal, "cannot start agent " + std::to_string(node) + ": " + std::strerror(error));
   return pid;
 }
 
@@ -62,7 +67,8 @@ struct Endpoint {
   std::string address;
 };
 
-Result<Endpoint> open_endpoint(const std::string& name, const std::string& address, std::optional<transport::ClusterKeys> keys) {
+Result<Endpoint> open_endpoint(const std::string& name, const std::string& address,
+                               std::optional<transport::ClusterKeys> keys) {
   transport::ZmqOptions options;
   options.self = name;
   options.keys = std::move(keys);
@@ -82,7 +88,8 @@ Result<transport::ClusterKeys> cluster_keys(const DaemonOptions& options) {
   return keys;
 }
 
-Result<std::unique_ptr<Agent>> open_agent(const DaemonOptions& options, EventLoop& loop, const transport::ClusterKeys& keys, const std::string& head_address) {
+Result<std::unique_ptr<Agent>> open_agent(const DaemonOptions& options, EventLoop& loop,
+                                          const transport::ClusterKeys& keys, const std::string& head_address) {
   const std::string node = std::to_string(options.node);
   auto local = open_endpoint("agent", "ipc://" + options.directory + "/agent-" + node + ".sock", std::nullopt);
   if (!local) return tl::unexpected(local.error());
@@ -100,7 +107,8 @@ Result<std::unique_ptr<Agent>> open_agent(const DaemonOptions& options, EventLoo
   agent.directory = options.directory;
   agent.local_address = local->address;
   agent.peer_address = peers->address;
-  auto opened = std::make_unique<Agent>(agent, loop, std::move(local->transport), std::move(peers->transport), std::move(*averager), std::move(*log));
+  auto opened = std::make_unique<Agent>(agent, loop, std::move(local->transport), std::move(peers->transport),
+                                        std::move(*averager), std::move(*log));
   PACELINE_TRY(opened->start());
   return opened;
 }
@@ -161,10 +169,12 @@ Result<void> run_daemon(const DaemonOptions& options) {
       if (const auto due = head->next_deadline(); due && (!deadline || *due < *deadline)) deadline = due;
       if (!announced && head->ready()) {
         announced = true;
-        PACELINE_TRY(observe::write_json_atomic(options.directory + "/ready", "{\"pid\": " + std::to_string(getpid()) + "}\n"));
+        PACELINE_TRY(
+            observe::write_json_atomic(options.directory + "/ready", "{\"pid\": " + std::to_string(getpid()) + "}\n"));
       }
     }
-    PACELINE_TRY(loop->run_once(deadline ? std::max<Duration>(Duration::zero(), *deadline - steady_now()) : Duration(-1)));
+    PACELINE_TRY(
+        loop->run_once(deadline ? std::max<Duration>(Duration::zero(), *deadline - steady_now()) : Duration(-1)));
   }
   if (head && head->down()) {  // The answer to `down` leaves through agent 0 first.
     (*agent)->tick(steady_now());

@@ -8,16 +8,18 @@
 namespace paceline::daemon {
 
 struct DaemonOptions {
-  std::string directory;     ///< The cluster's runtime directory (0700, ours).
-  std::string name;          ///< The cluster's name, for people.
-  std::int32_t nodes = 1;    ///< Agents of the cluster; all on this machine.
-  std::int32_t node = 0;     ///< 0: head and first agent in one process, which starts the other agents.
+  std::string directory;   ///< The cluster's runtime directory (0700, ours).
+  std::string name;        ///< The cluster's name, for people.
+  std::int32_t nodes = 1;  ///< Agents of the cluster; all on this machine.
+  std::int32_t node = 0;   ///< 0: head and first agent in one process, which starts the other agents.
 };
 
 /// A cluster's process, from start to end. Node 0 writes DIRECTORY/keys (0600) and, once every agent has registered,
-/// DIRECTORY/ready. Returns after SIGTERM, SIGINT or a `down` request, with all workers ended and, on node 0, the directory emptied.
+/// DIRECTORY/ready. Returns after SIGTERM, SIGINT or a `down` request, with all workers ended and, on node 0, the
+/// directory emptied.
 Result<void> run_daemon(const DaemonOptions& options);
-/// The same from the command line (`paceline daemon --directory D [--name N] [--nodes K] [--node I]`); returns the exit status.
+/// The same from the command line (`paceline daemon --directory D [--name N] [--nodes K] [--node I]`); returns the exit
+/// status.
 int run_daemon(int argc, char** argv);
 
 }  // namespace paceline::daemon

@@ -20,7 +20,8 @@ std::string text_of(capnp::Text::Reader text) { return {text.begin(), text.size(
 std::vector<NodeId> place(std::int32_t workers, const std::vector<NodeId>& nodes) {
   std::vector<NodeId> node_of;
   const auto count = static_cast<std::int64_t>(nodes.size());
-  for (std::int64_t rank = 0; rank < workers; ++rank) node_of.push_back(nodes[static_cast<std::size_t>(rank * count / workers)]);
+  for (std::int64_t rank = 0; rank < workers; ++rank)
+    node_of.push_back(nodes[static_cast<std::size_t>(rank * count / workers)]);
   return node_of;
 }
 
@@ -36,7 +37,8 @@ NodeId node_of_peer(const std::string& peer) {
   return NodeId{error == std::errc() && stop == end ? value : -1};
 }
 
-Head::Head(Options options, std::unique_ptr<transport::Transport> transport) : options_(std::move(options)), transport_(std::move(transport)) {}
+Head::Head(Options options, std::unique_ptr<transport::Transport> transport)
+    : options_(std::move(options)), transport_(std::move(transport)) {}
 
 void Head::poll(Instant now) {
   while (auto event = transport_->poll(Duration::zero())) {
@@ -124,7 +126,9 @@ Result<json> Head::submit(const Asker& asker, const json& body) {
   if (workers < 1) return fail(ErrorKind::invalid, "a job needs at least one worker, not " + std::to_string(workers));
   auto strategy = job_strategy(body, workers);
   if (!strategy) return tl::unexpected(strategy.error());
-  if (!ready()) return fail(ErrorKind::infeasible, "the cluster has " + std::to_string(nodes_.size()) + " of its " + std::to_string(options_.nodes) + " nodes: wait for the others");
+  if (!ready())
+    return fail(ErrorKind::infeasible, "the cluster has " + std::to_string(nodes_.size()) + " of its " +
+                                           std::to_string(options_.nodes) + " nodes: wait for the others");
 
   std::vector<NodeId> nodes;
   for (const auto& [node, entry] : nodes_) nodes.push_back(node);
@@ -145,7 +149,8 @@ Result<json> Head::submit(const Asker& asker, const json& body) {
     }
     send(nodes_.at(node).peer, message);
   }
-  json answer{{"job", id.value}, {"strategy", strategy->name}, {"batches", strategy->batches}, {"cluster_nodes", nodes.size()}};
+  json answer{
+      {"job", id.value}, {"strategy", strategy->name}, {"batches", strategy->batches}, {"cluster_nodes", nodes.size()}};
   for (const NodeId node : job.node_of) answer["nodes"].push_back(node.value);
   jobs_.emplace(id, std::move(job));
   return answer;
@@ -197,7 +202,11 @@ void Head::finish_status(std::uint64_t id) {
   json status{{"name", options_.cluster}, {"nodes", json::array()}, {"jobs", json::array()}};
   std::map<std::uint64_t, json> jobs;
   for (const auto& [node_id, entry] : nodes_) {
-    json row{{"node", node_id.value}, {"pid", entry.pid}, {"cpus", entry.cpus}, {"address", entry.address}, {"answers", false}};
+    json row{{"node", node_id.value},
+             {"pid", entry.pid},
+             {"cpus", entry.cpus},
+             {"address", entry.address},
+             {"answers", false}};
     if (const auto it = query.answers.find(node_id); it != query.answers.end() && it->second.is_object()) {
       row["answers"] = true;
       row["workers"] = it->second.value("workers", 0);

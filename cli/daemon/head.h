@@ -14,8 +14,8 @@
 
 namespace paceline::daemon {
 
-/// The cluster's directory: which nodes there are, which jobs run, where a job's workers go. Not on the training path: agents talk
-/// to each other, and to drivers, without it. Owned by the daemon's control loop.
+/// The cluster's directory: which nodes there are, which jobs run, where a job's workers go. Not on the training path:
+/// agents talk to each other, and to drivers, without it. Owned by the daemon's control loop.
 ///
 /// Requests reach it through agents (`Request.from` names the asker at that agent) and are answered the same way:
 ///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy}
@@ -23,8 +23,8 @@ namespace paceline::daemon {
 class Head {
  public:
   struct Options {
-    std::string cluster;      ///< Its name, for people.
-    std::int32_t nodes = 1;   ///< Expected; `ready` once all have registered.
+    std::string cluster;     ///< Its name, for people.
+    std::int32_t nodes = 1;  ///< Expected; `ready` once all have registered.
   };
 
   /// Takes a transport that already listens.
@@ -51,7 +51,11 @@ class Head {
     nlohmann::json settings;
     std::vector<NodeId> node_of;
   };
-  struct Asker { transport::Peer agent; std::string from; std::uint64_t id = 0; };
+  struct Asker {
+    transport::Peer agent;
+    std::string from;
+    std::uint64_t id = 0;
+  };
   struct StatusQuery {
     Asker asker;
     std::map<NodeId, nlohmann::json> answers;

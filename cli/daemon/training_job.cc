@@ -50,7 +50,9 @@ Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t wor
   auto strategy = algorithms::parse_strategy(settings.value("strategy", std::string("allreduce")), workers);
   if (!strategy) return strategy;
   const auto accumulate = settings.value("accumulate", std::int32_t{1});
-  if (accumulate < 1 || accumulate > 65536) return fail(ErrorKind::invalid, "accumulate=" + std::to_string(accumulate) + ": it is a number of mini-batches, 1 to 65536");
+  if (accumulate < 1 || accumulate > 65536)
+    return fail(ErrorKind::invalid,
+                "accumulate=" + std::to_string(accumulate) + ": it is a number of mini-batches, 1 to 65536");
   const bool own_number = strategy->tiers.back().late == scheduler::Lateness::abandons;
   if (!own_number) strategy->batches = accumulate;
   return strategy;
@@ -73,14 +75,16 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
   const Rank rank{share.getRank()};
   const auto refuse = [&](const std::string& text) { outbox_.to_worker(worker, {{"error", text}}, {}); };
   const auto workers = static_cast<std::int32_t>(settings_.node_of.size());
-  if (rank.value < 0 || rank.value >= workers || settings_.node_of[static_cast<std::size_t>(rank.value)] != settings_.self)
+  if (rank.value < 0 || rank.value >= workers ||
+      settings_.node_of[static_cast<std::size_t>(rank.value)] != settings_.self)
     return refuse("worker " + to_string(rank) + " does not belong to this node");
   if (worker_of_.contains(rank)) return refuse("a job has one share a worker: me.share() was called twice");
   if (share.getElements() == 0) return refuse("the model has no trainable parameters");
   if (share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f16)) return refuse("unknown type of parameters");
 
   const auto plan = algorithms::make_plan(settings_.strategy, workers, 1);
-  const memory::Window::Layout layout{share.getElements(), static_cast<memory::Dtype>(share.getDtype()), plan->buffers()};
+  const memory::Window::Layout layout{share.getElements(), static_cast<memory::Dtype>(share.getDtype()),
+                                      plan->buffers()};
   auto window = memory::Window::create(layout);
   if (!window) return refuse(window.error().text);
   auto control = memory::ControlPage::create();
@@ -90,27 +94,33 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
 
   const auto long_plan = algorithms::make_plan(settings_.strategy, workers, std::int64_t{1} << 40);
   const bool gradients = plan->payload() == scheduler::Payload::gradients;
-  json answer{{"payload", gradients ? "gradients" : "models"},
-              {"workers", workers},
-              {"bodies", settings_.strategy.batches},
-              {"seed", settings_.seed},
-              {"buffers", layout.buffers},
-              {"rotate_shards", settings_.strategy.rotate_shards},
-              {"reset_momentum", settings_.strategy.block_momentum > 0},
-              {"publishes_every_iteration", long_plan->publishes_every_iteration()},
-              {"abandons", long_plan->round(long_plan->next_round(Version{0})).late == scheduler::Lateness::abandons},
-              {"next_round", long_plan->next_round(Version{0}).value},
-              {"loss_window", settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window},
-              {"node", settings_.self.value}};
-  if (!settings_.trace_directory.empty()) answer["trace"] = settings_.trace_directory + "/worker-" + to_string(rank) + ".trace";
+  json answer{
+      {"payload", gradients ? "gradients" : "models"},
+      {"workers", workers},
+      {"bodies", settings_.strategy.batches},
+      {"seed", settings_.seed},
+      {"buffers", layout.buffers},
+      {"rotate_shards", settings_.strategy.rotate_shards},
+      {"reset_momentum", settings_.strategy.block_momentum > 0},
+      {"publishes_every_iteration", long_plan->publishes_every_iteration()},
+      {"abandons", long_plan->round(long_plan->next_round(Version{0})).late == scheduler::Lateness::abandons},
+      {"next_round", long_plan->next_round(Version{0}).value},
+      {"loss_window", settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window},
+      {"node", settings_.self.value}};
+  if (!settings_.trace_directory.empty())
+    answer["trace"] = settings_.trace_directory + "/worker-" + to_string(rank) + ".trace";
   outbox_.to_worker(worker, answer, {window->fd(), *read_only});
   close(*read_only);
   rank_of_[worker] = rank;
   worker_of_[rank] = worker;
   const auto bytes = static_cast<double>(memory::Window::bytes_needed(layout));
-  outbox_.to_driver({{"event", "memory"}, {"node", settings_.self.value}, {"bytes_worker", bytes}, {"bytes_node", bytes * static_cast<double>(local_ranks().size())}});
+  outbox_.to_driver({{"event", "memory"},
+                     {"node", settings_.self.value},
+                     {"bytes_worker", bytes},
+                     {"bytes_node", bytes * static_cast<double>(local_ranks().size())}});
   if (rounds_) {
-    if (auto joined = rounds_->join(rank, std::move(*window), std::move(*control)); !joined) fail_job(joined.error().text, steady_now());
+    if (auto joined = rounds_->join(rank, std::move(*window), std::move(*control)); !joined)
+      fail_job(joined.error().text, steady_now());
   } else {
     opened_.insert_or_assign(rank, Opened{std::move(*window), std::move(*control)});
   }
@@ -121,7 +131,8 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   const std::int64_t first = plan.value("first", std::int64_t{0});
   const std::int64_t updates = plan.value("updates", std::int64_t{0});
   const std::int64_t evaluate_every = plan.value("evaluate_every", std::int64_t{0});
-  if (updates <= first || first < 0) return fail_job("nothing to do: the job would end at update " + std::to_string(updates), now);
+  if (updates <= first || first < 0)
+    return fail_job("nothing to do: the job would end at update " + std::to_string(updates), now);
 
   RoundService::Options options;
   options.job = settings_.job;
@@ -135,16 +146,21 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   options.evaluate_every = std::max<std::int64_t>(0, evaluate_every);
   if (settings_.strategy.tiers.back().late == scheduler::Lateness::abandons) {
     options.divisor = settings_.strategy.normalise == algorithms::Strategy::Normalise::d ? scheduler::Divisor::bodies
-                                                                                          : scheduler::Divisor::members;
+                                                                                         : scheduler::Divisor::members;
   }
-  if (!settings_.trace_directory.empty()) options.trace_path = settings_.trace_directory + "/node-" + to_string(settings_.self) + ".trace";
-  rounds_ = std::make_unique<RoundService>(options, algorithms::make_plan(settings_.strategy, static_cast<std::int32_t>(settings_.node_of.size()), updates, {.first = Version{first}}),
-                                           averager_, outbox_.to_node);
+  if (!settings_.trace_directory.empty())
+    options.trace_path = settings_.trace_directory + "/node-" + to_string(settings_.self) + ".trace";
+  rounds_ = std::make_unique<RoundService>(
+      options,
+      algorithms::make_plan(settings_.strategy, static_cast<std::int32_t>(settings_.node_of.size()), updates,
+                            {.first = Version{first}}),
+      averager_, outbox_.to_node);
   rounds_->start_clock(now);
   first_version_ = first;
   last_version_ = Version{first - 1};
   for (auto& [rank, opened] : opened_) {
-    if (auto joined = rounds_->join(rank, std::move(opened.window), std::move(opened.control)); !joined) fail_job(joined.error().text, now);
+    if (auto joined = rounds_->join(rank, std::move(opened.window), std::move(opened.control)); !joined)
+      fail_job(joined.error().text, now);
   }
   opened_.clear();
   for (const Rank rank : gone_) rounds_->on_gone(rank, now);
@@ -168,7 +184,11 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
   } else if (kind == "evaluated") {
     on_evaluated(rank, report.getUpdate(), report.getValue(), now);
   } else if (kind == "metric") {
-    outbox_.to_driver({{"event", "metric"}, {"worker", rank.value}, {"update", report.getUpdate() + 1}, {"name", text_of(report.getName())}, {"value", report.getValue()}});
+    outbox_.to_driver({{"event", "metric"},
+                       {"worker", rank.value},
+                       {"update", report.getUpdate() + 1},
+                       {"name", text_of(report.getName())},
+                       {"value", report.getValue()}});
   } else if (kind == "stop") {
     stop_everywhere(text_of(report.getText()), now);
   } else if (kind == "fail") {
@@ -176,7 +196,8 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
   }
 }
 
-// Evaluation ------------------------------------------------------------------------------------------------------------
+// Evaluation
+// ------------------------------------------------------------------------------------------------------------
 
 void TrainingJob::handle(const RoundService::Executed& executed, Instant now) {
   if (executed.sums.loss_count > 0) last_loss_ = executed.sums.loss_sum / static_cast<double>(executed.sums.loss_count);
@@ -185,7 +206,8 @@ void TrainingJob::handle(const RoundService::Executed& executed, Instant now) {
     // Time per update, evaluations excluded: the training clock stands still while they run.
     const double clock = seconds(rounds_->clock(now));
     const auto steps = static_cast<double>(executed.version.value - last_version_.value);
-    if (last_version_.value >= first_version_ && step_s_.size() < kStepsMax) step_s_.push_back(static_cast<float>((clock - last_clock_s_) / steps));
+    if (last_version_.value >= first_version_ && step_s_.size() < kStepsMax)
+      step_s_.push_back(static_cast<float>((clock - last_clock_s_) / steps));
     last_clock_s_ = clock;
     last_version_ = executed.version;
   }
@@ -201,7 +223,14 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
   if (settings_.self.value != 0 || !evaluating_ || evaluating_->value != update) return;
   const double clock = seconds(rounds_->clock(now));
   const bool reached = settings_.target >= 0 && value >= settings_.target;
-  outbox_.to_driver({{"event", "evaluated"}, {"worker", rank.value}, {"update", update + 1}, {"value", value}, {"clock_s", clock}, {"samples", samples_}, {"loss", last_loss_}, {"reached", reached}});
+  outbox_.to_driver({{"event", "evaluated"},
+                     {"worker", rank.value},
+                     {"update", update + 1},
+                     {"value", value},
+                     {"clock_s", clock},
+                     {"samples", samples_},
+                     {"loss", last_loss_},
+                     {"reached", reached}});
   const Version version = *evaluating_;
   if (reached) stop_everywhere("the target was reached", now);
   release_all(version, value, now);
@@ -227,7 +256,8 @@ void TrainingJob::on_released(const wire::Released::Reader& released, Instant no
   if (finished_at_) finished_at_ = now;
 }
 
-// Replicas ----------------------------------------------------------------------------------------------------------------
+// Replicas
+// ----------------------------------------------------------------------------------------------------------------
 
 void TrainingJob::on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now) {
   const Rank rank{wanted.getRank()};
@@ -258,7 +288,8 @@ void TrainingJob::ask_donor(Instant now) {
   }
   donor_asked_ = now;
   if (best) {
-    donor_ = settings_.node_of.size() > 2 ? *best : Rank{-1};  // The next attempt asks somebody else, where there is one.
+    donor_ =
+        settings_.node_of.size() > 2 ? *best : Rank{-1};  // The next attempt asks somebody else, where there is one.
     auto* control = rounds_->control(*best);
     control->words().capture_wanted.fetch_add(1, std::memory_order_release);
     control->ring();
@@ -279,12 +310,14 @@ void TrainingJob::ask_donor(Instant now) {
 void TrainingJob::give_replica(Rank rank, const Replica& replica) {
   const auto it = worker_of_.find(rank);
   if (it == worker_of_.end()) return;
-  outbox_.to_worker(it->second, {{"kind", "replica"}, {"update", replica.update}, {"size", replica.size}}, {replica.object->fd()});
+  outbox_.to_worker(it->second, {{"kind", "replica"}, {"update", replica.update}, {"size", replica.size}},
+                    {replica.object->fd()});
 }
 
 void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd, Instant now) {
   auto object = memory::SharedObject::map(fd, std::max<std::uint64_t>(1, size));
-  if (!object) return fail_job("worker " + to_string(rank) + " gave a replica that cannot be mapped: " + object.error().text, now);
+  if (!object)
+    return fail_job("worker " + to_string(rank) + " gave a replica that cannot be mapped: " + object.error().text, now);
   const Replica replica{std::make_shared<memory::SharedObject>(std::move(*object)), update, size};
   const bool start = rank.value == 0 && !start_replica_;
   if (start) start_replica_ = replica;
@@ -334,12 +367,15 @@ void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vect
   on_captured(Rank{header.getRank()}, header.getUpdate(), header.getSize(), fd, now);
 }
 
-// Shared objects ------------------------------------------------------------------------------------------------------------
+// Shared objects
+// ------------------------------------------------------------------------------------------------------------
 
 void TrainingJob::on_open_object(WorkerId worker, const wire::ObjectKey::Reader& request) {
   const std::string key = text_of(request.getKey());
   const std::uint64_t size = request.getSize();
-  if (size == 0 || size > kObjectBytesMax) return outbox_.to_worker(worker, {{"error", "a shared object of " + std::to_string(size) + " bytes is refused"}}, {});
+  if (size == 0 || size > kObjectBytesMax)
+    return outbox_.to_worker(worker, {{"error", "a shared object of " + std::to_string(size) + " bytes is refused"}},
+                             {});
   const auto it = objects_.find(key);
   if (it == objects_.end()) {
     auto created = memory::SharedObject::create(size);
@@ -351,7 +387,9 @@ void TrainingJob::on_open_object(WorkerId worker, const wire::ObjectKey::Reader&
     objects_.emplace(key, std::move(object));
     return;
   }
-  if (it->second.size != size) return outbox_.to_worker(worker, {{"error", "workers read data sets of different sizes under the name " + key}}, {});
+  if (it->second.size != size)
+    return outbox_.to_worker(worker, {{"error", "workers read data sets of different sizes under the name " + key}},
+                             {});
   if (!it->second.sealed) {
     it->second.waiting.push_back(worker);
     return;
@@ -367,7 +405,8 @@ void TrainingJob::on_seal_object(const wire::ObjectKey::Reader& request) {
     outbox_.to_worker(worker, {{"kind", "object"}, {"fill", false}}, {it->second.object->fd()});
 }
 
-// Rounds --------------------------------------------------------------------------------------------------------------------
+// Rounds
+// --------------------------------------------------------------------------------------------------------------------
 
 void TrainingJob::on_activate(NodeId from, const wire::Activate::Reader& activate, Instant now) {
   const NodeId root{activate.getRoot()};
@@ -381,12 +420,15 @@ void TrainingJob::on_activate(NodeId from, const wire::Activate::Reader& activat
   drain(now);
 }
 
-void TrainingJob::on_partial(NodeId from, const wire::Partial::Reader& partial, std::vector<std::byte> sum, Instant now) {
+void TrainingJob::on_partial(NodeId from, const wire::Partial::Reader& partial, std::vector<std::byte> sum,
+                             Instant now) {
   if (!rounds_) {
     auto copy = std::make_shared<wire::Message>();
     copy->root().setPartial(partial);
     auto bytes = std::make_shared<std::vector<std::byte>>(std::move(sum));
-    early_.push_back([this, from, copy, bytes] { rounds_->on_partial(from, copy->root().getPartial().asReader(), std::move(*bytes), steady_now()); });
+    early_.push_back([this, from, copy, bytes] {
+      rounds_->on_partial(from, copy->root().getPartial().asReader(), std::move(*bytes), steady_now());
+    });
     return;
   }
   rounds_->on_partial(from, partial, std::move(sum), now);
@@ -405,7 +447,9 @@ void TrainingJob::drain(Instant now) {
 
 void TrainingJob::handle(const RoundService::Left& left, Instant now) {
   char text[200];
-  std::snprintf(text, sizeof text, "worker %d was silent for %.1f s while the others waited for it at update %lld: it leaves, the others go on without it",
+  std::snprintf(text, sizeof text,
+                "worker %d was silent for %.1f s while the others waited for it at update %lld: it leaves, the others "
+                "go on without it",
                 left.rank.value, seconds(left.silent), static_cast<long long>(left.version.value));
   gone_.insert(left.rank);
   outbox_.to_driver({{"event", "left"}, {"worker", left.rank.value}, {"text", text}});
@@ -426,7 +470,9 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
   if (!gone_.insert(rank).second) return;
   if (failed && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
   if (!finished_at_ && !stopped_) {
-    outbox_.to_driver({{"event", "left"}, {"worker", rank.value}, {"text", "worker " + to_string(rank) + " ended (" + how + "): the others go on without it"}});
+    outbox_.to_driver({{"event", "left"},
+                       {"worker", rank.value},
+                       {"text", "worker " + to_string(rank) + " ended (" + how + "): the others go on without it"}});
   }
   if (evaluating_ && evaluator_ == rank && settings_.self.value == 0) release_all(*evaluating_, -1, now);
   if (!rounds_) return;
@@ -434,7 +480,8 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
   drain(now);
 }
 
-// The end -------------------------------------------------------------------------------------------------------------------
+// The end
+// -------------------------------------------------------------------------------------------------------------------
 
 void TrainingJob::fail_job(const std::string& text, Instant now) {
   outbox_.to_driver({{"event", "failed"}, {"text", text}});
@@ -490,7 +537,10 @@ void TrainingJob::tick(Instant now) {
         const auto state = window ? window->progress().state.load(std::memory_order_relaxed) : 0;
         if (gone_.contains(rank) || state == static_cast<std::uint32_t>(session::State::ended)) continue;
         gone_.insert(rank);
-        outbox_.to_driver({{"event", "left"}, {"worker", rank.value}, {"text", "worker " + to_string(rank) + " was left behind: the job had ended and it did not answer"}});
+        outbox_.to_driver(
+            {{"event", "left"},
+             {"worker", rank.value},
+             {"text", "worker " + to_string(rank) + " was left behind: the job had ended and it did not answer"}});
         outbox_.end_worker(worker, "left behind at the end of the job");
       }
     }
@@ -521,24 +571,33 @@ json TrainingJob::view(Instant now) const {
   view["step_s"] = median_of(step_s_);
   view["loss"] = last_loss_;
   view["samples"] = samples_;
-  view["counters"] = {{"group_averages", counters.group_averages}, {"global_averages", counters.global_averages}, {"skipped", counters.skipped},
-                      {"late_merges", counters.late_merges}, {"abandoned_bodies", counters.abandoned_bodies}};
+  view["counters"] = {{"group_averages", counters.group_averages},
+                      {"global_averages", counters.global_averages},
+                      {"skipped", counters.skipped},
+                      {"late_merges", counters.late_merges},
+                      {"abandoned_bodies", counters.abandoned_bodies}};
   for (const auto& [rank, worker] : worker_of_) {
     const auto* window = rounds_->window(rank);
     if (!window) continue;
     const auto& progress = window->progress();
     std::string state = name_of(static_cast<session::State>(progress.state.load(std::memory_order_relaxed)));
-    if (gone_.contains(rank)) state = "left";
-    else if (outbox_.process_state(worker) == 'T') state = "frozen";
-    view["workers"].push_back({{"rank", rank.value}, {"node", settings_.self.value}, {"step", progress.step.load(std::memory_order_relaxed)},
-                               {"samples", progress.samples.load(std::memory_order_relaxed)}, {"state", state},
+    if (gone_.contains(rank))
+      state = "left";
+    else if (outbox_.process_state(worker) == 'T')
+      state = "frozen";
+    view["workers"].push_back({{"rank", rank.value},
+                               {"node", settings_.self.value},
+                               {"step", progress.step.load(std::memory_order_relaxed)},
+                               {"samples", progress.samples.load(std::memory_order_relaxed)},
+                               {"state", state},
                                {"compute_s", seconds(Duration(progress.compute_ns.load(std::memory_order_relaxed)))},
                                {"wait_s", seconds(Duration(progress.wait_ns.load(std::memory_order_relaxed)))}});
   }
   if (const auto waiting = rounds_->engine().waiting()) {
     json names = json::array();
     for (const Rank rank : waiting->missing) names.push_back(rank.value);
-    view["waiting"] = {{"update", waiting->version.value}, {"missing", names}, {"since_s", seconds(now - waiting->since)}};
+    view["waiting"] = {
+        {"update", waiting->version.value}, {"missing", names}, {"since_s", seconds(now - waiting->since)}};
   }
   return view;
 }

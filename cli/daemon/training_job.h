@@ -17,25 +17,27 @@
 
 namespace paceline::daemon {
 
-/// The strategy that a job's settings ask for: `strategy`, with `accumulate` mini-batches an update where it has no number of its own.
+/// The strategy that a job's settings ask for: `strategy`, with `accumulate` mini-batches an update where it has no
+/// number of its own.
 Result<algorithms::Strategy> job_strategy(const nlohmann::json& settings, std::int32_t workers);
 
-/// One node's part of a training job: its workers' windows and rounds (RoundService), evaluations, replicas, shared objects and
-/// what the driver is told. Owned by the agent's control loop.
+/// One node's part of a training job: its workers' windows and rounds (RoundService), evaluations, replicas, shared
+/// objects and what the driver is told. Owned by the agent's control loop.
 ///
-///   openShare (each worker) -> windows -> plan (first worker) -> rounds run -> ... last version executed -> workers end -> closeJob
+///   openShare (each worker) -> windows -> plan (first worker) -> rounds run -> ... last version executed -> workers
+///   end -> closeJob
 class TrainingJob {
  public:
   struct Settings {
     JobId job;
     NodeId self;
     std::int32_t nodes = 1;
-    std::vector<NodeId> node_of;    ///< Rank -> node.
+    std::vector<NodeId> node_of;  ///< Rank -> node.
     algorithms::Strategy strategy;
     std::uint64_t seed = 0;
-    double target = -1;             ///< The job ends when an evaluation reaches it; negative: none.
-    std::string trace_directory;    ///< Empty: no trace.
-    nlohmann::json as_given;        ///< For `status`.
+    double target = -1;           ///< The job ends when an evaluation reaches it; negative: none.
+    std::string trace_directory;  ///< Empty: no trace.
+    nlohmann::json as_given;      ///< For `status`.
   };
   /// How the job reaches everybody else; the agent implements it.
   struct Outbox {
@@ -89,7 +91,11 @@ class TrainingJob {
     std::uint64_t size = 0;
     std::vector<WorkerId> waiting;
   };
-  struct Waiter { Rank rank; NodeId node; Instant since; };
+  struct Waiter {
+    Rank rank;
+    NodeId node;
+    Instant since;
+  };
 
   void on_plan(const nlohmann::json& plan, Instant now);
   void on_evaluated(Rank rank, std::int64_t update, double value, Instant now);
@@ -110,8 +116,11 @@ class TrainingJob {
   collective::Averager& averager_;
   Outbox outbox_;
   std::unique_ptr<scheduler::RoundService> rounds_;
-  struct Opened { memory::Window window; memory::ControlPage control; };
-  std::map<Rank, Opened> opened_;            // Before the plan is known.
+  struct Opened {
+    memory::Window window;
+    memory::ControlPage control;
+  };
+  std::map<Rank, Opened> opened_;             // Before the plan is known.
   std::vector<std::function<void()>> early_;  // Messages of other nodes that came before the plan.
   std::map<WorkerId, Rank> rank_of_;
   std::map<Rank, WorkerId> worker_of_;

@@ -8,7 +8,7 @@ namespace paceline {
 }  // namespace paceline
 
 /// On in release builds too.
-#define PACELINE_CHECK(condition, text)                                            \
-  do {                                                                             \
+#define PACELINE_CHECK(condition, text)                                               \
+  do {                                                                                \
     if (!(condition)) ::paceline::check_failed(__FILE__, __LINE__, #condition, text); \
   } while (false)

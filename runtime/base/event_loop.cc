@@ -15,7 +15,8 @@ Result<EventLoop> EventLoop::create() {
   return EventLoop(epoll);
 }
 
-EventLoop::EventLoop(EventLoop&& other) noexcept : epoll_(std::exchange(other.epoll_, -1)), watched_(std::move(other.watched_)) {}
+EventLoop::EventLoop(EventLoop&& other) noexcept
+    : epoll_(std::exchange(other.epoll_, -1)), watched_(std::move(other.watched_)) {}
 
 EventLoop& EventLoop::operator=(EventLoop&& other) noexcept {
   std::swap(epoll_, other.epoll_);

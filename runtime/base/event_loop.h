@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// Waits on descriptors for a daemon's control thread: one thread, no timers of its own (the caller passes its next deadline), sleeps in
-/// the kernel while nothing happens.
+/// Waits on descriptors for a daemon's control thread: one thread, no timers of its own (the caller passes its next
+/// deadline), sleeps in the kernel while nothing happens.
 class EventLoop {
  public:
   static Result<EventLoop> create();
@@ -19,7 +19,8 @@ class EventLoop {
   EventLoop& operator=(EventLoop&&) noexcept;
   ~EventLoop();
 
-  /// Calls `ready` from run_once() whenever `fd` is readable or hung up (level-triggered). The descriptor stays the caller's.
+  /// Calls `ready` from run_once() whenever `fd` is readable or hung up (level-triggered). The descriptor stays the
+  /// caller's.
   Result<void> watch(int fd, std::function<void()> ready);
   /// Safe inside a callback, also for the descriptor being called.
   void forget(int fd);

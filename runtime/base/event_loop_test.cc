@@ -53,7 +53,9 @@ TEST_F(EventLoopTest, WatchingTwiceReplacesTheCallback) {
   EXPECT_EQ(second, 1);
 }
 
-TEST_F(EventLoopTest, ClosedDescriptorIsAnError) { EXPECT_FALSE(sut.watch(9999, [] {})); }
+TEST_F(EventLoopTest, ClosedDescriptorIsAnError) {
+  EXPECT_FALSE(sut.watch(9999, [] {}));
+}
 
 }  // namespace
 }  // namespace paceline

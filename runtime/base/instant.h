@@ -20,8 +20,6 @@ using Instant = InstantClock::time_point;
 
 inline constexpr double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 /// Nearest nanosecond.
-inline Duration from_seconds(double s) {
-  return Duration(static_cast<Duration::rep>(s * 1e9 + (s < 0 ? -0.5 : 0.5)));
-}
+inline Duration from_seconds(double s) { return Duration(static_cast<Duration::rep>(s * 1e9 + (s < 0 ? -0.5 : 0.5))); }
 
 }  // namespace paceline

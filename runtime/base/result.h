@@ -42,8 +42,7 @@ tl::unexpected<Error> fail_errno(std::string_view what);
 }  // namespace paceline
 
 /// Evaluates `expr` (a Result<void>); returns its error from the enclosing function.
-#define PACELINE_TRY(expr)                                              \
-  do {                                                                  \
-    if (auto paceline_try_ = (expr); !paceline_try_)                    \
-      return ::tl::unexpected(std::move(paceline_try_).error());        \
+#define PACELINE_TRY(expr)                                                                                      \
+  do {                                                                                                          \
+    if (auto paceline_try_ = (expr); !paceline_try_) return ::tl::unexpected(std::move(paceline_try_).error()); \
   } while (false)

@@ -27,7 +27,8 @@ std::atomic<unsigned> g_created{0};  // Makes temporary names of one process dif
 
 }  // namespace
 
-AtomicFile::AtomicFile(int fd, std::string path, std::string temporary) : fd_(fd), path_(std::move(path)), temporary_(std::move(temporary)) {}
+AtomicFile::AtomicFile(int fd, std::string path, std::string temporary)
+    : fd_(fd), path_(std::move(path)), temporary_(std::move(temporary)) {}
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
@@ -48,7 +49,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
 
 Error AtomicFile::failed(std::string_view what) const {
   const std::string cause = std::strerror(errno);
-  return {ErrorKind::internal, std::string(what) + " " + path_ + ": " + cause + "; an older file of that name is unchanged" +
+  return {ErrorKind::internal, std::string(what) + " " + path_ + ": " + cause +
+                                   "; an older file of that name is unchanged" +
                                    (errno == ENOSPC || errno == EDQUOT ? "; free some space" : "")};
 }
 

@@ -7,8 +7,8 @@
 
 namespace paceline::observe {
 
-/// A file that appears, or replaces an old one, as a whole or not at all: written beside its place, synced, renamed. Without commit(), or
-/// after a failure, nothing is left and the old one stays. Mode 0644 less the umask.
+/// A file that appears, or replaces an old one, as a whole or not at all: written beside its place, synced, renamed.
+/// Without commit(), or after a failure, nothing is left and the old one stays. Mode 0644 less the umask.
 class AtomicFile {
  public:
   static Result<AtomicFile> create(const std::string& path);

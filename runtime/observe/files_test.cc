@@ -74,7 +74,8 @@ TEST_F(LineFileTest, FullDiskIsToldOnceAndDoesNotStopTheCaller) {
   ASSERT_TRUE(file->append("1", Instant(0s)));
   const auto told = file->append("2", Instant(1s));
   ASSERT_FALSE(told);
-  EXPECT_EQ(told.error().text, "write /dev/full: No space left on device: nothing more is written there; the run goes on");
+  EXPECT_EQ(told.error().text,
+            "write /dev/full: No space left on device: nothing more is written there; the run goes on");
   EXPECT_TRUE(file->append("3", Instant(2s)));
   EXPECT_TRUE(file->flush());
 }

@@ -9,8 +9,9 @@
 
 namespace paceline::observe {
 
-/// Appends lines to a file, buffered, a line never cut by a flush: what another process reads, or what a kill leaves behind, is whole
-/// lines up to the last flush. Owned by one thread. After a failed write (disk full) it writes nothing more and tells once.
+/// Appends lines to a file, buffered, a line never cut by a flush: what another process reads, or what a kill leaves
+/// behind, is whole lines up to the last flush. Owned by one thread. After a failed write (disk full) it writes nothing
+/// more and tells once.
 class LineFile {
  public:
   /// Created with 0600 if it is not there. `invalid`/`internal`: cannot be opened.

@@ -45,8 +45,11 @@ Log::~Log() = default;
 Result<Log> Log::open(const std::string& path, std::string_view name) {
   const char* word = std::getenv("PACELINE_LOG");
   const auto level = level_of(word ? word : "");
-  if (!level) return fail(ErrorKind::invalid, "PACELINE_LOG is '" + std::string(word) + "': use debug, info, warning, error or off");
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);  // spdlog would create it for all to read.
+  if (!level)
+    return fail(ErrorKind::invalid,
+                "PACELINE_LOG is '" + std::string(word) + "': use debug, info, warning, error or off");
+  const int fd =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);  // spdlog would create it for all to read.
   if (fd < 0) return fail_errno("open log " + path);
   ::close(fd);
   try {
@@ -61,7 +64,9 @@ Result<Log> Log::open(const std::string& path, std::string_view name) {
   }
 }
 
-void Log::write(Level level, std::string_view text) { state_->logger.log(spdlog_level(level), spdlog::string_view_t(text.data(), text.size())); }
+void Log::write(Level level, std::string_view text) {
+  state_->logger.log(spdlog_level(level), spdlog::string_view_t(text.data(), text.size()));
+}
 bool Log::enabled(Level level) const { return state_->logger.should_log(spdlog_level(level)); }
 void Log::flush() { state_->logger.flush(); }
 

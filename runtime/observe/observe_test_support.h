@@ -30,10 +30,12 @@ class FolderTest : public testing::Test {
     return text.str();
   }
   std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
   }
 
-  /// Runs `body` in a child process in which no file may grow beyond `bytes`: writes fail as on a full disk. True if it returned true.
+  /// Runs `body` in a child process in which no file may grow beyond `bytes`: writes fail as on a full disk. True if it
+  /// returned true.
   template <class Body>
   static bool with_full_disk(rlim_t bytes, Body body) {
     const pid_t child = ::fork();

@@ -37,7 +37,9 @@ const char* color_of(const WorkerView& worker) {
 std::string worker_row(const WorkerView& worker, bool color) {
   const std::string who = format("  worker %-3d node %-2d", worker.rank.value, worker.node.value);
   const std::string space(9 - std::min<std::size_t>(text_width(worker.state), 9), ' ');
-  return who + format("  step %-7lld %8s samples/s  ", static_cast<long long>(worker.step), rate_text(worker.samples_per_s).c_str()) +
+  return who +
+         format("  step %-7lld %8s samples/s  ", static_cast<long long>(worker.step),
+                rate_text(worker.samples_per_s).c_str()) +
          (color ? color_of(worker) + worker.state + "\x1b[0m" : worker.state) + space +
          (worker.lag > 0 ? format("  %lld behind", static_cast<long long>(worker.lag)) : "");
 }

@@ -24,7 +24,7 @@ struct RunView {
   std::int64_t update = 0;
   std::int64_t updates = 0;  ///< 0: not known.
   int epoch = 0;
-  int epochs = 0;            ///< 0: not known.
+  int epochs = 0;  ///< 0: not known.
   double samples_per_s = 0;
   std::optional<double> loss{};
   std::optional<double> accuracy{};  ///< 0..1.
@@ -38,7 +38,8 @@ inline constexpr std::size_t kWorkerRowsMax = 16;
 
 /// "0.8 s", "12 s", "3:07", "1:02:03".
 std::string duration_text(Duration time);
-/// The block: a headline, then a row a worker; frozen, dead and lagging ones first when not all are shown. Every line fits `width` columns.
+/// The block: a headline, then a row a worker; frozen, dead and lagging ones first when not all are shown. Every line
+/// fits `width` columns.
 std::vector<std::string> render(const RunView& view, std::size_t width, bool color);
 /// The headline alone: what goes into a log, with the troubled workers named at its end.
 std::string render_line(const RunView& view);

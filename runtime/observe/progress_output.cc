@@ -44,14 +44,13 @@ LiveBlock::LiveBlock(int fd) : fd_(fd) {
 
 void LiveBlock::put(const std::string& bytes) const { write_all(fd_, bytes); }
 
-std::string LiveBlock::erase() const {
-  return lines_ ? "\x1b[" + std::to_string(lines_) + "A\r\x1b[J" : "";
-}
+std::string LiveBlock::erase() const { return lines_ ? "\x1b[" + std::to_string(lines_) + "A\r\x1b[J" : ""; }
 
 void LiveBlock::draw(const RunView& view) {
   const Size size = terminal_size(fd_);
   auto lines = render(view, size.columns - 1, color_);  // A full line would wrap on some terminals.
-  if (size.rows > 1 && lines.size() > size.rows - 1) lines.resize(size.rows - 1);  // What scrolled away cannot be erased.
+  if (size.rows > 1 && lines.size() > size.rows - 1)
+    lines.resize(size.rows - 1);  // What scrolled away cannot be erased.
   std::string bytes = erase();
   for (const std::string& line : lines) bytes += line + '\n';
   put(bytes);

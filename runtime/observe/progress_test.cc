@@ -29,19 +29,23 @@ RunView two_workers() {
           .accuracy = 0.8812,
           .elapsed = 12'300ms,
           .eta = 187s,
-          .workers = {{.rank = Rank(0), .node = NodeId(0), .step = 120, .samples_per_s = 5770, .state = "compute"},
-                      {.rank = Rank(1), .node = NodeId(1), .step = 118, .samples_per_s = 1443.4, .state = "frozen", .lag = 2}}};
+          .workers = {
+              {.rank = Rank(0), .node = NodeId(0), .step = 120, .samples_per_s = 5770, .state = "compute"},
+              {.rank = Rank(1), .node = NodeId(1), .step = 118, .samples_per_s = 1443.4, .state = "frozen", .lag = 2}}};
 }
 
 TEST(RenderTest, BlockHasAHeadlineAndARowAWorker) {
-  EXPECT_THAT(render(two_workers(), 200, false),
-              ElementsAre("wagma(group=2)  update 120/5625  epoch 1/3  11.5 k samples/s  loss 0.4321  accuracy 88.1 %  12 s, 3:07 left",
-                          "  worker 0   node 0   step 120         5770 samples/s  compute",
-                          "  worker 1   node 1   step 118         1443 samples/s  frozen     2 behind"));
+  EXPECT_THAT(
+      render(two_workers(), 200, false),
+      ElementsAre(
+          "wagma(group=2)  update 120/5625  epoch 1/3  11.5 k samples/s  loss 0.4321  accuracy 88.1 %  12 s, 3:07 left",
+          "  worker 0   node 0   step 120         5770 samples/s  compute",
+          "  worker 1   node 1   step 118         1443 samples/s  frozen     2 behind"));
 }
 
 TEST(RenderTest, WhatIsNotKnownIsLeftOut) {
-  EXPECT_THAT(render({.strategy = "allreduce", .update = 3}, 200, false), ElementsAre("allreduce  update 3  0 samples/s  0.0 s"));
+  EXPECT_THAT(render({.strategy = "allreduce", .update = 3}, 200, false),
+              ElementsAre("allreduce  update 3  0 samples/s  0.0 s"));
 }
 
 TEST(RenderTest, EveryLineFitsTheWidthWithAndWithoutColor) {
@@ -61,7 +65,8 @@ TEST(RenderTest, ColorChangesNoColumnAndIsAlwaysReset) {
 TEST(RenderTest, OfManyWorkersTheTroubledOnesAreShown) {
   RunView view = two_workers();
   view.workers.clear();
-  for (int i = 0; i < 100; ++i) view.workers.push_back({.rank = Rank(i), .state = i == 90 ? "dead" : "compute", .lag = i == 50 ? 7 : 0});
+  for (int i = 0; i < 100; ++i)
+    view.workers.push_back({.rank = Rank(i), .state = i == 90 ? "dead" : "compute", .lag = i == 50 ? 7 : 0});
   const auto lines = render(view, 200, false);
   ASSERT_EQ(lines.size(), 1 + kWorkerRowsMax + 1);
   EXPECT_EQ(lines.back(), "  ... and 84 more");
@@ -89,7 +94,8 @@ class LiveBlockTest : public testing::Test {
     ::close(terminal);
     ::unsetenv("NO_COLOR");
   }
-  /// What the terminal got since the last call, line ends as "\n". A terminal passes bytes on in order but not at once: read up to a mark.
+  /// What the terminal got since the last call, line ends as "\n". A terminal passes bytes on in order but not at once:
+  /// read up to a mark.
   std::string shown() {
     const std::string mark = "\x01";
     EXPECT_EQ(::write(terminal, mark.data(), mark.size()), 1);

@@ -16,13 +16,16 @@ constexpr std::size_t kNameMax = 64;
 std::string file_name(std::string_view name) {
   std::string clean(name.substr(0, kNameMax));
   for (char& c : clean)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-')) c = '_';
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+          c == '-'))
+      c = '_';
   return clean.empty() ? "run" : clean;
 }
 
 }  // namespace
 
-Result<RunDirectory> RunDirectory::create(const std::string& base, std::string_view name, std::chrono::system_clock::time_point now) {
+Result<RunDirectory> RunDirectory::create(const std::string& base, std::string_view name,
+                                          std::chrono::system_clock::time_point now) {
   std::error_code code;
   std::filesystem::create_directories(base, code);
   if (code) return fail(ErrorKind::invalid, "create " + base + " for the run's files: " + code.message());
@@ -38,12 +41,14 @@ Result<RunDirectory> RunDirectory::create(const std::string& base, std::string_v
     const std::string path = count == 1 ? wanted : wanted + "-" + std::to_string(count);
     if (::mkdir(path.c_str(), 0755) == 0) {
       RunDirectory run(path);
-      if (::mkdir(run.logs().c_str(), 0755) < 0 || ::mkdir(run.checkpoint().c_str(), 0755) < 0) return fail_errno("create folders in " + path);
+      if (::mkdir(run.logs().c_str(), 0755) < 0 || ::mkdir(run.checkpoint().c_str(), 0755) < 0)
+        return fail_errno("create folders in " + path);
       return run;
     }
     if (errno != EEXIST) return fail_errno("create " + path + " for the run's files");
   }
-  return fail(ErrorKind::overloaded, wanted + " and " + std::to_string(kSameNameMax) + " variants exist: remove old runs");
+  return fail(ErrorKind::overloaded,
+              wanted + " and " + std::to_string(kSameNameMax) + " variants exist: remove old runs");
 }
 
 }  // namespace paceline::observe

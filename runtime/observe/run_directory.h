@@ -9,12 +9,14 @@
 
 namespace paceline::observe {
 
-/// Where a run keeps what it writes: `base`/2026-11-21_11-30-05-NAME[-2] with logs/ and checkpoint/ inside. Two runs never get the same one,
-/// also when they start in the same second.
+/// Where a run keeps what it writes: `base`/2026-11-21_11-30-05-NAME[-2] with logs/ and checkpoint/ inside. Two runs
+/// never get the same one, also when they start in the same second.
 class RunDirectory {
  public:
-  /// `name`: of the job; what is no letter, digit, '.', '_' or '-' becomes '_'. `base` is created as needed. Local time.
-  static Result<RunDirectory> create(const std::string& base, std::string_view name, std::chrono::system_clock::time_point now);
+  /// `name`: of the job; what is no letter, digit, '.', '_' or '-' becomes '_'. `base` is created as needed. Local
+  /// time.
+  static Result<RunDirectory> create(const std::string& base, std::string_view name,
+                                     std::chrono::system_clock::time_point now);
 
   const std::string& path() const { return path_; }
   std::string logs() const { return path_ + "/logs"; }

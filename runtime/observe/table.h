@@ -5,7 +5,8 @@
 
 namespace paceline::observe {
 
-/// A table for a terminal: columns as wide as their widest cell, two spaces between them, a rule under the head. A column whose cells are all numbers
+/// A table for a terminal: columns as wide as their widest cell, two spaces between them, a rule under the head. A
+/// column whose cells are all numbers
 /// ("12", "1.5 s", "88.1 %", "3x", "-") is aligned right, others left. UTF-8.
 class Table {
  public:

@@ -28,8 +28,9 @@ Glyph first_glyph(std::string_view text) {
     point = point << 6 | (byte(i) & 0x3f);
   }
   const bool combining = point >= 0x300 && point <= 0x36f;
-  const bool wide = (point >= 0x1100 && point <= 0x115f) || (point >= 0x2e80 && point <= 0xa4cf) || (point >= 0xac00 && point <= 0xd7a3) ||
-                    (point >= 0xf900 && point <= 0xfaff) || (point >= 0xfe30 && point <= 0xfe6f) || (point >= 0xff00 && point <= 0xff60) ||
+  const bool wide = (point >= 0x1100 && point <= 0x115f) || (point >= 0x2e80 && point <= 0xa4cf) ||
+                    (point >= 0xac00 && point <= 0xd7a3) || (point >= 0xf900 && point <= 0xfaff) ||
+                    (point >= 0xfe30 && point <= 0xfe6f) || (point >= 0xff00 && point <= 0xff60) ||
                     (point >= 0x1f300 && point <= 0x1faff);
   return {length, combining ? 0u : wide ? 2u : 1u};
 }

@@ -18,12 +18,15 @@ namespace {
 using Json = nlohmann::json;
 
 /// A JSON string with its quotes; bytes that are no UTF-8 are replaced.
-std::string quoted(std::string_view text) { return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string quoted(std::string_view text) {
+  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 /// Microseconds with all nanoseconds kept: "12.345".
 std::string microseconds(Duration time) {
   const auto ns = time.count();
-  const unsigned long long size = ns < 0 ? 0ULL - static_cast<unsigned long long>(ns) : static_cast<unsigned long long>(ns);
+  const unsigned long long size =
+      ns < 0 ? 0ULL - static_cast<unsigned long long>(ns) : static_cast<unsigned long long>(ns);
   char text[40];
   std::snprintf(text, sizeof text, "%s%llu.%03llu", ns < 0 ? "-" : "", size / 1000, size % 1000);
   return text;
@@ -57,19 +60,22 @@ Result<TraceWriter> TraceWriter::open(const std::string& path) {
   return TraceWriter(std::make_unique<File>(std::move(*lines)));
 }
 
-void TraceWriter::name_track(std::int64_t process, std::int64_t thread, std::string_view process_name, std::string_view thread_name) {
+void TraceWriter::name_track(std::int64_t process, std::int64_t thread, std::string_view process_name,
+                             std::string_view thread_name) {
   const auto line = [&](std::string_view what, std::string_view name) {
-    file_->keep(file_->lines.append("{\"ph\":\"M\",\"name\":\"" + std::string(what) + "\"," + track(process, thread) + ",\"args\":{\"name\":" + quoted(name) + "}}",
+    file_->keep(file_->lines.append("{\"ph\":\"M\",\"name\":\"" + std::string(what) + "\"," + track(process, thread) +
+                                        ",\"args\":{\"name\":" + quoted(name) + "}}",
                                     file_->last));
   };
   line("process_name", process_name);
   line("thread_name", thread_name);
 }
 
-void TraceWriter::span(std::int64_t process, std::int64_t thread, std::string_view category, std::string_view name, Instant begin, Instant end,
-                       std::string_view args_json) {
-  std::string line = "{\"ph\":\"X\",\"cat\":" + quoted(category) + ",\"name\":" + quoted(name) + "," + track(process, thread) +
-                     ",\"ts\":" + microseconds(begin.time_since_epoch()) + ",\"dur\":" + microseconds(std::max(end - begin, Duration::zero()));
+void TraceWriter::span(std::int64_t process, std::int64_t thread, std::string_view category, std::string_view name,
+                       Instant begin, Instant end, std::string_view args_json) {
+  std::string line = "{\"ph\":\"X\",\"cat\":" + quoted(category) + ",\"name\":" + quoted(name) + "," +
+                     track(process, thread) + ",\"ts\":" + microseconds(begin.time_since_epoch()) +
+                     ",\"dur\":" + microseconds(std::max(end - begin, Duration::zero()));
   if (!args_json.empty()) line.append(",\"args\":").append(args_json);
   line += '}';
   file_->last = std::max(file_->last, end);

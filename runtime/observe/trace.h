@@ -10,10 +10,10 @@
 
 namespace paceline::observe {
 
-/// Writes spans in the Chrome trace event format ("X" events, microseconds), which Perfetto opens: one part file a process
-/// (name it *.trace), joined into a run's trace.json by join_traces(). A track is (process id, thread id). Owned by one thread;
-/// buffered, flushed at close, by flush(), and by span() when the last flush is a second ago (by the span's own time). A full
-/// disk stops the writing, never the program: see error().
+/// Writes spans in the Chrome trace event format ("X" events, microseconds), which Perfetto opens: one part file a
+/// process (name it *.trace), joined into a run's trace.json by join_traces(). A track is (process id, thread id).
+/// Owned by one thread; buffered, flushed at close, by flush(), and by span() when the last flush is a second ago (by
+/// the span's own time). A full disk stops the writing, never the program: see error().
 class TraceWriter {
  public:
   static Result<TraceWriter> open(const std::string& path);
@@ -22,10 +22,11 @@ class TraceWriter {
   ~TraceWriter();
 
   /// Names a track: "worker 3", "node 0".
-  void name_track(std::int64_t process, std::int64_t thread, std::string_view process_name, std::string_view thread_name);
+  void name_track(std::int64_t process, std::int64_t thread, std::string_view process_name,
+                  std::string_view thread_name);
   /// `category`: compute, wait, publish, average, merge, evaluate. `args_json`: "" or an object such as {"version":7}.
-  void span(std::int64_t process, std::int64_t thread, std::string_view category, std::string_view name, Instant begin, Instant end,
-            std::string_view args_json = "");
+  void span(std::int64_t process, std::int64_t thread, std::string_view category, std::string_view name, Instant begin,
+            Instant end, std::string_view args_json = "");
   void flush();
   /// What stopped the writing, once; success afterwards and while all is well.
   Result<void> error();
@@ -36,9 +37,9 @@ class TraceWriter {
   std::unique_ptr<File> file_;
 };
 
-/// Joins the part files *.trace of `directory` into `directory`/trace.json (one JSON object, written atomically) and removes the parts.
-/// A last line that a killed process left unfinished is dropped, and so is any line that is no JSON object. No part: trace.json
-/// holds no events.
+/// Joins the part files *.trace of `directory` into `directory`/trace.json (one JSON object, written atomically) and
+/// removes the parts. A last line that a killed process left unfinished is dropped, and so is any line that is no JSON
+/// object. No part: trace.json holds no events.
 Result<void> join_traces(const std::string& directory);
 
 }  // namespace paceline::observe

@@ -34,7 +34,10 @@ TEST_F(TraceTest, PartsAreJoinedIntoOneJsonObjectAndRemoved) {
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0].at("args").at("name"), "worker 3");
   EXPECT_EQ(events[1].at("name"), "thread_name");
-  EXPECT_EQ(events[2], Json::parse(R"({"ph":"X","cat":"compute","name":"step","pid":3,"tid":1,"ts":1234.567,"dur":1000.001,"args":{"version":7}})"));
+  EXPECT_EQ(
+      events[2],
+      Json::parse(
+          R"({"ph":"X","cat":"compute","name":"step","pid":3,"tid":1,"ts":1234.567,"dur":1000.001,"args":{"version":7}})"));
   EXPECT_EQ(events[3].at("dur"), 0);
 }
 

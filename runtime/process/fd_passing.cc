@@ -13,7 +13,8 @@ namespace paceline::process {
 
 Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector<int>& fds) {
   if (bytes.empty() || bytes.size() > kPacketBytesMax)
-    return fail(ErrorKind::invalid, "packet of " + std::to_string(bytes.size()) + " bytes: a packet on a Unix socket has 1 to " +
+    return fail(ErrorKind::invalid, "packet of " + std::to_string(bytes.size()) +
+                                        " bytes: a packet on a Unix socket has 1 to " +
                                         std::to_string(kPacketBytesMax));
   if (fds.size() > kPacketFdsMax)
     return fail(ErrorKind::invalid, "packet with " + std::to_string(fds.size()) + " descriptors: at most " +
@@ -39,7 +40,8 @@ Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector
   while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(bytes.size())) return {};
   if (sent >= 0) return fail(ErrorKind::internal, "a Unix socket took half a packet: it is no SOCK_SEQPACKET socket");
-  if (errno == EAGAIN || errno == EWOULDBLOCK) return fail(ErrorKind::overloaded, "the Unix socket's buffer is full: the peer does not read");
+  if (errno == EAGAIN || errno == EWOULDBLOCK)
+    return fail(ErrorKind::overloaded, "the Unix socket's buffer is full: the peer does not read");
   if (errno == EPIPE || errno == ECONNRESET) return fail(ErrorKind::disconnected, "the peer of a Unix socket hung up");
   if (errno == EMSGSIZE)
     return fail(ErrorKind::invalid, "packet of " + std::to_string(bytes.size()) +
@@ -59,7 +61,9 @@ Result<Packet> receive_with_fds(int socket, int timeout_ms) {
     }
     const int ready = ::poll(&waiting, 1, left);
     if (ready > 0) break;
-    if (ready == 0) return fail(ErrorKind::timed_out, "nothing arrived on a Unix socket within " + std::to_string(timeout_ms) + " ms");
+    if (ready == 0)
+      return fail(ErrorKind::timed_out,
+                  "nothing arrived on a Unix socket within " + std::to_string(timeout_ms) + " ms");
     if (errno != EINTR) return fail_errno("poll of a Unix socket");
   }
 
@@ -77,7 +81,8 @@ Result<Packet> receive_with_fds(int socket, int timeout_ms) {
   do got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   while (got < 0 && errno == EINTR);
   if (got < 0) {
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return fail(ErrorKind::timed_out, "another reader took the packet of a Unix socket");
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+      return fail(ErrorKind::timed_out, "another reader took the packet of a Unix socket");
     if (errno == ECONNRESET) return fail(ErrorKind::disconnected, "the peer of a Unix socket hung up");
     return fail_errno("receive on a Unix socket");
   }
@@ -90,8 +95,9 @@ Result<Packet> receive_with_fds(int socket, int timeout_ms) {
   }
   if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
     for (int fd : packet.fds) ::close(fd);
-    return fail(ErrorKind::invalid, "a packet on a Unix socket lost a part: more than " + std::to_string(kPacketBytesMax) + " bytes or " +
-                                        std::to_string(kPacketFdsMax) + " descriptors, or the limit on open files (ulimit -n) is reached");
+    return fail(ErrorKind::invalid, "a packet on a Unix socket lost a part: more than " +
+                                        std::to_string(kPacketBytesMax) + " bytes or " + std::to_string(kPacketFdsMax) +
+                                        " descriptors, or the limit on open files (ulimit -n) is reached");
   }
   if (got == 0) {  // Empty packets are never sent.
     for (int fd : packet.fds) ::close(fd);

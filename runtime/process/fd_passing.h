@@ -13,9 +13,9 @@ namespace paceline::process {
 inline constexpr std::size_t kPacketBytesMax = 64 * 1024;
 inline constexpr std::size_t kPacketFdsMax = 64;
 
-/// Sends `bytes` (1..kPacketBytesMax) with descriptors (at most kPacketFdsMax) over a Unix socket (SOCK_SEQPACKET), all or
-/// nothing; the descriptors stay the caller's. Blocks as the socket does. `invalid`: out of bounds; `overloaded`: a non-blocking
-/// socket's buffer is full; `disconnected`: the peer hung up (no SIGPIPE).
+/// Sends `bytes` (1..kPacketBytesMax) with descriptors (at most kPacketFdsMax) over a Unix socket (SOCK_SEQPACKET), all
+/// or nothing; the descriptors stay the caller's. Blocks as the socket does. `invalid`: out of bounds; `overloaded`: a
+/// non-blocking socket's buffer is full; `disconnected`: the peer hung up (no SIGPIPE).
 Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector<int>& fds);
 
 struct Packet {
@@ -23,8 +23,9 @@ struct Packet {
   std::vector<int> fds;  ///< Close-on-exec; the receiver's to close.
 };
 
-/// One packet with its descriptors. `timeout_ms` < 0 waits for ever, 0 not at all. `disconnected` when the peer hung up and
-/// everything that it had sent was received; `timed_out`; `invalid`: beyond the bounds (its descriptors are closed).
+/// One packet with its descriptors. `timeout_ms` < 0 waits for ever, 0 not at all. `disconnected` when the peer hung up
+/// and everything that it had sent was received; `timed_out`; `invalid`: beyond the bounds (its descriptors are
+/// closed).
 Result<Packet> receive_with_fds(int socket, int timeout_ms);
 
 }  // namespace paceline::process

@@ -23,15 +23,19 @@ void wait_events(ForkServer& server, std::vector<ForkServer::Event>& all) {
 void fork_workers(benchmark::State& state) {
   char folder[] = "/tmp/paceline_bench_XXXXXX";
   if (!::mkdtemp(folder)) return state.SkipWithError("no folder");
-  auto server = ForkServer::start(
-      {.executable = PACELINE_FORK_TEST_SCRIPT, .args = {}, .env = {}, .log_path = std::string(folder) + "/server.log"});
+  auto server = ForkServer::start({.executable = PACELINE_FORK_TEST_SCRIPT,
+                                   .args = {},
+                                   .env = {},
+                                   .log_path = std::string(folder) + "/server.log"});
   if (!server) return state.SkipWithError(server.error().text.c_str());
   std::uint64_t next = 0;
   const auto round = [&]() -> void {
     const auto count = static_cast<std::size_t>(state.range(0));
     std::vector<ForkServer::Event> events;
     for (std::size_t i = 0; i < count; ++i)
-      if (const auto asked = server->fork({.worker = WorkerId(next++), .log_path = std::string(folder) + "/worker.log", .env = {}}); !asked)
+      if (const auto asked =
+              server->fork({.worker = WorkerId(next++), .log_path = std::string(folder) + "/worker.log", .env = {}});
+          !asked)
         return state.SkipWithError(asked.error().text.c_str());
     while (events.size() < count) wait_events(*server, events);
     state.PauseTiming();

@@ -69,11 +69,12 @@ bool has_zero(std::string_view text) { return text.find('\0') != std::string_vie
 
 Result<std::string> encode(const ForkMessage& message) {
   if (message.env.size() > kForkEnvMax)
-    return fail(ErrorKind::invalid, "fork request with " + std::to_string(message.env.size()) + " environment variables: at most " +
-                                        std::to_string(kForkEnvMax));
+    return fail(ErrorKind::invalid, "fork request with " + std::to_string(message.env.size()) +
+                                        " environment variables: at most " + std::to_string(kForkEnvMax));
   for (const auto& [name, value] : message.env)
     if (name.empty() || name.find('=') != std::string::npos || has_zero(name) || has_zero(value))
-      return fail(ErrorKind::invalid, "environment variable '" + name + "': a name is not empty and has no '=', neither part has a zero byte");
+      return fail(ErrorKind::invalid, "environment variable '" + name +
+                                          "': a name is not empty and has no '=', neither part has a zero byte");
   if (has_zero(message.text)) return fail(ErrorKind::invalid, "a path or text of a fork message has a zero byte");
 
   Writer out;
@@ -99,9 +100,11 @@ Result<std::string> encode(const ForkMessage& message) {
 
 Result<ForkMessage> decode_fork_message(std::string_view bytes) {
   Reader in(bytes);
-  if (in.number<std::uint32_t>() != kMagic) return fail(ErrorKind::invalid, "a fork server's socket carried something else than its messages");
+  if (in.number<std::uint32_t>() != kMagic)
+    return fail(ErrorKind::invalid, "a fork server's socket carried something else than its messages");
   if (const auto version = in.number<std::uint16_t>(); version != kForkProtocolVersion)
-    return fail(ErrorKind::invalid, "fork server protocol " + std::to_string(version) + " met " + std::to_string(kForkProtocolVersion) +
+    return fail(ErrorKind::invalid, "fork server protocol " + std::to_string(version) + " met " +
+                                        std::to_string(kForkProtocolVersion) +
                                         ": compile the actor script against this version of Paceline");
   ForkMessage message;
   const auto kind = in.number<std::uint16_t>();

@@ -14,8 +14,8 @@
 
 namespace paceline::process {
 
-/// The packets between agent and fork server. They may be of two builds (an actor script compiled against an older Paceline), hence
-/// the version in every packet.
+/// The packets between agent and fork server. They may be of two builds (an actor script compiled against an older
+/// Paceline), hence the version in every packet.
 ///
 ///   server                         agent
 ///     ready            ->                              once, after warm-up
@@ -28,9 +28,9 @@ struct ForkMessage {
 
   Kind kind = Kind::ready;
   WorkerId worker{};
-  pid_t pid = -1;                                        ///< forked.
-  Exit exit{};                                           ///< exited.
-  std::string text{};                                    ///< refused: why. fork: the log's path.
+  pid_t pid = -1;                                          ///< forked.
+  Exit exit{};                                             ///< exited.
+  std::string text{};                                      ///< refused: why. fork: the log's path.
   std::vector<std::pair<std::string, std::string>> env{};  ///< fork.
 
   bool operator==(const ForkMessage&) const = default;

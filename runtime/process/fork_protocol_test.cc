@@ -28,14 +28,16 @@ TEST(ForkProtocolTest, EveryFieldSurvivesTheWay) {
 
 TEST(ForkProtocolTest, EveryCutAndEveryExtensionIsRefused) {
   const auto bytes = encode(full_message());
-  for (std::size_t size = 0; size < bytes->size(); ++size) EXPECT_FALSE(decode_fork_message(bytes->substr(0, size))) << size;
+  for (std::size_t size = 0; size < bytes->size(); ++size)
+    EXPECT_FALSE(decode_fork_message(bytes->substr(0, size))) << size;
   EXPECT_FALSE(decode_fork_message(*bytes + "x"));
 }
 
 TEST(ForkProtocolTest, OtherVersionNamesTheMend) {
   auto bytes = *encode(full_message());
   ++bytes[4];
-  EXPECT_NE(decode_fork_message(bytes).error().text.find("compile the actor script against this version"), std::string::npos);
+  EXPECT_NE(decode_fork_message(bytes).error().text.find("compile the actor script against this version"),
+            std::string::npos);
 }
 
 TEST(ForkProtocolTest, DamagedBytesNeverDecodeBeyondTheBounds) {
@@ -52,7 +54,8 @@ TEST(ForkProtocolTest, DamagedBytesNeverDecodeBeyondTheBounds) {
 }
 
 TEST(ForkProtocolTest, VariablesThatAnEnvironmentCannotHoldAreRefused) {
-  for (const auto& variable : std::vector<std::pair<std::string, std::string>>{{"", "x"}, {"A=B", "x"}, {"A", std::string("x\0y", 3)}}) {
+  for (const auto& variable :
+       std::vector<std::pair<std::string, std::string>>{{"", "x"}, {"A=B", "x"}, {"A", std::string("x\0y", 3)}}) {
     ForkMessage message = full_message();
     message.env = {variable};
     EXPECT_EQ(encode(message).error().kind, ErrorKind::invalid);

@@ -49,7 +49,9 @@ std::optional<Exit> try_reap(int pidfd, int flags = 0) {
 void wait_ended(int pidfd, Instant deadline) {
   pollfd waiting{pidfd, POLLIN, 0};
   for (Instant now = steady_now(); now < deadline; now = steady_now())
-    if (::poll(&waiting, 1, static_cast<int>((deadline - now) / std::chrono::milliseconds(1)) + 1) >= 0 || errno != EINTR) return;
+    if (::poll(&waiting, 1, static_cast<int>((deadline - now) / std::chrono::milliseconds(1)) + 1) >= 0 ||
+        errno != EINTR)
+      return;
 }
 
 }  // namespace
@@ -102,13 +104,15 @@ struct ForkServer::State {
   off_t log_start = 0;
   std::deque<Pending> pending;
   std::map<WorkerId, Worker> workers;
-  std::vector<Fd> unconfirmed;  ///< Reported as exited, perhaps not reaped yet; the server's next message says that they are.
+  std::vector<Fd>
+      unconfirmed;  ///< Reported as exited, perhaps not reaped yet; the server's next message says that they are.
   std::vector<Event> events;
 };
 
 Result<void> ForkServer::State::launch() {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return fail_errno("socketpair for the fork server");
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    return fail_errno("socketpair for the fork server");
   Fd ours(ends[0]), theirs(ends[1]);
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   if (theirs.get() <= STDERR_FILENO) theirs.reset(::fcntl(theirs.get(), F_DUPFD_CLOEXEC, kInheritedFd));
@@ -185,7 +189,8 @@ void ForkServer::State::on_message(const ForkMessage& message, std::vector<Fd> f
     case ForkMessage::Kind::exited: return on_exited(message);
     case ForkMessage::Kind::refused:
       failures = 0;
-      if (answer(message.worker)) events.push_back({.kind = Event::Kind::fork_refused, .worker = message.worker, .text = message.text});
+      if (answer(message.worker))
+        events.push_back({.kind = Event::Kind::fork_refused, .worker = message.worker, .text = message.text});
       return;
     case ForkMessage::Kind::fork:
     case ForkMessage::Kind::adopt: break;
@@ -206,13 +211,16 @@ void ForkServer::State::on_ready() {
 }
 
 void ForkServer::State::on_forked(const ForkMessage& message, std::vector<Fd> fds) {
-  if (fds.size() != 2 || !answer(message.worker)) return fail_for_good(options.executable + ": a fork server forked what it was not asked for");
+  if (fds.size() != 2 || !answer(message.worker))
+    return fail_for_good(options.executable + ": a fork server forked what it was not asked for");
   failures = 0;
   forked_in_life = true;
   Fd own(::fcntl(fds[0].get(), F_DUPFD_CLOEXEC, 0));
   if (!own) {
     (void)kill_worker(fds[0].get(), SIGKILL);
-    events.push_back({.kind = Event::Kind::fork_refused, .worker = message.worker, .text = fail_errno("no descriptor for a new worker").value().text});
+    events.push_back({.kind = Event::Kind::fork_refused,
+                      .worker = message.worker,
+                      .text = fail_errno("no descriptor for a new worker").value().text});
     return;
   }
   workers.insert_or_assign(message.worker, Worker{.pid = message.pid, .pidfd = std::move(own)});
@@ -226,7 +234,8 @@ void ForkServer::State::on_forked(const ForkMessage& message, std::vector<Fd> fd
 void ForkServer::State::on_exited(const ForkMessage& message) {
   const auto known = workers.find(message.worker);
   if (known == workers.end() || known->second.adopted) return;
-  events.push_back({.kind = Event::Kind::exited, .worker = message.worker, .pid = known->second.pid, .exit = message.exit});
+  events.push_back(
+      {.kind = Event::Kind::exited, .worker = message.worker, .pid = known->second.pid, .exit = message.exit});
   unconfirmed.push_back(std::move(known->second.pidfd));
   workers.erase(known);
 }
@@ -237,7 +246,8 @@ bool ForkServer::State::answer(WorkerId worker) {
 
 void ForkServer::State::send_requests() {
   if (phase != Phase::serving || !socket) return;
-  auto in_flight = static_cast<std::size_t>(std::count_if(pending.begin(), pending.end(), [](const Pending& p) { return p.sent; }));
+  auto in_flight =
+      static_cast<std::size_t>(std::count_if(pending.begin(), pending.end(), [](const Pending& p) { return p.sent; }));
   bool full = false;
   for (Pending& request : pending) {
     if (request.sent) continue;
@@ -252,7 +262,8 @@ void ForkServer::State::send_requests() {
   }
   if (full == wants_out) return;
   wants_out = full;
-  epoll_event event{.events = full ? EPOLLIN | EPOLLOUT : static_cast<std::uint32_t>(EPOLLIN), .data = {.fd = socket.get()}};
+  epoll_event event{.events = full ? EPOLLIN | EPOLLOUT : static_cast<std::uint32_t>(EPOLLIN),
+                    .data = {.fd = socket.get()}};
   (void)::epoll_ctl(epoll.get(), EPOLL_CTL_MOD, socket.get(), &event);
 }
 
@@ -279,7 +290,8 @@ void ForkServer::State::on_server_ended(const Exit& exit) {
   const bool failed = before_ready || (!forked_in_life && (asked || steady_now() - ready_at < kShortLife));
   failures = failed ? failures + 1 : 0;
   relaunch(options.executable + " ended (" + to_string(exit) + ")" +
-           (before_ready ? " before it was ready to fork workers: is it an actor script, linked with Paceline, and are its libraries installed?"
+           (before_ready ? " before it was ready to fork workers: is it an actor script, linked with Paceline, and are "
+                           "its libraries installed?"
                          : " as soon as it was asked to fork a worker"));
 }
 
@@ -310,7 +322,8 @@ void ForkServer::State::reap_adopted() {
       ++it;
       continue;
     }
-    ::kill(-worker.pid, SIGKILL);  // What it left running in its session; not reaped yet, so the number is still its own.
+    ::kill(-worker.pid,
+           SIGKILL);  // What it left running in its session; not reaped yet, so the number is still its own.
     (void)try_reap(worker.pidfd.get());
     events.push_back({.kind = Event::Kind::exited, .worker = it->first, .pid = worker.pid, .exit = *exit});
     drop(worker.pidfd.get());
@@ -320,7 +333,8 @@ void ForkServer::State::reap_adopted() {
 
 std::string ForkServer::State::with_log(std::string text) const {
   const std::string tail = log_tail(options.log_path, log_start, kLogLines);
-  return text + (tail.empty() ? "; it wrote nothing to " + options.log_path : "; its log " + options.log_path + " ends: " + tail);
+  return text + (tail.empty() ? "; it wrote nothing to " + options.log_path
+                              : "; its log " + options.log_path + " ends: " + tail);
 }
 
 ForkServer::State::~State() {
@@ -351,7 +365,8 @@ ForkServer::~ForkServer() = default;
 Result<ForkServer> ForkServer::start(Options options) {
   if (options.executable.empty() || options.executable[0] != '/')
     return fail(ErrorKind::invalid, "fork server executable '" + options.executable + "' is no absolute path");
-  if (options.ready_timeout <= Duration::zero()) return fail(ErrorKind::invalid, "a fork server's ready_timeout must be above 0");
+  if (options.ready_timeout <= Duration::zero())
+    return fail(ErrorKind::invalid, "a fork server's ready_timeout must be above 0");
   auto state = std::make_unique<State>(std::move(options));
   state->epoll.reset(::epoll_create1(EPOLL_CLOEXEC));
   state->timer.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -364,13 +379,16 @@ Result<ForkServer> ForkServer::start(Options options) {
 
 Result<void> ForkServer::fork(const ForkRequest& request) {
   State& s = *state_;
-  if (s.phase == State::Phase::failed) return fail(ErrorKind::disconnected, "the fork server of " + s.options.executable + " has failed");
+  if (s.phase == State::Phase::failed)
+    return fail(ErrorKind::disconnected, "the fork server of " + s.options.executable + " has failed");
   const auto same = [&](const State::Pending& p) { return p.worker == request.worker; };
   if (s.workers.contains(request.worker) || std::any_of(s.pending.begin(), s.pending.end(), same))
     return fail(ErrorKind::invalid, "worker " + to_string(request.worker) + " runs already");
   if (s.pending.size() >= kForkPendingMax)
-    return fail(ErrorKind::overloaded, std::to_string(kForkPendingMax) + " requests to fork are unanswered: ask again later");
-  auto bytes = encode({.kind = ForkMessage::Kind::fork, .worker = request.worker, .text = request.log_path, .env = request.env});
+    return fail(ErrorKind::overloaded,
+                std::to_string(kForkPendingMax) + " requests to fork are unanswered: ask again later");
+  auto bytes =
+      encode({.kind = ForkMessage::Kind::fork, .worker = request.worker, .text = request.log_path, .env = request.env});
   if (!bytes) return tl::unexpected(bytes.error());
   s.pending.push_back({.worker = request.worker, .bytes = std::move(*bytes)});
   s.send_requests();

@@ -21,7 +21,7 @@ namespace paceline::process {
 /// What a forked child is told; everything else it learns from its agent.
 struct ForkRequest {
   WorkerId worker{};
-  std::string log_path{};                                    ///< stdout and stderr go here (appended; created with 0600).
+  std::string log_path{};                                  ///< stdout and stderr go here (appended; created with 0600).
   std::vector<std::pair<std::string, std::string>> env{};  ///< Set in the child; at most 256.
 };
 
@@ -31,15 +31,14 @@ struct Child {
   int agent_socket = -1;
 };
 
-/// Runs in the script's executable, before `main`, where the environment names a fork server (kForkServerEnv; `socket` is its
-/// number): single-threaded, forks at the agent's request, reaps, reports exits. When the agent's end of the socket closes it
-/// kills its children, stopped ones too, and ends. Before each fork it checks that /proc/self/task has one entry, and refuses
-/// otherwise.
-/// Never returns in the server. Returns in each child, with its identity, in a session of its own, output appended to its log
-/// (stdout by lines), stdin from /dev/null, no signal blocked, and none of the server's descriptors. A child's duty: watch_agent()
-/// of supervise.h.
-/// `warm_up` is called once before the first fork (libtorch: run OpenMP with one thread, touch the allocator); what it throws
-/// ends the server, with the text in its log.
+/// Runs in the script's executable, before `main`, where the environment names a fork server (kForkServerEnv; `socket`
+/// is its number): single-threaded, forks at the agent's request, reaps, reports exits. When the agent's end of the
+/// socket closes it kills its children, stopped ones too, and ends. Before each fork it checks that /proc/self/task has
+/// one entry, and refuses otherwise. Never returns in the server. Returns in each child, with its identity, in a
+/// session of its own, output appended to its log (stdout by lines), stdin from /dev/null, no signal blocked, and none
+/// of the server's descriptors. A child's duty: watch_agent() of supervise.h. `warm_up` is called once before the first
+/// fork (libtorch: run OpenMP with one thread, touch the allocator); what it throws ends the server, with the text in
+/// its log.
 Child run_fork_server(int socket, const std::function<void()>& warm_up);
 
 /// Set by the agent for the fork server's exec: the number of its socket.
@@ -47,22 +46,24 @@ inline constexpr const char* kForkServerEnv = "PACELINE_FORK_SERVER_FD";
 /// Requests that may be unanswered at once.
 inline constexpr std::size_t kForkPendingMax = 1024;
 
-/// The agent's side: one fork server a job and node. Owned by the agent's control loop; no threads of its own; nothing here waits,
-/// except the destructor for what it has killed. Makes the process a child subreaper, so that the workers of a server that
-/// died become its children: they go on, and are reaped here. The server is then started anew and gets the requests that were
-/// not answered. The process must not reap with waitpid(-1).
+/// The agent's side: one fork server a job and node. Owned by the agent's control loop; no threads of its own; nothing
+/// here waits, except the destructor for what it has killed. Makes the process a child subreaper, so that the workers
+/// of a server that died become its children: they go on, and are reaped here. The server is then started anew and gets
+/// the requests that were not answered. The process must not reap with waitpid(-1).
 ///
-///   starting --ready--> serving --server died--> starting      3 failed lives in a row, or not ready in time: failed, for good
+///   starting --ready--> serving --server died--> starting      3 failed lives in a row, or not ready in time: failed,
+///   for good
 ///
 /// A life failed if it ended before ready, or without a fork although requests were unanswered or within a second.
 class ForkServer {
  public:
   struct Options {
-    std::string executable;                                ///< Absolute path.
-    std::vector<std::string> args;                         ///< argv[1..].
-    std::vector<std::pair<std::string, std::string>> env;  ///< Added; BLAS, OpenMP and allocator settings are always set.
-    std::string log_path{};                                ///< The server's own output (appended).
-    Duration ready_timeout = std::chrono::seconds(60);     ///< From exec to ready, warm-up included.
+    std::string executable;         ///< Absolute path.
+    std::vector<std::string> args;  ///< argv[1..].
+    std::vector<std::pair<std::string, std::string>>
+        env;                                            ///< Added; BLAS, OpenMP and allocator settings are always set.
+    std::string log_path{};                             ///< The server's own output (appended).
+    Duration ready_timeout = std::chrono::seconds(60);  ///< From exec to ready, warm-up included.
   };
   /// What happened since the last call.
   struct Event {
@@ -70,21 +71,24 @@ class ForkServer {
     Kind kind;
     WorkerId worker{};
     pid_t pid = -1;
-    int pidfd = -1;    ///< forked: the agent's to close.
-    int socket = -1;   ///< forked: the agent's end of the child's Unix socket (blocking, close-on-exec); the agent's to close.
+    int pidfd = -1;  ///< forked: the agent's to close.
+    int socket =
+        -1;  ///< forked: the agent's end of the child's Unix socket (blocking, close-on-exec); the agent's to close.
     Exit exit{};         ///< exited.
     std::string text{};  ///< fork_refused: why, for this worker. server_failed: why; unanswered requests are dropped.
   };
 
-  /// Does not wait for the server: requests may follow at once. `not_found`, `invalid`: no such executable, or none that can run here.
+  /// Does not wait for the server: requests may follow at once. `not_found`, `invalid`: no such executable, or none
+  /// that can run here.
   static Result<ForkServer> start(Options options);
   ForkServer(ForkServer&&) noexcept;
   ForkServer& operator=(ForkServer&&) noexcept;
-  /// Kills the server and all its workers, and reaps them (waits at most 5 s for those that the kernel does not let die).
+  /// Kills the server and all its workers, and reaps them (waits at most 5 s for those that the kernel does not let
+  /// die).
   ~ForkServer();
 
-  /// Answered by one event: forked or fork_refused. `overloaded`: kForkPendingMax are unanswered; `invalid`: that worker runs
-  /// already, or the request is too large; `disconnected`: the server failed for good.
+  /// Answered by one event: forked or fork_refused. `overloaded`: kForkPendingMax are unanswered; `invalid`: that
+  /// worker runs already, or the request is too large; `disconnected`: the server failed for good.
   Result<void> fork(const ForkRequest& request);
   /// Readable (poll, epoll) when events() is to be called, which may then still have nothing to tell.
   int descriptor() const;

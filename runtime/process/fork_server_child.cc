@@ -143,14 +143,15 @@ class Server {
 
   std::optional<Child> fork_worker(const ForkMessage& request) {
     if (const int threads = count_threads(); threads < 1 || threads > kThreadsMax)
-      return refuse(request.worker,
-                    "/proc/self/task has " + std::to_string(threads) +
-                        " threads, a forked child has one: a library or a global of the script started threads when it was loaded; start them "
-                        "in the worker instead (for BLAS and OpenMP the *_NUM_THREADS settings do it)");
+      return refuse(request.worker, "/proc/self/task has " + std::to_string(threads) +
+                                        " threads, a forked child has one: a library or a global of the script started "
+                                        "threads when it was loaded; start them "
+                                        "in the worker instead (for BLAS and OpenMP the *_NUM_THREADS settings do it)");
     Fd log(::open(request.text.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!log) return refuse(request.worker, errno_text(("open log " + request.text).c_str()));
     int ends[2], go[2];
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return refuse(request.worker, errno_text("socketpair"));
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+      return refuse(request.worker, errno_text("socketpair"));
     Fd agent_end(ends[0]), child_end(ends[1]);
     if (::pipe2(go, O_CLOEXEC) < 0) return refuse(request.worker, errno_text("pipe"));
     Fd may_go(go[0]), let_go(go[1]);
@@ -183,9 +184,10 @@ class Server {
     adopted_.clear();
     ::setsid();
     const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!null || ::dup2(null.get(), STDIN_FILENO) < 0 || ::dup2(log.get(), STDOUT_FILENO) < 0 || ::dup2(log.get(), STDERR_FILENO) < 0)
+    if (!null || ::dup2(null.get(), STDIN_FILENO) < 0 || ::dup2(log.get(), STDOUT_FILENO) < 0 ||
+        ::dup2(log.get(), STDERR_FILENO) < 0)
       ::_exit(1);
-    static char buffer[BUFSIZ];  // A new one: for one in use the mode would not change.
+    static char buffer[BUFSIZ];                           // A new one: for one in use the mode would not change.
     std::setvbuf(stdout, buffer, _IOLBF, sizeof buffer);  // A worker that crashes leaves its last lines.
     for (const auto& [name, value] : request.env) ::setenv(name.c_str(), value.c_str(), 1);
     ::signal(SIGCHLD, SIG_DFL);
@@ -218,7 +220,7 @@ Child run_fork_server(int socket, const std::function<void()>& warm_up) {
   if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_SEQPACKET)
     end_server(std::string(kForkServerEnv) + " names no agent's socket: it is set by an agent only, unset it");
   ::fcntl(socket, F_SETFD, FD_CLOEXEC);
-  ::unsetenv(kForkServerEnv);  // Programs that workers start are no fork servers.
+  ::unsetenv(kForkServerEnv);          // Programs that workers start are no fork servers.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // What a dead worker leaves behind is reaped here.
 
   sigset_t blocked, before;

@@ -54,7 +54,9 @@ class ForkServerTest : public Test {
     std::filesystem::remove_all(folder);
   }
 
-  ForkServer::Options options() { return {.executable = PACELINE_FORK_TEST_SCRIPT, .args = {}, .env = {}, .log_path = folder + "/server.log"}; }
+  ForkServer::Options options() {
+    return {.executable = PACELINE_FORK_TEST_SCRIPT, .args = {}, .env = {}, .log_path = folder + "/server.log"};
+  }
 
   void start(ForkServer::Options given) {
     auto started = ForkServer::start(std::move(given));
@@ -206,7 +208,7 @@ TEST_F(ForkServerTest, WorkersOutliveAKilledServerAndAreReapedByTheAgent) {
   EXPECT_TRUE(answers(1));
   EXPECT_TRUE(answers(2));
 
-  fork_one(3, {});  // The new server works,
+  fork_one(3, {});                                               // The new server works,
   ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGKILL));  // an orphan's end is seen,
   const auto event = wait_for(Kind::exited);
   ASSERT_TRUE(event);
@@ -259,7 +261,9 @@ TEST_F(ForkServerTest, NoWorkerOutlivesAKilledAgentNotEvenAStoppedOne) {
     (void)kill_worker(workers.at(1).pidfd.get(), SIGSTOP);
     (void)kill_worker(workers.at(2).pidfd.get(), SIGSTOP);
     const Fd server(static_cast<int>(::syscall(SYS_pidfd_open, sut->pid(), 0)));
-    (void)send_with_fds(ends[1], "started", {workers.at(1).pidfd.get(), workers.at(2).pidfd.get(), workers.at(3).pidfd.get(), server.get()});
+    (void)send_with_fds(
+        ends[1], "started",
+        {workers.at(1).pidfd.get(), workers.at(2).pidfd.get(), workers.at(3).pidfd.get(), server.get()});
     for (;;) ::pause();
   }
   ::close(ends[1]);
@@ -380,7 +384,8 @@ TEST_F(ForkServerTest, RequestThatDoesNotFitAPacketIsRefused) {
 TEST_F(ForkServerTest, LargeRequestsBeyondTheSocketsBufferAllArrive) {
   start();
   const std::string large(50'000, 'x');
-  for (std::uint64_t i = 0; i < 12; ++i) ASSERT_TRUE(sut->fork(request(i, {{"ACT", "exit"}, {"CODE", "0"}, {"LARGE", large}})));
+  for (std::uint64_t i = 0; i < 12; ++i)
+    ASSERT_TRUE(sut->fork(request(i, {{"ACT", "exit"}, {"CODE", "0"}, {"LARGE", large}})));
   for (int i = 0; i < 12; ++i) ASSERT_TRUE(wait_for(Kind::exited));
 }
 

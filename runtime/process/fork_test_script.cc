@@ -33,7 +33,8 @@ std::string describe(const Child& child) {
   return "worker=" + to_string(child.worker) + " leads_session=" + std::to_string(::getsid(0) == ::getpid()) +
          " stdin=" + stdin_path + " sigchld_blocked=" + std::to_string(sigismember(&mask, SIGCHLD)) +
          " open_fds=" + std::to_string(open_fds) + " blas=" + env("OPENBLAS_NUM_THREADS") + env("OMP_NUM_THREADS") +
-         env("MKL_NUM_THREADS") + " tunables=" + env("GLIBC_TUNABLES") + " own=" + env("OWN") + " server_env=" + env(kForkServerEnv);
+         env("MKL_NUM_THREADS") + " tunables=" + env("GLIBC_TUNABLES") + " own=" + env("OWN") +
+         " server_env=" + env(kForkServerEnv);
 }
 
 /// Answers each packet, descriptors included, until the agent hangs up.
@@ -73,7 +74,10 @@ int main() {
   const std::string socket = env(kForkServerEnv);
   if (socket.empty()) return 64;
   std::thread early;
-  if (!env("THREAD_AT_LOAD").empty()) early = std::thread([] { for (;;) ::pause(); });
+  if (!env("THREAD_AT_LOAD").empty())
+    early = std::thread([] {
+      for (;;) ::pause();
+    });
   const Child child = run_fork_server(std::stoi(socket), [] {
     if (!env("BAD_WARM_UP").empty()) throw std::runtime_error("no such model file");
     std::printf("warm\n");

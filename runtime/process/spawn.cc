@@ -75,7 +75,8 @@ Environment fork_server_environment(std::string_view user_tunables) {
   }
   if (!tunables.empty() && !user_tunables.empty()) tunables += ':';
   tunables += user_tunables;
-  return {{"OPENBLAS_NUM_THREADS", "1"}, {"OMP_NUM_THREADS", "1"}, {"MKL_NUM_THREADS", "1"}, {"GLIBC_TUNABLES", tunables}};
+  return {
+      {"OPENBLAS_NUM_THREADS", "1"}, {"OMP_NUM_THREADS", "1"}, {"MKL_NUM_THREADS", "1"}, {"GLIBC_TUNABLES", tunables}};
 }
 
 Result<pid_t> spawn(const SpawnOptions& options) {
@@ -88,7 +89,8 @@ Result<pid_t> spawn(const SpawnOptions& options) {
   if (options.inherited_fd >= 0) posix_spawn_file_actions_adddup2(&s.actions, options.inherited_fd, kInheritedFd);
   posix_spawn_file_actions_addclosefrom_np(&s.actions, options.inherited_fd >= 0 ? kInheritedFd + 1 : kInheritedFd);
   posix_spawn_file_actions_addopen(&s.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&s.actions, STDOUT_FILENO, options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_addopen(&s.actions, STDOUT_FILENO, options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                   0600);
   posix_spawn_file_actions_adddup2(&s.actions, STDOUT_FILENO, STDERR_FILENO);
 
   sigset_t none, all;
@@ -106,10 +108,12 @@ Result<pid_t> spawn(const SpawnOptions& options) {
   if (error == 0) return pid;
   const std::string why = "start " + options.executable + ": " + std::strerror(error);
   switch (error) {
-    case ENOENT: return fail(ErrorKind::not_found, why + " (the executable, or the interpreter or loader that it names)");
+    case ENOENT:
+      return fail(ErrorKind::not_found, why + " (the executable, or the interpreter or loader that it names)");
     case EACCES: return fail(ErrorKind::invalid, why + " (is it an executable file? chmod +x)");
     case ENOEXEC: return fail(ErrorKind::invalid, why + " (it is no program of this machine)");
-    case EAGAIN: case ENOMEM: return fail(ErrorKind::infeasible, why + " (limit on processes or memory: ulimit -u, pids.max)");
+    case EAGAIN:
+    case ENOMEM: return fail(ErrorKind::infeasible, why + " (limit on processes or memory: ulimit -u, pids.max)");
     default: return fail(ErrorKind::internal, why);
   }
 }

@@ -16,9 +16,9 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// The `NAME=value` block for exec: `inherited` with `changes` applied in order (the last one of a name wins).
 std::vector<std::string> merge_environment(const char* const* inherited, const Environment& changes);
 
-/// What a process that forks torch workers is started with: one BLAS and one OpenMP thread (a child of a process in which a parallel
-/// region ran with more hangs), and glibc's allocator set to keep and reuse large blocks, in huge pages. Settings in `user_tunables`
-/// (the user's own GLIBC_TUNABLES, "" for none) win over ours.
+/// What a process that forks torch workers is started with: one BLAS and one OpenMP thread (a child of a process in
+/// which a parallel region ran with more hangs), and glibc's allocator set to keep and reuse large blocks, in huge
+/// pages. Settings in `user_tunables` (the user's own GLIBC_TUNABLES, "" for none) win over ours.
 Environment fork_server_environment(std::string_view user_tunables);
 
 struct SpawnOptions {
@@ -30,8 +30,8 @@ struct SpawnOptions {
 };
 inline constexpr int kInheritedFd = 3;
 
-/// Starts a program in a session of its own, stdin from /dev/null, default signal dispositions, none blocked. Safe in a process with
-/// threads. Failures of exec are seen here: `not_found`, `invalid`.
+/// Starts a program in a session of its own, stdin from /dev/null, default signal dispositions, none blocked. Safe in a
+/// process with threads. Failures of exec are seen here: `not_found`, `invalid`.
 Result<pid_t> spawn(const SpawnOptions& options);
 
 }  // namespace paceline::process

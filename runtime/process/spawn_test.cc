@@ -9,15 +9,18 @@ namespace {
 
 TEST(SpawnTest, LaterChangesReplaceInheritedVariables) {
   const char* inherited[] = {"A=1", "B=2", "AB=3", nullptr};
-  EXPECT_EQ(merge_environment(inherited, {{"A", "x"}, {"C", "y"}, {"A", "z"}}), (std::vector<std::string>{"B=2", "AB=3", "C=y", "A=z"}));
+  EXPECT_EQ(merge_environment(inherited, {{"A", "x"}, {"C", "y"}, {"A", "z"}}),
+            (std::vector<std::string>{"B=2", "AB=3", "C=y", "A=z"}));
 }
 
 std::string tunables(std::string_view user) { return fork_server_environment(user).back().second; }
 
 TEST(SpawnTest, UsersTunablesWinOverOurs) {
-  EXPECT_EQ(tunables(""), "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824");
+  EXPECT_EQ(tunables(""),
+            "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824");
   EXPECT_EQ(tunables("glibc.malloc.hugetlb=2:glibc.malloc.perturb=7"),
-            "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824:glibc.malloc.hugetlb=2:glibc.malloc.perturb=7");
+            "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824:glibc.malloc.hugetlb=2:glibc."
+            "malloc.perturb=7");
 }
 
 TEST(ExitTest, EndsAreWords) {

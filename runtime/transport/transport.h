@@ -36,7 +36,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// Starts to accept peers; the returned address has the real port in place of a `*`. `invalid` if the address is in use (says which).
+  /// Starts to accept peers; the returned address has the real port in place of a `*`. `invalid` if the address is in
+  /// use (says which).
   virtual Result<std::string> listen(const std::string& address) = 0;
   /// Begins to connect to `address`; the peer there will be called `peer` in events and send().
   virtual Result<void> connect(const Peer& peer, const std::string& address) = 0;
@@ -47,7 +48,8 @@ class Transport {
 
   /// The next event, or nullopt if none came within `timeout` (0: do not wait).
   virtual std::optional<Event> poll(Duration timeout) = 0;
-  /// A descriptor that becomes readable when poll(0) may have something (edge-triggered: call poll(0) until nullopt). -1 in simulation.
+  /// A descriptor that becomes readable when poll(0) may have something (edge-triggered: call poll(0) until nullopt).
+  /// -1 in simulation.
   virtual int descriptor() const = 0;
 };
 

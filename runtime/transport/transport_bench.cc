@@ -1,5 +1,6 @@
 // ZmqTransport against bare ZeroMQ (a DEALER and a ROUTER), over ipc between two threads with a context each.
-// Run: transport_bench --benchmark_enable_random_interleaving --benchmark_repetitions=9 --benchmark_report_aggregates_only
+// Run: transport_bench --benchmark_enable_random_interleaving --benchmark_repetitions=9
+// --benchmark_report_aggregates_only
 
 #include <atomic>
 #include <cstring>
@@ -94,7 +95,12 @@ void transport(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(batch * size));
 }
 
-BENCHMARK(bare_zeromq)->ArgNames({"batch", "bytes"})->Args({1, 64})->Args({1000, 64})->Args({1, 4 << 20})->UseRealTime();
+BENCHMARK(bare_zeromq)
+    ->ArgNames({"batch", "bytes"})
+    ->Args({1, 64})
+    ->Args({1000, 64})
+    ->Args({1, 4 << 20})
+    ->UseRealTime();
 BENCHMARK(transport)->ArgNames({"batch", "bytes"})->Args({1, 64})->Args({1000, 64})->Args({1, 4 << 20})->UseRealTime();
 
 }  // namespace

@@ -16,15 +16,11 @@ class FrameStream final : public kj::OutputStream {
   Frame frame;
 };
 
-bool is_aligned(const void* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % alignof(capnp::word) == 0;
-}
+bool is_aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % alignof(capnp::word) == 0; }
 
 }  // namespace
 
-Message::Message() : scratch_{} {
-  clear();
-}
+Message::Message() : scratch_{} { clear(); }
 
 void Message::clear() {
   builder_.reset();  // Zeroes the part of scratch_ that was used.
@@ -32,9 +28,7 @@ void Message::clear() {
   builder_->initRoot<Envelope>().setVersion(kProtocolVersion);
 }
 
-std::size_t Message::size_bytes() {
-  return capnp::computeSerializedSizeInWords(*builder_) * sizeof(capnp::word);
-}
+std::size_t Message::size_bytes() { return capnp::computeSerializedSizeInWords(*builder_) * sizeof(capnp::word); }
 
 Frame Message::to_frame() {
   FrameStream stream(size_bytes());
@@ -49,7 +43,8 @@ Result<Received> Received::parse(Frame frame) {
                                         std::to_string(kMaxEnvelopeBytes) + ": send bulk data in frames of its own");
   }
   if (bytes < 2 * sizeof(capnp::word) || bytes % sizeof(capnp::word) != 0) {
-    return fail(ErrorKind::invalid, "message of " + std::to_string(bytes) + " bytes is truncated or no Paceline message");
+    return fail(ErrorKind::invalid,
+                "message of " + std::to_string(bytes) + " bytes is truncated or no Paceline message");
   }
   Received received;
   received.frame_ = is_aligned(frame.data()) ? std::move(frame) : Frame(frame.begin(), frame.end());

@@ -63,8 +63,8 @@ class Received {
 
   Envelope::Reader root() const { return root_; }
 
-  /// Calls `handler(root())` (it returns void or Result<void>). If what it reads is damaged, it is left by an exception at that field,
-  /// and the result is `invalid`: a handler reads what it needs first, then acts.
+  /// Calls `handler(root())` (it returns void or Result<void>). If what it reads is damaged, it is left by an exception
+  /// at that field, and the result is `invalid`: a handler reads what it needs first, then acts.
   template <class Handler>
   Result<void> visit(Handler&& handler) const {
     try {
@@ -83,7 +83,7 @@ class Received {
   Received() = default;
   static tl::unexpected<Error> damaged(const kj::Exception& damage, std::size_t bytes);
 
-  Frame frame_;                                           // A vector keeps its address when it is moved.
+  Frame frame_;                                            // A vector keeps its address when it is moved.
   std::unique_ptr<capnp::FlatArrayMessageReader> reader_;  // Not movable itself.
   Envelope::Reader root_;
 };

@@ -14,8 +14,13 @@ namespace {
 struct ReadAll {
   std::size_t seen = 0;
 
-  void text(capnp::Text::Reader value) { for (char c : view(value)) seen += static_cast<unsigned char>(c); }
-  void failure(Failure::Reader f) { text(f.getKind()); text(f.getText()); }
+  void text(capnp::Text::Reader value) {
+    for (char c : view(value)) seen += static_cast<unsigned char>(c);
+  }
+  void failure(Failure::Reader f) {
+    text(f.getKind());
+    text(f.getText());
+  }
   void prepare(Prepare::Reader p) {
     text(p.getPath()), text(p.getBuild()), text(p.getLogs());
     for (auto arg : p.getArgs()) text(arg);
@@ -224,13 +229,13 @@ TEST(Codec, EnvelopeBeyondTheLimitIsAnErrorBeforeItIsRead) {
 TEST(Codec, ListThatClaimsHalfABillionElementsIsAnError) {
   const std::uint64_t kind = static_cast<std::uint64_t>(Envelope::NODES) << 32;
   const Frame frame = frame_of({
-      0x0000'0006'0000'0000,                      // one segment of six words
-      0x0001'0001'0000'0000,                      // root: one data word, one pointer
-      kind | kProtocolVersion,                    //
-      0x0001'0001'0000'0000,                      // Nodes: epoch, one pointer
-      0,                                          // epoch
-      0x0000'0007'0000'0001,                      // list of structs that takes no words …
-      (std::uint64_t{(1u << 29) - 1}) << 2,       // … with 2^29 - 1 empty elements
+      0x0000'0006'0000'0000,                 // one segment of six words
+      0x0001'0001'0000'0000,                 // root: one data word, one pointer
+      kind | kProtocolVersion,               //
+      0x0001'0001'0000'0000,                 // Nodes: epoch, one pointer
+      0,                                     // epoch
+      0x0000'0007'0000'0001,                 // list of structs that takes no words …
+      (std::uint64_t{(1u << 29) - 1}) << 2,  // … with 2^29 - 1 empty elements
   });
   auto received = Received::parse(frame);
   ASSERT_TRUE(received) << received.error().text;
@@ -257,7 +262,8 @@ TEST(Codec, HandlersOwnErrorIsTheResult) {
   Message message;
   message.root().initHello();
   const auto received = parsed(message);
-  const Result<void> result = received.visit([](Envelope::Reader) -> Result<void> { return fail(ErrorKind::stale, "old"); });
+  const Result<void> result =
+      received.visit([](Envelope::Reader) -> Result<void> { return fail(ErrorKind::stale, "old"); });
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::stale);
 }

@@ -49,7 +49,8 @@ RoundEngine::Actions RoundEngine::on_partial(NodeId from, Version v, std::int32_
   Actions out;
   State& s = *state_;
   if (v <= s.done || v > s.options.last || v.value - s.done.value > kVersionsAhead || group < 0) return out;
-  if (group >= static_cast<std::int32_t>(s.options.node_of.size()) || from.value < 0 || from.value >= s.options.nodes) return out;
+  if (group >= static_cast<std::int32_t>(s.options.node_of.size()) || from.value < 0 || from.value >= s.options.nodes)
+    return out;
   s.partials[{v, group}].insert(from);
   s.hear(v, now);
   s.execute_where_complete(out);

@@ -15,8 +15,8 @@
 
 namespace paceline::scheduler {
 
-/// Decides, on one agent, when each averaging of a job fires, with whose contribution, and what every local worker does next.
-/// Sans-I/O and deterministic. Owned by the agent's control loop. Shell: round_service.h.
+/// Decides, on one agent, when each averaging of a job fires, with whose contribution, and what every local worker does
+/// next. Sans-I/O and deterministic. Owned by the agent's control loop. Shell: round_service.h.
 ///
 /// A version goes, on every agent and in version order, exactly once, through
 ///
@@ -24,55 +24,87 @@ namespace paceline::scheduler {
 ///        --(Partial of every other agent of a group is here)--> Execute --> executed
 ///
 /// Between agents: `Activate` travels along a binomial tree rooted at the agent that was first (virtual agent ranks
-/// v = (agent - root) mod N, forward v -> v + 2^k for k above the received bit). For a group version it says "fire", for a sync
-/// "somebody has arrived" (starts grace and patience, and lets late=skip workers join). A Partial of a version implies its activation.
-/// All members of a group use the same contribution of each member because only its own agent seals it, once, and the
-/// others see it only inside that agent's partial.
+/// v = (agent - root) mod N, forward v -> v + 2^k for k above the received bit). For a group version it says "fire",
+/// for a sync "somebody has arrived" (starts grace and patience, and lets late=skip workers join). A Partial of a
+/// version implies its activation. All members of a group use the same contribution of each member because only its own
+/// agent seals it, once, and the others see it only inside that agent's partial.
 class RoundEngine {
  public:
   struct Options {
     NodeId self;
-    std::vector<NodeId> node_of;       ///< Rank -> node; size P.
+    std::vector<NodeId> node_of;  ///< Rank -> node; size P.
     std::int32_t nodes = 1;
-    Version last;                      ///< T-1: always a sync; no iteration starts once it is executed.
-    Version first{0};                  ///< First iteration (resume).
+    Version last;      ///< T-1: always a sync; no iteration starts once it is executed.
+    Version first{0};  ///< First iteration (resume).
     Duration patience_min = std::chrono::seconds(5);
     double patience_median_steps = 10;
-    /// Under a grace: a member silent for that many median steps is not waited for (it stays a member, and contributes what it
-    /// last published). 0: every sync waits its whole grace for it.
+    /// Under a grace: a member silent for that many median steps is not waited for (it stays a member, and contributes
+    /// what it last published). 0: every sync waits its whole grace for it.
     double absent_median_steps = 10;
-    /// lateness `merges`: a worker that is late for the last version still does its own iterations up to it (simulated jobs); false:
-    /// it merges and ends.
+    /// lateness `merges`: a worker that is late for the last version still does its own iterations up to it (simulated
+    /// jobs); false: it merges and ends.
     bool late_finish_their_iterations = false;
   };
 
   // Actions, in the order in which the shell must carry them out ------------------------------------------------------
   /// Send an activation of `version` (rooted at `root`) to agent `to`.
-  struct Activate { NodeId to; NodeId root; Version version; };
-  /// Pin the local members' publications now, then call on_sealed. `members`: local ranks of this group that have not left.
-  struct Seal { Version version; std::int32_t group; std::vector<Rank> members; };
+  struct Activate {
+    NodeId to;
+    NodeId root;
+    Version version;
+  };
+  /// Pin the local members' publications now, then call on_sealed. `members`: local ranks of this group that have not
+  /// left.
+  struct Seal {
+    Version version;
+    std::int32_t group;
+    std::vector<Rank> members;
+  };
   /// Send this agent's partial sum of the group to `to` (every other agent with members in it).
-  struct SendPartial { NodeId to; Version version; std::int32_t group; };
+  struct SendPartial {
+    NodeId to;
+    Version version;
+    std::int32_t group;
+  };
   /// All partials are here: reduce, write to the local members, then call on_executed.
   /// `fresh` members get the mean delivered; `stale` ones get the sum retained.
-  struct Execute { Version version; std::int32_t group; bool sync; std::vector<Rank> fresh; std::vector<Rank> stale; std::vector<NodeId> others; };
+  struct Execute {
+    Version version;
+    std::int32_t group;
+    bool sync;
+    std::vector<Rank> fresh;
+    std::vector<Rank> stale;
+    std::vector<NodeId> others;
+  };
   /// Merge the late worker's publication with its newest retained result, divisor + 1, then call on_merged.
-  struct Merge { Rank rank; Version own; Version with; };
+  struct Merge {
+    Rank rank;
+    Version own;
+    Version with;
+  };
   /// Tell the worker how its iteration `own` ended and what to do next.
   struct Verdict {
     Rank rank;
-    Version own;        ///< The iteration that it reported (a join: the sync's version).
-    Version next;       ///< The iteration to begin now.
-    Version next_round; ///< First iteration >= next that it must report.
-    bool fresh = true;  ///< False: late, merged.
-    bool averaged = false;  ///< A result (mean, merge) is in its window's writing buffer (gradients abandoned: in latest).
-    bool end = false;   ///< The last version is executed: no further iteration.
+    Version own;         ///< The iteration that it reported (a join: the sync's version).
+    Version next;        ///< The iteration to begin now.
+    Version next_round;  ///< First iteration >= next that it must report.
+    bool fresh = true;   ///< False: late, merged.
+    bool averaged =
+        false;         ///< A result (mean, merge) is in its window's writing buffer (gradients abandoned: in latest).
+    bool end = false;  ///< The last version is executed: no further iteration.
     std::int64_t skipped = 0;  ///< Iterations jumped over.
   };
   /// Mini-batches of updates <= version are abandoned by all local workers (raise the abandon word, wake sleepers).
-  struct Abandon { Version version; };
-  /// The worker was silent beyond patience while others waited for it: it counts as leaving; its node ends it and says so.
-  struct Leave { Rank rank; Version version; Duration silent; };
+  struct Abandon {
+    Version version;
+  };
+  /// The worker was silent beyond patience while others waited for it: it counts as leaving; its node ends it and says
+  /// so.
+  struct Leave {
+    Rank rank;
+    Version version;
+    Duration silent;
+  };
   using Action = std::variant<Activate, Seal, SendPartial, Execute, Merge, Verdict, Abandon, Leave>;
   using Actions = std::vector<Action>;
 
@@ -89,7 +121,8 @@ class RoundEngine {
   Actions on_activation(NodeId root, NodeId from, Version v, Instant now);
   /// `present` of the group's members on `from` contributed.
   Actions on_partial(NodeId from, Version v, std::int32_t group, Instant now);
-  /// Answer to Seal. `contributed[i]` is the iteration that members[i]'s sealed publication belongs to; nullopt: it has none.
+  /// Answer to Seal. `contributed[i]` is the iteration that members[i]'s sealed publication belongs to; nullopt: it has
+  /// none.
   Actions on_sealed(Version v, std::int32_t group, const std::vector<std::optional<Version>>& contributed, Instant now);
   Actions on_executed(Version v, std::int32_t group, const RoundSums& sums, Instant now);
   Actions on_merged(Rank rank, Instant now);
@@ -101,7 +134,12 @@ class RoundEngine {
   std::optional<Instant> next_deadline() const;
 
   /// For `status`: who is waited for at the oldest open version; empty if nobody waits.
-  struct Waiting { Version version; std::vector<Rank> arrived; std::vector<Rank> missing; Instant since; };
+  struct Waiting {
+    Version version;
+    std::vector<Rank> arrived;
+    std::vector<Rank> missing;
+    Instant since;
+  };
   std::optional<Waiting> waiting() const;
   Version done() const;
   const RoundPlan& plan() const { return *plan_; }

@@ -81,9 +81,12 @@ TEST(TwoAgents, APartialStandsForTheActivationThatItOvertook) {
 }
 
 TEST(TwoAgents, AnActivationExecutesAllVersionsUpToItsOwnInOrderOnce) {
-  Agents sut(2, {0, 0, 1, 1}, test::wagma(8, Lateness::merges, {}, [](Version) {
-               return std::vector{ranks({0, 1}), ranks({2, 3})};  // Each agent on its own.
-             }), 15);
+  Agents sut(2, {0, 0, 1, 1},
+             test::wagma(8, Lateness::merges, {},
+                         [](Version) {
+                           return std::vector{ranks({0, 1}), ranks({2, 3})};  // Each agent on its own.
+                         }),
+             15);
   for (int t : {0, 1, 2}) sut.arrive(0, t);
   const auto messages = std::vector(sut.network.begin(), sut.network.end());
   ASSERT_EQ(messages.size(), 3u);
@@ -115,7 +118,8 @@ TEST(TwoAgents, AWorkerElsewhereJoinsThePendingSync) {
 TEST(TwoAgents, AJoinTakesPlaceEvenWhileVersionsBeforeTheSyncAreStillToBeExecuted) {
   Agents sut(2, {0, 0, 1, 1}, test::wagma(3, Lateness::skips), 8);
   sut.hold_executions = true;
-  sut.engines[1].on_activation(NodeId{0}, NodeId{0}, Version{2}, sut.now);  // Its actions are held: nothing is sealed yet.
+  sut.engines[1].on_activation(NodeId{0}, NodeId{0}, Version{2},
+                               sut.now);  // Its actions are held: nothing is sealed yet.
   sut.arrive(2, 0);
   EXPECT_FALSE(sut.has_verdict(2));
   EXPECT_THAT(sut.merged, IsEmpty());

@@ -144,7 +144,8 @@ TEST(WagmaMerge, APublicationThatComesAfterTheSealIsLateEvenIfTheReportComesBefo
   const auto seals = std::exchange(sut.held, {});
   ASSERT_EQ(seals.size(), 2u);
   sut.arrive(1, 0);  // The shell had pinned the windows before.
-  for (auto& seal : sut.engines[0].on_sealed(Version{0}, 0, {Version{0}, std::nullopt}, sut.now)) sut.held.emplace_back(0, seal);
+  for (auto& seal : sut.engines[0].on_sealed(Version{0}, 0, {Version{0}, std::nullopt}, sut.now))
+    sut.held.emplace_back(0, seal);
   sut.release();
   ASSERT_EQ(sut.merged.size(), 1u);
   EXPECT_EQ(sut.merged[0].rank, Rank{1});

@@ -14,7 +14,8 @@ enum class Trigger { all_arrived, first_arrived };
 /// What a late worker does (architecture: "lateness").
 enum class Lateness {
   waits,     ///< The others wait for it.
-  merges,    ///< Its node contributes what it last published; it merges when it arrives, and goes on with its own next iteration.
+  merges,    ///< Its node contributes what it last published; it merges when it arrives, and goes on with its own next
+             ///< iteration.
   skips,     ///< The same, but it goes on with the iteration that is then current.
   abandons,  ///< It drops the rest of its batch when the round fires; finished mini-batches count (n may be 0).
 };
@@ -22,17 +23,17 @@ enum class Payload { gradients, models };
 
 /// `grace`: a round with trigger all_arrived fires this long after the first arrival at the latest.
 struct Grace {
-  Duration fixed{};          ///< Used if > 0.
-  double median_steps = 0;   ///< Else this many times the running median step time (waiting excluded).
+  Duration fixed{};         ///< Used if > 0.
+  double median_steps = 0;  ///< Else this many times the running median step time (waiting excluded).
 };
 
 /// Sums that travel with the contributions of a round; identical on all agents once the round is executed.
 struct RoundSums {
-  double loss_sum = 0;             ///< Of per-worker mean losses over their loss windows.
-  std::int64_t loss_count = 0;     ///< Workers that contributed to loss_sum.
+  double loss_sum = 0;          ///< Of per-worker mean losses over their loss windows.
+  std::int64_t loss_count = 0;  ///< Workers that contributed to loss_sum.
   std::int64_t samples = 0;
-  double learning_rate = 0;        ///< Of the lowest contributing rank.
-  Duration leader_time{};          ///< Node 0's training clock when it sealed; zero time elsewhere.
+  double learning_rate = 0;  ///< Of the lowest contributing rank.
+  Duration leader_time{};    ///< Node 0's training clock when it sealed; zero time elsewhere.
 };
 
 /// One averaging: what happens after iteration `version`.
@@ -57,7 +58,8 @@ class RoundPlan {
   virtual Payload payload() const = 0;
   /// What follows iteration v. Defined for v up to and including the next sync after the last executed one.
   virtual Round round(Version v) const = 0;
-  /// Groups of version v as sorted ranks; they are disjoint and cover 0..P-1. Only for kind group (a sync has one group of all).
+  /// Groups of version v as sorted ranks; they are disjoint and cover 0..P-1. Only for kind group (a sync has one group
+  /// of all).
   virtual std::vector<std::vector<Rank>> groups(Version v) const = 0;
   /// First version >= v with a round (a local period ends there).
   virtual Version next_round(Version v) const = 0;

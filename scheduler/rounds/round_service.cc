@@ -27,8 +27,12 @@ std::uint64_t next_task_id() {
 
 }  // namespace
 
-RoundService::RoundService(Options options, std::unique_ptr<RoundPlan> plan, collective::Averager& averager, SendToNode send)
-    : options_(std::move(options)), engine_(options_.engine, std::move(plan)), averager_(averager), send_(std::move(send)) {
+RoundService::RoundService(Options options, std::unique_ptr<RoundPlan> plan, collective::Averager& averager,
+                           SendToNode send)
+    : options_(std::move(options)),
+      engine_(options_.engine, std::move(plan)),
+      averager_(averager),
+      send_(std::move(send)) {
   abandons_ = engine_.plan().round(engine_.plan().next_round(options_.engine.first)).late == Lateness::abandons;
   clock_begin_ = steady_now();
   evaluated_last_ = Version{options_.engine.first.value - 1};
@@ -47,8 +51,9 @@ bool RoundService::gradients() const { return engine_.plan().payload() == Payloa
 Result<void> RoundService::join(Rank rank, memory::Window window, memory::ControlPage control) {
   const auto& layout = window.layout();
   if (!members_.empty() && (layout.elements != elements_ || layout.dtype != dtype_)) {
-    return fail(ErrorKind::invalid, "worker " + to_string(rank) + " shares " + std::to_string(layout.elements) + " parameters, the others " +
-                                        std::to_string(elements_) + ": every worker must build the same model");
+    return fail(ErrorKind::invalid, "worker " + to_string(rank) + " shares " + std::to_string(layout.elements) +
+                                        " parameters, the others " + std::to_string(elements_) +
+                                        ": every worker must build the same model");
   }
   elements_ = layout.elements;
   dtype_ = layout.dtype;
@@ -66,7 +71,8 @@ memory::ControlPage* RoundService::control(Rank rank) {
   return it == members_.end() ? nullptr : &it->second.control;
 }
 
-// Events ----------------------------------------------------------------------------------------------------------------
+// Events
+// ----------------------------------------------------------------------------------------------------------------
 
 void RoundService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
   const auto it = members_.find(rank);
@@ -74,9 +80,12 @@ void RoundService::on_arrival(Rank rank, Version t, Duration compute, Instant no
   act(engine_.on_arrival(rank, t, compute, now), now);
 }
 
-void RoundService::on_activation(NodeId root, NodeId from, Version v, Instant now) { act(engine_.on_activation(root, from, v, now), now); }
+void RoundService::on_activation(NodeId root, NodeId from, Version v, Instant now) {
+  act(engine_.on_activation(root, from, v, now), now);
+}
 
-void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum, Instant now) {
+void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum,
+                              Instant now) {
   RemotePartial partial;
   partial.contributions = header.getContributions();
   if (partial.contributions > 0 && elements_ > 0 && sum.size() != elements_ * memory::size_of(dtype_)) {
@@ -86,7 +95,8 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
   }
   partial.sum = std::move(sum);
   partial.bodies = header.getBodies();
-  partial.sums = {header.getLossSum(), header.getLossCount(), header.getSamples(), header.getLearningRate(), Duration(header.getLeaderNs())};
+  partial.sums = {header.getLossSum(), header.getLossCount(), header.getSamples(), header.getLearningRate(),
+                  Duration(header.getLeaderNs())};
   const Version v{header.getVersion()};
   if (v <= engine_.done()) return;  // A duplicate of what is executed.
   rounds_[{v.value, header.getGroup()}].remote.try_emplace(from, std::move(partial));
@@ -133,7 +143,8 @@ std::vector<RoundService::Event> RoundService::take_events() { return std::excha
 
 void RoundService::fail_job(std::string text) { events_.push_back(Failed{std::move(text)}); }
 
-// Actions of the core -----------------------------------------------------------------------------------------------------
+// Actions of the core
+// -----------------------------------------------------------------------------------------------------
 
 void RoundService::act(RoundEngine::Actions actions, Instant now) {
   for (auto& action : actions) pending_actions_.emplace_back(std::move(action), now);
@@ -203,8 +214,11 @@ void RoundService::check_learning_rates(const Gathering& round, Version v) {
       first = {c.rank, tag.learning_rate};
     } else if (std::abs(first->second - tag.learning_rate) > 1e-12 * std::abs(first->second)) {
       char text[256];
-      std::snprintf(text, sizeof text, "learning rates differ at update %lld: worker %d has %g, worker %d has %g; let shared.schedule(scheduler) advance them",
-                    static_cast<long long>(v.value), first->first.value, first->second, c.rank.value, tag.learning_rate);
+      std::snprintf(text, sizeof text,
+                    "learning rates differ at update %lld: worker %d has %g, worker %d has %g; let "
+                    "shared.schedule(scheduler) advance them",
+                    static_cast<long long>(v.value), first->first.value, first->second, c.rank.value,
+                    tag.learning_rate);
       fail_job(text);
       return;
     }
@@ -241,7 +255,9 @@ void RoundService::send_partial(const Key& key, NodeId to) {
   send_(to, message, std::move(bulk));
 }
 
-void RoundService::carry_out(const RoundEngine::Execute& a, Instant) { tasks_.push_back(ExecuteTask{{a.version.value, a.group}, a}); }
+void RoundService::carry_out(const RoundEngine::Execute& a, Instant) {
+  tasks_.push_back(ExecuteTask{{a.version.value, a.group}, a});
+}
 
 void RoundService::carry_out(const RoundEngine::Merge& a, Instant) { tasks_.push_back(MergeTask{a}); }
 
@@ -277,7 +293,8 @@ void RoundService::carry_out(const RoundEngine::Leave& a, Instant) {
   events_.push_back(Left{a.rank, a.version, a.silent});
 }
 
-// Averaging tasks -----------------------------------------------------------------------------------------------------------
+// Averaging tasks
+// -----------------------------------------------------------------------------------------------------------
 
 void RoundService::start_tasks(Instant now) {
   while (!running_ && !tasks_.empty()) {
@@ -285,7 +302,8 @@ void RoundService::start_tasks(Instant now) {
     task_began_ = steady_now();
     if (!reduction.outputs.empty() && !collective::Averager::is_small(reduction)) {
       task_id_ = next_task_id();
-      if (auto submitted = averager_.submit(task_id_, std::move(reduction)); !submitted) return fail_job(submitted.error().text);
+      if (auto submitted = averager_.submit(task_id_, std::move(reduction)); !submitted)
+        return fail_job(submitted.error().text);
       running_ = true;
       return;
     }
@@ -313,7 +331,8 @@ collective::Reduction RoundService::prepare(const PartialTask& task) {
   reduction.dtype = dtype_;
   if (round.contributions.empty()) return reduction;
   round.own_partial.resize(elements_ * memory::size_of(dtype_));
-  for (const auto& c : round.contributions) reduction.inputs.push_back(members_.at(c.rank).window.data(c.buffer).data());
+  for (const auto& c : round.contributions)
+    reduction.inputs.push_back(members_.at(c.rank).window.data(c.buffer).data());
   reduction.outputs.push_back({round.own_partial.data(), 1.0});
   return reduction;
 }
@@ -333,7 +352,8 @@ double RoundService::scale_of(const Gathering& round, std::size_t group_members)
   }
   if (!gradients()) return 1.0 / static_cast<double>(std::max<std::int64_t>(1, contributions));
   switch (options_.divisor) {
-    case Divisor::contributions: return 1.0 / static_cast<double>(std::max<std::int64_t>(1, contributions) * options_.bodies);
+    case Divisor::contributions:
+      return 1.0 / static_cast<double>(std::max<std::int64_t>(1, contributions) * options_.bodies);
     case Divisor::members: return 1.0 / (static_cast<double>(group_members) * options_.bodies);
     case Divisor::bodies: return 1.0 / static_cast<double>(std::max<std::int64_t>(1, bodies));
   }
@@ -349,7 +369,8 @@ collective::Reduction RoundService::prepare(const ExecuteTask& task) {
   // One summation order everywhere: nodes ascending, inside the own node by rank.
   std::int32_t contributions = static_cast<std::int32_t>(round.contributions.size());
   if (task.what.others.empty()) {
-    for (const auto& c : round.contributions) reduction.inputs.push_back(members_.at(c.rank).window.data(c.buffer).data());
+    for (const auto& c : round.contributions)
+      reduction.inputs.push_back(members_.at(c.rank).window.data(c.buffer).data());
   } else {
     bool own_added = round.contributions.empty();
     const auto add_own = [&] {
@@ -368,7 +389,8 @@ collective::Reduction RoundService::prepare(const ExecuteTask& task) {
 
   const double mean = scale_of(round, options_.engine.node_of.size());
   const auto contributor = [&](Rank rank) {
-    return std::any_of(round.contributions.begin(), round.contributions.end(), [&](const auto& c) { return c.rank == rank; });
+    return std::any_of(round.contributions.begin(), round.contributions.end(),
+                       [&](const auto& c) { return c.rank == rank; });
   };
   const auto output = [&](Rank rank, bool fresh) {
     const auto it = members_.find(rank);
@@ -428,7 +450,8 @@ void RoundService::finish(const ExecuteTask& task, Instant now) {
         break;
       }
     for (auto& [rank, member] : members_) {
-      if (options_.engine.self.value == 0 && evaluator == rank) member.control.words().evaluate.store(v.value, std::memory_order_release);
+      if (options_.engine.self.value == 0 && evaluator == rank)
+        member.control.words().evaluate.store(v.value, std::memory_order_release);
       member.control.words().hold.store(v.value, std::memory_order_release);
     }
   }

@@ -21,31 +21,47 @@ namespace paceline::scheduler {
 /// How a sum of contributions becomes the gradient or model that the members get.
 enum class Divisor {
   contributions,  ///< Mean over those that contributed (models; gradients whose members wait).
-  members,        ///< Over all members, also those with nothing (Non-blocking SGD, reading B: eta n/N times the mean gradient).
+  members,        ///< Over all members, also those with nothing (Non-blocking SGD, reading B: eta n/N times the mean
+                  ///< gradient).
   bodies,         ///< Over all mini-batches that were summed (reading D).
 };
 
-/// Shell of the round engine on one agent, for one job: decodes, steps the core, moves windows between their roles, runs the reductions
-/// on the agent's averaging threads and sends partial sums to other agents. Owned by the agent's control loop.
-/// Averagings and late merges run one after the other, in the order in which the engine asked for them; windows are not touched elsewhere.
+/// Shell of the round engine on one agent, for one job: decodes, steps the core, moves windows between their roles,
+/// runs the reductions on the agent's averaging threads and sends partial sums to other agents. Owned by the agent's
+/// control loop. Averagings and late merges run one after the other, in the order in which the engine asked for them;
+/// windows are not touched elsewhere.
 class RoundService {
  public:
   struct Options {
     JobId job;
     RoundEngine::Options engine;
-    std::int32_t bodies = 1;        ///< Mini-batches of one complete update.
+    std::int32_t bodies = 1;  ///< Mini-batches of one complete update.
     Divisor divisor = Divisor::contributions;
     std::int64_t evaluate_every = 0;  ///< Updates between evaluations; 0: never but at the end.
     bool evaluates = false;
-    std::string trace_path;         ///< Empty: no trace.
+    std::string trace_path;  ///< Empty: no trace.
   };
   using SendToNode = std::function<void(NodeId, wire::Message&, std::vector<std::vector<std::byte>>)>;
 
   /// What the job's owner must know about.
-  struct Executed { Version version; bool sync; bool evaluate; std::optional<Rank> evaluator; RoundSums sums; };
-  struct Left { Rank rank; Version version; Duration silent; };
-  struct Failed { std::string text; };
-  struct Finished { Rank rank; };  ///< The last version's verdict was given to the worker.
+  struct Executed {
+    Version version;
+    bool sync;
+    bool evaluate;
+    std::optional<Rank> evaluator;
+    RoundSums sums;
+  };
+  struct Left {
+    Rank rank;
+    Version version;
+    Duration silent;
+  };
+  struct Failed {
+    std::string text;
+  };
+  struct Finished {
+    Rank rank;
+  };  ///< The last version's verdict was given to the worker.
   using Event = std::variant<Executed, Left, Failed, Finished>;
 
   struct Counters {
@@ -91,7 +107,10 @@ class RoundService {
     memory::ControlPage control;
     bool gone = false;
   };
-  struct Contribution { Rank rank; memory::Buffer buffer; };
+  struct Contribution {
+    Rank rank;
+    memory::Buffer buffer;
+  };
   struct RemotePartial {
     std::vector<std::byte> sum;
     std::int32_t contributions = 0;
@@ -110,9 +129,16 @@ class RoundService {
     std::vector<NodeId> partial_targets;
     std::map<NodeId, RemotePartial> remote;
   };
-  struct PartialTask { Key key; };
-  struct ExecuteTask { Key key; RoundEngine::Execute what; };
-  struct MergeTask { RoundEngine::Merge what; };
+  struct PartialTask {
+    Key key;
+  };
+  struct ExecuteTask {
+    Key key;
+    RoundEngine::Execute what;
+  };
+  struct MergeTask {
+    RoundEngine::Merge what;
+  };
   using Task = std::variant<PartialTask, ExecuteTask, MergeTask>;
 
   void act(RoundEngine::Actions actions, Instant now);
@@ -152,9 +178,9 @@ class RoundService {
   std::map<Key, Gathering> rounds_;
   std::deque<std::pair<RoundEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;
-  std::deque<Task> tasks_;              // Front: in flight if running_.
+  std::deque<Task> tasks_;  // Front: in flight if running_.
   bool running_ = false;
-  std::vector<Rank> outputs_;           ///< Local members whose windows hold a result in progress (of the task in flight).
+  std::vector<Rank> outputs_;  ///< Local members whose windows hold a result in progress (of the task in flight).
   std::uint64_t task_id_ = 0;
   Instant task_began_{};
   Version evaluated_last_{-1};

@@ -202,12 +202,12 @@ void RoundEngine::State::execute_where_complete(Actions& out) {
   for (GroupInFlight& g : flight->groups) {
     if (g.stage != GroupInFlight::Stage::sealed) continue;
     const auto it = partials.find({flight->version, g.index});
-    const bool complete = std::all_of(g.others.begin(), g.others.end(), [&](NodeId n) {
-      return it != partials.end() && it->second.contains(n);
-    });
+    const bool complete = std::all_of(g.others.begin(), g.others.end(),
+                                      [&](NodeId n) { return it != partials.end() && it->second.contains(n); });
     if (!complete) continue;
     g.stage = GroupInFlight::Stage::executing;
-    out.push_back(Execute{flight->version, g.index, flight->round.kind == Round::Kind::sync, g.fresh, g.stale, g.others});
+    out.push_back(
+        Execute{flight->version, g.index, flight->round.kind == Round::Kind::sync, g.fresh, g.stale, g.others});
   }
 }
 
@@ -238,13 +238,20 @@ void RoundEngine::State::close_version(const RoundPlan& plan, Instant now) {
   if (!gate || done >= *gate) find_gate(plan, now);
 }
 
-void RoundEngine::State::release(Worker& w, Version own, Version next, Outcome outcome, const RoundPlan& plan, Instant now,
-                                 Actions& out) {
+void RoundEngine::State::release(Worker& w, Version own, Version next, Outcome outcome, const RoundPlan& plan,
+                                 Instant now, Actions& out) {
   w.phase = Phase::computing;
   w.word = now;
-  const bool over = w.executed >= options.last && !(options.late_finish_their_iterations && lateness != Lateness::skips);
-  Verdict verdict{.rank = w.rank, .own = own, .next = next, .next_round = next, .fresh = outcome.fresh,
-                  .averaged = outcome.averaged, .end = over || next > options.last, .skipped = outcome.skipped};
+  const bool over =
+      w.executed >= options.last && !(options.late_finish_their_iterations && lateness != Lateness::skips);
+  Verdict verdict{.rank = w.rank,
+                  .own = own,
+                  .next = next,
+                  .next_round = next,
+                  .fresh = outcome.fresh,
+                  .averaged = outcome.averaged,
+                  .end = over || next > options.last,
+                  .skipped = outcome.skipped};
   if (!verdict.end && !plan.publishes_every_iteration()) verdict.next_round = plan.next_round(next);
   out.push_back(verdict);
 }

@@ -28,11 +28,11 @@ enum class Phase { computing, parked, late, merging, left };
 struct Worker {
   Rank rank;
   Phase phase = Phase::computing;
-  Version reported;   ///< Last iteration that it reported.
-  Version engaged;    ///< parked: the version that it is a present member of (a join: later than `reported`).
-  Version fresh_at;   ///< Last version that its publication was sealed for as fresh.
-  Version executed;   ///< Last version that its group has executed.
-  Instant word{};     ///< When it was last heard.
+  Version reported;  ///< Last iteration that it reported.
+  Version engaged;   ///< parked: the version that it is a present member of (a join: later than `reported`).
+  Version fresh_at;  ///< Last version that its publication was sealed for as fresh.
+  Version executed;  ///< Last version that its group has executed.
+  Instant word{};    ///< When it was last heard.
 };
 
 /// A local group of the version in flight.
@@ -40,8 +40,8 @@ struct GroupInFlight {
   enum class Stage { sealing, sealed, executing, executed };
   std::int32_t index = 0;
   Stage stage = Stage::sealing;
-  std::vector<Rank> local;     ///< All members on this agent.
-  std::vector<Rank> members;   ///< Of these the ones that had not left when it fired.
+  std::vector<Rank> local;    ///< All members on this agent.
+  std::vector<Rank> members;  ///< Of these the ones that had not left when it fired.
   std::vector<Rank> fresh;
   std::vector<Rank> stale;
   std::vector<NodeId> others;  ///< Other agents with members.
@@ -53,20 +53,21 @@ struct Flight {
   std::vector<GroupInFlight> groups;
 };
 
-/// Everything a round engine knows, and its transitions. At most one version is in flight (fired, not executed); the next
-/// one that is open waits for it.
+/// Everything a round engine knows, and its transitions. At most one version is in flight (fired, not executed); the
+/// next one that is open waits for it.
 struct RoundEngine::State {
   explicit State(Options o);
 
   Options options;
   std::map<Rank, Worker> workers;
-  Version done;                       ///< Last version that all local groups have executed.
-  Version fired;                      ///< Highest version that some worker anywhere is known to have arrived at.
+  Version done;                         ///< Last version that all local groups have executed.
+  Version fired;                        ///< Highest version that some worker anywhere is known to have arrived at.
   Lateness lateness = Lateness::waits;  ///< Of the last fired round that says what late workers do.
   std::optional<Flight> flight;
-  std::optional<Version> gate;        ///< First version after done that waits for all; nullopt: none before the next sync is executed.
-  Instant gate_since{};               ///< When this agent learnt that somebody waits at the gate; valid if fired >= gate.
-  Duration gate_median{};             ///< The running median at gate_since: a relative grace is fixed then.
+  std::optional<Version>
+      gate;  ///< First version after done that waits for all; nullopt: none before the next sync is executed.
+  Instant gate_since{};    ///< When this agent learnt that somebody waits at the gate; valid if fired >= gate.
+  Duration gate_median{};  ///< The running median at gate_since: a relative grace is fixed then.
   std::map<NodeId, Version> forwarded;
   std::map<std::pair<Version, std::int32_t>, std::set<NodeId>> partials;
   RunningMedian steps;

@@ -88,8 +88,8 @@ std::string RoundEngine::State::fingerprint() const {
   s << done.value << ' ' << fired.value << ' ' << (gate ? gate->value : -9) << ' ';
   if (gate && fired >= *gate) s << '@' << gate_since.time_since_epoch().count() << '*' << gate_median.count() << ' ';
   for (const auto& [rank, w] : workers) {
-    s << 'w' << rank.value << ':' << static_cast<int>(w.phase) << ',' << w.reported.value << ',' << w.engaged.value << ','
-      << w.fresh_at.value << ',' << w.executed.value << ',' << w.word.time_since_epoch().count() << ' ';
+    s << 'w' << rank.value << ':' << static_cast<int>(w.phase) << ',' << w.reported.value << ',' << w.engaged.value
+      << ',' << w.fresh_at.value << ',' << w.executed.value << ',' << w.word.time_since_epoch().count() << ' ';
   }
   if (flight) {
     s << 'f' << flight->version.value;

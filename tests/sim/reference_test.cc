@@ -121,7 +121,8 @@ void expect_equal(const std::vector<simulate::Row>& rows, const std::vector<refe
   for (std::size_t i = 0; i < std::min(rows.size(), expected.size()); ++i) {
     const auto& r = rows[i];
     const auto& e = expected[i];
-    const std::string at = "row " + std::to_string(i) + ": worker " + std::to_string(e.worker) + " step " + std::to_string(e.step);
+    const std::string at =
+        "row " + std::to_string(i) + ": worker " + std::to_string(e.worker) + " step " + std::to_string(e.step);
     ASSERT_EQ(r.worker.value, e.worker) << at;
     ASSERT_EQ(r.step.value, e.step) << at;
     ASSERT_NEAR(seconds(r.time), e.time_s, 1e-9) << at;

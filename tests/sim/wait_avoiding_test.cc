@@ -7,8 +7,8 @@
 #include "algorithms/simulate/simulation.h"
 #include "tests/sim/checkers/checkers.h"
 
-// Strategies on 64 workers under random delays, orders, duplicates and faults, judged by checkers that see the log only.
-// PACELINE_SIM_SEEDS: how many seeds a case; PACELINE_SIM_FIRST: the first one (to replay).
+// Strategies on 64 workers under random delays, orders, duplicates and faults, judged by checkers that see the log
+// only. PACELINE_SIM_SEEDS: how many seeds a case; PACELINE_SIM_FIRST: the first one (to replay).
 
 namespace paceline {
 namespace {
@@ -42,7 +42,8 @@ simulate::World random_world(const Case& c, std::int64_t steps, std::mt19937_64&
   simulate::World world;
   world.nodes = c.nodes;
   for (std::int32_t i = 0; i < kWorkers; ++i) {
-    world.node_of.push_back(NodeId{i < c.nodes ? i : static_cast<std::int32_t>(dice() % static_cast<unsigned>(c.nodes))});
+    world.node_of.push_back(
+        NodeId{i < c.nodes ? i : static_cast<std::int32_t>(dice() % static_cast<unsigned>(c.nodes))});
   }
   // Times are a function of worker and iteration, whatever the order in which they are asked for.
   const auto salt = dice();
@@ -88,7 +89,8 @@ TEST_P(WaitAvoiding, HoldsItsPromisesForAnyOrderOfEvents) {
     rules.plan = [&] { return algorithms::make_plan(*strategy, kWorkers, kSteps); };
     rules.batches = strategy->batches;
     const simulate::World world = random_world(c, kSteps, dice);
-    sim::Expected expected{.node_of = world.node_of, .groups = {}, .sync = {}, .delay_max = milliseconds(6), .faults = c.faults};
+    sim::Expected expected{
+        .node_of = world.node_of, .groups = {}, .sync = {}, .delay_max = milliseconds(6), .faults = c.faults};
     const auto plan = rules.plan();
     std::vector<Rank> everybody;
     for (std::int32_t i = 0; i < kWorkers; ++i) everybody.push_back(Rank{i});
@@ -101,7 +103,8 @@ TEST_P(WaitAvoiding, HoldsItsPromisesForAnyOrderOfEvents) {
       if (round.kind == scheduler::Round::Kind::group) expected.groups.back() = plan->groups(v);
       if (round.kind == scheduler::Round::Kind::sync) expected.groups.back() = {everybody};
     }
-    expected.merges = std::string_view(c.strategy).find("skip") == std::string_view::npos && strategy->tiers[0].late != scheduler::Lateness::abandons;
+    expected.merges = std::string_view(c.strategy).find("skip") == std::string_view::npos &&
+                      strategy->tiers[0].late != scheduler::Lateness::abandons;
     expected.everybody_contributes = strategy->tiers[0].late != scheduler::Lateness::abandons;
     simulate::Simulation sut(world, learner, rules);
     sut.run();
@@ -115,7 +118,8 @@ INSTANTIATE_TEST_SUITE_P(SixtyFourWorkers, WaitAvoiding,
                                          Case{"MergeOnEightAgents", "wagma(group=8,sync=5)", 8, false},
                                          Case{"MergeOnAnAgentEach", "wagma(group=8,sync=5)", 64, false},
                                          Case{"SkipOnEightAgents", "wagma(group=8,sync=5,late=skip)", 8, false},
-                                         Case{"SkipAndGraceWithFaults", "wagma(group=8,sync=5,late=skip,grace=2ms)", 8, true},
+                                         Case{"SkipAndGraceWithFaults", "wagma(group=8,sync=5,late=skip,grace=2ms)", 8,
+                                              true},
                                          Case{"MergeWithFaults", "wagma(group=8,sync=5)", 8, true},
                                          Case{"AllreduceWithFaults", "allreduce", 8, true},
                                          Case{"Nonblocking", "nonblocking(allreduce,batches=4)", 8, false}),

@@ -1,8 +1,10 @@
 // A session of one worker without an agent: a test double of algorithms/session. The average of one worker is its own
-// contribution, but buffers really flip: what was published is overwritten with NaN, so that whoever still looks there shows.
+// contribution, but buffers really flip: what was published is overwritten with NaN, so that whoever still looks there
+// shows.
 //
-// The endpoint is JSON: {"payload": "models"|"gradients", "bodies": 1, "updates": 10, "first_update": 0, "seed": 1, "workers": 1,
-// "evaluate_every": 0, "capture_at": [updates], "restore_at": [updates], "drop_at": [updates], "reset_momentum": 0}.
+// The endpoint is JSON: {"payload": "models"|"gradients", "bodies": 1, "updates": 10, "first_update": 0, "seed": 1,
+// "workers": 1, "evaluate_every": 0, "capture_at": [updates], "restore_at": [updates], "drop_at": [updates],
+// "reset_momentum": 0}.
 
 #include "tests/support/solo_session.h"
 
@@ -44,7 +46,8 @@ struct paceline_session {
     return buffers[writing];
   }
   void record(const paceline_stats& stats) {
-    paceline::test::solo_log().steps.push_back({lease.update, lease.body, stats.loss, stats.samples, stats.learning_rate});
+    paceline::test::solo_log().steps.push_back(
+        {lease.update, lease.body, stats.loss, stats.samples, stats.learning_rate});
   }
   std::set<std::int64_t> take(const nlohmann::json& json, const char* key) {
     return json.value(key, std::set<std::int64_t>{});
@@ -102,7 +105,8 @@ paceline_span paceline_session_model(const paceline_session* session) {
 }
 paceline_span paceline_session_result(const paceline_session* session) { return session->result; }
 
-paceline_outcome paceline_session_step_gradients(paceline_session* session, const paceline_span* pieces, size_t count, const paceline_stats* stats) {
+paceline_outcome paceline_session_step_gradients(paceline_session* session, const paceline_span* pieces, size_t count,
+                                                 const paceline_stats* stats) {
   session->record(*stats);
   auto& sum = session->buffers[0];
   if (session->lease.body == 0) std::fill(sum.begin(), sum.end(), 0.0F);
@@ -138,7 +142,9 @@ void paceline_session_capture(paceline_session* session, const void* data, size_
   solo_log().captures.emplace_back(static_cast<const char*>(data), size);
   if (session->info.payload == PACELINE_MODELS) session->flip();  // As a real one does when it publishes the start.
 }
-paceline_span paceline_session_replica(const paceline_session*) { return {solo_log().replica.data(), solo_log().replica.size()}; }
+paceline_span paceline_session_replica(const paceline_session*) {
+  return {solo_log().replica.data(), solo_log().replica.size()};
+}
 void paceline_session_restored(paceline_session*) {}
 void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every) {
   solo_log().started_at = first_update;
@@ -158,7 +164,9 @@ void paceline_session_fail(paceline_session* session, const char* reason) {
   session->over = true;
   solo_log().fail_reason = reason;
 }
-void paceline_session_log(paceline_session*, const char* name, double value) { solo_log().logged[name].push_back(value); }
+void paceline_session_log(paceline_session*, const char* name, double value) {
+  solo_log().logged[name].push_back(value);
+}
 
 void* paceline_session_object(paceline_session*, const char* key, uint64_t size, int* fill, char*, size_t) {
   auto [it, is_new] = solo_log().objects.try_emplace(key);

@@ -18,18 +18,18 @@ struct SoloLog {
   };
   std::vector<Step> steps;
   std::vector<double> evaluated;
-  std::vector<std::string> captures;      ///< Replicas given, in order.
+  std::vector<std::string> captures;  ///< Replicas given, in order.
   std::map<std::string, std::vector<double>> logged;
   std::string stop_reason;
   std::string fail_reason;
   double slept_s = 0;
-  std::int64_t started_at = -1;           ///< First update of the plan, -1: never called.
+  std::int64_t started_at = -1;  ///< First update of the plan, -1: never called.
   std::int64_t planned_updates = -1;
   std::int64_t planned_evaluate_every = -1;
   std::map<std::string, std::vector<std::uint8_t>> objects;
   int objects_filled = 0;
 
-  std::string replica;                    ///< Given to whoever restores.
+  std::string replica;  ///< Given to whoever restores.
 };
 
 SoloLog& solo_log();

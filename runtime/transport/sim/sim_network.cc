@@ -37,11 +37,14 @@ struct Node {
   bool paused = false;
   std::uint64_t incarnation = 0;
   std::set<std::string> listening;
-  std::map<Peer, End> ends;                     // By alias. Ordered, as all here: iteration is observable.
-  struct Dial { Peer alias; std::string address; };
-  std::map<std::uint64_t, Dial> dials;          // Not answered yet, by connection.
+  std::map<Peer, End> ends;  // By alias. Ordered, as all here: iteration is observable.
+  struct Dial {
+    Peer alias;
+    std::string address;
+  };
+  std::map<std::uint64_t, Dial> dials;                             // Not answered yet, by connection.
   std::map<std::uint64_t, std::vector<std::vector<Frame>>> early;  // Sent before the answer.
-  std::deque<std::pair<std::uint64_t, Event>> inbox;  // With the connection that a message came by.
+  std::deque<std::pair<std::uint64_t, Event>> inbox;               // With the connection that a message came by.
 };
 
 }  // namespace
@@ -142,9 +145,7 @@ class SimNetwork::State {
     nodes.erase(name);
   }
 
-  void close(const Peer& name, const End& end) {
-    dispatch({Flight::Kind::closing, name, end.other, end.id, {}, {}});
-  }
+  void close(const Peer& name, const End& end) { dispatch({Flight::Kind::closing, name, end.other, end.id, {}, {}}); }
 
   /// A message on this connection to `to` is not under way any more.
   void settle(std::uint64_t connection, const Peer& to) {
@@ -187,7 +188,8 @@ class SimNetwork::State {
   std::vector<WaitingDial> waiting_dials;
   std::map<std::pair<Instant, std::uint64_t>, Flight> flights;  // By arrival, then by departure.
   std::map<Pair, Instant> last_arrival;
-  std::map<std::pair<std::uint64_t, Peer>, std::size_t> waiting;  // Messages in flight or in an inbox, by connection and receiver.
+  std::map<std::pair<std::uint64_t, Peer>, std::size_t>
+      waiting;  // Messages in flight or in an inbox, by connection and receiver.
   std::uint64_t last_connection = 0;
   std::uint64_t last_flight = 0;
   std::uint64_t last_incarnation = 0;
@@ -200,7 +202,8 @@ class SimNetwork::State {
   void on_dial(const Flight& flight, Node* node) {
     const Node* dialler = find(flight.from);
     if (dialler == nullptr || !dialler->dials.contains(flight.connection)) return;  // Gave up.
-    if (node == nullptr || !node->listening.contains(flight.address)) return dial(flight.from, flight.connection, flight.address);
+    if (node == nullptr || !node->listening.contains(flight.address))
+      return dial(flight.from, flight.connection, flight.address);
     if (node->ends.contains(flight.from)) {
       dispatch({Flight::Kind::refusal, flight.to, flight.from, flight.connection, {}, flight.address});
       return;
@@ -281,7 +284,8 @@ class SimNetwork::Endpoint final : public Transport {
   Result<void> connect(const Peer& peer, const std::string& address) override {
     Node* me = node();
     if (me == nullptr) return dead();
-    const bool dialling = std::any_of(me->dials.begin(), me->dials.end(), [&](const auto& d) { return d.second.alias == peer; });
+    const bool dialling =
+        std::any_of(me->dials.begin(), me->dials.end(), [&](const auto& d) { return d.second.alias == peer; });
     if (dialling || me->ends.contains(peer)) {
       return fail(ErrorKind::invalid, peer + " is connected already: disconnect it first");
     }
@@ -315,8 +319,8 @@ class SimNetwork::Endpoint final : public Transport {
       return fail(ErrorKind::invalid, "message to " + peer + ": at least one frame, the first not empty");
     }
     const auto full = [&] {
-      return fail(ErrorKind::overloaded, peer + " does not keep up: " + std::to_string(state_->bound) +
-                                             " messages wait for it: retry later");
+      return fail(ErrorKind::overloaded,
+                  peer + " does not keep up: " + std::to_string(state_->bound) + " messages wait for it: retry later");
     };
     for (auto& [connection, dial] : me->dials) {
       if (dial.alias != peer) continue;
@@ -356,7 +360,8 @@ class SimNetwork::Endpoint final : public Transport {
   std::uint64_t incarnation_;
 };
 
-SimNetwork::SimNetwork(std::uint64_t seed, std::size_t queue_bound) : state_(std::make_shared<State>(seed, queue_bound)) {}
+SimNetwork::SimNetwork(std::uint64_t seed, std::size_t queue_bound)
+    : state_(std::make_shared<State>(seed, queue_bound)) {}
 SimNetwork::~SimNetwork() = default;
 
 std::unique_ptr<Transport> SimNetwork::endpoint(const Peer& name) {
@@ -366,17 +371,13 @@ std::unique_ptr<Transport> SimNetwork::endpoint(const Peer& name) {
   return std::make_unique<Endpoint>(state_, name, node.incarnation);
 }
 
-void SimNetwork::set_faults(const LinkFaults& faults) {
-  state_->default_faults = faults;
-}
+void SimNetwork::set_faults(const LinkFaults& faults) { state_->default_faults = faults; }
 
 void SimNetwork::set_faults(const Peer& from, const Peer& to, const LinkFaults& faults) {
   state_->faults[{from, to}] = faults;
 }
 
-void SimNetwork::partition(const Peer& a, const Peer& b) {
-  state_->cuts.insert(std::minmax(a, b));
-}
+void SimNetwork::partition(const Peer& a, const Peer& b) { state_->cuts.insert(std::minmax(a, b)); }
 
 void SimNetwork::heal(const Peer& a, const Peer& b) {
   state_->cuts.erase(std::minmax(a, b));
@@ -390,9 +391,7 @@ void SimNetwork::heal(const Peer& a, const Peer& b) {
   }
 }
 
-void SimNetwork::kill(const Peer& name) {
-  state_->remove(name);
-}
+void SimNetwork::kill(const Peer& name) { state_->remove(name); }
 
 void SimNetwork::pause(const Peer& name) {
   if (Node* node = state_->find(name)) node->paused = true;
@@ -402,9 +401,7 @@ void SimNetwork::resume(const Peer& name) {
   if (Node* node = state_->find(name)) node->paused = false;
 }
 
-Instant SimNetwork::now() const {
-  return state_->now;
-}
+Instant SimNetwork::now() const { return state_->now; }
 
 std::optional<Instant> SimNetwork::next_event() const {
   if (state_->flights.empty()) return std::nullopt;
@@ -421,8 +418,6 @@ void SimNetwork::advance(Instant to) {
   state_->now = to;
 }
 
-SimNetwork::Counts SimNetwork::counts() const {
-  return state_->counts;
-}
+SimNetwork::Counts SimNetwork::counts() const { return state_->counts; }
 
 }  // namespace paceline::transport

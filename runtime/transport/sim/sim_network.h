@@ -13,11 +13,11 @@ namespace paceline::transport {
 
 /// What a direction between two endpoints does to messages. Probabilities are in [0, 1].
 struct LinkFaults {
-  Duration latency{0};       ///< Every message takes this long,
-  Duration jitter{0};        ///< and up to this much longer, evenly spread. The order is kept all the same.
-  double drop = 0;           ///< Lost, silently.
-  double duplicate = 0;      ///< Delivered twice; the second one like a message of its own.
-  double reorder = 0;        ///< Takes up to `reorder_by` longer, and later ones do not wait for it.
+  Duration latency{0};   ///< Every message takes this long,
+  Duration jitter{0};    ///< and up to this much longer, evenly spread. The order is kept all the same.
+  double drop = 0;       ///< Lost, silently.
+  double duplicate = 0;  ///< Delivered twice; the second one like a message of its own.
+  double reorder = 0;    ///< Takes up to `reorder_by` longer, and later ones do not wait for it.
   Duration reorder_by = std::chrono::milliseconds(10);
 };
 

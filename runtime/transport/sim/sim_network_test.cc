@@ -20,7 +20,8 @@ std::vector<Frame> message(std::string_view text) {
 std::string describe(const Event& event) {
   static constexpr const char* kNames[] = {"message", "connected", "disconnected", "refused"};
   std::string text = std::string(kNames[static_cast<int>(event.kind)]) + " " + event.peer;
-  for (const Frame& frame : event.frames) text += " " + std::string(reinterpret_cast<const char*>(frame.data()), frame.size());
+  for (const Frame& frame : event.frames)
+    text += " " + std::string(reinterpret_cast<const char*>(frame.data()), frame.size());
   return text;
 }
 
@@ -105,7 +106,8 @@ TEST_F(SimNetworkTest, DropLosesThatShareAndReorderingSwapsSome) {
   int swapped = 0;
   std::optional<Event> last;
   while (auto event = to->poll(0ns)) {
-    if (last && static_cast<signed char>(event->frames[0][0]) - static_cast<signed char>(last->frames[0][0]) < 0) ++swapped;
+    if (last && static_cast<signed char>(event->frames[0][0]) - static_cast<signed char>(last->frames[0][0]) < 0)
+      ++swapped;
     last = std::move(event);
   }
   EXPECT_GT(swapped, 20);
@@ -212,9 +214,11 @@ std::string history(std::uint64_t seed) {
     network.advance(*next);
     for (std::size_t i = 0; i < all.size(); ++i) {
       while (auto event = all[i]->poll(0ns)) {
-        text += std::to_string(network.now().time_since_epoch().count()) + " " + std::to_string(i) + " " + describe(*event) + "\n";
+        text += std::to_string(network.now().time_since_epoch().count()) + " " + std::to_string(i) + " " +
+                describe(*event) + "\n";
         if (event->kind == Event::Kind::message || event->kind == Event::Kind::connected) {
-          (void)all[i]->send(std::to_string((i * 7 + static_cast<std::size_t>(events)) % 20), message(std::to_string(events)));
+          (void)all[i]->send(std::to_string((i * 7 + static_cast<std::size_t>(events)) % 20),
+                             message(std::to_string(events)));
         }
       }
     }

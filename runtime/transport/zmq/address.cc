@@ -16,9 +16,7 @@ namespace {
 constexpr std::string_view kIpc = "ipc://";
 constexpr std::string_view kTcp = "tcp://";
 
-std::string path_of(const std::string& address) {
-  return address.substr(kIpc.size());
-}
+std::string path_of(const std::string& address) { return address.substr(kIpc.size()); }
 
 /// A port of 1 to 65535 or `*` behind the last colon (ZeroMQ would take 99999 modulo 65536).
 bool has_port(const std::string& address) {
@@ -35,7 +33,8 @@ bool has_port(const std::string& address) {
 
 Result<Scheme> scheme_of(const std::string& address) {
   if (address.starts_with(kTcp) && has_port(address)) return Scheme::tcp;
-  if (address.starts_with(kTcp)) return fail(ErrorKind::invalid, "address '" + address + "': use tcp://host:port with a port of 1 to 65535, or *");
+  if (address.starts_with(kTcp))
+    return fail(ErrorKind::invalid, "address '" + address + "': use tcp://host:port with a port of 1 to 65535, or *");
   if (address.starts_with(kIpc) && address.size() > kIpc.size() && address[kIpc.size()] == '/') return Scheme::ipc;
   return fail(ErrorKind::invalid, "address '" + address + "': use tcp://host:port or ipc:///absolute/path");
 }
@@ -43,20 +42,24 @@ Result<Scheme> scheme_of(const std::string& address) {
 Result<void> check_ipc_directory(const std::string& address) {
   const std::string path = path_of(address);
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return fail(ErrorKind::invalid, address + ": the path has " + std::to_string(path.size()) + " bytes, the system allows " +
-                                        std::to_string(sizeof(sockaddr_un::sun_path) - 1) + ": use a shorter runtime directory");
+    return fail(ErrorKind::invalid,
+                address + ": the path has " + std::to_string(path.size()) + " bytes, the system allows " +
+                    std::to_string(sizeof(sockaddr_un::sun_path) - 1) + ": use a shorter runtime directory");
   }
   const std::string directory = std::filesystem::path(path).parent_path().string();
   struct stat status {};
   if (::lstat(directory.c_str(), &status) != 0) {
-    return fail(ErrorKind::invalid, address + ": directory " + directory + ": " + std::strerror(errno) + ": mkdir -m 700 " + directory);
+    return fail(ErrorKind::invalid,
+                address + ": directory " + directory + ": " + std::strerror(errno) + ": mkdir -m 700 " + directory);
   }
   if (!S_ISDIR(status.st_mode)) return fail(ErrorKind::invalid, address + ": " + directory + " is no directory");
   if (status.st_uid != ::geteuid()) {
-    return fail(ErrorKind::invalid, address + ": directory " + directory + " belongs to another user: use one of your own");
+    return fail(ErrorKind::invalid,
+                address + ": directory " + directory + " belongs to another user: use one of your own");
   }
   if ((status.st_mode & 077) != 0) {
-    return fail(ErrorKind::invalid, address + ": directory " + directory + " is open to others: chmod 700 " + directory);
+    return fail(ErrorKind::invalid,
+                address + ": directory " + directory + " is open to others: chmod 700 " + directory);
   }
   return {};
 }
@@ -72,7 +75,8 @@ Result<void> check_ipc_unused(const std::string& address) {
   const bool answered = ::connect(probe, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 || errno == EAGAIN;
   ::close(probe);
   if (!answered) return {};
-  return fail(ErrorKind::invalid, address + ": address in use: another process listens there: stop it, or use another runtime directory");
+  return fail(ErrorKind::invalid,
+              address + ": address in use: another process listens there: stop it, or use another runtime directory");
 }
 
 }  // namespace paceline::transport

@@ -19,7 +19,8 @@ TEST(Address, OnlyTcpAndAbsoluteIpcAreAddresses) {
   EXPECT_EQ(scheme_of("tcp://*:*").value(), Scheme::tcp);
   EXPECT_EQ(scheme_of("tcp://[::1]:65535").value(), Scheme::tcp);
   EXPECT_EQ(scheme_of("ipc:///run/x").value(), Scheme::ipc);
-  for (const char* bad : {"", "ipc://", "ipc://x", "ipc://@abstract", "ipc://*", "inproc://a", "udp://a:1", "/run/x", "tcp://a", "tcp://a:0", "tcp://a:99999", "tcp://:80"}) {
+  for (const char* bad : {"", "ipc://", "ipc://x", "ipc://@abstract", "ipc://*", "inproc://a", "udp://a:1", "/run/x",
+                          "tcp://a", "tcp://a:0", "tcp://a:99999", "tcp://:80"}) {
     ASSERT_FALSE(scheme_of(bad)) << bad;
     EXPECT_EQ(scheme_of(bad).error().kind, ErrorKind::invalid);
   }

@@ -8,9 +8,7 @@
 namespace paceline::transport {
 namespace {
 
-std::string_view text_of(const Frame& frame) {
-  return {reinterpret_cast<const char*>(frame.data()), frame.size()};
-}
+std::string_view text_of(const Frame& frame) { return {reinterpret_cast<const char*>(frame.data()), frame.size()}; }
 
 Frame frame_of(std::string_view text) {
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
@@ -30,11 +28,10 @@ Gatekeeper::Gatekeeper(zmq::context_t& context, const std::string& client_public
   replier_.bind("inproc://zeromq.zap.01");
 }
 
-int Gatekeeper::fd() const {
-  return descriptor_of(replier_);
-}
+int Gatekeeper::fd() const { return descriptor_of(replier_); }
 
-/// A question: version, request id, domain, address, routing id, mechanism, credentials (https://rfc.zeromq.org/spec/27).
+/// A question: version, request id, domain, address, routing id, mechanism, credentials
+/// (https://rfc.zeromq.org/spec/27).
 bool Gatekeeper::serve() {
   auto question = receive(replier_, false);
   if (!question) return false;

@@ -33,7 +33,8 @@ Result<void> check_pair(const CurveKeys& keys, std::string_view whose, const std
   if (keys.public_key.size() != 40 || zmq_z85_decode(raw.data(), keys.public_key.c_str()) == nullptr) return damaged();
   if (keys.secret_key.empty() && whose == "server") return {};
   if (keys.secret_key.size() != 40 || zmq_z85_decode(raw.data(), keys.secret_key.c_str()) == nullptr) return damaged();
-  if (zmq_curve_public(derived.data(), keys.secret_key.c_str()) != 0 || keys.public_key != derived.data()) return damaged();
+  if (zmq_curve_public(derived.data(), keys.secret_key.c_str()) != 0 || keys.public_key != derived.data())
+    return damaged();
   return {};
 }
 
@@ -83,7 +84,8 @@ Result<void> write_keys(const std::filesystem::path& path, const ClusterKeys& ke
 Result<ClusterKeys> read_keys(const std::filesystem::path& path) {
   const std::string file = path.string();
   Descriptor opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
-  if (opened.fd < 0 && errno == ENOENT) return fail(ErrorKind::not_found, "key file " + file + " does not exist: is the cluster up?");
+  if (opened.fd < 0 && errno == ENOENT)
+    return fail(ErrorKind::not_found, "key file " + file + " does not exist: is the cluster up?");
   if (opened.fd < 0) return fail_errno("open key file " + file);
   struct stat status {};
   if (::fstat(opened.fd, &status) != 0) return fail_errno("stat key file " + file);
@@ -102,17 +104,23 @@ Result<ClusterKeys> read_keys(const std::filesystem::path& path) {
   std::istringstream lines(text);
   std::string header;
   std::getline(lines, header);
-  if (header != kHeader) return fail(ErrorKind::invalid, "key file " + file + " does not begin with '" + std::string(kHeader) + "'");
+  if (header != kHeader)
+    return fail(ErrorKind::invalid, "key file " + file + " does not begin with '" + std::string(kHeader) + "'");
   ClusterKeys keys;
   for (std::string line; std::getline(lines, line);) {
     const auto space = line.find(' ');
     const std::string name = line.substr(0, space);
     const std::string value = space == std::string::npos ? "" : line.substr(space + 1);
-    if (name == "server-public") keys.server.public_key = value;
-    else if (name == "server-secret") keys.server.secret_key = value;
-    else if (name == "client-public") keys.client.public_key = value;
-    else if (name == "client-secret") keys.client.secret_key = value;
-    else return fail(ErrorKind::invalid, "key file " + file + ": unknown line '" + name + "'");
+    if (name == "server-public")
+      keys.server.public_key = value;
+    else if (name == "server-secret")
+      keys.server.secret_key = value;
+    else if (name == "client-public")
+      keys.client.public_key = value;
+    else if (name == "client-secret")
+      keys.client.secret_key = value;
+    else
+      return fail(ErrorKind::invalid, "key file " + file + ": unknown line '" + name + "'");
   }
   PACELINE_TRY(check_pair(keys.server, "server", file));
   PACELINE_TRY(check_pair(keys.client, "client", file));

@@ -17,8 +17,8 @@ struct CurveKeys {
 /// A fresh pair from libsodium. `internal` if ZeroMQ was built without CURVE.
 Result<CurveKeys> make_curve_keys();
 
-/// Who has these is in the cluster: `server` proves to a client that it speaks to the cluster, `client` is the one key that
-/// servers admit. An endpoint that only connects can do without `server.secret_key`.
+/// Who has these is in the cluster: `server` proves to a client that it speaks to the cluster, `client` is the one key
+/// that servers admit. An endpoint that only connects can do without `server.secret_key`.
 struct ClusterKeys {
   CurveKeys server;
   CurveKeys client;

@@ -58,9 +58,7 @@ TEST_F(KeysTest, FileThatOthersCanReadIsRefusedWithTheMend) {
   EXPECT_NE(result.error().text.find("chmod 600 " + file.string()), std::string::npos);
 }
 
-TEST_F(KeysTest, MissingFileIsNotFound) {
-  EXPECT_EQ(read_keys(file).error().kind, ErrorKind::not_found);
-}
+TEST_F(KeysTest, MissingFileIsNotFound) { EXPECT_EQ(read_keys(file).error().kind, ErrorKind::not_found); }
 
 TEST_F(KeysTest, DamagedKeyIsNoticed) {
   write_with(keys.client.secret_key, keys.server.secret_key);

@@ -29,8 +29,8 @@ struct Held {
   std::vector<std::vector<Frame>> backlog;
 };
 
-/// An address that we listen at: one ROUTER. Connections are told apart by the ids that it makes up; a new connection has
-/// a new one, so that nothing of an old connection is taken for a message of the new.
+/// An address that we listen at: one ROUTER. Connections are told apart by the ids that it makes up; a new connection
+/// has a new one, so that nothing of an old connection is taken for a message of the new.
 struct Listener {
   zmq::socket_t router;
   Monitor monitor;

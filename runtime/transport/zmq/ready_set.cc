@@ -102,7 +102,8 @@ void ReadySet::collect(Duration timeout) {
     count = ::epoll_wait(epoll_, events.data(), events.size(), 0);
   } else {
     if (precise_) {
-      const timespec time{static_cast<std::time_t>(wait.count() / 1'000'000'000), static_cast<long>(wait.count() % 1'000'000'000)};
+      const timespec time{static_cast<std::time_t>(wait.count() / 1'000'000'000),
+                          static_cast<long>(wait.count() % 1'000'000'000)};
       count = ::epoll_pwait2(epoll_, events.data(), events.size(), &time, nullptr);
       if (count < 0 && errno == ENOSYS) precise_ = false;
     }

@@ -14,9 +14,9 @@ namespace paceline::transport {
 
 /// Which of several ZeroMQ sockets may have input.
 ///
-/// ZMQ_FD is edge-triggered: it tells of commands that wait for the socket's owner, and *any* call on the socket, a send
-/// too, may take them in and make the descriptor silent while messages lie there. Hence a socket is in the ready queue
-/// until a receive on it found nothing; only those outside of it are left to epoll.
+/// ZMQ_FD is edge-triggered: it tells of commands that wait for the socket's owner, and *any* call on the socket, a
+/// send too, may take them in and make the descriptor silent while messages lie there. Hence a socket is in the ready
+/// queue until a receive on it found nothing; only those outside of it are left to epoll.
 ///
 /// Does I/O; owned by the transport's thread.
 class ReadySet {
@@ -51,7 +51,7 @@ class ReadySet {
   int kick_;  // An eventfd in the epoll set, for what is ready without a descriptor saying so.
   bool kicked_ = false;
   bool described_ = false;
-  bool precise_ = true;  // epoll_pwait2 is there.
+  bool precise_ = true;       // epoll_pwait2 is there.
   bool empty_handed_ = true;  // The last take() gave nothing: the owner may be asleep on descriptor().
   std::deque<Key> ready_;
   std::unordered_map<Key, bool> queued_;

@@ -32,7 +32,8 @@ int send_part(void* socket, Frame frame, int flags) {
     if (!frame.empty()) std::memcpy(zmq_msg_data(&message), frame.data(), frame.size());
   } else {
     auto owned = std::make_unique<HandedOver>(std::move(frame));
-    if (zmq_msg_init_data(&message, owned->frame.data(), owned->frame.size(), free_handed_over, owned.get()) != 0) return -1;
+    if (zmq_msg_init_data(&message, owned->frame.data(), owned->frame.size(), free_handed_over, owned.get()) != 0)
+      return -1;
     owned.release()->handed.store(true, std::memory_order_release);
   }
   int rc = -1;
@@ -47,9 +48,7 @@ int send_part(void* socket, Frame frame, int flags) {
   return rc;
 }
 
-Sent failed_send() {
-  return errno == EAGAIN ? Sent::full : Sent::gone;
-}
+Sent failed_send() { return errno == EAGAIN ? Sent::full : Sent::gone; }
 
 }  // namespace
 
@@ -67,11 +66,14 @@ std::vector<Frame> encode(const ControlMessage& message) {
 }
 
 std::optional<ControlMessage> decode_control(const std::vector<Frame>& frames) {
-  if (frames.size() != 2 || !frames[0].empty() || frames[1].empty() || frames[1].size() > kMaxControlText) return std::nullopt;
+  if (frames.size() != 2 || !frames[0].empty() || frames[1].empty() || frames[1].size() > kMaxControlText)
+    return std::nullopt;
   const Frame& body = frames[1];
   const auto kind = static_cast<std::uint8_t>(body[0]);
-  if (kind < static_cast<std::uint8_t>(Control::greeting) || kind > static_cast<std::uint8_t>(Control::farewell)) return std::nullopt;
-  ControlMessage message{static_cast<Control>(kind), std::string(reinterpret_cast<const char*>(body.data()) + 1, body.size() - 1)};
+  if (kind < static_cast<std::uint8_t>(Control::greeting) || kind > static_cast<std::uint8_t>(Control::farewell))
+    return std::nullopt;
+  ControlMessage message{static_cast<Control>(kind),
+                         std::string(reinterpret_cast<const char*>(body.data()) + 1, body.size() - 1)};
   if (message.kind == Control::greeting) {
     if (!message.text.starts_with(kGreetingMagic)) return std::nullopt;
     message.text.erase(0, kGreetingMagic.size());
@@ -127,9 +129,7 @@ Sent send_frames(zmq::socket_t& socket, const std::string* route, std::vector<Fr
   return Sent::yes;
 }
 
-int descriptor_of(const zmq::socket_t& socket) {
-  return socket.get(zmq::sockopt::fd);
-}
+int descriptor_of(const zmq::socket_t& socket) { return socket.get(zmq::sockopt::fd); }
 
 Monitor::Monitor(zmq::context_t& context, zmq::socket_t& socket, std::uint64_t key, int events)
     : watched_(socket.handle()), pair_(context, zmq::socket_type::pair) {
@@ -156,8 +156,6 @@ std::optional<Monitor::Happening> Monitor::next() {
   return happening;
 }
 
-int Monitor::fd() const {
-  return descriptor_of(pair_);
-}
+int Monitor::fd() const { return descriptor_of(pair_); }
 
 }  // namespace paceline::transport

@@ -19,9 +19,7 @@
 
 #if defined(__SANITIZE_THREAD__)
 // TSan does not see how ZeroMQ, which is not instrumented, orders its threads.
-extern "C" const char* __tsan_default_suppressions() {
-  return "called_from_lib:libzmq.so\nrace:libzmq.so\n";
-}
+extern "C" const char* __tsan_default_suppressions() { return "called_from_lib:libzmq.so\nrace:libzmq.so\n"; }
 #endif
 
 namespace paceline::transport {
@@ -31,9 +29,10 @@ constexpr auto kNameHeld = std::chrono::seconds(1);  // How long a greeting wait
 constexpr std::size_t kBacklog = 64;                 // Messages kept of a peer that waits so.
 constexpr std::size_t kTurn = 32;                    // Messages read from one source before the others have their turn.
 constexpr int kCutsUntilRefused = 3;
-constexpr int kListenerEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                                ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-// Who speaks another mechanism than CURVE may hang up before we could tell them. On ipc a look whether we live does so, too.
+constexpr int kListenerEvents =
+    ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+// Who speaks another mechanism than CURVE may hang up before we could tell them. On ipc a look whether we live does so,
+// too.
 constexpr int kTcpListenerEvents = kListenerEvents | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
 constexpr int kDialledEvents = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
                                ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
@@ -49,11 +48,16 @@ ReadySet::Key monitor_key(std::uint64_t id) { return 2 * id + 1; }
 
 Error from_zmq(const zmq::error_t& error, const std::string& address) {
   switch (error.num()) {
-    case EADDRINUSE: return {ErrorKind::invalid, address + ": address in use: choose another port, or * for any free one"};
-    case EADDRNOTAVAIL: return {ErrorKind::invalid, address + ": no such address on this machine: use one of its own, or * for all"};
+    case EADDRINUSE:
+      return {ErrorKind::invalid, address + ": address in use: choose another port, or * for any free one"};
+    case EADDRNOTAVAIL:
+      return {ErrorKind::invalid, address + ": no such address on this machine: use one of its own, or * for all"};
     case ENODEV: return {ErrorKind::invalid, address + ": no such network interface on this machine"};
-    case EACCES: return {ErrorKind::invalid, address + ": permission denied: choose a port above 1023, or a directory of your own"};
-    case EINVAL: return {ErrorKind::invalid, address + ": cannot be read as an address: use tcp://host:port or ipc:///path"};
+    case EACCES:
+      return {ErrorKind::invalid,
+              address + ": permission denied: choose a port above 1023, or a directory of your own"};
+    case EINVAL:
+      return {ErrorKind::invalid, address + ": cannot be read as an address: use tcp://host:port or ipc:///path"};
     case EMFILE: return {ErrorKind::overloaded, address + ": too many open files or sockets: raise `ulimit -n`"};
     default: return {ErrorKind::internal, address + ": " + error.what()};
   }
@@ -68,7 +72,8 @@ class ZmqTransportImpl final : public ZmqTransport {
 
   ~ZmqTransportImpl() override {
     const int linger = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(options_.linger).count());
-    for (auto& [id, link] : dialled_) link.dealer.set(zmq::sockopt::linger, link.state == Dialled::State::up ? linger : 0);
+    for (auto& [id, link] : dialled_)
+      link.dealer.set(zmq::sockopt::linger, link.state == Dialled::State::up ? linger : 0);
     for (auto& [id, link] : listeners_) link.router.set(zmq::sockopt::linger, linger);
     ::close(timer_);
   }
@@ -144,7 +149,8 @@ Result<Scheme> ZmqTransportImpl::check_address(const std::string& address, bool 
     PACELINE_TRY(check_ipc_directory(address));
     if (listening) PACELINE_TRY(check_ipc_unused(address));
   } else if (!options_.keys || (listening && options_.keys->server.secret_key.empty())) {
-    return fail(ErrorKind::invalid, address + ": tcp needs the cluster's keys, here are none: name the cluster's key file");
+    return fail(ErrorKind::invalid,
+                address + ": tcp needs the cluster's keys, here are none: name the cluster's key file");
   }
   return scheme;
 }
@@ -244,13 +250,14 @@ void ZmqTransportImpl::disconnect(const Peer& peer) {
 
 Result<void> ZmqTransportImpl::send(const Peer& peer, std::vector<Frame> frames) {
   if (frames.empty() || frames.size() > kMaxFrames || frames.front().empty()) {
-    return fail(ErrorKind::invalid, "message to " + peer + " has " + std::to_string(frames.size()) +
-                                        " frames: 1 to " + std::to_string(kMaxFrames) + ", the first not empty");
+    return fail(ErrorKind::invalid, "message to " + peer + " has " + std::to_string(frames.size()) + " frames: 1 to " +
+                                        std::to_string(kMaxFrames) + ", the first not empty");
   }
   for (const Frame& frame : frames) {
     if (frame.size() > static_cast<std::size_t>(options_.frame_bytes_max)) {
-      return fail(ErrorKind::invalid, "frame of " + std::to_string(frame.size()) + " bytes to " + peer + ": the limit is " +
-                                          std::to_string(options_.frame_bytes_max) + ": send it in parts");
+      return fail(ErrorKind::invalid, "frame of " + std::to_string(frame.size()) + " bytes to " + peer +
+                                          ": the limit is " + std::to_string(options_.frame_bytes_max) +
+                                          ": send it in parts");
     }
   }
   const auto gone = [&] { return fail(ErrorKind::disconnected, peer + " is not connected"); };
@@ -465,8 +472,10 @@ bool ZmqTransportImpl::watch_dialled(std::uint64_t id, Dialled& link) {
         if (link.state == State::dialling) link.state = State::shaken;
         break;
       case ZMQ_EVENT_DISCONNECTED:
-        if (link.state != State::dialling) link.state = State::lost;
-        else if (++link.cuts >= kCutsUntilRefused) link.state = State::refused;  // Not our key: a server just hangs up.
+        if (link.state != State::dialling)
+          link.state = State::lost;
+        else if (++link.cuts >= kCutsUntilRefused)
+          link.state = State::refused;  // Not our key: a server just hangs up.
         break;
       default: link.state = State::refused; break;
     }
@@ -526,7 +535,8 @@ void ZmqTransportImpl::close(std::uint64_t id, Dialled& link, bool lingering) {
 }  // namespace
 
 Result<std::unique_ptr<Transport>> ZmqTransport::create(ZmqOptions options) {
-  if (!is_name(options.self)) return fail(ErrorKind::invalid, "name '" + options.self + "': use 1 to 255 printable characters");
+  if (!is_name(options.self))
+    return fail(ErrorKind::invalid, "name '" + options.self + "': use 1 to 255 printable characters");
   if (options.queue_bound < 1 || options.queue_bound > 1'000'000) {
     return fail(ErrorKind::invalid, "queue_bound " + std::to_string(options.queue_bound) + ": use 1 to 1000000");
   }

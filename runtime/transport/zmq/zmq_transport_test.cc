@@ -33,9 +33,7 @@ std::vector<Frame> message(std::string_view text) {
   return frames;
 }
 
-std::string text_of(const Frame& frame) {
-  return {reinterpret_cast<const char*>(frame.data()), frame.size()};
-}
+std::string text_of(const Frame& frame) { return {reinterpret_cast<const char*>(frame.data()), frame.size()}; }
 
 std::string describe(const Event& event) {
   static constexpr const char* kNames[] = {"message", "connected", "disconnected", "refused"};
@@ -254,7 +252,9 @@ TEST_F(ZmqTransportTest, NameOfADeadPeerIsFreeAtOnceAndNothingOfItsHeirIsLost) {
     auto worker = make({.self = "w"});
     ASSERT_TRUE(worker->connect("a", address));
     ASSERT_TRUE(worker->send("a", message(std::to_string(life))));
-    if (life > 0) { ASSERT_EQ(next(*agent), "disconnected w"); }  // The agent did not look since then.
+    if (life > 0) {
+      ASSERT_EQ(next(*agent), "disconnected w");
+    }  // The agent did not look since then.
     ASSERT_EQ(next(*agent), "connected w");
     ASSERT_EQ(next(*agent), "message w " + std::to_string(life));
     ASSERT_EQ(next(*worker), "connected a");

@@ -6,11 +6,12 @@
 #include <sstream>
 #include <unordered_set>
 
-#include "tests/support/rounds/test_plan.h"
 #include "scheduler/rounds/round_engine.h"
+#include "tests/support/rounds/test_plan.h"
 
-// Walks every interleaving of the round core for three workers, two versions and one pause or death, by state hash. A state is the
-// engines, the messages under way (any of which may be next), the workers and what shells have still to carry out.
+// Walks every interleaving of the round core for three workers, two versions and one pause or death, by state hash. A
+// state is the engines, the messages under way (any of which may be next), the workers and what shells have still to
+// carry out.
 
 namespace paceline::scheduler {
 namespace {
@@ -23,21 +24,27 @@ struct Model {
   std::int32_t nodes = 1;
   Version last{1};
   bool merges = false;
-  bool at_once = false;  ///< Shells carry out what engines ask for in no time: fewer states where there are many agents.
+  bool at_once =
+      false;  ///< Shells carry out what engines ask for in no time: fewer states where there are many agents.
 };
 
 struct Message {
   NodeId to, from;
   std::variant<RoundEngine::Activate, RoundEngine::SendPartial> body;
 };
-using Work = std::pair<NodeId, RoundEngine::Action>;  ///< Seal, Execute or Merge that a shell carries out some time later.
+using Work =
+    std::pair<NodeId, RoundEngine::Action>;  ///< Seal, Execute or Merge that a shell carries out some time later.
 
 struct State {
   std::vector<RoundEngine> engines;
   std::vector<Message> network;
   std::vector<std::deque<RoundEngine::Action>> work;  ///< One queue an agent: averagings run one after the other.
   enum class Phase { computing, reporting, waiting, over };
-  struct Worker { Phase phase = Phase::computing; Version t{0}; Version tag{-1}; };
+  struct Worker {
+    Phase phase = Phase::computing;
+    Version t{0};
+    Version tag{-1};
+  };
   std::vector<Worker> workers;
   bool paused_used = false;
   std::set<std::int32_t> paused;
@@ -134,7 +141,8 @@ class Explorer {
   }
 
   static RoundEngine::Actions deliver(RoundEngine& e, const Message& m, Instant at) {
-    if (const auto* a = std::get_if<RoundEngine::Activate>(&m.body)) return e.on_activation(a->root, m.from, a->version, at);
+    if (const auto* a = std::get_if<RoundEngine::Activate>(&m.body))
+      return e.on_activation(a->root, m.from, a->version, at);
     const auto& p = std::get<RoundEngine::SendPartial>(m.body);
     return e.on_partial(m.from, p.version, p.group, at);
   }
@@ -251,7 +259,8 @@ class Explorer {
         n.network.push_back({p->to, id, *p});
       } else if (const auto* v = std::get_if<RoundEngine::Verdict>(&action)) {
         auto& w = n.workers[static_cast<std::size_t>(v->rank.value)];
-        ASSERT_EQ(static_cast<int>(w.phase), static_cast<int>(State::Phase::waiting)) << "a verdict for somebody who does not wait";
+        ASSERT_EQ(static_cast<int>(w.phase), static_cast<int>(State::Phase::waiting))
+            << "a verdict for somebody who does not wait";
         ASSERT_GT(v->next, w.t);
         if (model_.merges) {
           ASSERT_EQ(v->next, w.t.next());
@@ -278,7 +287,8 @@ class Explorer {
     for (const auto& list : s.executed) {
       std::set<std::pair<Version, std::int32_t>> unique(list.begin(), list.end());
       ASSERT_EQ(unique.size(), list.size()) << "executed twice";
-      ASSERT_TRUE(std::is_sorted(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; }));
+      ASSERT_TRUE(
+          std::is_sorted(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; }));
     }
     for (std::size_t i = 0; i < s.workers.size(); ++i) {
       const RoundEngine& e = s.engines[static_cast<std::size_t>(model_.node_of[i].value)];
@@ -298,7 +308,8 @@ class Explorer {
   void finish(const State& s) {
     ++terminal_;
     for (std::size_t i = 0; i < s.workers.size(); ++i) {
-      ASSERT_EQ(static_cast<int>(s.workers[i].phase), static_cast<int>(State::Phase::over)) << "worker " << i << " hangs: " << fingerprint(s);
+      ASSERT_EQ(static_cast<int>(s.workers[i].phase), static_cast<int>(State::Phase::over))
+          << "worker " << i << " hangs: " << fingerprint(s);
     }
     for (const RoundEngine& e : s.engines) ASSERT_EQ(e.done(), model_.last) << fingerprint(s);
   }

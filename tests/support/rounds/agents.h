@@ -13,8 +13,8 @@ namespace paceline::test {
 
 using scheduler::RoundEngine;
 
-/// Round engines of several agents with a network of one queue between them that a test delivers by hand, and shells that carry
-/// out every action at once. Windows are modelled by the tag of each worker's last publication.
+/// Round engines of several agents with a network of one queue between them that a test delivers by hand, and shells
+/// that carry out every action at once. Windows are modelled by the tag of each worker's last publication.
 class Agents {
  public:
   Agents(std::int32_t nodes, std::vector<std::int32_t> node_of, const TestPlan::Answers& answers, std::int64_t last,
@@ -76,7 +76,9 @@ class Agents {
   RoundEngine::Verdict verdict(std::int32_t rank) const { return verdicts.at(Rank{rank}); }
 
   RoundEngine& engine(std::int32_t rank) { return engines[node(rank)]; }
-  std::size_t node(std::int32_t rank) const { return static_cast<std::size_t>(node_of_[static_cast<std::size_t>(rank)].value); }
+  std::size_t node(std::int32_t rank) const {
+    return static_cast<std::size_t>(node_of_[static_cast<std::size_t>(rank)].value);
+  }
 
   Instant now{};
   Duration compute = std::chrono::seconds(1);

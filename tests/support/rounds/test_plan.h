@@ -49,14 +49,20 @@ inline std::vector<Rank> ranks(std::initializer_list<std::int32_t> values) {
 
 /// Everybody averages after every iteration and waits for everybody.
 inline TestPlan::Answers allreduce() {
-  return {.round = [](Version) { return Round{Round::Kind::sync, Trigger::all_arrived, Lateness::waits, {}}; },
+  return {.round =
+              [](Version) {
+                return Round{Round::Kind::sync, Trigger::all_arrived, Lateness::waits, {}};
+              },
           .groups = {},
           .payload = scheduler::Payload::gradients};
 }
 
 /// The first that has finished ends everybody's update.
 inline TestPlan::Answers nonblocking() {
-  return {.round = [](Version) { return Round{Round::Kind::sync, Trigger::first_arrived, Lateness::abandons, {}}; },
+  return {.round =
+              [](Version) {
+                return Round{Round::Kind::sync, Trigger::first_arrived, Lateness::abandons, {}};
+              },
           .groups = {},
           .payload = scheduler::Payload::gradients};
 }

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <torch/torch.h>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <torch/torch.h>
 #include <vector>
 
 namespace paceline {
@@ -32,8 +32,8 @@ class Dataset {
   std::shared_ptr<Source> source_;
 };
 
-/// Fashion-MNIST, 60,000 training images of 1x28x28, from Debian's package `dataset-fashion-mnist` or the directory that
-/// PACELINE_DATA names; normalised to mean 0 and deviation 1.
+/// Fashion-MNIST, 60,000 training images of 1x28x28, from Debian's package `dataset-fashion-mnist` or the directory
+/// that PACELINE_DATA names; normalised to mean 0 and deviation 1.
 Dataset fashion_mnist();
 /// Its 10,000 test images.
 Dataset fashion_mnist_test();

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "paceline/run_result.h"
+
 namespace paceline {
 
 class Worker;
@@ -11,23 +13,15 @@ class Worker;
 struct RunOptions {
   std::int32_t workers = 2;
   std::string strategy = "allreduce";
-  double epochs = 1;               ///< Passes over the data, counted in nominal samples.
-  std::int32_t batch = 32;         ///< Samples of a mini-batch (one run of the loop's body).
-  std::int32_t accumulate = 1;     ///< Mini-batches an update; `nonblocking(batches=N)` brings its own N.
-  std::int64_t samples = 0;        ///< Samples of an epoch; 0: the size of the training set given to `Worker::batches` or `sampler`.
+  double epochs = 1;            ///< Passes over the data, counted in nominal samples.
+  std::int32_t batch = 32;      ///< Samples of a mini-batch (one run of the loop's body).
+  std::int32_t accumulate = 1;  ///< Mini-batches an update; `nonblocking(batches=N)` brings its own N.
+  std::int64_t samples =
+      0;  ///< Samples of an epoch; 0: the size of the training set given to `Worker::batches` or `sampler`.
   double evaluate_every_epochs = 1;  ///< How often the averaged model is evaluated and saved; 0: at the end only.
-  double target = 0;               ///< The job ends when the evaluated metric reaches it; 0: runs to the end.
+  double target = 0;                 ///< The job ends when the evaluated metric reaches it; 0: runs to the end.
   std::uint64_t seed = 1;
-  std::string resume;              ///< Checkpoint, or run directory that holds one, to go on from.
-};
-
-/// How a job ended.
-struct RunResult {
-  int code = 1;          ///< 0 done, 1 failed, 2 usage, 130 interrupted.
-  double metric = 0;     ///< Last evaluated metric of the averaged model; NaN if none was.
-  std::string json;      ///< The `result` event, as `paceline run --json` prints it.
-
-  int exit_code() const { return code; }
+  std::string resume;  ///< Checkpoint, or run directory that holds one, to go on from.
 };
 
 /// Runs `train` on every worker of a job and returns when the job has ended. Called by the driver's `main`. Errors are

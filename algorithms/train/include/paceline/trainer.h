@@ -1,9 +1,9 @@
 #pragma once
 
+#include <torch/torch.h>
 #include <functional>
 #include <memory>
 #include <string>
-#include <torch/torch.h>
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <torch/torch.h>
 #include <cereal/archives/binary.hpp>
 #include <cereal/types/map.hpp>
 #include <cereal/types/string.hpp>
@@ -10,7 +11,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <torch/torch.h>
 #include <utility>
 #include <vector>
 
@@ -119,8 +119,9 @@ class Worker {
   /// (RunOptions::evaluate_every_epochs); it feeds the run's target.
   void evaluate(std::function<double()> metric);
 
-  /// Leases the next mini-batch; false: steps done, target reached, stopped, or this worker leaves. Then the model is the
-  /// final averaged one. Evaluates, saves and restores in between. Seeds torch's generator from (seed, worker, update, body).
+  /// Leases the next mini-batch; false: steps done, target reached, stopped, or this worker leaves. Then the model is
+  /// the final averaged one. Evaluates, saves and restores in between. Seeds torch's generator from (seed, worker,
+  /// update, body).
   bool next();
 
   std::int32_t rank() const;

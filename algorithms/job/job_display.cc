@@ -1,4 +1,4 @@
-#include "algorithms/train/job_display.h"
+#include "algorithms/job/job_display.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 #include "runtime/observe/progress.h"
 
-namespace paceline::train {
+namespace paceline::job {
 namespace {
 
 using nlohmann::json;
@@ -23,14 +23,16 @@ observe::RunView view_of(const JobRecord& record, const json& options) {
   const double epochs = options.value("epochs", 0.0);
   if (record.updates() > 0 && epochs > 0) {
     view.epochs = static_cast<int>(std::ceil(epochs));
-    view.epoch = std::min(view.epochs, 1 + static_cast<int>(epochs * static_cast<double>(record.update()) / static_cast<double>(record.updates())));
+    view.epoch = std::min(view.epochs, 1 + static_cast<int>(epochs * static_cast<double>(record.update()) /
+                                                            static_cast<double>(record.updates())));
   }
   view.samples_per_s = record.samples_per_s();
   if (record.update() > 0) view.loss = record.loss();
   if (!record.evaluations().empty()) view.accuracy = record.evaluations().back().value;
   view.elapsed = from_seconds(record.clock_s());
   if (record.update() > 0 && record.updates() > record.update()) {
-    view.eta = from_seconds(record.clock_s() * static_cast<double>(record.updates() - record.update()) / static_cast<double>(record.update()));
+    view.eta = from_seconds(record.clock_s() * static_cast<double>(record.updates() - record.update()) /
+                            static_cast<double>(record.update()));
   }
   for (const auto& [rank, worker] : record.workers()) {
     observe::WorkerView row;
@@ -105,7 +107,8 @@ void JobDisplay::on_event(const json& event) {
   if (kind == "left" || kind == "failed") state_->print(event.value("text", ""));
   if (kind == "memory" && !std::exchange(state_->memory_told, true)) {
     char text[200];
-    std::snprintf(text, sizeof text, "windows: %.1f MiB a worker, %.1f MiB a node", event.value("bytes_worker", 0.0) / 1048576, event.value("bytes_node", 0.0) / 1048576);
+    std::snprintf(text, sizeof text, "windows: %.1f MiB a worker, %.1f MiB a node",
+                  event.value("bytes_worker", 0.0) / 1048576, event.value("bytes_node", 0.0) / 1048576);
     state_->print(text);
   }
 }
@@ -124,7 +127,8 @@ void JobDisplay::show(const JobRecord& record, Instant now, bool last) {
 
 void JobDisplay::warn(const std::string& text) { state_->print("warning: " + text); }
 
-void JobDisplay::conclude(const json& result, bool interrupted, const std::string& checkpoint, const std::string& run_directory) {
+void JobDisplay::conclude(const json& result, bool interrupted, const std::string& checkpoint,
+                          const std::string& run_directory) {
   if (state_->as_json) {
     std::printf("%s\n", result.dump().c_str());
     std::fflush(stdout);
@@ -134,8 +138,9 @@ void JobDisplay::conclude(const json& result, bool interrupted, const std::strin
   if (result.contains("failure")) std::fprintf(stderr, "paceline: %s\n", result["failure"].get<std::string>().c_str());
   if (!interrupted) return;
   const std::string text = checkpoint.empty() ? "interrupted before the first checkpoint was written"
-                                              : "interrupted; the last checkpoint is " + checkpoint + " (go on with --resume " + run_directory + ")";
+                                              : "interrupted; the last checkpoint is " + checkpoint +
+                                                    " (go on with --resume " + run_directory + ")";
   std::fprintf(stderr, "paceline: %s\n", text.c_str());
 }
 
-}  // namespace paceline::train
+}  // namespace paceline::job

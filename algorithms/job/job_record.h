@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace paceline::train {
+namespace paceline::job {
 
 /// What a driver knows of its job, made from the events of the job's nodes. Pure: events in, figures out.
 class JobRecord {
@@ -61,7 +61,10 @@ class JobRecord {
   std::int32_t nodes_;
   double target_;
   std::map<std::int32_t, Worker> workers_;
-  struct Mark { double clock_s = 0; std::int64_t samples = 0; };
+  struct Mark {
+    double clock_s = 0;
+    std::int64_t samples = 0;
+  };
   std::map<std::int32_t, Mark> marks_;  // Per worker: start of the window that samples_per_s is taken over.
   std::map<std::int32_t, nlohmann::json> counters_;  // Node -> its counters.
   std::vector<Evaluation> evaluations_;
@@ -77,4 +80,4 @@ class JobRecord {
   std::string stop_reason_;
 };
 
-}  // namespace paceline::train
+}  // namespace paceline::job

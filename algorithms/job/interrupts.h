@@ -1,6 +1,6 @@
 #pragma once
 
-namespace paceline::train {
+namespace paceline::job {
 
 /// Counts Ctrl-C (SIGINT) and SIGTERM while it lives; the second one ends the process at once with exit status 130.
 class Interrupts {
@@ -13,4 +13,4 @@ class Interrupts {
   bool requested() const;
 };
 
-}  // namespace paceline::train
+}  // namespace paceline::job

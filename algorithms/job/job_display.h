@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "algorithms/train/job_record.h"
+#include "algorithms/job/job_record.h"
 #include "runtime/base/instant.h"
 
-namespace paceline::train {
+namespace paceline::job {
 
-/// What the driver shows of its job: a live block on a terminal, else a line every few seconds; with {"json": true} events as JSON
-/// lines on standard output and nothing else.
+/// What the driver shows of its job: a live block on a terminal, else a line every few seconds; with {"json": true}
+/// events as JSON lines on standard output and nothing else.
 class JobDisplay {
  public:
   /// `placed`: the head's answer to submit.
@@ -20,11 +20,12 @@ class JobDisplay {
   void on_event(const nlohmann::json& event);
   void show(const JobRecord& record, Instant now, bool last);
   void warn(const std::string& text);
-  void conclude(const nlohmann::json& result, bool interrupted, const std::string& checkpoint, const std::string& run_directory);
+  void conclude(const nlohmann::json& result, bool interrupted, const std::string& checkpoint,
+                const std::string& run_directory);
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-}  // namespace paceline::train
+}  // namespace paceline::job

@@ -1,8 +1,8 @@
-#include "algorithms/train/job_record.h"
+#include "algorithms/job/job_record.h"
 
 #include <algorithm>
 
-namespace paceline::train {
+namespace paceline::job {
 namespace {
 
 using nlohmann::json;
@@ -36,7 +36,8 @@ void JobRecord::on_event(const json& event) {
     on_progress(event);
     closed_.insert(event.value("node", 0));
   } else if (kind == "evaluated") {
-    evaluations_.push_back({event.value("update", std::int64_t{0}), event.value("clock_s", 0.0), event.value("value", 0.0), event.value("loss", 0.0)});
+    evaluations_.push_back({event.value("update", std::int64_t{0}), event.value("clock_s", 0.0),
+                            event.value("value", 0.0), event.value("loss", 0.0)});
   } else if (kind == "left") {
     const auto rank = event.value("worker", -1);
     left_.insert(rank);
@@ -69,7 +70,8 @@ void JobRecord::on_progress(const json& event) {
     worker.state = row.value("state", worker.state);
     worker.left = worker.left || worker.state == "left";
     auto& mark = marks_[worker.rank];
-    if (clock > mark.clock_s) worker.samples_per_s = static_cast<double>(worker.samples - mark.samples) / (clock - mark.clock_s);
+    if (clock > mark.clock_s)
+      worker.samples_per_s = static_cast<double>(worker.samples - mark.samples) / (clock - mark.clock_s);
     if (clock - mark.clock_s > kRateWindow) mark = {clock, worker.samples};
   }
 }
@@ -97,27 +99,29 @@ json JobRecord::result() const {
     waits.push_back(worker.wait_s);
   }
   const auto to_target = time_to_target_s();
-  json result{{"event", "result"},
-              {"strategy", strategy_},
-              {"time_to_target_s", to_target ? json(*to_target) : json(nullptr)},
-              {"samples_per_s", samples_per_s()},
-              {"step_s", step_s_},
-              {"test_accuracy", evaluations_.empty() ? json(nullptr) : json(evaluations_.back().value)},
-              {"wait_s", wait},
-              {"wait_s_per_worker", waits},
-              {"group_averages", sum_of(counters_, "group_averages")},
-              {"global_averages", counters_.contains(0) ? counters_.at(0).value("global_averages", std::int64_t{0}) : 0},
-              {"skipped_steps", sum_of(counters_, "skipped")},
-              {"late_merges", sum_of(counters_, "late_merges")},
-              {"abandoned_batches", sum_of(counters_, "abandoned_bodies")},
-              {"updates", update_},
-              {"samples", samples()},
-              {"samples_per_update", update_ > 0 ? json(static_cast<double>(samples()) / static_cast<double>(update_)) : json(nullptr)},
-              {"train_s", clock_s_},
-              {"loss", loss_}};
+  json result{
+      {"event", "result"},
+      {"strategy", strategy_},
+      {"time_to_target_s", to_target ? json(*to_target) : json(nullptr)},
+      {"samples_per_s", samples_per_s()},
+      {"step_s", step_s_},
+      {"test_accuracy", evaluations_.empty() ? json(nullptr) : json(evaluations_.back().value)},
+      {"wait_s", wait},
+      {"wait_s_per_worker", waits},
+      {"group_averages", sum_of(counters_, "group_averages")},
+      {"global_averages", counters_.contains(0) ? counters_.at(0).value("global_averages", std::int64_t{0}) : 0},
+      {"skipped_steps", sum_of(counters_, "skipped")},
+      {"late_merges", sum_of(counters_, "late_merges")},
+      {"abandoned_batches", sum_of(counters_, "abandoned_bodies")},
+      {"updates", update_},
+      {"samples", samples()},
+      {"samples_per_update",
+       update_ > 0 ? json(static_cast<double>(samples()) / static_cast<double>(update_)) : json(nullptr)},
+      {"train_s", clock_s_},
+      {"loss", loss_}};
   if (failure_) result["failure"] = *failure_;
   if (!left_.empty()) result["left"] = left_;
   return result;
 }
 
-}  // namespace paceline::train
+}  // namespace paceline::job

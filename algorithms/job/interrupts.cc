@@ -1,10 +1,10 @@
-#include "algorithms/train/interrupts.h"
+#include "algorithms/job/interrupts.h"
 
 #include <unistd.h>
 
 #include <csignal>
 
-namespace paceline::train {
+namespace paceline::job {
 namespace {
 
 volatile std::sig_atomic_t g_count = 0;
@@ -33,4 +33,4 @@ Interrupts::~Interrupts() {
 
 bool Interrupts::requested() const { return g_count > 0; }
 
-}  // namespace paceline::train
+}  // namespace paceline::job

@@ -1,4 +1,4 @@
-#include "algorithms/train/launch.h"
+#include "algorithms/job/launch.h"
 
 #include <unistd.h>
 
@@ -17,24 +17,24 @@
 
 #include "actors/handle.h"
 #include "actors/process_client.h"
-#include "algorithms/train/interrupts.h"
-#include "algorithms/train/job_display.h"
-#include "algorithms/train/job_record.h"
-#include "algorithms/train/train_worker.h"
+#include "algorithms/job/interrupts.h"
+#include "algorithms/job/job_display.h"
+#include "algorithms/job/job_record.h"
+#include "algorithms/job/job_worker.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/observe/line_file.h"
 #include "runtime/observe/run_directory.h"
 #include "runtime/observe/trace.h"
 
-namespace paceline::train::detail {
+namespace paceline::job {
 namespace {
 
 using nlohmann::json;
 
 constexpr Duration kLook = std::chrono::milliseconds(50);
-constexpr Duration kStopPatience = std::chrono::milliseconds(800);   // After Ctrl-C: then the workers are killed.
-constexpr Duration kClosePatience = std::chrono::seconds(2);         // For the nodes' last figures.
+constexpr Duration kStopPatience = std::chrono::milliseconds(800);  // After Ctrl-C: then the workers are killed.
+constexpr Duration kClosePatience = std::chrono::seconds(2);        // For the nodes' last figures.
 
 /// Events come on the client's I/O thread and are read by the driver's. Bounded: progress is dropped first.
 class EventQueue {
@@ -73,7 +73,8 @@ Result<json> merged_options(const std::string& options_json) {
   const auto path = actors::environment("PACELINE_RUN");
   if (path.empty()) return options;
   const auto flags = json::parse(read_file(path), nullptr, false);
-  if (!flags.is_object()) return fail(ErrorKind::invalid, "PACELINE_RUN names " + path + ", which holds no JSON object");
+  if (!flags.is_object())
+    return fail(ErrorKind::invalid, "PACELINE_RUN names " + path + ", which holds no JSON object");
   options.update(flags);
   return options;
 }
@@ -91,7 +92,8 @@ json environment_record() {
 
 class Job {
  public:
-  Job(void (*train)(Worker&), json options) : train_(train), options_(std::move(options)) {}
+  Job(WorkerMain main, void (*function)(), json options)
+      : main_(main), function_(function), options_(std::move(options)) {}
 
   Result<void> start() {
     const auto script = actors::this_executable();
@@ -108,15 +110,19 @@ class Job {
     job_ = placed.value("job", std::uint64_t{0});
     const auto nodes = placed.value("nodes", std::vector<std::int32_t>{});
     const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());
-    record_.emplace(options_.value("strategy", ""), static_cast<std::int32_t>(nodes.size()), distinct, options_.value("target", 0.0));
+    record_.emplace(options_.value("strategy", ""), static_cast<std::int32_t>(nodes.size()), distinct,
+                    options_.value("target", 0.0));
     display_.emplace(options_, placed);
 
-    const auto function = actors::name_of(train_);
+    const auto main = actors::name_of(main_);
+    if (!main) return tl::unexpected(main.error());
+    const auto function = actors::name_of(function_);
     if (!function) return tl::unexpected(function.error());
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       const ActorOptions where{.name = "worker-" + std::to_string(rank), .node = nodes[rank]};
-      workers_.push_back(create<TrainWorker>(where));
-      runs_.push_back(workers_.back().call(&TrainWorker::run, *function, job_, static_cast<std::int32_t>(rank), options_.dump()));
+      workers_.push_back(create<JobWorker>(where));
+      runs_.push_back(workers_.back().call(&JobWorker::run, *main, *function, job_, static_cast<std::int32_t>(rank),
+                                           options_.dump()));
     }
     return {};
   }
@@ -130,7 +136,8 @@ class Job {
       const Instant now = steady_now();
       if ((interrupts.requested() || record_->failure()) && !stop_asked) {
         stop_asked = now;
-        (void)actors::process_client().request("stop", json{{"job", job_}, {"reason", interrupts.requested() ? "interrupted" : "failed"}}.dump());
+        (void)actors::process_client().request(
+            "stop", json{{"job", job_}, {"reason", interrupts.requested() ? "interrupted" : "failed"}}.dump());
       }
       if (stop_asked && now - *stop_asked > (interrupts.requested() ? kStopPatience : std::chrono::seconds(5))) break;
       display_->show(*record_, now, false);
@@ -150,13 +157,18 @@ class Job {
       directory_ = created->path();
     } else {  // Made by `paceline run`.
       std::error_code error;
-      for (const char* part : {"logs", "checkpoint"}) std::filesystem::create_directories(directory_ + "/" + part, error);
-      if (error) return fail(ErrorKind::invalid, "cannot create the run directory " + directory_ + ": " + error.message());
+      for (const char* part : {"logs", "checkpoint"})
+        std::filesystem::create_directories(directory_ + "/" + part, error);
+      if (error)
+        return fail(ErrorKind::invalid, "cannot create the run directory " + directory_ + ": " + error.message());
     }
     directory_ = std::filesystem::absolute(directory_).string();
     options_["run_directory"] = directory_;
-    setenv(actors::kLogsEnv, (directory_ + "/logs").c_str(), 1);  // Before the client tells the agent how to start workers.
-    PACELINE_TRY(observe::write_json_atomic(directory_ + "/configuration.json", json{{"options", options_}, {"environment", environment_record()}}.dump(2) + "\n"));
+    setenv(actors::kLogsEnv, (directory_ + "/logs").c_str(),
+           1);  // Before the client tells the agent how to start workers.
+    PACELINE_TRY(
+        observe::write_json_atomic(directory_ + "/configuration.json",
+                                   json{{"options", options_}, {"environment", environment_record()}}.dump(2) + "\n"));
     auto metrics = observe::LineFile::open(directory_ + "/metrics.jsonl");
     if (!metrics) return tl::unexpected(metrics.error());
     metrics_.emplace(std::move(*metrics));
@@ -167,7 +179,8 @@ class Job {
     for (const auto& event : events_.take(timeout)) {
       record_->on_event(event);
       display_->on_event(event);
-      if (const auto written = metrics_->append(event.dump(), steady_now()); !written) display_->warn(written.error().text);
+      if (const auto written = metrics_->append(event.dump(), steady_now()); !written)
+        display_->warn(written.error().text);
     }
   }
 
@@ -203,19 +216,22 @@ class Job {
     summary["run_directory"] = directory_;
     summary["interrupted"] = interrupted;
     result.code = interrupted ? 130 : failed ? 1 : 0;
-    result.metric = record_->evaluations().empty() ? std::numeric_limits<double>::quiet_NaN() : record_->evaluations().back().value;
+    result.metric =
+        record_->evaluations().empty() ? std::numeric_limits<double>::quiet_NaN() : record_->evaluations().back().value;
     result.json = summary.dump();
     (void)metrics_->append(result.json, steady_now());
     (void)metrics_->flush();
     if (const auto joined = observe::join_traces(directory_); !joined) display_->warn(joined.error().text);
-    if (const auto written = observe::write_json_atomic(directory_ + "/result.json", summary.dump(2) + "\n"); !written) display_->warn(written.error().text);
+    if (const auto written = observe::write_json_atomic(directory_ + "/result.json", summary.dump(2) + "\n"); !written)
+      display_->warn(written.error().text);
     std::string checkpoint = directory_ + "/checkpoint.safetensors";
     if (!std::filesystem::exists(checkpoint)) checkpoint.clear();
     display_->conclude(summary, interrupted, checkpoint, directory_);
     return result;
   }
 
-  void (*train_)(Worker&);
+  WorkerMain main_;
+  void (*function_)();
   json options_;
   EventQueue events_;
   std::string directory_;
@@ -223,7 +239,7 @@ class Job {
   std::optional<JobRecord> record_;
   std::optional<JobDisplay> display_;
   std::uint64_t job_ = 0;
-  std::vector<Handle<TrainWorker>> workers_;
+  std::vector<Handle<JobWorker>> workers_;
   std::vector<Future<void>> runs_;
   std::optional<std::string> error_;
 };
@@ -238,16 +254,17 @@ RunResult failed(const std::string& text, int code) {
 
 }  // namespace
 
-RunResult launch(void (*train)(Worker&), const std::string& options_json) {
+RunResult launch(WorkerMain main, void (*function)(), const std::string& options_json) {
   const auto options = merged_options(options_json);
   if (!options) return failed(options.error().text, 2);
   try {
-    Job job(train, *options);
-    if (const auto started = job.start(); !started) return failed(started.error().text, started.error().kind == ErrorKind::invalid ? 2 : 1);
+    Job job(main, function, *options);
+    if (const auto started = job.start(); !started)
+      return failed(started.error().text, started.error().kind == ErrorKind::invalid ? 2 : 1);
     return job.finish();
   } catch (const std::exception& error) {
     return failed(error.what(), 1);
   }
 }
 
-}  // namespace paceline::train::detail
+}  // namespace paceline::job

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/result.h"
+
+namespace paceline::job {
+
+/// What a worker process knows when it begins its part of a job.
+struct WorkerStart {
+  std::string endpoint;      ///< The agent's ZeroMQ address.
+  std::uint64_t worker = 0;  ///< Its WorkerId.
+  int fd_socket = -1;        ///< Unix socket to the agent; stays the caller's.
+  std::uint64_t job = 0;
+  std::int32_t rank = 0;
+  std::string options;  ///< The job's JSON.
+};
+
+/// A worker's whole part of a job: opens a session (algorithms/session) and works until it says END. `function` is what
+/// the script gave to the launch. `cancelled`: the job could not go on and knows already; any other error is the
+/// user's, its text unchanged, and the job has been told. Throws nothing.
+using WorkerMain = Result<void> (*)(void (*function)(), const WorkerStart& start);
+
+}  // namespace paceline::job
