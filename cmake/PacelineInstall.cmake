@@ -4,6 +4,12 @@ include(CMakePackageConfigHelpers)
 # Called last: installs every library of paceline_library() and the script targets.
 function(paceline_install)
   get_property(libraries GLOBAL PROPERTY PACELINE_LIBRARIES)
+  add_custom_target(product)  # What is installed and what scripts need, without tests.
+  foreach(target IN LISTS libraries ITEMS paceline paceline_train_pch)
+    if(TARGET ${target})
+      add_dependencies(product ${target})
+    endif()
+  endforeach()
   install(TARGETS ${libraries} EXPORT PacelineTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   if(TARGET paceline)
     install(TARGETS paceline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -11,7 +17,7 @@ function(paceline_install)
   install(EXPORT PacelineTargets NAMESPACE Paceline:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Paceline)
 
   # A public header lies in include/, what it includes beside it in include/paceline/, under the folder it has in the sources.
-  foreach(public IN ITEMS actors/include algorithms/train/include)
+  foreach(public IN ITEMS actors/include algorithms/job/include algorithms/train/include)
     if(EXISTS "${PROJECT_SOURCE_DIR}/${public}")
       install(DIRECTORY "${public}/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
     endif()

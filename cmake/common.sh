@@ -13,10 +13,14 @@ fail() {
   exit 1
 }
 
-# A libtorch of the user's own is preferred to the system's (cmake/PacelineTorch.cmake).
+# A libtorch of the user's own is preferred to the system's (cmake/PacelineTorch.cmake chooses).
 has_own_torch() {
-  [ -n "${Torch_DIR:-}" ] || python3 -c \
-    'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' 2>/dev/null
+  [ -z "${Torch_DIR:-}" ] || return 0
+  for prefix in $(echo "${CMAKE_PREFIX_PATH:-}" | tr : ' '); do
+    [ ! -e "$prefix/lib/libtorch_cpu.so" ] || return 0
+  done
+  wheel=$(python3 -c 'import importlib.util as u; s = u.find_spec("torch"); print(s.submodule_search_locations[0] if s else "")')
+  [ -n "$wheel" ] && [ -e "$wheel/lib/libtorch_cpu.so" ]
 }
 
 # install PACKAGE...: installs what is missing and says so before.
@@ -50,11 +54,13 @@ stage() {
   times="${times:-}$(printf '\n  %5d s  %s' "$took" "$name")"
 }
 
-# build PRESET [OPTION...]: configures where needed and builds.
+# configure PRESET [OPTION...]: says nothing unless it fails.
+configure() {
+  mkdir -p build
+  cmake --preset "$@" >"build/configure-$1.log" 2>&1 || { cat "build/configure-$1.log" >&2; return 1; }
+}
+
+# build PRESET [TARGET]: builds what is not up to date; everything where no target is named.
 build() {
-  preset=$1
-  shift
-  cmake --preset "$preset" "$@" >"build-$preset.log" 2>&1 || { grep -A8 "CMake Error" "build-$preset.log" >&2; return 1; }
-  rm -f "build-$preset.log"
-  cmake --build --preset "$preset"
+  cmake --build --preset "$1" ${2:+--target "$2"}
 }

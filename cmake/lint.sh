@@ -1,7 +1,8 @@
 #!/bin/sh
 # lint.sh format: every file of ours is as clang-format leaves it.
-# lint.sh tidy:   clang-tidy on the files that differ from the last commit but one (ALL=1: on all), with the compilation database of
-#                 the `dev` build, which must have been built. It has no unit that includes torch: clang 14 cannot read torch 1.13's headers.
+# lint.sh tidy:   clang-tidy on the units that differ from the last commit but one (ALL=1: on all), for at most TIDY_SECONDS (240), the
+#                 smallest first; says which ones it had no time for. Reads the compilation database of the `dev` build, which has no
+#                 unit that includes torch: clang 14 cannot read torch 1.13's headers.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -25,13 +26,15 @@ case "${1:-}" in
       exit 1
     } ;;
   tidy)
-    units=""
-    for file in $(changed | grep '\.cc$' | sort -u); do
-      if grep -q "\"file\": \"$PWD/$file\"" build/dev/compile_commands.json; then units="$units $file"; fi
-    done
+    units=$(changed | grep '\.cc$' | sort -u | while read -r file; do
+      if grep -q "\"file\": \"$PWD/$file\"" build/dev/compile_commands.json; then echo "$file"; fi
+    done | xargs -r ls -Sr)
     [ -n "$units" ] || exit 0
-    # shellcheck disable=SC2086
-    printf '%s\n' $units | xargs -P "$(nproc)" -n 2 clang-tidy -p build/dev --quiet ;;
+    export TIDY_UNTIL=$(($(date +%s) + ${TIDY_SECONDS:-240}))
+    # shellcheck disable=SC2016
+    printf '%s\n' "$units" | xargs -P "$(nproc)" -n 1 sh -c '
+      if [ "$(date +%s)" -ge "$TIDY_UNTIL" ]; then echo "lint: no time left for $1"; exit 0; fi
+      clang-tidy -p build/dev --quiet "$1" 2>/dev/null' tidy ;;
   *)
     echo "usage: lint.sh format|tidy" >&2
     exit 2 ;;

@@ -59,7 +59,7 @@ class ActorRouter {
   using Action = std::variant<Fork, Kill, Send, Forward>;
   using Actions = std::vector<Action>;
 
-  explicit ActorRouter(Options options) : options_(options), tasks_(options.tasks) {}
+  ActorRouter(Options options, scheduler::TaskGraph& graph) : options_(options), tasks_(options.tasks, graph) {}
 
   // `from`: this node if the message came from a peer of its own, else the node whose agent sent it.
   Actions on_create(CreateActor create, NodeId from);

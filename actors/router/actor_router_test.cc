@@ -77,7 +77,8 @@ class ActorRouterTest : public testing::Test {
     return fork.worker;
   }
 
-  ActorRouter sut{options()};
+  scheduler::TaskGraph graph{{}};
+  ActorRouter sut{options(), graph};
   const ActorId actor = actor_on(kHere, 5);
 };
 

@@ -24,16 +24,15 @@ struct TaskRecord {
 class TaskTable {
  public:
   struct Options {
-    scheduler::TaskGraph::Options graph;
     std::size_t kept_bytes_max = std::size_t{256} << 20;  ///< Results kept for later tasks.
   };
-  explicit TaskTable(Options options) : options_(options), graph_(options.graph) {}
+  TaskTable(Options options, scheduler::TaskGraph& graph) : options_(options), graph_(graph) {}
 
   /// `overloaded` at the bound or if an argument's result was not kept, `invalid` for an id that exists or an argument
   /// that is unknown; the argument's error if it failed.
   Result<void> add(TaskRecord task);
   /// The first task that may run and needs at most `cpus`.
-  std::optional<TaskId> next_ready(double cpus) const { return graph_.next_ready(cpus); }
+  std::optional<TaskId> next_ready(double cpus) const { return graph_.next_ready(cpus, scheduler::TaskKind::task); }
   std::size_t ready() const { return graph_.ready(); }
   /// The next ready task begins to run: its arguments are all values now.
   const TaskRecord& take(TaskId task);
@@ -70,7 +69,7 @@ class TaskTable {
   void forget_if_unused(std::map<TaskId, Entry>::iterator entry);
 
   Options options_;
-  scheduler::TaskGraph graph_;
+  scheduler::TaskGraph& graph_;      // The node's: training's compute and averaging tasks are in it, too.
   std::map<TaskId, Entry> entries_;  // Ordered: order is observable.
   std::size_t kept_bytes_ = 0;
 };

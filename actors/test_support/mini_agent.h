@@ -60,11 +60,16 @@ class MiniAgent {
     int socket = -1;
   };
   MiniAgent(std::string directory, std::string address, std::unique_ptr<transport::Transport> transport)
-      : directory_(std::move(directory)), address_(std::move(address)), transport_(std::move(transport)), router_([] {
-          ActorRouter::Options options;
-          options.cpus = 2;
-          return options;
-        }()) {}
+      : directory_(std::move(directory)),
+        address_(std::move(address)),
+        transport_(std::move(transport)),
+        router_(
+            [] {
+              ActorRouter::Options options;
+              options.cpus = 2;
+              return options;
+            }(),
+            graph_) {}
 
   void on_fork_event(process::ForkServer::Event& event) {
     using Kind = process::ForkServer::Event::Kind;
@@ -150,6 +155,7 @@ class MiniAgent {
   std::string directory_;
   std::string address_;
   std::unique_ptr<transport::Transport> transport_;
+  scheduler::TaskGraph graph_{{}};
   ActorRouter router_;
   std::map<std::string, process::ForkServer> servers_;
   std::map<WorkerId, Worker> workers_;

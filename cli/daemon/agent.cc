@@ -59,8 +59,9 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       peers_(std::move(peers)),
       averager_(std::move(averager)),
       log_(std::move(log)),
-      router_(actors::ActorRouter::Options{
-          .node = options_.node, .cpus = static_cast<float>(options_.cpus), .tasks = {}}) {}
+      router_(
+          actors::ActorRouter::Options{.node = options_.node, .cpus = static_cast<float>(options_.cpus), .tasks = {}},
+          graph_) {}
 
 Agent::~Agent() {
   std::vector<WorkerId> all;
@@ -416,7 +417,7 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   const JobId id = settings.job;
   log_.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.node_of.size()) +
             " workers");
-  jobs_[id] = std::make_unique<TrainingJob>(std::move(settings), *averager_, std::move(outbox));
+  jobs_[id] = std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
   if (const auto early = before_job_.extract(id.value); !early.empty()) {
     for (const auto& [peer, frame] : early.mapped()) {
       const auto message = wire::Received::parse(frame);

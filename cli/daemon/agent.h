@@ -97,6 +97,7 @@ class Agent {
   std::unique_ptr<transport::Transport> peers_;
   std::unique_ptr<collective::Averager> averager_;
   observe::Log log_;
+  scheduler::TaskGraph graph_{{}};  // Users' tasks, and training's compute and averaging tasks.
   actors::ActorRouter router_;
   std::map<std::string, process::ForkServer> servers_;
   std::map<WorkerId, Worker> workers_;

@@ -58,8 +58,8 @@ Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t wor
   return strategy;
 }
 
-TrainingJob::TrainingJob(Settings settings, collective::Averager& averager, Outbox outbox)
-    : settings_(std::move(settings)), averager_(averager), outbox_(std::move(outbox)) {}
+TrainingJob::TrainingJob(Settings settings, scheduler::TaskGraph& graph, collective::Averager& averager, Outbox outbox)
+    : settings_(std::move(settings)), graph_(graph), averager_(averager), outbox_(std::move(outbox)) {}
 
 TrainingJob::~TrainingJob() = default;
 
@@ -154,7 +154,7 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
       options,
       algorithms::make_plan(settings_.strategy, static_cast<std::int32_t>(settings_.node_of.size()), updates,
                             {.first = Version{first}}),
-      averager_, outbox_.to_node);
+      graph_, averager_, outbox_.to_node);
   rounds_->start_clock(now);
   first_version_ = first;
   last_version_ = Version{first - 1};

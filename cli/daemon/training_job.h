@@ -51,7 +51,7 @@ class TrainingJob {
     std::function<char(WorkerId)> process_state;
   };
 
-  TrainingJob(Settings settings, collective::Averager& averager, Outbox outbox);
+  TrainingJob(Settings settings, scheduler::TaskGraph& graph, collective::Averager& averager, Outbox outbox);
   ~TrainingJob();
 
   void on_open_share(const wire::OpenShare::Reader& share, Instant now);
@@ -113,6 +113,7 @@ class TrainingJob {
   std::vector<Rank> local_ranks() const;
 
   Settings settings_;
+  scheduler::TaskGraph& graph_;
   collective::Averager& averager_;
   Outbox outbox_;
   std::unique_ptr<scheduler::RoundService> rounds_;

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "runtime/base/check.h"
 #include "runtime/base/steady_now.h"
 
 namespace paceline::scheduler {
@@ -20,17 +19,19 @@ void add(RoundSums& to, const RoundSums& from) {
   to.leader_time = std::max(to.leader_time, from.leader_time);
 }
 
-std::uint64_t next_task_id() {
-  static std::atomic<std::uint64_t> counter{0};  // Averagers are shared by the jobs of an agent.
-  return ++counter;
+/// The roles word lies in memory that the worker can write.
+std::string damaged(Rank rank) {
+  return "the window of worker " + to_string(rank) +
+         " has no free buffer for a result: its shared memory was overwritten, by the script or by us";
 }
 
 }  // namespace
 
-RoundService::RoundService(Options options, std::unique_ptr<RoundPlan> plan, collective::Averager& averager,
-                           SendToNode send)
+RoundService::RoundService(Options options, std::unique_ptr<RoundPlan> plan, TaskGraph& graph,
+                           collective::Averager& averager, SendToNode send)
     : options_(std::move(options)),
       engine_(options_.engine, std::move(plan)),
+      graph_(graph),
       averager_(averager),
       send_(std::move(send)) {
   abandons_ = engine_.plan().round(engine_.plan().next_round(options_.engine.first)).late == Lateness::abandons;
@@ -58,6 +59,7 @@ Result<void> RoundService::join(Rank rank, memory::Window window, memory::Contro
   elements_ = layout.elements;
   dtype_ = layout.dtype;
   members_.insert_or_assign(rank, Member{std::move(window), std::move(control), false});
+  begin_compute(rank);
   return {};
 }
 
@@ -77,6 +79,7 @@ memory::ControlPage* RoundService::control(Rank rank) {
 void RoundService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
   const auto it = members_.find(rank);
   if (it == members_.end() || it->second.gone) return;
+  end_compute(rank);
   act(engine_.on_arrival(rank, t, compute, now), now);
 }
 
@@ -107,6 +110,7 @@ void RoundService::on_gone(Rank rank, Instant now) {
   const auto it = members_.find(rank);
   if (it == members_.end() || it->second.gone) return;
   it->second.gone = true;
+  end_compute(rank);
   act(engine_.on_gone(rank, now), now);
 }
 
@@ -228,7 +232,8 @@ void RoundService::check_learning_rates(const Gathering& round, Version v) {
 void RoundService::carry_out(const RoundEngine::SendPartial& a, Instant) {
   const Key key{a.version.value, a.group};
   auto& round = rounds_[key];
-  if (round.partial_targets.empty() && !round.partial_ready) tasks_.push_back(PartialTask{key});
+  if (round.partial_targets.empty() && !round.partial_ready)
+    add_averaging(PartialTask{key}, ranks_of(round.contributions));
   if (round.partial_ready) {
     send_partial(key, a.to);
   } else {
@@ -256,10 +261,11 @@ void RoundService::send_partial(const Key& key, NodeId to) {
 }
 
 void RoundService::carry_out(const RoundEngine::Execute& a, Instant) {
-  tasks_.push_back(ExecuteTask{{a.version.value, a.group}, a});
+  const Key key{a.version.value, a.group};
+  add_averaging(ExecuteTask{key, a}, ranks_of(rounds_[key].contributions));
 }
 
-void RoundService::carry_out(const RoundEngine::Merge& a, Instant) { tasks_.push_back(MergeTask{a}); }
+void RoundService::carry_out(const RoundEngine::Merge& a, Instant) { add_averaging(MergeTask{a}, {a.rank}); }
 
 void RoundService::carry_out(const RoundEngine::Verdict& a, Instant) {
   const auto it = members_.find(a.rank);
@@ -275,7 +281,11 @@ void RoundService::carry_out(const RoundEngine::Verdict& a, Instant) {
   verdict.end = a.end;
   it->second.control.set_verdict(verdict);
   it->second.control.ring();
-  if (a.end) events_.push_back(Finished{a.rank});
+  if (a.end) {
+    events_.push_back(Finished{a.rank});
+  } else if (!abandons_) {
+    begin_compute(a.rank);
+  }
 }
 
 void RoundService::carry_out(const RoundEngine::Abandon& a, Instant) {
@@ -296,30 +306,80 @@ void RoundService::carry_out(const RoundEngine::Leave& a, Instant) {
 // Averaging tasks
 // -----------------------------------------------------------------------------------------------------------
 
+std::vector<Rank> RoundService::ranks_of(const std::vector<Contribution>& contributions) {
+  std::vector<Rank> ranks;
+  for (const auto& c : contributions) ranks.push_back(c.rank);
+  return ranks;
+}
+
+TaskId RoundService::new_task_id() {
+  // Users' tasks count from their owner's tag; these have the top bit, then the job.
+  return TaskId{(std::uint64_t{1} << 63) | (options_.job.value << 40) | ++next_task_};
+}
+
+/// The worker has its lease: its compute task runs from the start.
+void RoundService::begin_compute(Rank rank) {
+  if (const auto it = computing_.find(rank); it != computing_.end()) {
+    end_compute(rank);
+    (void)graph_.forget(it->second);
+  }
+  const TaskId id = new_task_id();
+  if (!graph_.add({id, TaskKind::compute, {}, 0}) || !graph_.lease(id))
+    return fail_job("the node's task graph is full");
+  computing_[rank] = id;
+}
+
+void RoundService::end_compute(Rank rank) {
+  const auto it = computing_.find(rank);
+  if (it == computing_.end() || graph_.state(it->second) != TaskState::leased) return;
+  (void)graph_.on_done(it->second);
+}
+
+void RoundService::add_averaging(Task task, const std::vector<Rank>& contributors) {
+  const TaskId id = new_task_id();
+  TaskGraph::Task node{id, TaskKind::averaging, {}, 0};
+  if (graph_.state(last_averaging_)) node.dependencies.push_back(last_averaging_);
+  for (const Rank rank : contributors) {
+    // A stale contribution is of a compute task that is over long ago; the one that still runs is not waited for.
+    const auto it = computing_.find(rank);
+    if (it != computing_.end() && graph_.state(it->second) == TaskState::done) node.dependencies.push_back(it->second);
+  }
+  if (!graph_.add(node)) return fail_job("the node's task graph is full");
+  tasks_.emplace(id, std::move(task));
+  const TaskId before = std::exchange(last_averaging_, id);
+  if (const auto state = graph_.state(before); state && state != TaskState::waiting && !tasks_.contains(before))
+    (void)graph_.forget(before);
+}
+
 void RoundService::start_tasks(Instant now) {
-  while (!running_ && !tasks_.empty()) {
-    auto reduction = std::visit([this](const auto& task) { return prepare(task); }, tasks_.front());
+  while (!running_) {
+    const auto id = graph_.next_ready(0, TaskKind::averaging);
+    if (!id || !tasks_.contains(*id) || !graph_.lease(*id)) return;
+    in_flight_ = *id;
+    auto reduction = std::visit([this](const auto& task) { return prepare(task); }, tasks_.at(*id));
     task_began_ = steady_now();
     if (!reduction.outputs.empty() && !collective::Averager::is_small(reduction)) {
-      task_id_ = next_task_id();
-      if (auto submitted = averager_.submit(task_id_, std::move(reduction)); !submitted)
+      if (auto submitted = averager_.submit(id->value, std::move(reduction)); !submitted)
         return fail_job(submitted.error().text);
       running_ = true;
       return;
     }
     if (!reduction.outputs.empty()) collective::Averager::run_inline(reduction);
-    auto task = std::move(tasks_.front());
-    tasks_.pop_front();
-    std::visit([this, now](const auto& t) { finish(t, now); }, task);
+    finish_task(now);
   }
 }
 
+void RoundService::finish_task(Instant now) {
+  auto node = tasks_.extract(in_flight_);
+  (void)graph_.on_done(in_flight_);
+  if (in_flight_ != last_averaging_) (void)graph_.forget(in_flight_);
+  std::visit([this, now](const auto& task) { finish(task, now); }, node.mapped());
+}
+
 bool RoundService::on_reduced(std::uint64_t id, Instant now) {
-  if (!running_ || id != task_id_) return false;
+  if (!running_ || id != in_flight_.value) return false;
   running_ = false;
-  auto task = std::move(tasks_.front());
-  tasks_.pop_front();
-  std::visit([this, now](const auto& t) { finish(t, now); }, task);
+  finish_task(now);
   start_tasks(now);
   return true;
 }
@@ -399,7 +459,7 @@ collective::Reduction RoundService::prepare(const ExecuteTask& task) {
     const bool in_place = gradients() && contributor(rank);
     if (gradients() && !in_place && !abandons_) return;  // Nothing to give: its gradient was of another version.
     const auto buffer = in_place ? window.begin_result_in_place() : window.begin_result();
-    PACELINE_CHECK(buffer.has_value(), "a window has too few buffers for its strategy");
+    if (!buffer) return fail_job(damaged(rank));
     outputs_.push_back(rank);
     const bool whole = fresh || gradients();
     window.tag(*buffer) = {};
@@ -460,6 +520,7 @@ void RoundService::finish(const ExecuteTask& task, Instant now) {
     for (auto& [rank, member] : members_) {
       member.control.words().executed.store(v.value, std::memory_order_release);
       member.control.ring();
+      begin_compute(rank);  // What was left of the last one is abandoned.
     }
     if (v >= options_.engine.last)
       for (auto& [rank, member] : members_) events_.push_back(Finished{rank});
@@ -479,12 +540,15 @@ collective::Reduction RoundService::prepare(const MergeTask& task) {
   const auto with = window.latest();
   if (!own || !with) return reduction;
   const auto buffer = window.begin_result();
-  PACELINE_CHECK(buffer.has_value(), "a window has too few buffers for its strategy");
+  if (!buffer) {
+    fail_job(damaged(task.what.rank));
+    return reduction;
+  }
   outputs_.push_back(task.what.rank);
   window.tag(*buffer) = {};
   window.tag(*buffer).iteration = task.what.own.value;
   reduction.inputs = {window.data(*with).data(), window.data(*own).data()};
-  reduction.outputs.push_back({window.data(*buffer).data(), 1.0 / (window.tag(*with).divisor + 1.0)});
+  reduction.outputs.push_back({window.data(*buffer).data(), 1.0 / (std::max(1, window.tag(*with).divisor) + 1.0)});
   return reduction;
 }
 
@@ -499,7 +563,9 @@ void RoundService::trace(const char* category, std::int64_t version, Instant beg
   if (!trace_) return;
   char name[64];
   std::snprintf(name, sizeof name, "%s %lld", category, static_cast<long long>(version));
-  trace_->span(options_.engine.self.value, 0, category, name, begin, end);
+  const std::string args =
+      "{\"task\":" + std::to_string(in_flight_.value & 0xffffffffff) + ",\"version\":" + std::to_string(version) + "}";
+  trace_->span(options_.engine.self.value, 0, category, name, begin, end, args);
 }
 
 }  // namespace paceline::scheduler

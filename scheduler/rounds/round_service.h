@@ -15,6 +15,7 @@
 #include "runtime/observe/trace.h"
 #include "runtime/wire/codec.h"
 #include "scheduler/rounds/round_engine.h"
+#include "scheduler/task_graph.h"
 
 namespace paceline::scheduler {
 
@@ -72,7 +73,8 @@ class RoundService {
     std::int64_t abandoned_bodies = 0;
   };
 
-  RoundService(Options options, std::unique_ptr<RoundPlan> plan, collective::Averager& averager, SendToNode send);
+  RoundService(Options options, std::unique_ptr<RoundPlan> plan, TaskGraph& graph, collective::Averager& averager,
+               SendToNode send);
   ~RoundService();
 
   /// A local worker opened its share. `invalid` if its size differs from the others'.
@@ -111,6 +113,7 @@ class RoundService {
     Rank rank;
     memory::Buffer buffer;
   };
+  static std::vector<Rank> ranks_of(const std::vector<Contribution>& contributions);
   struct RemotePartial {
     std::vector<std::byte> sum;
     std::int32_t contributions = 0;
@@ -151,7 +154,12 @@ class RoundService {
   void carry_out(const RoundEngine::Abandon& a, Instant now);
   void carry_out(const RoundEngine::Leave& a, Instant now);
 
+  void add_averaging(Task task, const std::vector<Rank>& contributors);
+  void begin_compute(Rank rank);
+  void end_compute(Rank rank);
+  TaskId new_task_id();
   void start_tasks(Instant now);
+  void finish_task(Instant now);
   collective::Reduction prepare(const PartialTask& task);
   collective::Reduction prepare(const ExecuteTask& task);
   collective::Reduction prepare(const MergeTask& task);
@@ -169,6 +177,7 @@ class RoundService {
 
   Options options_;
   RoundEngine engine_;
+  TaskGraph& graph_;
   collective::Averager& averager_;
   SendToNode send_;
   bool abandons_ = false;
@@ -178,10 +187,13 @@ class RoundService {
   std::map<Key, Gathering> rounds_;
   std::deque<std::pair<RoundEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;
-  std::deque<Task> tasks_;  // Front: in flight if running_.
+  std::map<TaskId, Task> tasks_;  // Averaging tasks that are not done.
   bool running_ = false;
   std::vector<Rank> outputs_;  ///< Local members whose windows hold a result in progress (of the task in flight).
-  std::uint64_t task_id_ = 0;
+  std::uint64_t next_task_ = 0;
+  TaskId last_averaging_{0};
+  std::map<Rank, TaskId> computing_;  // The compute task that a worker has leased, or had when it last arrived.
+  TaskId in_flight_{0};
   Instant task_began_{};
   Version evaluated_last_{-1};
   Instant clock_begin_{};

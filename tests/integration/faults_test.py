@@ -1,0 +1,169 @@
+"""What happens when processes are killed or frozen: promise 1 and 2 of the README, on one node and on two."""
+import os
+import signal
+import statistics
+import time
+import unittest
+
+from harness import IntegrationTest, command_line, is_alive, main, parent_of, wait_until
+
+FROZEN = 5.0  # Seconds of silence after which a worker counts as leaving.
+
+
+class Faults:
+    nodes = 1
+
+    def start_long(self, strategy, *flags, updates=10**7, sleep_ms=(4,), workers=4, **options):
+        return self.start_quadratic("--strategy", strategy, *flags, nodes=self.nodes, workers=workers, updates=updates,
+                                    sleep_ms=list(sleep_ms), **options)
+
+    def signal_worker(self, run, rank, what):
+        pid = self.worker_pid(run, rank)
+        self.assertIsNotNone(pid, f"worker {rank} has no process\n{run.said()}")
+        os.kill(pid, what)
+        return pid
+
+    # Death ------------------------------------------------------------------------------------------------------------
+
+    def check_kill(self, strategy):
+        run = self.start_long(strategy, updates=300)
+        self.wait_for_update(run, 40)
+        victim = 3
+        self.signal_worker(run, victim, signal.SIGKILL)
+        self.assertEqual(run.wait(20), 0, run.said())
+        self.assertEqual(list(run.left()), [victim], run.said())
+        self.assertIn(f"worker {victim} ended", run.out)
+        self.assertEqual(run.result()["updates"], 300)
+        self.assertEqual(run.result()["left"], [victim])
+        finals = {run.final(rank) for rank in (0, 1, 2)}
+        self.assertEqual(len(finals), 1, finals)
+        self.assert_nobody_left()
+
+    def test_allreduce_goes_on_without_a_worker_that_was_killed(self):
+        self.check_kill("allreduce")
+
+    def test_wagma_goes_on_without_a_worker_that_was_killed(self):
+        self.check_kill("wagma")
+
+    def test_nonblocking_goes_on_without_a_worker_that_was_killed(self):
+        self.check_kill("nonblocking(batches=4)")
+
+    def test_allreduce_goes_on_without_worker_0(self):
+        run = self.start_long("allreduce", updates=300)
+        self.wait_for_update(run, 40)
+        self.signal_worker(run, 0, signal.SIGKILL)
+        self.assertEqual(run.wait(20), 0, run.said())
+        self.assertEqual(list(run.left()), [0])
+        self.assertEqual(run.result()["updates"], 300)
+
+    # Freezing ---------------------------------------------------------------------------------------------------------
+
+    def test_allreduce_goes_on_without_a_worker_that_is_frozen_too_long(self):
+        run = self.start_long("allreduce", updates=600)
+        self.wait_for_update(run, 40)
+        frozen_at = time.monotonic()
+        pid = self.signal_worker(run, 2, signal.SIGSTOP)
+        wait_until(run.left, FROZEN + 4, "the frozen worker leaves")
+        silent = time.monotonic() - frozen_at
+        self.assertGreater(silent, FROZEN - 0.5)
+        self.assertLess(silent, FROZEN + 3)
+        self.assertEqual(run.wait(20), 0, run.said())
+        self.assertIn("worker 2 was silent", run.out)
+        self.assertEqual(run.result()["updates"], 600)
+        self.assertFalse(is_alive(pid), "its node ends a worker that left")
+
+    def check_freeze(self, strategy, workers, seconds):
+        """A worker is frozen for a while: the others' steps go on at their pace, and it comes back."""
+        run = self.start_long(strategy, workers=workers, sleep_ms=[5])
+        self.wait_for_update(run, 40)
+        time.sleep(1.0)
+        self.signal_worker(run, workers - 1, signal.SIGSTOP)
+        time.sleep(0.5)
+        others = range(workers - 1)
+        frozen_row = self.rows_from_now(run)
+        time.sleep(seconds)
+        end_row = self.rows_from_now(run)
+        clock = end_row[0]["clock_s"] - frozen_row[0]["clock_s"]
+        for rank in others:
+            steps = end_row[rank]["step"] - frozen_row[rank]["step"]
+            waited = end_row[rank]["wait_s"] - frozen_row[rank]["wait_s"]
+            self.assertGreater(steps, 0.25 * clock / self.step_seconds(run), f"worker {rank} hardly went on\n{run.said()}")
+            self.assertLess(waited, 0.4 * clock, f"worker {rank} waited for the frozen one")
+        self.assertEqual(end_row[workers - 1]["step"], frozen_row[workers - 1]["step"], "a frozen worker went on")
+        self.signal_worker(run, workers - 1, signal.SIGCONT)
+        self.assertEqual(run.left(), {}, run.said())
+
+        def is_back():
+            row = self.rows_from_now(run)
+            return row[workers - 1]["step"] >= end_row[0]["step"]
+        wait_until(is_back, 10, f"the frozen worker comes back\n{run.said()}")
+        self.assertEqual(run.left(), {}, run.said())
+        os.killpg(run.process.pid, signal.SIGINT)
+        self.assertEqual(run.wait(10), 130, run.said())
+
+    def rows_from_now(self, run):
+        """The workers' figures as of an event that was written after this call, from every node."""
+        seen = len(run.metrics())
+
+        def fresh():
+            new = [event for event in run.metrics()[seen:] if event.get("event") == "progress"]
+            return {event["node"] for event in new} >= set(range(self.nodes))
+        wait_until(fresh, 5, "news of the workers")
+        return run.worker_rows()
+
+    def step_seconds(self, run):
+        return statistics.median(event["step_s"] for event in run.metrics() if event.get("step_s"))
+
+    def test_nonblocking_does_not_wait_for_a_frozen_worker_that_then_comes_back(self):
+        self.check_freeze("nonblocking(batches=4)", 3, 2.0)
+
+    def test_wagma_with_late_skip_does_not_wait_for_a_frozen_worker_that_then_comes_back(self):
+        self.check_freeze("wagma(late=skip,grace=2x)", 4, 2.0)
+
+    # Fork server and daemon -------------------------------------------------------------------------------------------
+
+    def test_workers_go_on_when_the_fork_server_is_killed(self):
+        run = self.start_long("allreduce", updates=500)
+        self.wait_for_update(run, 40)
+        servers = self.fork_servers(run)
+        self.assertEqual(len(servers), self.nodes)
+        before = [self.worker_pid(run, rank) for rank in range(4)]
+        for pid in servers:
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: len(set(self.fork_servers(run)) - set(servers)) == self.nodes, 5, "new fork servers")
+        self.assertEqual([self.worker_pid(run, rank) for rank in range(4)], before)
+        self.assertEqual(run.wait(30), 0, run.said())
+        self.assertEqual(run.left(), {})
+        self.assertEqual(run.result()["updates"], 500)
+
+    def test_a_killed_daemon_takes_everything_with_it(self):
+        run = self.start_long("allreduce")
+        self.wait_for_update(run, 20)
+        self.signal_worker(run, 1, signal.SIGSTOP)  # Even one that cannot react.
+        daemons = self.daemons()
+        self.assertEqual(len(daemons), self.nodes)
+        first = next(pid for pid in daemons if parent_of(pid) not in daemons)
+        cluster = [pid for pid in self.processes() if pid != run.process.pid]
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: not [pid for pid in cluster if is_alive(pid)], 2.5,
+                   "remain: " + "; ".join(command_line(pid) for pid in cluster if is_alive(pid)))
+        self.assertNotEqual(run.wait(5), 0)
+        self.assertEqual([line for line in run.err.splitlines() if line.startswith("paceline:")][:1],
+                         run.err.splitlines()[:1], "one clear line\n" + run.said())
+        stale = self.paceline("status")
+        self.assertEqual(stale.code, 1, stale.said())
+        self.assertIn("paceline up", stale.err)
+        left = [name for name in os.listdir(self.runtime) if not name.startswith(".")]
+        self.assertEqual(left, [], "the next command sweeps what a killed daemon left")
+
+
+class OnOneNode(Faults, IntegrationTest):
+    nodes = 1
+
+
+class OnTwoNodes(Faults, IntegrationTest):
+    nodes = 2
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,257 @@
+"""What the integration tests share: a runtime directory of their own, runs in the background, and what a run wrote.
+
+The programs come from the environment that CMake sets: PACELINE (the command line), PACELINE_QUADRATIC (the job
+without torch), PACELINE_SOURCE and PACELINE_BUILD.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+PACELINE = os.environ.get("PACELINE", "build/release/cli/paceline")
+QUADRATIC = os.environ.get("PACELINE_QUADRATIC", "build/release/tests/integration/quadratic_worker")
+SOURCE = os.environ.get("PACELINE_SOURCE", os.getcwd())
+BUILD = os.environ.get("PACELINE_BUILD", "")
+WITH_TRAIN = os.environ.get("PACELINE_WITH_TRAIN", "1") == "1"
+SLOWDOWN = 4.0 if os.environ.get("PACELINE_SANITIZED") else 1.0  # What sanitizers cost, roughly.
+
+
+def wait_until(condition, timeout, what):
+    """Polls until `condition` gives something true and returns that; fails after `timeout` seconds."""
+    deadline = time.monotonic() + timeout * SLOWDOWN
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"timed out after {timeout:g} s: {what}")
+        time.sleep(0.02)
+
+
+def read_lines(path):
+    """The whole JSON lines of a file that is still being written."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [json.loads(line) for line in file.read().split("\n")[:-1] if line]
+    except FileNotFoundError:
+        return []
+
+
+def command_line(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def parent_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return int(file.read().rsplit(")", 1)[1].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
+def is_alive(pid):
+    """True for a process that is there and is no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def processes_with(variable):
+    """Ids of the processes whose environment, as they were exec'd, holds this text."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if variable.encode() in file.read().split(b"\0") and is_alive(int(name)):
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+class Run:
+    """`paceline ...` in the background, in a process group of its own; its output goes to files."""
+
+    def __init__(self, test, arguments, environment=None, directory=None):
+        self.test = test
+        self.arguments = [PACELINE] + [str(argument) for argument in arguments]
+        self.out_path = os.path.join(test.folder, f"out-{test.runs}")
+        self.err_path = os.path.join(test.folder, f"err-{test.runs}")
+        test.runs += 1
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            self.process = subprocess.Popen(
+                self.arguments, stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=directory or test.folder,
+                env=dict(test.environment, **(environment or {})), start_new_session=True)
+        self.run_directory = None
+
+    @property
+    def out(self):
+        with open(self.out_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    @property
+    def err(self):
+        with open(self.err_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    @property
+    def code(self):
+        return self.process.returncode
+
+    def wait(self, timeout=30):
+        try:
+            return self.process.wait(timeout * SLOWDOWN)
+        except subprocess.TimeoutExpired:
+            self.end()
+            raise AssertionError(f"{' '.join(self.arguments)} did not end within {timeout} s\n{self.said()}") from None
+
+    def end(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def said(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out[-3000:]}\n--- stderr\n{self.err[-3000:]}"
+
+    def metrics(self):
+        return read_lines(os.path.join(self.run_directory, "metrics.jsonl"))
+
+    def result(self):
+        with open(os.path.join(self.run_directory, "result.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def update(self):
+        """The last update that all have completed, as the run's metrics tell it."""
+        return max([event.get("update", 0) for event in self.metrics() if event.get("event") == "progress"] or [0])
+
+    def left(self):
+        return {event["worker"]: event["text"] for event in self.metrics() if event.get("event") == "left"}
+
+    def worker_rows(self):
+        """The newest row of each worker."""
+        rows = {}
+        for event in self.metrics():
+            for row in event.get("workers", []) if event.get("event") in ("progress", "closed") else []:
+                rows[row["rank"]] = dict(row, clock_s=event.get("clock_s", 0))
+        return rows
+
+    def output(self, rank):
+        return read_lines(os.path.join(self.run_directory, "output", f"worker-{rank}.jsonl"))
+
+    def steps(self, rank):
+        return [line for line in self.output(rank) if line.get("event") == "step"]
+
+    def final(self, rank):
+        finals = [line["final"] for line in self.output(rank) if "final" in line]
+        return finals[0] if finals else None
+
+
+class IntegrationTest(unittest.TestCase):
+    """Each test has a folder, a runtime directory and a script cache of its own, and leaves no process behind."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="pl-", dir="/tmp")  # Short: Unix sockets have short names.
+        runtime = os.path.join(self.folder, "r")
+        os.mkdir(runtime, 0o700)
+        self.runs = 0
+        self.mark = f"PACELINE_TEST_MARK={self.folder}"
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("PACELINE")}
+        self.environment.update({"XDG_RUNTIME_DIR": runtime, "PACELINE_TEST_MARK": self.folder, "NO_COLOR": "1"})
+        if BUILD:  # Scripts are compiled once for all tests of a build.
+            self.environment["XDG_CACHE_HOME"] = os.path.join(BUILD, "tests", "integration", "cache")
+            os.makedirs(self.environment["XDG_CACHE_HOME"], exist_ok=True)
+        self.runtime = os.path.join(runtime, "paceline")
+        self.addCleanup(self.clean)
+
+    def clean(self):
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def processes(self):
+        """Ours that are alive: paceline, daemons, agents, fork servers, workers."""
+        return processes_with(self.mark)
+
+    def start(self, *arguments, environment=None, directory=None):
+        run = Run(self, arguments, environment, directory)
+        self.addCleanup(run.end)
+        return run
+
+    def paceline(self, *arguments, timeout=30, environment=None, directory=None):
+        run = self.start(*arguments, environment=environment, directory=directory)
+        run.wait(timeout)
+        return run
+
+    def start_quadratic(self, *flags, nodes=1, workers=4, **options):
+        """The quadratic job in the background; `flags` are of `paceline run`, `options` of the job."""
+        directory = os.path.join(self.folder, f"run-{self.runs}")
+        output = os.path.join(directory, "output")
+        os.makedirs(output)
+        options.setdefault("output", output)
+        words = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in options.items()]
+        where = ["--nodes", nodes] if nodes else []
+        run = self.start("run", QUADRATIC, "--workers", workers, *where, "--run-dir", directory, *flags, "--", *words)
+        run.run_directory = directory
+        return run
+
+    def quadratic(self, *flags, timeout=30, **options):
+        run = self.start_quadratic(*flags, **options)
+        self.assertEqual(run.wait(timeout), 0, run.said())
+        return run
+
+    def children_named(self, word):
+        return [pid for pid in self.processes() if word in command_line(pid)]
+
+    def daemons(self):
+        return self.children_named(" daemon ")
+
+    def worker_pid(self, run, rank):
+        """Which process is this worker: the one that has its log open as stdout."""
+        log = os.path.join(run.run_directory, "logs", f"worker-{rank}.log")
+        for pid in self.processes():
+            try:
+                if os.readlink(f"/proc/{pid}/fd/1") == log:
+                    return pid
+            except OSError:
+                continue
+        return None
+
+    def fork_servers(self, run):
+        pids = []
+        for pid in self.processes():
+            try:
+                if "/logs/fork-server-" in os.readlink(f"/proc/{pid}/fd/2"):
+                    pids.append(pid)
+            except OSError:
+                continue
+        return [pid for pid in pids if run.run_directory in os.readlink(f"/proc/{pid}/fd/2")]
+
+    def wait_for_update(self, run, update, timeout=15):
+        def reached():
+            if run.process.poll() is not None:
+                raise AssertionError(f"the run ended before update {update}\n{run.said()}")
+            return run.update() >= update
+        wait_until(reached, timeout, f"update {update}\n{run.said()}")
+
+    def assert_nobody_left(self, timeout=2.0):
+        wait_until(lambda: not self.processes(), timeout,
+                   "processes remain: " + "; ".join(command_line(pid) for pid in self.processes()))
+
+
+def main():
+    unittest.main(verbosity=2)

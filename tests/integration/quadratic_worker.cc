@@ -1,0 +1,190 @@
+// A training job without torch: plain SGD on four quadratics, driven through the session's C ABI by real processes.
+//
+// Worker i holds f_i(x) = a_i/2 (x - c_i)^2 with a = (1,2,1,2), c = (0,4,8,12), repeated for more workers; the model is
+// one number, repeated `--elements` times; the learning rate is 1/4. Every value is a dyadic rational, so tests compare
+// with exact arithmetic. Each worker writes what happened to it as JSON lines to OUTPUT/worker-RANK.jsonl.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "algorithms/job/launch.h"
+#include "algorithms/session/session.h"
+
+namespace {
+
+using nlohmann::json;
+
+constexpr double kLearningRate = 0.25;
+constexpr double kCurvature[] = {1, 2, 1, 2};
+constexpr double kCentre[] = {0, 4, 8, 12};
+
+class Quadratic {
+ public:
+  explicit Quadratic(const paceline::job::WorkerStart& start)
+      : start_(start), options_(json::parse(start.options)), elements_(options_.value("elements", std::uint64_t{1})) {
+    const std::string output = options_.value("output", "");
+    if (!output.empty()) out_.open(output + "/worker-" + std::to_string(start.rank) + ".jsonl");
+  }
+  ~Quadratic() { paceline_session_close(session_); }
+  Quadratic(const Quadratic&) = delete;
+  Quadratic& operator=(const Quadratic&) = delete;
+
+  /// Why it could not go on; empty: the job ended.
+  std::string run() {
+    const paceline_session_config config{start_.endpoint.c_str(), start_.worker, start_.fd_socket, start_.job,
+                                         start_.rank,             elements_,     PACELINE_F64};
+    char error[1024] = "";
+    session_ = paceline_session_open(&config, error, sizeof error);
+    if (!session_) return error;
+    info_ = paceline_session_get_info(session_);
+    models_ = info_.payload == PACELINE_MODELS;
+    local_.assign(elements_, options_.value("x0", 0.0));
+    if (models_) std::copy(local_.begin(), local_.end(), x());
+    paceline_session_plan(session_, 0, options_.value("updates", std::int64_t{3}),
+                          options_.value("evaluate_every", std::int64_t{-1}));
+    const std::string trouble = loop();
+    note({{"final", value()}, {"uniform", is_uniform()}, {"lost", !trouble.empty()}});
+    return trouble;
+  }
+
+ private:
+  double* x() { return models_ ? static_cast<double*>(paceline_session_model(session_).data) : local_.data(); }
+  double value() { return models_ && !x() ? std::numeric_limits<double>::quiet_NaN() : x()[0]; }
+  bool is_uniform() {
+    const double* at = x();
+    return at && std::all_of(at, at + elements_, [&](double v) { return v == at[0]; });
+  }
+  double curvature() const { return kCurvature[start_.rank % 4]; }
+  double centre() const { return kCentre[start_.rank % 4]; }
+  double gradient() { return curvature() * (value() - centre()); }
+
+  void note(json line) {
+    if (!out_.is_open()) return;
+    line["rank"] = start_.rank;
+    out_ << line.dump() << std::endl;
+  }
+
+  std::string loop() {
+    while (true) {
+      paceline_lease lease{};
+      switch (paceline_session_next(session_, &lease)) {
+        case PACELINE_BODY: body(lease); break;
+        case PACELINE_EVALUATE:
+          note({{"event", "evaluate"}, {"update", lease.update}, {"x", value()}});
+          paceline_session_evaluated(session_, value());
+          break;
+        case PACELINE_CAPTURE: paceline_session_capture(session_, x(), elements_ * sizeof(double)); break;
+        case PACELINE_RESTORE: {
+          const auto replica = paceline_session_replica(session_);
+          if (replica.elements < elements_ * sizeof(double)) return "the replica is too short";
+          std::memcpy(x(), replica.data, elements_ * sizeof(double));
+          paceline_session_restored(session_);
+          note({{"event", "restore"}, {"update", lease.update}, {"x", value()}});
+          break;
+        }
+        case PACELINE_END: return "";
+        case PACELINE_LOST: return "worker " + std::to_string(start_.rank) + ": its node agent is gone";
+      }
+    }
+  }
+
+  /// Sleeps as long as this worker's mini-batches take, and does what the test wants to happen at this update.
+  void compute(const paceline_lease& lease) {
+    const json sleeps = options_.value("sleep_ms", json::array());
+    if (!sleeps.empty())
+      paceline_session_sleep(session_, sleeps[static_cast<std::size_t>(start_.rank) % sleeps.size()].get<double>() / 1e3);
+    if (options_.value("fail_rank", -1) != start_.rank || options_.value("fail_update", -1) != lease.update) return;
+    const std::string how = options_.value("fail", "");
+    std::fprintf(stderr, "about to fail on purpose: %s\n", how.c_str());
+    if (how == "throw") throw std::runtime_error("the user's code threw on purpose");
+    if (how == "segfault") std::raise(SIGSEGV);
+    if (how == "exit") _exit(7);
+  }
+
+  void body(const paceline_lease& lease) {
+    compute(lease);
+    const double before = value();
+    double g = gradient();
+    const paceline_stats stats{curvature() / 2 * (before - centre()) * (before - centre()), 1, kLearningRate};
+    paceline_outcome outcome;
+    double result = std::numeric_limits<double>::quiet_NaN();
+    if (models_) {
+      double* const at = x();
+      for (std::uint64_t i = 0; i < elements_; ++i) at[i] -= kLearningRate * g;
+      outcome = paceline_session_step_model(session_, &stats);
+    } else {
+      const std::vector<double> gradients(elements_, g);
+      // Two pieces, to be put together by the session.
+      const std::uint64_t half = elements_ / 2;
+      const paceline_span pieces[] = {{const_cast<double*>(gradients.data()), half},
+                                      {const_cast<double*>(gradients.data()) + half, elements_ - half}};
+      outcome = paceline_session_step_gradients(session_, pieces, 2, &stats);
+      if (outcome == PACELINE_APPLY) {
+        const auto* averaged = static_cast<const double*>(paceline_session_result(session_).data);
+        result = averaged[0];
+        for (std::uint64_t i = 0; i < elements_; ++i) local_[i] -= kLearningRate * averaged[i];
+      }
+    }
+    const char* names[] = {"go_on", "apply", "moved", "dropped", "over"};
+    note({{"event", "step"},
+          {"update", lease.update},
+          {"body", lease.body},
+          {"before", before},
+          {"gradient", g},
+          {"outcome", names[outcome]},
+          {"result", std::isnan(result) ? json(nullptr) : json(result)},
+          {"x", outcome == PACELINE_OVER ? json(nullptr) : json(value())},
+          {"uniform", is_uniform()}});
+  }
+
+  const paceline::job::WorkerStart& start_;
+  json options_;
+  std::uint64_t elements_;
+  std::ofstream out_;
+  paceline_session* session_ = nullptr;
+  paceline_session_info info_{};
+  bool models_ = false;
+  std::vector<double> local_;  // Gradients: the model.
+};
+
+paceline::Result<void> work(void (*)(), const paceline::job::WorkerStart& start) {
+  try {
+    const std::string trouble = Quadratic(start).run();
+    if (trouble.empty()) return {};
+    return paceline::fail(paceline::ErrorKind::cancelled, trouble);
+  } catch (const std::exception& error) {
+    return paceline::fail(paceline::ErrorKind::internal, error.what());
+  }
+}
+
+void unused() {}
+
+}  // namespace
+
+// Options as KEY=VALUE, the values JSON or else text: updates=3 strategy=allreduce sleep_ms=[10,10,10,40].
+int main(int argc, char** argv) {
+  json options{{"workers", 4}, {"strategy", "allreduce"}};
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const auto equals = argument.find('=');
+    if (equals == std::string::npos) {
+      std::fprintf(stderr, "quadratic_worker: '%s' is not KEY=VALUE\n", argv[i]);
+      return 2;
+    }
+    const std::string text = argument.substr(equals + 1);
+    json value = json::parse(text, nullptr, false);
+    options[argument.substr(0, equals)] = value.is_discarded() ? json(text) : value;
+  }
+  return paceline::job::launch(work, unused, options.dump()).exit_code();
+}
