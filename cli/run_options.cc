@@ -17,6 +17,7 @@ using nlohmann::json;
 constexpr std::int64_t kWorkersMax = 4096;
 constexpr std::int64_t kNodesMax = 64;
 constexpr std::int64_t kAccumulateMax = 1'000'000;
+constexpr std::int64_t kBatchMax = 1 << 20;
 
 tl::unexpected<Error> bad_flag(const std::string& flag, const std::string& value, const std::string& takes) {
   return fail(ErrorKind::invalid, flag + " " + value + ": " + takes);
@@ -36,12 +37,13 @@ std::optional<double> number(std::string_view text) {
 }
 
 Result<double> parse_target(const std::string& text) {
+  if (text == "none") return 0;
   std::string_view digits = text;
   const bool percent = digits.ends_with('%');
   if (percent) digits.remove_suffix(1);
   const auto value = number(digits);
   if (!value || *value <= 0 || *value > (percent ? 100 : 1))
-    return bad_flag("--target", text, "give an accuracy such as 0.88 or 88%");
+    return bad_flag("--target", text, "give an accuracy such as 0.88 or 88%, or none");
   return percent ? *value / 100 : *value;
 }
 
@@ -111,6 +113,8 @@ Result<json> common_overrides(const RunFlags& flags) {
   json overrides = json::object();
   if (flags.workers) overrides["workers"] = *flags.workers;
   if (flags.epochs) overrides["epochs"] = *flags.epochs;
+  if (flags.batch) overrides["batch"] = *flags.batch;
+  if (flags.evaluate_every_epochs) overrides["evaluate_every_epochs"] = *flags.evaluate_every_epochs;
   if (flags.seed) overrides["seed"] = *flags.seed;
   if (!flags.target.empty()) {
     const auto target = parse_target(flags.target);
@@ -142,7 +146,11 @@ void add_run_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--compare", flags.compare, "strategies separated by commas: one run each, then a table");
   app.add_option("--accumulate", flags.accumulate, "mini-batches an update");
   app.add_option("--epochs", flags.epochs, "passes over the data");
-  app.add_option("--target", flags.target, "stop when the test accuracy reaches this: 0.88 or 88%");
+  app.add_option("--batch", flags.batch, "samples of a mini-batch");
+  app.add_option("--evaluate-every-epochs", flags.evaluate_every_epochs,
+                 "how often the averaged model is evaluated and saved; 0: at the end only");
+  app.add_option("--target", flags.target,
+                 "stop when the test accuracy reaches this: 0.88 or 88%; none: run to the end");
   app.add_option("--seed", flags.seed, "of data order, initial model and made-up delays");
   app.add_option("--slow", flags.slow, "worker:factor, such as 3:4x: worker 3 takes 4 times as long (it sleeps)")
       ->take_all();
@@ -159,6 +167,11 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
   PACELINE_TRY(check_range("--workers", flags.workers, kWorkersMax));
   PACELINE_TRY(check_range("--accumulate", flags.accumulate, kAccumulateMax));
   PACELINE_TRY(check_range("--nodes", flags.nodes, kNodesMax));
+  PACELINE_TRY(check_range("--batch", flags.batch, kBatchMax));
+  if (flags.evaluate_every_epochs && !(*flags.evaluate_every_epochs >= 0 && *flags.evaluate_every_epochs <= 1e6)) {
+    return bad_flag("--evaluate-every-epochs", std::to_string(*flags.evaluate_every_epochs),
+                    "give a number from 0 to 1000000");
+  }
   if (flags.epochs && !(*flags.epochs > 0 && *flags.epochs <= 1e6)) {
     return bad_flag("--epochs", std::to_string(*flags.epochs), "give a number above 0, at most 1000000");
   }

@@ -20,7 +20,9 @@ struct RunFlags {
   std::string compare;  ///< Strategies separated by commas.
   std::optional<std::int64_t> accumulate;
   std::optional<double> epochs;
-  std::string target;  ///< "0.88" or "88%".
+  std::optional<std::int64_t> batch;
+  std::optional<double> evaluate_every_epochs;
+  std::string target;  ///< "0.88", "88%" or "none".
   std::optional<std::uint64_t> seed;
   std::vector<std::string> slow;  ///< "3:4x" each, or several with commas.
   std::string straggle;           ///< "1:40ms".

@@ -104,16 +104,19 @@ Result<fs::path> ScriptCache::store(const std::string& key, const fs::path& prog
     if (!headers)
       return fail(ErrorKind::internal, "cannot write " + (made / "headers").string() + ": is the disk full?");
   }
-  // The entry is there at every moment: a new one is moved into place, an old one exchanged with ours, which then holds
-  // the old one.
+  std::error_code ignored;
+  if (const auto theirs = find(key, program.filename().string())) {  // Another run was faster: its program may run by now.
+    fs::remove_all(made, ignored);
+    return *theirs;
+  }
+  // The entry is there at every moment: a new one is moved into place, an old one (other headers) exchanged with ours, which then
+  // holds the old one. That stays until it is among the oldest, for the runs that still use it.
   bool placed = false;
   for (int attempt = 0; attempt < 3 && !placed; ++attempt) {
     placed = ::rename(made.c_str(), entry.c_str()) == 0 ||
              ::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, entry.c_str(), RENAME_EXCHANGE) == 0;
   }
   if (!placed) return fail_errno("cannot move " + made.string() + " to " + entry.string());
-  std::error_code ignored;
-  fs::remove_all(made, ignored);
   drop_oldest();
   return entry / program.filename();
 }

@@ -39,10 +39,10 @@ void ActorRouter::note_owner(const std::string& owner, NodeId from) {
 }
 
 WorkerId ActorRouter::start_worker(Actions& actions, const Executable& executable, const std::string& root,
-                                   ActorId actor, std::string name) {
+                                   ActorId actor, std::string name, std::string description) {
   const WorkerId worker((static_cast<std::uint64_t>(static_cast<std::uint32_t>(options_.node.value)) << 32) |
                         next_worker_++);
-  workers_.emplace(worker, Worker{root, name, actor, false, false});
+  workers_.emplace(worker, Worker{root, std::move(description), actor, false, false});
   actions.push_back(Fork{worker, executable, root, std::move(name)});
   return worker;
 }
@@ -111,7 +111,7 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
   note_owner(owner, from);
   const auto id = create.actor;
   Actor actor{std::move(create), root, from, {}, {}, {}};
-  actor.worker = start_worker(actions, actor.create.executable, root, id, describe(actor));
+  actor.worker = start_worker(actions, actor.create.executable, root, id, actor.create.name, describe(actor));
   actors_.emplace(id, std::move(actor));
   return actions;
 }
@@ -394,7 +394,7 @@ void ActorRouter::dispatch(Actions& actions) {
       const auto free = static_cast<std::size_t>(std::max(1.0, options_.cpus - cpus_used_));
       const auto wanted = std::min(tasks_.ready(), free);
       for (; starting < wanted && all < kPoolWorkersMax; ++starting, ++all) {
-        start_worker(actions, waiting.call.executable, waiting.root, ActorId{}, "tasks");
+        start_worker(actions, waiting.call.executable, waiting.root, ActorId{}, "tasks", "tasks");
       }
       return;
     }

@@ -38,7 +38,7 @@ class ActorRouter {
     WorkerId worker;
     Executable executable;
     std::string root;
-    std::string name;
+    std::string name;  ///< The actor's own, "tasks" for a worker of tasks; may be empty, may hold anything.
   };
   /// End a worker (SIGKILL); on_worker_gone follows as usual.
   struct Kill {
@@ -122,7 +122,7 @@ class ActorRouter {
   std::string root_of(const std::string& owner, NodeId from) const;
   void note_owner(const std::string& owner, NodeId from);
   WorkerId start_worker(Actions& actions, const Executable& executable, const std::string& root, ActorId actor,
-                        std::string name);
+                        std::string name, std::string description);
   void kill(Actions& actions, WorkerId worker);
   void answer(Actions& actions, const std::string& owner, NodeId origin, CallResult result) const;
   void tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const;

@@ -34,6 +34,7 @@ using nlohmann::json;
 
 constexpr Duration kLook = std::chrono::milliseconds(50);
 constexpr Duration kStopPatience = std::chrono::milliseconds(800);  // After Ctrl-C: then the workers are killed.
+constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure or the time limit.
 constexpr Duration kClosePatience = std::chrono::seconds(2);        // For the nodes' last figures.
 
 /// Events come on the client's I/O thread and are read by the driver's. Bounded: progress is dropped first.
@@ -131,15 +132,21 @@ class Job {
   RunResult finish() {
     Interrupts interrupts;
     std::optional<Instant> stop_asked;
+    const double limit_s = options_.value("time_limit_s", 0.0);
+    const Instant limit = steady_now() + from_seconds(limit_s);
+    bool timed_out = false;
     while (!all_ready()) {
       take_events(kLook);
       const Instant now = steady_now();
-      if ((interrupts.requested() || record_->failure()) && !stop_asked) {
+      timed_out = timed_out || (limit_s > 0 && now >= limit);
+      if ((interrupts.requested() || record_->failure() || timed_out) && !stop_asked) {
         stop_asked = now;
-        (void)actors::process_client().request(
-            "stop", json{{"job", job_}, {"reason", interrupts.requested() ? "interrupted" : "failed"}}.dump());
+        const char* reason = interrupts.requested() ? "interrupted"
+                             : timed_out            ? "the time limit was reached"
+                                                    : "failed";
+        (void)actors::process_client().request("stop", json{{"job", job_}, {"reason", reason}}.dump());
       }
-      if (stop_asked && now - *stop_asked > (interrupts.requested() ? kStopPatience : std::chrono::seconds(5))) break;
+      if (stop_asked && now - *stop_asked > (interrupts.requested() ? kStopPatience : kFailPatience)) break;
       display_->show(*record_, now, false);
     }
     collect_errors();

@@ -115,6 +115,8 @@ bool Session::wait_until(const Done& done, bool counted) {
 void Session::plan(std::int64_t first_update, std::int64_t updates, std::int64_t evaluate_every) {
   info_.first_update = first_update;
   info_.updates = updates;
+  evaluate_every_ = evaluate_every;
+  waited_for_ = first_update - 1;
   begin_update(first_update);
   const nlohmann::json body{{"first", first_update}, {"updates", updates}, {"evaluate_every", evaluate_every}};
   report("plan", "", 0, body.dump().c_str());
@@ -140,7 +142,7 @@ paceline_next Session::next(paceline_lease& lease) {
   };
   const auto my_turn = [&] {
     const std::int64_t version = control_->words().evaluate.load(std::memory_order_acquire);
-    return version == lease_.update - 1 && evaluated_ < version;
+    return version >= 0 && version < lease_.update && evaluated_ < version;
   };
   if (held() && !stopped()) {
     set_state(State::wait);
@@ -250,10 +252,8 @@ void Session::arrive() {
   body.setRank(rank_);
   body.setIteration(lease_.update);
   body.setComputeNs(took.count());
-  if (auto sent = link_.send(message); !sent) {
-    std::fprintf(stderr, "session: %s\n", sent.error().text.c_str());
-    lost_ = !link_.agent_is_there();
-  }
+  body.setLoss(losses_.empty() ? 0 : losses_.back());
+  post(message);
 }
 
 paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats) {
@@ -264,20 +264,56 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   const auto into = window_->writing();
   if (!into) return PACELINE_OVER;
   std::optional<memory::Buffer> base;
-  if (lease_.body > 0) base = abandons_ ? window_->published() : into;
+  if (lease_.body > 0) base = abandons_ && !alone_ ? window_->published() : into;
   if (!add_pieces(pieces, *into, base)) return PACELINE_OVER;
   add_loss(stats);
   fill_tag(window_->tag(*into), stats);
 
   const bool last = lease_.body + 1 == info_.bodies;
-  if (abandons_ || last) window_->publish(abandons_);
+  if (!alone_ && (abandons_ || last)) window_->publish(abandons_);
   if (!last) {
     ++lease_.body;
     return abandons_ && abandoned() ? take_abandoned_result() : PACELINE_GO_ON;
   }
   samples_ = 0;
   arrive();
+  if (alone_) {
+    if (info_.bodies > 1) scale(*into, 1.0 / info_.bodies);
+    result_ = {window_->data(*into).data(), window_->layout().elements};
+    return go_on_alone();
+  }
   return abandons_ ? take_abandoned_result() : take_verdict(*into);
+}
+
+/// A message that cannot leave matters only if the agent is gone: it is told of everything again by what follows.
+void Session::post(wire::Message& message) {
+  if (!link_.send(message)) lost_ = !link_.agent_is_there();
+}
+
+void Session::scale(memory::Buffer buffer, double factor) {
+  void* data = window_->data(buffer).data();
+  const void* inputs[] = {data};
+  collective::sum_into(data, factor, inputs, window_->layout().elements, window_->layout().dtype);
+}
+
+/// A job of one worker: its own contribution is the average, so it waits for its agent only where an evaluation is due.
+paceline_outcome Session::go_on_alone() {
+  const std::int64_t update = lease_.update;
+  const bool over = update >= info_.updates - 1;
+  const bool due =
+      over || (evaluate_every_ > 0 && (update + 1) / evaluate_every_ > (waited_for_ + 1) / evaluate_every_);
+  if (due) {
+    waited_for_ = update;
+    const auto answered = [&] {
+      if (abandons_) return executed() >= update;
+      const auto answer = control_->verdict(verdicts_seen_);
+      return answer && answer->verdict.own >= update;
+    };
+    if (!wait_until(answered)) return PACELINE_OVER;
+  }
+  ended_ = over;
+  begin_update(update + 1);
+  return PACELINE_APPLY;
 }
 
 /// The update is over (by us or by another): the averaged gradient waits in `latest`, unless we missed it.
@@ -311,6 +347,10 @@ paceline_outcome Session::step_model(const paceline_stats& stats) {
   }
   fill_tag(window_->tag(*buffer), stats);
   samples_ = 0;
+  if (alone_) {
+    arrive();
+    return go_on_alone() == PACELINE_APPLY ? PACELINE_GO_ON : PACELINE_OVER;
+  }
   window_->publish(publishes_every_);
   arrive();
   const auto outcome = take_verdict(*buffer);
@@ -344,8 +384,8 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
 }
 
 void Session::evaluated(double value) {
-  evaluated_ = lease_.update - 1;
-  report("evaluated", "", value, "");
+  evaluated_ = control_->words().evaluate.load(std::memory_order_acquire);
+  report_at(evaluated_, "evaluated", "", value, "");
 }
 
 bool Session::stopped() const { return control_->words().stop.load(std::memory_order_acquire) != 0; }
@@ -421,6 +461,10 @@ double Session::sleep(double seconds_to_sleep) {
 }
 
 void Session::report(const char* kind, const char* name, double value, const char* text) {
+  report_at(lease_.update - 1, kind, name, value, text);
+}
+
+void Session::report_at(std::int64_t update, const char* kind, const char* name, double value, const char* text) {
   wire::Message message;
   auto body = message.root().initReport();
   body.setJob(job_);
@@ -429,11 +473,8 @@ void Session::report(const char* kind, const char* name, double value, const cha
   body.setName(name);
   body.setValue(value);
   body.setText(text);
-  body.setUpdate(lease_.update - 1);
-  if (auto sent = link_.send(message); !sent) {
-    std::fprintf(stderr, "session: %s\n", sent.error().text.c_str());
-    lost_ = !link_.agent_is_there();
-  }
+  body.setUpdate(update);
+  post(message);
 }
 
 Result<void*> Session::object(const std::string& key, std::uint64_t size, bool& fill) {
@@ -471,10 +512,7 @@ void Session::seal_object(const std::string& key) {
   auto body = message.root().initSealObject();
   body.setJob(job_);
   body.setKey(key);
-  if (auto sent = link_.send(message); !sent) {
-    std::fprintf(stderr, "session: %s\n", sent.error().text.c_str());
-    lost_ = !link_.agent_is_there();
-  }
+  post(message);
 }
 
 void Session::set_state(State state) {

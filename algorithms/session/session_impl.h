@@ -43,6 +43,7 @@ class Session {
   void restored();
   double sleep(double seconds);
   void report(const char* kind, const char* name, double value, const char* text);
+  void report_at(std::int64_t update, const char* kind, const char* name, double value, const char* text);
   Result<void*> object(const std::string& key, std::uint64_t size, bool& fill);
   void seal_object(const std::string& key);
 
@@ -59,7 +60,10 @@ class Session {
   void add_loss(const paceline_stats& stats);
   void fill_tag(memory::BufferTag& tag, const paceline_stats& stats);
   bool add_pieces(std::span<const paceline_span> pieces, memory::Buffer into, std::optional<memory::Buffer> base);
+  void post(wire::Message& message);
   void arrive();
+  void scale(memory::Buffer buffer, double factor);
+  paceline_outcome go_on_alone();
   bool abandoned() const;
   bool stopped() const;
   std::int64_t executed() const;
@@ -86,6 +90,8 @@ class Session {
   paceline_lease lease_{};
   paceline_span result_{};
   std::int64_t next_round_ = 0;
+  std::int64_t evaluate_every_ = 0;
+  std::int64_t waited_for_ = -1;  ///< Alone: the last update whose verdict was waited for.
   bool started_ = false;
   bool needs_replica_ = false;
   std::int64_t replica_update_ = 0;

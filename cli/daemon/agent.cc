@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -38,6 +39,15 @@ char state_of(pid_t pid) {
   std::getline(file, stat);
   const auto end = stat.rfind(')');
   return end == std::string::npos || end + 2 >= stat.size() ? '\0' : stat[end + 2];
+}
+
+/// A file name from what the user called an actor.
+std::string log_name(const actors::ActorRouter::Fork& fork) {
+  if (fork.name.empty() || fork.name == "tasks") return "worker-" + to_string(fork.worker);
+  std::string name = fork.name.substr(0, 100);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
+  return name;
 }
 
 std::int64_t resident_bytes() {
@@ -464,8 +474,7 @@ void Agent::carry_out(const actors::ActorRouter::Fork& fork) {
   Worker worker;
   worker.server = *server;
   const std::string logs = fork.executable.logs.empty() ? options_.directory : fork.executable.logs;
-  worker.log = logs + "/" +
-               (fork.name.empty() || fork.name == "tasks" ? "worker-" + to_string(fork.worker) : fork.name) + ".log";
+  worker.log = logs + "/" + log_name(fork) + ".log";
   process::ForkRequest request;
   request.worker = fork.worker;
   request.log_path = worker.log;

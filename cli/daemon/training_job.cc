@@ -171,6 +171,8 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
 
 void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
   if (!rounds_) return;
+  if (settings_.node_of.size() == 1) last_loss_ = arrive.getLoss();  // Alone it publishes nothing.
+  if (!std::exchange(stepped_, true)) outbox_.to_driver({{"event", "first_step"}, {"worker", arrive.getRank()}});
   rounds_->on_arrival(Rank{arrive.getRank()}, Version{arrive.getIteration()}, Duration(arrive.getComputeNs()), now);
   drain(now);
 }
@@ -222,7 +224,7 @@ void TrainingJob::handle(const RoundService::Executed& executed, Instant now) {
 void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Instant now) {
   if (settings_.self.value != 0 || !evaluating_ || evaluating_->value != update) return;
   const double clock = seconds(rounds_->clock(now));
-  const bool reached = settings_.target >= 0 && value >= settings_.target;
+  const bool reached = settings_.target > 0 && value >= settings_.target;
   outbox_.to_driver({{"event", "evaluated"},
                      {"worker", rank.value},
                      {"update", update + 1},

@@ -137,6 +137,7 @@ class TrainingJob {
   Instant evaluating_since_{};
   std::optional<Instant> finished_at_;
   bool stopped_ = false;
+  bool stepped_ = false;
   Instant next_progress_{};
   double last_loss_ = 0;
   std::vector<float> step_s_;

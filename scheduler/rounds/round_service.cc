@@ -201,7 +201,7 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
     if (abandons_) counters_.abandoned_bodies += std::max(0, options_.bodies - tag.bodies);
     contributed.emplace_back(Version{tag.iteration});
   }
-  if (abandons_) {
+  if (abandons_ && options_.engine.node_of.size() > 1) {
     const auto missing = static_cast<std::int64_t>(a.members.size() - round.contributions.size());
     counters_.abandoned_bodies += missing * options_.bodies;
   }
@@ -538,7 +538,7 @@ collective::Reduction RoundService::prepare(const MergeTask& task) {
   auto& window = it->second.window;
   const auto own = window.published() ? window.published() : window.sealed();
   const auto with = window.latest();
-  if (!own || !with) return reduction;
+  if (!own) return reduction;
   const auto buffer = window.begin_result();
   if (!buffer) {
     fail_job(damaged(task.what.rank));
@@ -547,8 +547,11 @@ collective::Reduction RoundService::prepare(const MergeTask& task) {
   outputs_.push_back(task.what.rank);
   window.tag(*buffer) = {};
   window.tag(*buffer).iteration = task.what.own.value;
-  reduction.inputs = {window.data(*with).data(), window.data(*own).data()};
-  reduction.outputs.push_back({window.data(*buffer).data(), 1.0 / (std::max(1, window.tag(*with).divisor) + 1.0)});
+  reduction.inputs = {window.data(*own).data()};
+  // A worker that opened its share after the round has no result to merge with: it goes on with its own.
+  if (with) reduction.inputs.insert(reduction.inputs.begin(), window.data(*with).data());
+  const double divisor = with ? std::max(1, window.tag(*with).divisor) + 1.0 : 1.0;
+  reduction.outputs.push_back({window.data(*buffer).data(), 1.0 / divisor});
   return reduction;
 }
 

@@ -1,1 +1,126 @@
+"""Bad input gets one clear line that names the cause and the mend, and leaves nothing behind."""
+import os
+import re
+import unittest
 
+from harness import IntegrationTest, WITH_TRAIN, QUADRATIC, main
+
+USAGE = 2
+
+
+class BadInput(IntegrationTest):
+    def assert_one_line(self, run, code, *words):
+        """The last word on stderr is one line of ours that holds these words."""
+        self.assertEqual(run.code, code, run.said())
+        ours = [line for line in run.err.splitlines() if line.startswith("paceline: ")]
+        self.assertEqual(len(ours), 1, run.said())
+        for word in words:
+            self.assertIn(word, ours[0])
+        self.assert_nobody_left()
+
+    def run_with(self, *flags, workers=4, **options):
+        run = self.start_quadratic(*flags, workers=workers, **options)
+        run.wait(30)
+        return run
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    # Flags ------------------------------------------------------------------------------------------------------------
+
+    def test_an_unknown_strategy_is_named_and_the_known_ones_are_listed(self):
+        self.assert_one_line(self.run_with("--strategy", "allredcue"), USAGE, "allredcue", "allreduce", "wagma")
+
+    def test_an_unknown_parameter_is_named(self):
+        self.assert_one_line(self.run_with("--strategy", "wagma(groop=2)"), USAGE, "groop", "group")
+
+    def test_a_parameter_out_of_range_names_the_range(self):
+        self.assert_one_line(self.run_with("--strategy", "wagma(sync=0)"), USAGE, "sync", "1")
+
+    def test_wagma_wants_a_power_of_two_and_says_what_to_do(self):
+        self.assert_one_line(self.run_with("--strategy", "wagma", workers=3), USAGE, "wagma", "power of two", "3")
+
+    def test_the_scripts_own_strategy_is_checked_too(self):
+        run = self.paceline("run", QUADRATIC, "--", "strategy=wagma", "workers=6")
+        self.assert_one_line(run, USAGE, "power of two")
+
+    def test_no_workers(self):
+        self.assert_one_line(self.run_with(workers=0), USAGE, "--workers", "0")
+
+    def test_more_workers_than_there_may_be(self):
+        self.assert_one_line(self.run_with(workers=10**6), USAGE, "--workers")
+
+    def test_a_slow_worker_that_does_not_exist(self):
+        self.assert_one_line(self.run_with("--slow", "4:2x"), USAGE, "--slow", "0 to 3")
+
+    def test_a_cluster_that_is_not_up(self):
+        run = self.start_quadratic(nodes=None)
+        run.wait(20)
+        self.environment["PACELINE_CLUSTER"] = "nowhere"
+        run = self.start_quadratic(nodes=None)
+        run.wait(20)
+        self.assert_one_line(run, USAGE, "nowhere", "paceline up")
+
+    # Scripts ----------------------------------------------------------------------------------------------------------
+
+    def test_a_script_that_does_not_exist(self):
+        self.assert_one_line(self.paceline("run", "nothing.cpp"), USAGE, "nothing.cpp")
+
+    def test_a_script_that_does_not_compile_shows_the_compilers_messages(self):
+        script = self.write("broken.cpp", "int main() { return undeclared; }\n")
+        run = self.paceline("run", script, timeout=60)
+        self.assert_one_line(run, USAGE, "broken.cpp does not compile")
+        self.assertIn("undeclared", run.err)
+        self.assertRegex(run.err, r"broken\.cpp:1:\d+: error")
+
+    def test_a_script_without_a_job_is_told_so(self):
+        script = self.write("empty.cpp", "int main() { return 0; }\n")
+        run = self.paceline("run", script, "--workers", 4, "--strategy", "allreduce", timeout=60)
+        self.assert_one_line(run, 1, "empty", "paceline::run")
+
+    def test_what_is_no_program(self):
+        self.assert_one_line(self.paceline("run", self.write("notes.txt", "x")), USAGE, "notes.txt")
+
+    # The user's code --------------------------------------------------------------------------------------------------
+
+    def fail_as(self, how, nodes):
+        return self.run_with(updates=1000, sleep_ms=[2], fail=how, fail_rank=2, fail_update=20, nodes=nodes)
+
+    def test_an_exception_in_a_worker_is_named(self):
+        for nodes in (1, 2):
+            self.assert_one_line(self.fail_as("throw", nodes), 1, "worker 2", "the user's code threw on purpose")
+
+    def test_a_crash_in_a_worker_is_named_with_the_logs_last_lines(self):
+        for nodes in (1, 2):
+            self.assert_one_line(self.fail_as("segfault", nodes), 1, "worker 2", "SIGSEGV", "worker-2.log",
+                                 "about to fail on purpose: segfault")
+
+    def test_a_worker_that_exits_is_named(self):
+        self.assert_one_line(self.fail_as("exit", 1), 1, "worker 2", "7", "about to fail on purpose: exit")
+
+    # The machine ------------------------------------------------------------------------------------------------------
+
+    def test_too_little_memory_says_how_much_is_needed(self):
+        run = self.run_with(elements=10**12, updates=3)
+        self.assertEqual(run.code, 1, run.said())
+        line = next(line for line in run.err.splitlines() if line.startswith("paceline: "))
+        self.assertRegex(line, r"\d+(\.\d+)? ?(MiB|GiB|TiB|MB|GB|TB)")
+        self.assertIn("memory", line)
+        self.assert_nobody_left()
+
+    def test_a_runtime_folder_that_others_could_read_is_refused(self):
+        os.mkdir(self.runtime, 0o755)
+        os.chmod(self.runtime, 0o755)
+        self.assert_one_line(self.paceline("up"), USAGE, "0700")
+
+    def test_a_run_directory_that_cannot_be_made(self):
+        self.write("file", "")
+        run = self.paceline("run", QUADRATIC, "--run-dir", os.path.join(self.folder, "file", "x"))
+        self.assert_one_line(run, USAGE, "--run-dir")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,252 @@
+"""The command line: clusters that are up, their status and logs, --json, interrupts, the cache of scripts, the trace."""
+import json
+import os
+import signal
+import statistics
+import time
 
+from harness import IntegrationTest, SLOWDOWN, main, wait_until
+
+RESULT_FIELDS = {"event", "strategy", "time_to_target_s", "samples_per_s", "step_s", "test_accuracy", "wait_s",
+                 "group_averages", "global_averages", "skipped_steps", "abandoned_batches"}
+
+SCRIPT = """#include <paceline.h>
+#include <cstdio>
+int square(int x) { return x * x; }
+int main(int argc, char** argv) {
+  std::printf("%d\\n", paceline::async(square, 7).get());
+  for (int i = 1; i < argc; ++i) std::printf("argument %s\\n", argv[i]);
+}
+"""
+
+
+class Clusters(IntegrationTest):
+    def test_a_cluster_is_up_until_it_is_told_to_go_down(self):
+        up = self.paceline("up")
+        self.assertEqual(up.code, 0, up.said())
+        self.assertIn("cluster 'default' is up: 1 node", up.out)
+        status = self.paceline("status", "--json")
+        self.assertEqual(status.code, 0, status.said())
+        report = json.loads(status.out)
+        self.assertEqual((report["name"], len(report["nodes"]), report["jobs"]), ("default", 1, []))
+        self.assertIn("default", self.paceline("status").out)
+        down = self.paceline("down")
+        self.assertEqual((down.code, down.out), (0, "cluster 'default' is down\n"), down.said())
+        self.assert_nobody_left()
+        self.assertEqual([name for name in os.listdir(self.runtime) if not name.startswith(".")], [])
+
+    def test_two_clusters_run_side_by_side(self):
+        for name, nodes in (("one", 1), ("two", 2)):
+            self.assertEqual(self.paceline("up", "--name", name, "--nodes", nodes).code, 0)
+        runs = [self.start_in(name, 2 * nodes) for name, nodes in (("one", 1), ("two", 2))]
+        for run in runs:
+            self.assertEqual(run.wait(20), 0, run.said())
+        for name, nodes in (("one", 1), ("two", 2)):
+            report = json.loads(self.paceline("status", "--name", name, "--json").out)
+            self.assertEqual(len(report["nodes"]), nodes)
+        again = self.paceline("up", "--name", "two")
+        self.assertEqual(again.code, 2, again.said())
+        self.assertIn("cluster 'two' is already up", again.err)
+        which = self.paceline("status")
+        self.assertIn("these are: one, two", which.err)
+        for name in ("one", "two"):
+            self.assertEqual(self.paceline("down", "--name", name).code, 0)
+        self.assert_nobody_left()
+
+    def start_in(self, cluster, workers):
+        """A run on a cluster that is up."""
+        self.environment["PACELINE_CLUSTER"] = cluster
+        try:
+            return self.start_quadratic(nodes=None, workers=workers, updates=60, sleep_ms=[5])
+        finally:
+            del self.environment["PACELINE_CLUSTER"]
+
+    def test_two_runs_without_a_cluster_do_not_meet(self):
+        runs = [self.start_quadratic(updates=60, sleep_ms=[5], nodes=nodes) for nodes in (1, 2)]
+        for run in runs:
+            self.assertEqual(run.wait(20), 0, run.said())
+        self.assert_nobody_left()
+
+    def test_status_of_a_running_job_comes_at_once_and_says_what_the_workers_do(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        run = self.start_quadratic(nodes=None, updates=10**7, sleep_ms=[5])
+        self.wait_for_update(run, 20)
+        times = []
+        for _ in range(9):
+            begin = time.monotonic()
+            status = self.paceline("status", "--json")
+            times.append(time.monotonic() - begin)
+            self.assertEqual(status.code, 0, status.said())
+        job, = json.loads(status.out)["jobs"]
+        self.assertEqual([worker["rank"] for worker in job["workers"]], [0, 1, 2, 3])
+        self.assertGreater(job["update"], 20)
+        self.assertLess(statistics.median(times), 0.1 * SLOWDOWN, times)
+
+        os.kill(self.worker_pid(run, 2), signal.SIGSTOP)  # status says who waits for whom.
+        time.sleep(0.5)
+        job, = json.loads(self.paceline("status", "--json").out)["jobs"]
+        self.assertEqual(job["waiting"]["missing"], [2])
+        self.assertEqual(job["workers"][2]["state"], "frozen")
+        os.kill(self.worker_pid(run, 2), signal.SIGCONT)
+        os.kill(run.process.pid, signal.SIGKILL)  # The driver lives on; its end is the job's.
+        for pid in self.children_named("quadratic_worker updates"):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not json.loads(self.paceline("status", "--json").out)["jobs"], 5, "the job ends with its driver")
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
+
+    def test_a_stale_runtime_directory_is_swept(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        for pid in self.daemons():
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not self.daemons(), 2, "the daemon dies")
+        self.assertIn("default", os.listdir(self.runtime))
+        up = self.paceline("up")
+        self.assertEqual(up.code, 0, up.said())
+        self.assertEqual(self.paceline("down").code, 0)
+
+
+class Runs(IntegrationTest):
+    def test_json_lines_end_with_the_result(self):
+        run = self.quadratic("--json", updates=30, sleep_ms=[2], evaluate_every=10, nodes=2)
+        events = [json.loads(line) for line in run.out.splitlines()]
+        self.assertTrue(all(isinstance(event, dict) and "event" in event for event in events))
+        result = events[-1]
+        self.assertEqual(result["event"], "result")
+        self.assertLessEqual(RESULT_FIELDS, set(result))
+        self.assertEqual(result["strategy"], "allreduce")
+        self.assertGreater(result["step_s"], 0.002)
+        self.assertIsNone(result["time_to_target_s"])
+        self.assertEqual(len([event for event in events if event["event"] == "evaluated"]), 3)
+
+    def test_a_comparison_runs_every_strategy_and_prints_a_table(self):
+        strategies = "allreduce,nonblocking(batches=2),wagma"
+        run = self.start_quadratic("--compare", strategies, updates=20, sleep_ms=[2, 2, 2, 8])
+        self.assertEqual(run.wait(30), 0, run.said())
+        for strategy in ("allreduce", "nonblocking(batches=2)", "wagma"):
+            self.assertIn(strategy, run.out[run.out.index("strategy"):])
+
+    def test_the_run_directory_holds_everything(self):
+        run = self.quadratic(updates=30, sleep_ms=[2], nodes=2)
+        with open(os.path.join(run.run_directory, "configuration.json"), encoding="utf-8") as file:
+            configuration = json.load(file)
+        self.assertEqual(configuration["options"]["workers"], 4)
+        self.assertIn("OMP_NUM_THREADS", configuration["environment"])
+        with open(os.path.join(run.run_directory, "trace.json"), encoding="utf-8") as file:
+            trace = json.load(file)
+        events = trace["traceEvents"]
+        names = {event["args"]["name"] for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
+        self.assertLessEqual({f"worker {rank}" for rank in range(4)}, names)
+        nodes = {event["args"]["name"] for event in events if event["ph"] == "M" and event["name"] == "process_name"}
+        self.assertLessEqual({"node 0", "node 1"}, nodes)
+        categories = {event["cat"] for event in events if event["ph"] == "X"}
+        self.assertLessEqual({"compute", "wait", "average"}, categories)
+        self.assertTrue(all(event["dur"] >= 0 for event in events if event["ph"] == "X"))
+        self.assertEqual(sorted(os.listdir(os.path.join(run.run_directory, "logs")))[-4:],
+                         [f"worker-{rank}.log" for rank in range(4)])
+
+    def test_logs_prints_what_workers_wrote(self):
+        run = self.quadratic(updates=3, say="hello from a worker")
+        self.assertIn("[worker 2] hello from a worker", run.out)
+        logs = self.paceline("logs", run.run_directory, "--only", "worker-2")
+        self.assertEqual(logs.code, 0, logs.said())
+        self.assertIn("hello from a worker", logs.out)
+        self.assertEqual(logs.out.count("== "), 1)
+        nothing = self.paceline("logs", os.path.join(self.folder, "nowhere"))
+        self.assertEqual(nothing.code, 2, nothing.said())
+
+    def test_version_and_help_are_there(self):
+        self.assertRegex(self.paceline("version").out, r"\d+\.\d+\.\d+")
+        self.assertEqual(self.paceline("run", "--help").code, 0)
+        self.assertEqual(self.paceline("frobnicate").code, 2)
+        self.assertEqual(self.paceline().code, 2)
+
+
+class Interrupts(IntegrationTest):
+    def interrupt(self, run):
+        os.killpg(run.process.pid, signal.SIGINT)  # As a terminal does.
+
+    def check_interrupt(self, nodes):
+        run = self.start_quadratic(updates=10**7, sleep_ms=[5], nodes=nodes)
+        self.wait_for_update(run, 20)
+        begin = time.monotonic()
+        self.interrupt(run)
+        self.assertEqual(run.wait(10), 130, run.said())
+        self.assertLess(time.monotonic() - begin, 1.3 * SLOWDOWN)
+        self.assertIn("interrupted before the first checkpoint was written", run.err)
+        self.assertTrue(run.result()["interrupted"])
+        self.assert_nobody_left()
+
+    def test_ctrl_c_ends_a_run_on_one_node(self):
+        self.check_interrupt(1)
+
+    def test_ctrl_c_ends_a_run_on_two_nodes(self):
+        self.check_interrupt(2)
+
+    def test_ctrl_c_ends_a_run_with_a_frozen_worker(self):
+        run = self.start_quadratic(updates=10**7, sleep_ms=[5])
+        self.wait_for_update(run, 20)
+        os.kill(self.worker_pid(run, 1), signal.SIGSTOP)
+        begin = time.monotonic()
+        self.interrupt(run)
+        self.assertEqual(run.wait(10), 130, run.said())
+        self.assertLess(time.monotonic() - begin, 2.0 * SLOWDOWN)
+        self.assert_nobody_left()
+
+    def test_a_second_ctrl_c_kills(self):
+        run = self.start_quadratic(updates=10**7, sleep_ms=[5])
+        self.wait_for_update(run, 20)
+        os.kill(self.worker_pid(run, 1), signal.SIGSTOP)  # So that the first one does not do it at once.
+        self.interrupt(run)
+        time.sleep(0.1)
+        begin = time.monotonic()
+        self.interrupt(run)
+        self.assertEqual(run.wait(10), 130, run.said())
+        self.assertLess(time.monotonic() - begin, 0.6 * SLOWDOWN)
+        self.assert_nobody_left()
+
+    def test_a_killed_command_takes_its_cluster_with_it(self):
+        run = self.start_quadratic(updates=10**7, sleep_ms=[5], nodes=2)
+        self.wait_for_update(run, 20)
+        os.kill(run.process.pid, signal.SIGKILL)
+        wait_until(lambda: not self.daemons(), 3, "the cluster ends")
+        wait_until(lambda: not self.children_named("fork-server"), 3, "the fork servers end")
+        wait_until(lambda: not self.processes(), 5, "the driver ends")
+
+
+class Scripts(IntegrationTest):
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_a_script_is_compiled_once_and_gets_its_arguments(self):
+        cache = os.path.join(self.folder, "cache")
+        environment = {"XDG_CACHE_HOME": cache}
+        script = self.write("squares.cpp", SCRIPT)
+        first = self.paceline("run", script, "--", "--flag", "two words", timeout=60, environment=environment)
+        self.assertEqual(first.code, 0, first.said())
+        self.assertEqual(first.out, "49\nargument --flag\nargument two words\n")
+
+        entry, = os.listdir(os.path.join(cache, "paceline", "scripts"))
+        program = os.path.join(cache, "paceline", "scripts", entry, "squares")
+        compiled = os.stat(program)
+        begin = time.monotonic()
+        second = self.paceline("run", script, environment=environment)
+        self.assertEqual((second.code, second.out), (0, "49\n"), second.said())
+        self.assertLess(time.monotonic() - begin, 1.5 * SLOWDOWN)
+        self.assertEqual((os.stat(program).st_ino, os.stat(program).st_mtime_ns), (compiled.st_ino, compiled.st_mtime_ns))
+
+        self.write("squares.cpp", SCRIPT.replace("async(square, 7)", "async(square, 8)"))
+        third = self.paceline("run", script, timeout=60, environment=environment)
+        self.assertEqual(third.out, "64\n", third.said())
+
+    def test_the_exit_code_of_a_script_is_the_commands(self):
+        script = self.write("three.cpp", "int main() { return 3; }\n")
+        run = self.paceline("run", script, timeout=60)
+        self.assertEqual(run.code, 3, run.said())
+
+
+if __name__ == "__main__":
+    main()

@@ -151,7 +151,7 @@ class Faults:
         self.assertEqual([line for line in run.err.splitlines() if line.startswith("paceline:")][:1],
                          run.err.splitlines()[:1], "one clear line\n" + run.said())
         stale = self.paceline("status")
-        self.assertEqual(stale.code, 1, stale.said())
+        self.assertEqual(stale.code, 2, stale.said())
         self.assertIn("paceline up", stale.err)
         left = [name for name in os.listdir(self.runtime) if not name.startswith(".")]
         self.assertEqual(left, [], "the next command sweeps what a killed daemon left")

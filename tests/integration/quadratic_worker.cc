@@ -46,14 +46,21 @@ class Quadratic {
                                          start_.rank,             elements_,     PACELINE_F64};
     char error[1024] = "";
     session_ = paceline_session_open(&config, error, sizeof error);
-    if (!session_) return error;
+    if (!session_) throw std::runtime_error("worker " + std::to_string(start_.rank) + " cannot join its job: " + error);
     info_ = paceline_session_get_info(session_);
     models_ = info_.payload == PACELINE_MODELS;
     local_.assign(elements_, options_.value("x0", 0.0));
     if (models_) std::copy(local_.begin(), local_.end(), x());
     paceline_session_plan(session_, 0, options_.value("updates", std::int64_t{3}),
                           options_.value("evaluate_every", std::int64_t{-1}));
-    const std::string trouble = loop();
+    if (const auto words = options_.value("say", ""); !words.empty()) std::printf("%s\n", words.c_str());
+    std::string trouble;
+    try {
+      trouble = loop();
+    } catch (const std::exception& failure) {
+      paceline_session_fail(session_, ("worker " + std::to_string(start_.rank) + ": " + failure.what()).c_str());
+      throw;
+    }
     note({{"final", value()}, {"uniform", is_uniform()}, {"lost", !trouble.empty()}});
     return trouble;
   }

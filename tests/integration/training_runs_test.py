@@ -1,1 +1,155 @@
+"""Runs with libtorch: the main example, checkpoints and going on from them, and what goes wrong in training."""
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import time
+import unittest
 
+from harness import IntegrationTest, PACELINE, SLOWDOWN, SOURCE, WITH_TRAIN, main, wait_until
+
+SMALL = os.path.join(SOURCE, "tests", "integration", "small_training.cpp")
+MNIST = os.path.join(SOURCE, "examples", "fashion_mnist.cpp")
+
+
+def read_checkpoint(path):
+    """The header of a safetensors file, after checking that the file is whole."""
+    with open(path, "rb") as file:
+        data = file.read()
+    size, = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + size])
+    ends = sorted(tensor["data_offsets"] for name, tensor in header.items() if name != "__metadata__")
+    assert ends[0][0] == 0 and ends[-1][1] == len(data) - 8 - size, "the file is not whole"
+    assert all(before[1] == after[0] for before, after in zip(ends, ends[1:])), "holes between tensors"
+    for name, tensor in header.items():
+        if name == "__metadata__":
+            continue
+        elements = 1
+        for dimension in tensor["shape"]:
+            elements *= dimension
+        width = {"F32": 4, "F64": 8, "I64": 8, "U8": 1, "I32": 4, "F16": 2, "BF16": 2, "BOOL": 1}[tensor["dtype"]]
+        assert tensor["data_offsets"][1] - tensor["data_offsets"][0] == elements * width, name
+    return header
+
+
+@unittest.skipUnless(WITH_TRAIN, "built without libtorch")
+class TrainingRuns(IntegrationTest):
+    def start_training(self, script, *flags, arguments=(), environment=None):
+        directory = os.path.join(self.folder, f"run-{self.runs}")
+        run = self.start("run", script, "--run-dir", directory, *flags, "--", *arguments, environment=environment)
+        run.run_directory = directory
+        return run
+
+    def train(self, script, *flags, code=0, timeout=90, **more):
+        run = self.start_training(script, *flags, **more)
+        self.assertEqual(run.wait(timeout), code, run.said())
+        return run
+
+    def checkpoint(self, run):
+        return os.path.join(run.run_directory, "checkpoint.safetensors")
+
+    def test_the_main_example_trains_on_real_data(self):
+        run = self.train(MNIST, "--workers", 2, "--epochs", 0.2, "--strategy", "allreduce", "--json")
+        events = [json.loads(line) for line in run.out.splitlines()]
+        self.assertEqual(events[-1]["event"], "result")
+        self.assertGreater(events[-1]["test_accuracy"], 0.5, "a fifth of an epoch teaches that much")
+        header = read_checkpoint(self.checkpoint(run))
+        self.assertTrue(any("conv1.weight" in name for name in header), list(header))
+
+    def test_a_resumed_run_goes_on_at_the_same_update_and_ends_like_an_unbroken_one(self):
+        for strategy in ("allreduce", "wagma(group=2,sync=4)"):
+            flags = ["--workers", 2, "--strategy", strategy]
+            whole = self.train(SMALL, *flags, "--epochs", 4)
+            half = self.train(SMALL, *flags, "--epochs", 2)
+            rest = self.train(SMALL, *flags, "--epochs", 4, "--resume", half.run_directory)
+            started = next(event for event in rest.metrics() if event["event"] == "started")
+            self.assertEqual((started["first"], started["updates"]), (64, 128), strategy)
+            self.assertEqual(rest.result()["updates"], whole.result()["updates"], strategy)
+            self.assertEqual(rest.result()["updates"], 128, strategy)
+            if strategy == "allreduce":  # Deterministic: the same numbers, bit by bit.
+                with open(self.checkpoint(whole), "rb") as one, open(self.checkpoint(rest), "rb") as other:
+                    self.assertEqual(self.tensors(one.read()), self.tensors(other.read()))
+
+    def tensors(self, data):
+        size, = struct.unpack("<Q", data[:8])
+        return data[8 + size:]
+
+    def test_resuming_from_nothing_is_refused_in_one_line(self):
+        run = self.train(SMALL, "--resume", os.path.join(self.folder, "nowhere"), code=1)
+        self.assertIn("cannot resume from", run.err)
+        self.assertIn("nowhere", run.err)
+
+    def test_ctrl_c_says_where_the_checkpoint_is(self):
+        run = self.start_training(SMALL, "--epochs", 100000)
+        wait_until(lambda: os.path.exists(self.checkpoint(run)), 60, f"the first checkpoint\n{run.said()}")
+        begin = time.monotonic()
+        os.killpg(run.process.pid, signal.SIGINT)
+        self.assertEqual(run.wait(10), 130, run.said())
+        self.assertLess(time.monotonic() - begin, 1.5 * SLOWDOWN)
+        self.assertIn(self.checkpoint(run), run.err)
+        self.assertIn("--resume", run.err)
+        read_checkpoint(self.checkpoint(run))
+        self.assert_nobody_left()
+
+    def assert_failed(self, run, *words):
+        ours = [line for line in run.err.splitlines() if line.startswith("paceline: ")]
+        self.assertEqual(len(ours), 1, run.said())
+        for word in words:
+            self.assertIn(word, ours[0])
+        self.assert_nobody_left()
+
+    def test_a_loss_that_is_no_number_stops_the_run_and_names_the_worker_the_step_and_the_checkpoint(self):
+        run = self.train(SMALL, arguments=["nan"], code=1)
+        self.assert_failed(run, "nan", "worker 1", "update 40", self.checkpoint(run))
+
+    def test_an_exception_in_the_training_function_is_named(self):
+        self.assert_failed(self.train(SMALL, arguments=["exception"], code=1), "worker 1", "batch 40 is not to my taste")
+
+    def test_a_crash_in_the_training_function_is_named_with_the_logs_last_lines(self):
+        run = self.train(SMALL, arguments=["segfault"], code=1)
+        self.assert_failed(run, "worker 1", "SIGSEGV", "the last line before the mishap")
+
+    def test_a_missing_data_set_names_the_package(self):
+        empty = os.path.join(self.folder, "empty")
+        os.mkdir(empty)
+        run = self.train(MNIST, "--workers", 2, code=1, environment={"PACELINE_DATA": empty})
+        self.assert_failed(run, "dataset-fashion-mnist", empty)
+
+    def test_a_full_disk_leaves_the_old_checkpoint_whole(self):
+        if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
+            self.skipTest("mounting a small disk needs root and mount namespaces")
+        disk = os.path.join(self.folder, "disk")
+        os.mkdir(disk)
+        saved = os.path.join(self.folder, "saved")
+        self.train(SMALL)  # Compiles it.
+        script = f"""
+            mount -t tmpfs -o size=2m tmpfs {disk} || exit 77
+            {PACELINE} run {SMALL} --epochs 1000000 --run-dir {disk}/run &
+            for i in $(seq 600); do [ -s {disk}/run/checkpoint.safetensors ] && break; sleep 0.1; done
+            cat /dev/zero > {disk}/fill 2>/dev/null
+            wait $!; code=$?
+            cp {disk}/run/checkpoint.safetensors {saved}; ls {disk}/run > {saved}.list
+            exit $code"""
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True, text=True,
+                              env=self.environment, timeout=90)
+        if done.returncode == 77:
+            self.skipTest("a tmpfs cannot be mounted here")
+        self.assertEqual(done.returncode, 1, done.stdout[-2000:] + done.stderr[-2000:])
+        self.assertIn("No space left", done.stderr)
+        self.assertIn("checkpoint", done.stderr)
+        read_checkpoint(saved)
+        with open(saved + ".list", encoding="utf-8") as file:
+            names = file.read().split()
+        self.assertEqual([name for name in names if name.startswith("checkpoint.safetensors")],
+                         ["checkpoint.safetensors"], "nothing half-written stays")
+
+    def test_resuming_with_another_number_of_workers_says_so(self):
+        two = self.train(SMALL, "--workers", 2, "--epochs", 1)
+        run = self.train(SMALL, "--workers", 1, "--epochs", 2, "--resume", two.run_directory)
+        self.assertIn("averaged model of 2 workers", run.out + run.err)
+
+
+if __name__ == "__main__":
+    main()

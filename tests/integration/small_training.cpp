@@ -1,0 +1,52 @@
+// A job that trains within a second on data of its own, and goes wrong where its first argument says so.
+#include <paceline/train.h>
+
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+enum class Mishap { none, nan, exception, segfault };
+
+// Two classes that a line separates.
+paceline::Dataset points() {
+  torch::manual_seed(5);
+  const auto x = torch::randn({2048, 8});
+  return paceline::tensors(x, (x.select(1, 0) > x.select(1, 1)).to(torch::kInt64));
+}
+
+template <Mishap mishap>
+void train(paceline::Worker& me) {
+  torch::nn::Linear net(8, 2);
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  auto shared = me.share(net, optimizer);
+  const auto data = points();
+  auto batches = me.batches(data);
+  me.evaluate([&] { return paceline::accuracy(net, data); });
+  while (me.next()) {
+    auto [x, y] = batches.next();
+    optimizer.zero_grad();
+    auto loss = torch::cross_entropy_loss(net->forward(x), y);
+    if (me.rank() == 1 && me.update() == 40) {
+      std::fprintf(stderr, "the last line before the mishap\n");
+      if (mishap == Mishap::nan) loss = loss * std::nan("");
+      if (mishap == Mishap::exception) throw std::runtime_error("batch 40 is not to my taste");
+      if (mishap == Mishap::segfault) std::raise(SIGSEGV);
+    }
+    loss.backward();
+    shared.step(loss);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mishap = argc > 1 ? argv[1] : "none";
+  const auto function = mishap == "nan"         ? train<Mishap::nan>
+                        : mishap == "exception" ? train<Mishap::exception>
+                        : mishap == "segfault"  ? train<Mishap::segfault>
+                                                : train<Mishap::none>;
+  return paceline::run(function, {.workers = 2, .epochs = 4, .batch = 32}).exit_code();
+}
