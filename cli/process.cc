@@ -134,6 +134,13 @@ Result<Ended> wait_for(pid_t child, const std::function<void(std::chrono::durati
   }
 }
 
+Result<Ended> run_child(const Spawn& what, const std::function<void(std::chrono::duration<double>)>& on_wait) {
+  const Interrupts interrupts;  // wait_for() reads what came in meanwhile.
+  const auto child = spawn(what);
+  if (!child) return tl::unexpected(child.error());
+  return wait_for(*child, on_wait);
+}
+
 void end_child(pid_t child, std::chrono::milliseconds grace) {
   const OwnedFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   ::kill(child, SIGTERM);

@@ -38,6 +38,9 @@ std::string to_string(const Ended& ended);
 /// that another process sent to us are passed on to the child; those of the terminal reach it anyway.
 Result<Ended> wait_for(pid_t child, const std::function<void(std::chrono::duration<double>)>& on_wait = nullptr);
 
+/// spawn() and wait_for() without a moment between them in which an interrupt would end us instead of the child.
+Result<Ended> run_child(const Spawn& what, const std::function<void(std::chrono::duration<double>)>& on_wait = nullptr);
+
 /// SIGTERM, then SIGKILL after `grace`; reaps it.
 void end_child(pid_t child, std::chrono::milliseconds grace);
 

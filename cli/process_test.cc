@@ -26,10 +26,8 @@ class ProcessTest : public ::testing::Test {
     return std::string(std::istreambuf_iterator<char>(in), {});
   }
   Ended run(const std::string& script, std::vector<std::pair<std::string, std::string>> variables = {}) {
-    const auto child =
-        spawn({.command = {"sh", "-c", script}, .variables = std::move(variables), .output = folder + "/out"});
-    EXPECT_TRUE(child);
-    return wait_for(*child).value();
+    return run_child({.command = {"sh", "-c", script}, .variables = std::move(variables), .output = folder + "/out"})
+        .value();
   }
 
   std::string folder;

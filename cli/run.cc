@@ -90,9 +90,28 @@ Result<Ended> run_driver(const fs::path& program, const RunFlags& flags, const P
   what.command = {program.string()};
   what.command.insert(what.command.end(), flags.script_args.begin(), flags.script_args.end());
   what.variables = {{"PACELINE_CLUSTER", place.directory.string()}, {"PACELINE_RUN", options.string()}};
-  const auto driver = spawn(what);
-  if (!driver) return tl::unexpected(driver.error());
-  return wait_for(*driver);
+  return run_child(what);
+}
+
+/// A script that ended well but was no training job although flags of one were given, or that used nothing of ours.
+Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, const Place& place,
+                          const PlannedRun& run) {
+  if (fs::exists(directory / "result.json")) return {};
+  const std::string script = fs::path(flags.script).filename().string();
+  json given = run.overrides;
+  given.erase("json");
+  if (!given.empty()) {
+    std::string names;
+    for (const auto& [name, value] : given.items()) names += (names.empty() ? "" : ", ") + name;
+    return fail(ErrorKind::internal, script + " ran no training job, so " + names +
+                                         " had no effect: call paceline::run or paceline::Trainer's run in its main");
+  }
+  if (!place.own) return {};  // A cluster that was up may have started its fork server before.
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(place.directory, ignored))
+    if (entry.path().filename().string().starts_with("fork-server-")) return {};
+  return fail(ErrorKind::internal, script + " started no task, no actor and no training job: it needs a call such as "
+                                            "paceline::async, paceline::create or paceline::run in its main");
 }
 
 /// What the driver left in its run directory; null if nothing.
@@ -133,6 +152,7 @@ Result<int> run_all(const RunFlags& flags) {
     if (!ended) return tl::unexpected(ended.error());
     const int code = exit_code(*ended, *program);
     if (code == kInterrupted || code == kUsage) return code;  // The others would end the same way.
+    if (code == kDone) PACELINE_TRY(check_it_ran(directory, flags, *place, run));
     worst = std::max(worst, code);
     if (compare) compared.push_back({run.label, code == kDone ? read_result(directory) : json(nullptr)});
   }

@@ -3,16 +3,31 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <ctime>
 
 namespace paceline::job {
 namespace {
 
+// One Ctrl-C may come twice: to the process group, and passed on by `paceline run`. Nobody presses it twice so fast.
+constexpr long kSameMs = 60;
+
 volatile std::sig_atomic_t g_count = 0;
+volatile long g_first_ms = 0;
 struct sigaction g_old_int, g_old_term;
 
+long now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
 extern "C" void on_interrupt(int) {
-  g_count = g_count + 1;
-  if (g_count > 1) _exit(130);
+  if (g_count == 0) {
+    g_first_ms = now_ms();
+    g_count = 1;
+  } else if (now_ms() - g_first_ms > kSameMs) {
+    _exit(130);
+  }
 }
 
 }  // namespace

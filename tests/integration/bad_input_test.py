@@ -1,9 +1,7 @@
 """Bad input gets one clear line that names the cause and the mend, and leaves nothing behind."""
 import os
-import re
-import unittest
 
-from harness import IntegrationTest, WITH_TRAIN, QUADRATIC, main
+from harness import IntegrationTest, QUADRATIC, main
 
 USAGE = 2
 
@@ -79,7 +77,9 @@ class BadInput(IntegrationTest):
     def test_a_script_without_a_job_is_told_so(self):
         script = self.write("empty.cpp", "int main() { return 0; }\n")
         run = self.paceline("run", script, "--workers", 4, "--strategy", "allreduce", timeout=60)
-        self.assert_one_line(run, 1, "empty", "paceline::run")
+        self.assert_one_line(run, 1, "empty.cpp ran no training job", "strategy", "workers", "paceline::run")
+        run = self.paceline("run", script, timeout=60)
+        self.assert_one_line(run, 1, "empty.cpp started no task, no actor and no training job")
 
     def test_what_is_no_program(self):
         self.assert_one_line(self.paceline("run", self.write("notes.txt", "x")), USAGE, "notes.txt")
@@ -104,11 +104,12 @@ class BadInput(IntegrationTest):
     # The machine ------------------------------------------------------------------------------------------------------
 
     def test_too_little_memory_says_how_much_is_needed(self):
-        run = self.run_with(elements=10**12, updates=3)
+        run = self.run_with(elements=10**11, updates=3)
         self.assertEqual(run.code, 1, run.said())
         line = next(line for line in run.err.splitlines() if line.startswith("paceline: "))
         self.assertRegex(line, r"\d+(\.\d+)? ?(MiB|GiB|TiB|MB|GB|TB)")
-        self.assertIn("memory", line)
+        self.assertIn("windows need", line)
+        self.assertIn("fewer workers", line)
         self.assert_nobody_left()
 
     def test_a_runtime_folder_that_others_could_read_is_refused(self):

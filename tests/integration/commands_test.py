@@ -1,11 +1,16 @@
 """The command line: clusters that are up, their status and logs, --json, interrupts, the cache of scripts, the trace."""
+import contextlib
+import fcntl
 import json
 import os
 import signal
 import statistics
+import struct
+import subprocess
+import termios
 import time
 
-from harness import IntegrationTest, SLOWDOWN, main, wait_until
+from harness import IntegrationTest, PACELINE, QUADRATIC, SLOWDOWN, main, parent_of, wait_until
 
 RESULT_FIELDS = {"event", "strategy", "time_to_target_s", "samples_per_s", "step_s", "test_accuracy", "wait_s",
                  "group_averages", "global_averages", "skipped_steps", "abandoned_batches"}
@@ -88,9 +93,10 @@ class Clusters(IntegrationTest):
         self.assertEqual(job["waiting"]["missing"], [2])
         self.assertEqual(job["workers"][2]["state"], "frozen")
         os.kill(self.worker_pid(run, 2), signal.SIGCONT)
-        os.kill(run.process.pid, signal.SIGKILL)  # The driver lives on; its end is the job's.
-        for pid in self.children_named("quadratic_worker updates"):
-            os.kill(pid, signal.SIGKILL)
+        driver, = [pid for pid in self.processes() if parent_of(pid) == run.process.pid]
+        os.kill(driver, signal.SIGKILL)
+        self.assertEqual(run.wait(5), 1, run.said())
+        self.assertIn("the driver quadratic_worker was killed", run.err)
         wait_until(lambda: not json.loads(self.paceline("status", "--json").out)["jobs"], 5, "the job ends with its driver")
         self.assertEqual(self.paceline("down").code, 0)
         self.assert_nobody_left()
@@ -182,6 +188,35 @@ class Interrupts(IntegrationTest):
 
     def test_ctrl_c_ends_a_run_on_two_nodes(self):
         self.check_interrupt(2)
+
+    def test_ctrl_c_at_a_terminal_ends_a_run_that_shows_a_live_block(self):
+        ours, theirs = os.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+        def take_the_terminal():
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        process = subprocess.Popen(
+            [PACELINE, "run", QUADRATIC, "--workers", "2", "--run-dir", os.path.join(self.folder, "run"), "--",
+             "updates=10000000", "sleep_ms=[5]"], stdin=theirs, stdout=theirs, stderr=theirs, cwd=self.folder,
+            env=dict(self.environment, TERM="xterm"), preexec_fn=take_the_terminal)
+        self.addCleanup(process.kill)
+        os.close(theirs)
+        shown = b""
+        begin = time.monotonic()
+        while b"worker" not in shown or time.monotonic() - begin < 1.5:
+            shown += os.read(ours, 65536)
+        os.write(ours, b"\x03")
+        begin = time.monotonic()
+        with contextlib.suppress(OSError):  # Hung up.
+            while data := os.read(ours, 65536):
+                shown += data
+        self.assertEqual(process.wait(10), 130, shown[-2000:])
+        self.assertLess(time.monotonic() - begin, 1.5 * SLOWDOWN)
+        self.assertIn(b"interrupted before the first checkpoint was written", shown)
+        self.assertIn(b"\x1b[", shown, "a live block moves the cursor")
+        self.assertNotRegex(shown, rb"\x1b\[[0-9;]*m", "NO_COLOR is set")
+        self.assert_nobody_left()
 
     def test_ctrl_c_ends_a_run_with_a_frozen_worker(self):
         run = self.start_quadratic(updates=10**7, sleep_ms=[5])
