@@ -94,8 +94,7 @@ Result<Ended> run_driver(const fs::path& program, const RunFlags& flags, const P
 }
 
 /// A script that ended well but was no training job although flags of one were given, or that used nothing of ours.
-Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, const Place& place,
-                          const PlannedRun& run) {
+Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, const Place& place, const PlannedRun& run) {
   if (fs::exists(directory / "result.json")) return {};
   const std::string script = fs::path(flags.script).filename().string();
   json given = run.overrides;
@@ -110,8 +109,9 @@ Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, cons
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(place.directory, ignored))
     if (entry.path().filename().string().starts_with("fork-server-")) return {};
-  return fail(ErrorKind::internal, script + " started no task, no actor and no training job: it needs a call such as "
-                                            "paceline::async, paceline::create or paceline::run in its main");
+  return fail(ErrorKind::internal, script +
+                                       " started no task, no actor and no training job: it needs a call such as "
+                                       "paceline::async, paceline::create or paceline::run in its main");
 }
 
 /// What the driver left in its run directory; null if nothing.

@@ -208,6 +208,7 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
     PlannedRun run{text, *common};
     const bool brings_its_own = is_nonblocking(text);
     if (!text.empty()) {
+      run.overrides["label"] = text;  // What results are called: as the user wrote it.
       run.overrides["strategy"] =
           brings_its_own && batches != 0 && !names_batches(text) ? with_batches(text, batches) : text;
     }

@@ -105,12 +105,13 @@ Result<fs::path> ScriptCache::store(const std::string& key, const fs::path& prog
       return fail(ErrorKind::internal, "cannot write " + (made / "headers").string() + ": is the disk full?");
   }
   std::error_code ignored;
-  if (const auto theirs = find(key, program.filename().string())) {  // Another run was faster: its program may run by now.
+  if (const auto theirs =
+          find(key, program.filename().string())) {  // Another run was faster: its program may run by now.
     fs::remove_all(made, ignored);
     return *theirs;
   }
-  // The entry is there at every moment: a new one is moved into place, an old one (other headers) exchanged with ours, which then
-  // holds the old one. That stays until it is among the oldest, for the runs that still use it.
+  // The entry is there at every moment: a new one is moved into place, an old one (other headers) exchanged with ours,
+  // which then holds the old one. That stays until it is among the oldest, for the runs that still use it.
   bool placed = false;
   for (int attempt = 0; attempt < 3 && !placed; ++attempt) {
     placed = ::rename(made.c_str(), entry.c_str()) == 0 ||

@@ -50,8 +50,12 @@ std::string job_text(const json& job) {
   }
   const auto waiting = job.is_object() ? job.find("waiting") : job.end();
   if (job.is_object() && waiting != job.end() && waiting->is_object()) {
-    for (const auto& [who, whom] : waiting->items())
-      text += "worker " + who + " waits for " + (whom.is_string() ? whom.get<std::string>() : whom.dump()) + "\n";
+    std::string missing;
+    for (const json& rank : list(*waiting, "missing")) missing += (missing.empty() ? "" : ", ") + rank.dump();
+    if (!missing.empty()) {
+      text += "the others wait for worker " + missing + " at update " + cell(*waiting, "update") + ", for " +
+              cell(*waiting, "since_s") + " s\n";
+    }
   }
   return text;
 }

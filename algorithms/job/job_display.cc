@@ -17,7 +17,7 @@ using nlohmann::json;
 
 observe::RunView view_of(const JobRecord& record, const json& options) {
   observe::RunView view;
-  view.strategy = options.value("strategy", "");
+  view.strategy = options.value("label", options.value("strategy", ""));
   view.update = record.update();
   view.updates = record.updates();
   const double epochs = options.value("epochs", 0.0);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,6 +37,7 @@ using nlohmann::json;
 constexpr Duration kLook = std::chrono::milliseconds(50);
 constexpr Duration kStopPatience = std::chrono::milliseconds(800);  // After Ctrl-C: then the workers are killed.
 constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure or the time limit.
+constexpr Duration kJoinPatience = std::chrono::seconds(1);         // For news of a worker that has ended.
 constexpr Duration kClosePatience = std::chrono::seconds(2);        // For the nodes' last figures.
 
 /// Events come on the client's I/O thread and are read by the driver's. Bounded: progress is dropped first.
@@ -111,8 +114,8 @@ class Job {
     job_ = placed.value("job", std::uint64_t{0});
     const auto nodes = placed.value("nodes", std::vector<std::int32_t>{});
     const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());
-    record_.emplace(options_.value("strategy", ""), static_cast<std::int32_t>(nodes.size()), distinct,
-                    options_.value("target", 0.0));
+    record_.emplace(options_.value("label", options_.value("strategy", "")), static_cast<std::int32_t>(nodes.size()),
+                    distinct, options_.value("target", 0.0));
     display_.emplace(options_, placed);
 
     const auto main = actors::name_of(main_);
@@ -139,7 +142,7 @@ class Job {
       take_events(kLook);
       const Instant now = steady_now();
       timed_out = timed_out || (limit_s > 0 && now >= limit);
-      if ((interrupts.requested() || record_->failure() || timed_out) && !stop_asked) {
+      if ((interrupts.requested() || record_->failure() || timed_out || missing_worker(now)) && !stop_asked) {
         stop_asked = now;
         const char* reason = interrupts.requested() ? "interrupted"
                              : timed_out            ? "the time limit was reached"
@@ -164,8 +167,7 @@ class Job {
       directory_ = created->path();
     } else {  // Made by `paceline run`.
       std::error_code error;
-      for (const char* part : {"logs", "checkpoint"})
-        std::filesystem::create_directories(directory_ + "/" + part, error);
+      std::filesystem::create_directories(directory_ + "/logs", error);
       if (error)
         return fail(ErrorKind::invalid, "cannot create the run directory " + directory_ + ": " + error.message());
     }
@@ -197,6 +199,24 @@ class Job {
     return true;
   }
 
+  /// Whether a worker ended before the nodes knew it as one of the job's: the others would wait for it for ever.
+  bool missing_worker(Instant now) {
+    for (std::size_t rank = 0; rank < runs_.size() && !error_; ++rank) {
+      const auto known = record_->workers().find(static_cast<std::int32_t>(rank));
+      if (!runs_[rank].ready() || known == record_->workers().end() || known->second.state != "starting" ||
+          known->second.left)
+        continue;
+      const Instant since = ended_early_.try_emplace(rank, now).first->second;
+      if (now - since < kJoinPatience) continue;
+      try {
+        runs_[rank].get();
+      } catch (const std::exception& error) {
+        error_ = "worker " + std::to_string(rank) + " ended before it took part in the job: " + error.what();
+      }
+    }
+    return error_.has_value();
+  }
+
   void collect_errors() {
     take_events(Duration::zero());
     for (std::size_t rank = 0; rank < runs_.size(); ++rank) {
@@ -207,6 +227,11 @@ class Job {
         if (!error_) error_ = "worker " + std::to_string(rank) + ": " + error.what();
       }
     }
+    const auto& workers = record_->workers();
+    const bool nobody = std::all_of(workers.begin(), workers.end(), [](const auto& entry) { return entry.second.left; });
+    if (!error_ && nobody && record_->update() < record_->updates())
+      error_ = "all workers have ended, at update " + std::to_string(record_->update()) + " of " +
+               std::to_string(record_->updates()) + "; their logs are in " + directory_ + "/logs";
   }
 
   void close_job() {
@@ -249,6 +274,7 @@ class Job {
   std::vector<Handle<JobWorker>> workers_;
   std::vector<Future<void>> runs_;
   std::optional<std::string> error_;
+  std::map<std::size_t, Instant> ended_early_;  // Workers that ended and of which no node has said anything yet.
 };
 
 RunResult failed(const std::string& text, int code) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "algorithms/outer.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/collective/kernels.h"
 
@@ -70,6 +71,7 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
   info_.seed = body.value("seed", std::uint64_t{0});
   info_.rotate_shards = body.value("rotate_shards", false);
   info_.reset_momentum = body.value("reset_momentum", false);
+  block_momentum_ = body.value("block_momentum", 0.0);
   publishes_every_ = body.value("publishes_every_iteration", false);
   abandons_ = body.value("abandons", false);
   alone_ = info_.workers == 1;
@@ -178,6 +180,11 @@ paceline_span Session::model() const {
 /// begins as W_0).
 void Session::publish_start() {
   update_began_ = steady_now();
+  if (const auto start = window_->writing(); block_momentum_ > 0 && start) {
+    const auto model = window_->data(*start);
+    anchor_.assign(model.begin(), model.end());
+    momentum_.assign(model.size(), std::byte{0});
+  }
   if (info_.payload != PACELINE_MODELS || window_->layout().buffers < 2) return;
   const auto first = window_->writing();
   if (!first) return;
@@ -194,6 +201,25 @@ void Session::begin_update(std::int64_t update) {
   update_losses_ = 0;
   update_began_ = steady_now();
   window_->progress().step.store(update, std::memory_order_relaxed);
+}
+
+/// The model that all got is the mean at a block's end; the next block starts where block momentum carries it. Every
+/// worker computes the same from the same numbers.
+void Session::start_next_block(double learning_rate) {
+  const auto step = [&](auto type, std::vector<std::byte>& anchor, std::vector<std::byte>& momentum) {
+    using T = decltype(type);
+    const auto as = [](std::span<std::byte> bytes) {
+      return std::span(reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T));
+    };
+    algorithms::block_momentum_step<T>(as(anchor), as(momentum), as(window_->data(*window_->writing())),
+                                       block_momentum_, learning_rate);
+  };
+  if (!window_->writing()) return;
+  if (window_->layout().dtype == memory::Dtype::f64) {
+    step(double{}, anchor_, momentum_);
+  } else {
+    step(float{}, anchor_, momentum_);
+  }
 }
 
 void Session::add_loss(const paceline_stats& stats) {
@@ -263,6 +289,7 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
 
   const auto into = window_->writing();
   if (!into) return PACELINE_OVER;
+  const Instant publish_began = steady_now();
   std::optional<memory::Buffer> base;
   if (lease_.body > 0) base = abandons_ && !alone_ ? window_->published() : into;
   if (!add_pieces(pieces, *into, base)) return PACELINE_OVER;
@@ -271,6 +298,7 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
 
   const bool last = lease_.body + 1 == info_.bodies;
   if (!alone_ && (abandons_ || last)) window_->publish(abandons_);
+  span("publish", publish_began, steady_now());
   if (!last) {
     ++lease_.body;
     return abandons_ && abandoned() ? take_abandoned_result() : PACELINE_GO_ON;
@@ -351,10 +379,13 @@ paceline_outcome Session::step_model(const paceline_stats& stats) {
     arrive();
     return go_on_alone() == PACELINE_APPLY ? PACELINE_GO_ON : PACELINE_OVER;
   }
+  const Instant publish_began = steady_now();
   window_->publish(publishes_every_);
+  span("publish", publish_began, steady_now());
   arrive();
   const auto outcome = take_verdict(*buffer);
   if (outcome != PACELINE_APPLY) return outcome;
+  if (block_momentum_ > 0) start_next_block(stats.learning_rate);
   return PACELINE_MOVED;
 }
 

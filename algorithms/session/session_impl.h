@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "algorithms/session/agent_link.h"
 #include "algorithms/session/session.h"
@@ -57,6 +58,7 @@ class Session {
   void publish_start();
   Result<void> fetch_replica();
   void begin_update(std::int64_t update);
+  void start_next_block(double learning_rate);
   void add_loss(const paceline_stats& stats);
   void fill_tag(memory::BufferTag& tag, const paceline_stats& stats);
   bool add_pieces(std::span<const paceline_span> pieces, memory::Buffer into, std::optional<memory::Buffer> base);
@@ -86,6 +88,8 @@ class Session {
   bool abandons_ = false;         ///< Each mini-batch is published; the update may end early.
   bool alone_ = false;            ///< One worker: there is nobody to average with.
   std::size_t loss_window_ = 1;
+  double block_momentum_ = 0;                 ///< Outer step (algorithms/outer.h); 0: plain averages.
+  std::vector<std::byte> anchor_, momentum_;  ///< Of the outer step.
 
   paceline_lease lease_{};
   paceline_span result_{};

@@ -80,6 +80,8 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
     return refuse("worker " + to_string(rank) + " does not belong to this node");
   if (worker_of_.contains(rank)) return refuse("a job has one share a worker: me.share() was called twice");
   if (share.getElements() == 0) return refuse("the model has no trainable parameters");
+  if (settings_.strategy.block_momentum > 0 && share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f64))
+    return refuse("block momentum works on float32 and float64 parameters");
   if (share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f16)) return refuse("unknown type of parameters");
 
   const auto plan = algorithms::make_plan(settings_.strategy, workers, 1);
@@ -144,6 +146,7 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   options.bodies = settings_.strategy.batches;
   options.evaluates = evaluate_every >= 0;
   options.evaluate_every = std::max<std::int64_t>(0, evaluate_every);
+  options.weighs_by_bodies = settings_.strategy.normalise == algorithms::Strategy::Normalise::a;
   if (settings_.strategy.tiers.back().late == scheduler::Lateness::abandons) {
     options.divisor = settings_.strategy.normalise == algorithms::Strategy::Normalise::d ? scheduler::Divisor::bodies
                                                                                          : scheduler::Divisor::members;
@@ -568,7 +571,9 @@ json TrainingJob::view(Instant now) const {
   const auto& counters = rounds_->counters();
   view["update"] = rounds_->engine().done().value + 1;
   view["period"] = rounds_->engine().plan().period();
-  view["clock_s"] = seconds(rounds_->clock(now));
+  const double clock = seconds(rounds_->clock(now));
+  view["clock_s"] = clock;
+  view["updates"] = rounds_->engine().last().value + 1;
   view["median_step_s"] = seconds(rounds_->engine().median_step());
   view["step_s"] = median_of(step_s_);
   view["loss"] = last_loss_;
@@ -587,13 +592,18 @@ json TrainingJob::view(Instant now) const {
       state = "left";
     else if (outbox_.process_state(worker) == 'T')
       state = "frozen";
-    view["workers"].push_back({{"rank", rank.value},
-                               {"node", settings_.self.value},
-                               {"step", progress.step.load(std::memory_order_relaxed)},
-                               {"samples", progress.samples.load(std::memory_order_relaxed)},
-                               {"state", state},
-                               {"compute_s", seconds(Duration(progress.compute_ns.load(std::memory_order_relaxed)))},
-                               {"wait_s", seconds(Duration(progress.wait_ns.load(std::memory_order_relaxed)))}});
+    view["workers"].push_back(
+        {{"rank", rank.value},
+         {"node", settings_.self.value},
+         {"step", progress.step.load(std::memory_order_relaxed)},
+         {"lag", std::max<std::int64_t>(
+                     0, rounds_->engine().done().value + 1 - progress.step.load(std::memory_order_relaxed))},
+         {"samples_per_s",
+          clock > 0 ? static_cast<double>(progress.samples.load(std::memory_order_relaxed)) / clock : 0.0},
+         {"samples", progress.samples.load(std::memory_order_relaxed)},
+         {"state", state},
+         {"compute_s", seconds(Duration(progress.compute_ns.load(std::memory_order_relaxed)))},
+         {"wait_s", seconds(Duration(progress.wait_ns.load(std::memory_order_relaxed)))}});
   }
   if (const auto waiting = rounds_->engine().waiting()) {
     json names = json::array();

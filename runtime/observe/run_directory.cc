@@ -41,8 +41,7 @@ Result<RunDirectory> RunDirectory::create(const std::string& base, std::string_v
     const std::string path = count == 1 ? wanted : wanted + "-" + std::to_string(count);
     if (::mkdir(path.c_str(), 0755) == 0) {
       RunDirectory run(path);
-      if (::mkdir(run.logs().c_str(), 0755) < 0 || ::mkdir(run.checkpoint().c_str(), 0755) < 0)
-        return fail_errno("create folders in " + path);
+      if (::mkdir(run.logs().c_str(), 0755) < 0) return fail_errno("create a folder in " + path);
       return run;
     }
     if (errno != EEXIST) return fail_errno("create " + path + " for the run's files");

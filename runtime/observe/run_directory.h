@@ -9,7 +9,7 @@
 
 namespace paceline::observe {
 
-/// Where a run keeps what it writes: `base`/2026-11-21_11-30-05-NAME[-2] with logs/ and checkpoint/ inside. Two runs
+/// Where a run keeps what it writes: `base`/2026-11-21_11-30-05-NAME[-2] with logs/ inside. Two runs
 /// never get the same one, also when they start in the same second.
 class RunDirectory {
  public:
@@ -20,7 +20,7 @@ class RunDirectory {
 
   const std::string& path() const { return path_; }
   std::string logs() const { return path_ + "/logs"; }
-  std::string checkpoint() const { return path_ + "/checkpoint"; }
+  std::string checkpoint() const { return path_ + "/checkpoint.safetensors"; }
   std::string configuration() const { return path_ + "/configuration.json"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
 

@@ -117,6 +117,7 @@ RoundEngine::Actions RoundEngine::tick(Instant now) {
 std::optional<Instant> RoundEngine::next_deadline() const { return state_->next_deadline(*plan_); }
 std::optional<RoundEngine::Waiting> RoundEngine::waiting() const { return state_->waiting(*plan_); }
 Version RoundEngine::done() const { return state_->done; }
+Version RoundEngine::last() const { return state_->options.last; }
 Duration RoundEngine::median_step() const { return state_->steps.get(); }
 std::string RoundEngine::fingerprint() const { return state_->fingerprint(); }
 

@@ -142,6 +142,7 @@ class RoundEngine {
   };
   std::optional<Waiting> waiting() const;
   Version done() const;
+  Version last() const;
   const RoundPlan& plan() const { return *plan_; }
   /// Running median of the last 20 steps of all local workers, waiting excluded; zero before the first.
   Duration median_step() const;

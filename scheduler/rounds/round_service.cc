@@ -195,6 +195,12 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
       contributed.emplace_back();
       continue;
     }
+    if (options_.weighs_by_bodies && tag.bodies < options_.bodies) {
+      // Sealed: nobody else touches it before the round is executed.
+      void* sum = window.data(*buffer).data();
+      const void* inputs[] = {sum};
+      collective::sum_into(sum, static_cast<double>(tag.bodies) / options_.bodies, inputs, elements_, dtype_);
+    }
     round.contributions.push_back({rank, *buffer});
     round.bodies += tag.bodies;
     add(round.sums, {tag.loss_sum, tag.loss_count, tag.samples, tag.learning_rate, {}});

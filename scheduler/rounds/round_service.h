@@ -38,6 +38,7 @@ class RoundService {
     RoundEngine::Options engine;
     std::int32_t bodies = 1;  ///< Mini-batches of one complete update.
     Divisor divisor = Divisor::contributions;
+    bool weighs_by_bodies = false;    ///< A contribution of n of N mini-batches counts n/N times (reading A).
     std::int64_t evaluate_every = 0;  ///< Updates between evaluations; 0: never but at the end.
     bool evaluates = false;
     std::string trace_path;  ///< Empty: no trace.

@@ -3,7 +3,7 @@
 void train(paceline::Worker& me) {
   torch::nn::Linear net(2, 1);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1));
-  auto shared = me.share(*net, optimizer);
+  auto shared = me.share(net, optimizer);
   while (me.next()) {
     optimizer.zero_grad();
     auto loss = net->forward(torch::ones({1, 2})).sum();
@@ -12,4 +12,4 @@ void train(paceline::Worker& me) {
   }
 }
 
-int main() { return paceline::run(train, {.workers = 1}).exit_code(); }
+int main() { return paceline::run(train, {.workers = 1, .samples = 320}).exit_code(); }
