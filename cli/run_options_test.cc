@@ -52,10 +52,17 @@ TEST(RunOptionsTest, FlagsOverrideTheScript) {
                              "2m",
                              "--json"});
   ASSERT_TRUE(runs) << runs.error().text;
-  const nlohmann::json expected = {
-      {"workers", 4},    {"strategy", "wagma(sync=5)"}, {"epochs", 0.5}, {"target", 0.88},
-      {"seed", 7},       {"slow", "3:4x,0:2"},          {"json", true},  {"straggle", "1:40ms"},
-      {"accumulate", 2}, {"time_limit_s", 120.0}};
+  const nlohmann::json expected = {{"workers", 4},
+                                   {"strategy", "wagma(sync=5)"},
+                                   {"epochs", 0.5},
+                                   {"target", 0.88},
+                                   {"seed", 7},
+                                   {"slow", "3:4x,0:2"},
+                                   {"json", true},
+                                   {"straggle", "1:40ms"},
+                                   {"accumulate", 2},
+                                   {"time_limit_s", 120.0},
+                                   {"label", "wagma(sync=5)"}};
   EXPECT_EQ(runs->front().overrides, expected);
 }
 

@@ -130,7 +130,7 @@ paceline_next Session::next(paceline_lease& lease) {
   if (!started_) {
     started_ = true;
     if (rank_ == 0 && !alone_) return PACELINE_CAPTURE;
-    if (rank_ == 0) publish_start();
+    update_began_ = steady_now();  // Alone: nothing is ever published, the agent is only told.
     needs_replica_ = rank_ != 0;
   }
   if (needs_replica_) {

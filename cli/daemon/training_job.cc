@@ -474,6 +474,8 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
   const Rank rank = it->second;
   if (!gone_.insert(rank).second) return;
   if (failed && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
+  if (rank.value == 0 && !start_replica_ && settings_.node_of.size() > 1 && !stopped_)
+    return fail_job("worker 0 ended before it gave the others the model to start from: " + how, now);
   if (!finished_at_ && !stopped_) {
     outbox_.to_driver({{"event", "left"},
                        {"worker", rank.value},

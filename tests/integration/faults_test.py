@@ -26,14 +26,14 @@ class Faults:
     # Death ------------------------------------------------------------------------------------------------------------
 
     def check_kill(self, strategy):
-        run = self.start_long(strategy, updates=300)
+        run = self.start_long(strategy, updates=500)
         self.wait_for_update(run, 40)
         victim = 3
         self.signal_worker(run, victim, signal.SIGKILL)
         self.assertEqual(run.wait(20), 0, run.said())
         self.assertEqual(list(run.left()), [victim], run.said())
         self.assertIn(f"worker {victim} ended", run.out)
-        self.assertEqual(run.result()["updates"], 300)
+        self.assertEqual(run.result()["updates"], 500)
         self.assertEqual(run.result()["left"], [victim])
         finals = {run.final(rank) for rank in (0, 1, 2)}
         self.assertEqual(len(finals), 1, finals)
@@ -49,12 +49,39 @@ class Faults:
         self.check_kill("nonblocking(batches=4)")
 
     def test_allreduce_goes_on_without_worker_0(self):
-        run = self.start_long("allreduce", updates=300)
+        run = self.start_long("allreduce", updates=500)
         self.wait_for_update(run, 40)
         self.signal_worker(run, 0, signal.SIGKILL)
         self.assertEqual(run.wait(20), 0, run.said())
         self.assertEqual(list(run.left()), [0])
-        self.assertEqual(run.result()["updates"], 300)
+        self.assertEqual(run.result()["updates"], 500)
+
+    def test_a_worker_that_dies_before_the_job_began_is_named(self):
+        for moment, text in (("before_open", "worker 0 ended before it took part in the job"),
+                             ("before_start", "worker 0 ended before it gave the others the model to start from")):
+            run = self.start_long("allreduce", fail=moment, fail_rank=0)
+            self.assertEqual(run.wait(10), 1, run.said())
+            self.assertIn(text, run.err)
+            self.assertIn("SIGKILL", run.err)
+            self.assert_nobody_left()
+
+    def test_a_run_all_of_whose_workers_were_killed_has_failed(self):
+        run = self.start_long("allreduce")
+        self.wait_for_update(run, 20)
+        for rank in range(4):
+            self.signal_worker(run, rank, signal.SIGKILL)
+        self.assertEqual(run.wait(10), 1, run.said())
+        self.assertIn("all workers have ended", run.err)
+        self.assert_nobody_left()
+
+    def test_training_goes_on_when_a_whole_nodes_share_of_workers_dies(self):
+        run = self.start_long("allreduce", updates=500)
+        self.wait_for_update(run, 20)
+        for rank in (2, 3):
+            self.signal_worker(run, rank, signal.SIGKILL)
+        self.assertEqual(run.wait(20), 0, run.said())
+        self.assertEqual(set(run.left()), {2, 3})
+        self.assertEqual(run.result()["updates"], 500)
 
     # Freezing ---------------------------------------------------------------------------------------------------------
 

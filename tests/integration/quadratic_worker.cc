@@ -42,12 +42,14 @@ class Quadratic {
 
   /// Why it could not go on; empty: the job ended.
   std::string run() {
+    die_if("before_open");
     const paceline_session_config config{start_.endpoint.c_str(), start_.worker, start_.fd_socket, start_.job,
                                          start_.rank,             elements_,     PACELINE_F64};
     char error[1024] = "";
     session_ = paceline_session_open(&config, error, sizeof error);
     if (!session_) throw std::runtime_error("worker " + std::to_string(start_.rank) + " cannot join its job: " + error);
     info_ = paceline_session_get_info(session_);
+    die_if("before_start");
     models_ = info_.payload == PACELINE_MODELS;
     local_.assign(elements_, options_.value("x0", 0.0));
     if (models_) std::copy(local_.begin(), local_.end(), x());
@@ -104,6 +106,11 @@ class Quadratic {
         case PACELINE_LOST: return "worker " + std::to_string(start_.rank) + ": its node agent is gone";
       }
     }
+  }
+
+  /// As if somebody had killed this worker at that moment.
+  void die_if(const char* moment) {
+    if (options_.value("fail_rank", -1) == start_.rank && options_.value("fail", "") == moment) std::raise(SIGKILL);
   }
 
   /// Sleeps as long as this worker's mini-batches take, and does what the test wants to happen at this update.
