@@ -136,7 +136,7 @@ class OnOneNode(GoldenRuns, IntegrationTest):
     nodes = 1
 
     def test_one_worker_is_serial_sgd(self):
-        for strategy in ("allreduce", "local-sgd(period=2)", "nonblocking(batches=4)"):
+        for strategy in ("allreduce", "local-sgd(period=2)", "adacomm(period=2)", "nonblocking(batches=4)"):
             run = self.run_job(strategy, workers=1, updates=3, x0=8)
             self.assertEqual(run.final(0), 8 * 0.75 ** 3, strategy)
 

@@ -43,8 +43,8 @@ class Quadratic {
   /// Why it could not go on; empty: the job ended.
   std::string run() {
     die_if("before_open");
-    const paceline_session_config config{start_.endpoint.c_str(), start_.worker, start_.fd_socket, start_.job,
-                                         start_.rank,             elements_,     PACELINE_F64};
+    const paceline_session_config config{
+        start_.endpoint.c_str(), start_.worker, start_.fd_socket, start_.job, start_.rank, elements_, PACELINE_F64};
     char error[1024] = "";
     session_ = paceline_session_open(&config, error, sizeof error);
     if (!session_) throw std::runtime_error("worker " + std::to_string(start_.rank) + " cannot join its job: " + error);
@@ -117,7 +117,8 @@ class Quadratic {
   void compute(const paceline_lease& lease) {
     const json sleeps = options_.value("sleep_ms", json::array());
     if (!sleeps.empty())
-      paceline_session_sleep(session_, sleeps[static_cast<std::size_t>(start_.rank) % sleeps.size()].get<double>() / 1e3);
+      paceline_session_sleep(session_,
+                             sleeps[static_cast<std::size_t>(start_.rank) % sleeps.size()].get<double>() / 1e3);
     if (options_.value("fail_rank", -1) != start_.rank || options_.value("fail_update", -1) != lease.update) return;
     const std::string how = options_.value("fail", "");
     std::fprintf(stderr, "about to fail on purpose: %s\n", how.c_str());
