@@ -179,7 +179,8 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
   std::vector<std::optional<Version>> contributed;
   for (const Rank rank : a.members) {
     const auto it = members_.find(rank);
-    if (it == members_.end()) {  // Has not opened its share yet: it contributes nothing.
+    // Has not opened its share yet: it contributes nothing. Nor does the only worker of a job: it publishes nothing.
+    if (it == members_.end() || options_.engine.node_of.size() == 1) {
       contributed.emplace_back();
       continue;
     }
