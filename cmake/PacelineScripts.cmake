@@ -102,7 +102,8 @@ endfunction()
 # Flags of every script. -O1: half the compile time of -O2, and a script's own code is a small part of a training step.
 set(PACELINE_SCRIPT_FLAGS -std=c++20 -O1 -fPIC -pthread)
 if(PACELINE_SANITIZE)
-  list(APPEND PACELINE_SCRIPT_FLAGS -fsanitize=${PACELINE_SANITIZE} -fno-omit-frame-pointer)
+  string(REPLACE "," ";-fsanitize=" sanitizers "-fsanitize=${PACELINE_SANITIZE}")  # A comma would end the $<JOIN:> below.
+  list(APPEND PACELINE_SCRIPT_FLAGS ${sanitizers} -fno-omit-frame-pointer)
 endif()
 find_program(PACELINE_LLD ld.lld)
 

@@ -123,7 +123,10 @@ class Quadratic {
     const std::string how = options_.value("fail", "");
     std::fprintf(stderr, "about to fail on purpose: %s\n", how.c_str());
     if (how == "throw") throw std::runtime_error("the user's code threw on purpose");
-    if (how == "segfault") std::raise(SIGSEGV);
+    if (how == "segfault") {
+      std::signal(SIGSEGV, SIG_DFL);  // Not a sanitizer's handler.
+      std::raise(SIGSEGV);
+    }
     if (how == "exit") _exit(7);
   }
 
