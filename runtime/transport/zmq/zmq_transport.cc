@@ -19,7 +19,9 @@
 
 #if defined(__SANITIZE_THREAD__)
 // TSan does not see how ZeroMQ, which is not instrumented, orders its threads.
-extern "C" const char* __tsan_default_suppressions() { return "called_from_lib:libzmq.so\nrace:libzmq.so\nrace:libsodium.so\n"; }
+extern "C" const char* __tsan_default_suppressions() {
+  return "called_from_lib:libzmq.so\nrace:libzmq.so\nrace:libsodium.so\n";
+}
 #endif
 
 namespace paceline::transport {
