@@ -69,7 +69,7 @@ std::string fit(const std::string& line, std::size_t width) {
 std::string duration_text(Duration time) {
   const double s = std::max(seconds(time), 0.0);
   if (s < 9.95) return format("%.1f s", s);
-  const auto whole = static_cast<long long>(s + 0.5);
+  const auto whole = std::llround(s);
   if (whole < 60) return format("%lld s", whole);
   if (whole < 3600) return format("%lld:%02lld", whole / 60, whole % 60);
   return format("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);

@@ -21,7 +21,7 @@ struct RunOptions {
   double evaluate_every_epochs = 1;  ///< How often the averaged model is evaluated and saved; 0: at the end only.
   double target = 0;                 ///< The job ends when the evaluated metric reaches it; 0: runs to the end.
   std::uint64_t seed = 1;
-  std::string resume;  ///< Checkpoint, or run directory that holds one, to go on from.
+  std::string resume{};  ///< Checkpoint, or run directory that holds one, to go on from.
 };
 
 /// Runs `train` on every worker of a job and returns when the job has ended. Called by the driver's `main`. Errors are
