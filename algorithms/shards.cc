@@ -25,7 +25,9 @@ std::uint64_t key(std::uint64_t seed, std::uint64_t use, std::int64_t number, st
 }  // namespace
 
 Permutation::Permutation(std::int64_t size, std::uint64_t key)
-    : size_(static_cast<std::uint64_t>(size)), key_(key), half_bits_(static_cast<int>(std::bit_width(size_ - 1) + 1) / 2) {
+    : size_(static_cast<std::uint64_t>(size)),
+      key_(key),
+      half_bits_(static_cast<int>(std::bit_width(size_ - 1) + 1) / 2) {
   PACELINE_CHECK(size >= 1, "a permutation needs an element");
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/observe/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 

@@ -60,7 +60,7 @@ std::vector<std::string> merge_environment(const char* const* inherited, const E
   const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
   for (; inherited && *inherited; ++inherited) merged.emplace_back(*inherited);
   for (const auto& [name, value] : changes) {
-    std::erase_if(merged, [&](const std::string& entry) { return name_of(entry) == name; });
+    std::erase_if(merged, [&, &changed = name](const std::string& entry) { return name_of(entry) == changed; });
     merged.push_back(name + "=" + value);
   }
   return merged;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "scheduler/rounds/round_state.h"
@@ -8,9 +9,7 @@
 namespace paceline::scheduler {
 namespace {
 
-Duration times(double factor, Duration d) {
-  return Duration(static_cast<Duration::rep>(factor * static_cast<double>(d.count()) + 0.5));
-}
+Duration times(double factor, Duration d) { return Duration(std::llround(factor * static_cast<double>(d.count()))); }
 
 }  // namespace
 

@@ -173,7 +173,7 @@ class Decentralised {
     const bool complete =
         std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.state == State::waiting; });
     if (!complete && now < grace_ends_) return;
-    const auto all = everyone(run_.workers);
+    auto all = everyone(run_.workers);
     average(pending_, [&](int) { return all; });
     pending_ = -1;
     grace_ends_ = kNever;
