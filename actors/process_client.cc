@@ -5,9 +5,11 @@
 #include <climits>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <utility>
 
+#include "actors/embedded_cluster.h"
 #include "actors/task_error.h"
 #include "runtime/base/check.h"
 
@@ -18,6 +20,7 @@ namespace {
 /// handles in static variables may outlive main.
 struct Process {
   std::mutex mutex;
+  std::optional<EmbeddedCluster> own;  // Outlives the client.
   std::unique_ptr<Client> client;
   bool closed = false;
   std::vector<std::string> arguments;
@@ -70,11 +73,12 @@ Client& process_client() {
   std::lock_guard lock(here.mutex);
   if (here.client) return *here.client;
   if (here.closed) throw TaskError({ErrorKind::cancelled, "this process has left the cluster: main has ended"});
-  const auto directory = environment(kClusterEnv);
-  if (directory.empty()) {
-    throw TaskError({ErrorKind::not_found,
-                     "no cluster: start this program with `paceline run`, or set PACELINE_CLUSTER to a cluster's "
-                     "runtime directory"});
+  auto directory = environment(kClusterEnv);
+  if (directory.find('/') == std::string::npos) {  // None, or one that is named.
+    auto own = EmbeddedCluster::start();
+    if (!own) throw TaskError(own.error());
+    directory = own->directory();
+    here.own.emplace(*std::move(own));
   }
   auto executable = this_executable();
   if (!executable) throw TaskError(executable.error());
@@ -103,6 +107,7 @@ void close_process_client() {
     client = process().client.get();
   }
   if (client != nullptr) client->close();
+  process().own.reset();
 }
 
 }  // namespace paceline::actors

@@ -5,7 +5,8 @@
 namespace paceline::actors {
 
 /// The connection that the public functions (async, create, get) of this process use. In a driver it is made at the
-/// first use, from PACELINE_CLUSTER; in a worker by worker_main. Throws paceline::TaskError where there is no cluster.
+/// first use, to the cluster that PACELINE_CLUSTER names, or one that is up, or one that is started for this driver; in
+/// a worker by worker_main. Throws paceline::TaskError where there is no cluster and none can be started.
 Client& process_client();
 /// A client made by somebody else (worker_main) becomes the process's. Once.
 void set_process_client(std::unique_ptr<Client> client);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "cli/process.h"
 
@@ -90,6 +91,25 @@ Result<EmbeddedCluster> start_embedded(std::int64_t nodes) {
   auto started = start("run-" + std::to_string(::getpid()), nodes, true);
   if (!started) return tl::unexpected(started.error());
   return EmbeddedCluster(started->directory, started->daemon);
+}
+
+Result<Place> find_place(std::optional<std::int64_t> nodes) {
+  const auto root = RuntimeRoot::open();
+  if (!root) return tl::unexpected(root.error());
+  sweep_stale(*root);
+  const bool named = std::getenv("PACELINE_CLUSTER") && *std::getenv("PACELINE_CLUSTER");
+  auto running = find_cluster(*root, "");
+  if (running && nodes) {
+    return fail(ErrorKind::invalid, "--nodes is for a cluster started for the run, but '" +
+                                        running->filename().string() +
+                                        "' is up: leave --nodes out, or stop that one with `paceline down`");
+  }
+  if (running) return Place{*running, nullptr};
+  if (named) return tl::unexpected(running.error());
+  auto own = start_embedded(nodes.value_or(1));
+  if (!own) return tl::unexpected(own.error());
+  const fs::path directory = own->directory();
+  return Place{directory, std::make_unique<EmbeddedCluster>(std::move(*own))};
 }
 
 Result<fs::path> start_detached(const std::string& name, std::int64_t nodes) {

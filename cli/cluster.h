@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,6 +36,15 @@ class EmbeddedCluster {
 
 /// Returns when the cluster takes requests. Errors carry the last lines of the daemon's log.
 Result<EmbeddedCluster> start_embedded(std::int64_t nodes);
+
+/// Where jobs run: a cluster that is up, or one of our own.
+struct Place {
+  std::filesystem::path directory;
+  std::unique_ptr<EmbeddedCluster> own;
+};
+/// PACELINE_CLUSTER, or "default" if that is up, or a new one of `nodes` agents; `invalid` where `nodes` is given and
+/// one is up.
+Result<Place> find_place(std::optional<std::int64_t> nodes);
 
 /// Starts a cluster that outlives this process; returns its folder when it takes requests.
 Result<std::filesystem::path> start_detached(const std::string& name, std::int64_t nodes);

@@ -23,6 +23,8 @@ using Ask = std::function<Result<nlohmann::json>(const std::filesystem::path& cl
 /// A subcommand: declared to `app`, it returns what to do, and with which exit status, once the flags are parsed.
 using Action = std::function<int()>;
 Action add_run(CLI::App& app);
+/// For drivers that were started without a cluster (actors/embedded_cluster.h); not shown to users.
+Action add_embed(CLI::App& app);
 Action add_up(CLI::App& app);
 Action add_down(CLI::App& app, Ask ask);
 Action add_status(CLI::App& app, Ask ask);

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   app.footer("Begin with: paceline run examples/fashion_mnist.cpp --workers 4\nHelp on a command: paceline run --help");
   const std::pair<const char*, Action> actions[] = {
       {"run", add_run(app)},
+      {"embed", add_embed(app)},
       {"up", add_up(app)},
       {"down", add_down(app, paceline::daemon::ask)},
       {"status", add_status(app, paceline::daemon::ask)},

@@ -23,31 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// Where the jobs run: a cluster that is up, or one of our own.
-struct Place {
-  fs::path directory;
-  std::unique_ptr<EmbeddedCluster> own;
-};
-
-Result<Place> find_place(const RunFlags& flags) {
-  const auto root = RuntimeRoot::open();
-  if (!root) return tl::unexpected(root.error());
-  sweep_stale(*root);
-  const bool named = std::getenv("PACELINE_CLUSTER") && *std::getenv("PACELINE_CLUSTER");
-  auto running = find_cluster(*root, "");
-  if (running && flags.nodes) {
-    return fail(ErrorKind::invalid, "--nodes is for a cluster started for the run, but '" +
-                                        running->filename().string() +
-                                        "' is up: leave --nodes out, or stop that one with `paceline down`");
-  }
-  if (running) return Place{*running, nullptr};
-  if (named) return tl::unexpected(running.error());
-  auto own = start_embedded(flags.nodes.value_or(1));
-  if (!own) return tl::unexpected(own.error());
-  const fs::path directory = own->directory();
-  return Place{directory, std::make_unique<EmbeddedCluster>(std::move(*own))};
-}
-
 Result<fs::path> make_run_directory(const RunFlags& flags) {
   if (flags.run_directory.empty()) {
     auto made =
@@ -135,7 +110,7 @@ Result<int> run_all(const RunFlags& flags) {
   if (!runs) return tl::unexpected(runs.error());
   const auto program = executable_of(flags.script);
   if (!program) return tl::unexpected(program.error());
-  const auto place = find_place(flags);
+  const auto place = find_place(flags.nodes);
   if (!place) return tl::unexpected(place.error());
   const auto base = make_run_directory(flags);
   if (!base) return tl::unexpected(base.error());

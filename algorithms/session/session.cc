@@ -66,9 +66,7 @@ void paceline_session_restored(paceline_session* session) { session->impl->resto
 
 double paceline_session_sleep(paceline_session* session, double seconds) { return session->impl->sleep(seconds); }
 
-void paceline_session_stop(paceline_session* session, const char* reason) {
-  session->impl->report("stop", "", 0, reason);
-}
+void paceline_session_stop(paceline_session* session, const char* reason) { session->impl->stop_job(reason); }
 void paceline_session_fail(paceline_session* session, const char* reason) {
   session->impl->report("fail", "", 0, reason);
 }

@@ -97,7 +97,7 @@ paceline_next paceline_session_next(paceline_session* session, paceline_lease* l
 
 /* Models: where the parameters live now (the buffer being written). */
 paceline_span paceline_session_model(const paceline_session* session);
-/* Gradients: the averaged gradient, valid until the next step call. */
+/* Gradients: the averaged gradient, valid until the next step call; data NULL: it is the caller's own (one worker). */
 paceline_span paceline_session_result(const paceline_session* session);
 
 /* Gradients: one mini-batch is done; `pieces` are the parameters' gradients in order (data NULL: no gradient, counts as
@@ -120,7 +120,7 @@ void paceline_session_restored(paceline_session* session);
 /* Sleeps until `seconds` have passed or the current batch is abandoned or the job stopped; returns the seconds slept.
  */
 double paceline_session_sleep(paceline_session* session, double seconds);
-/* Ends the job for all workers at one version; `reason` is shown. */
+/* Ends the job for all workers at one version, the next averaging of all; `reason` is shown. */
 void paceline_session_stop(paceline_session* session, const char* reason);
 /* Ends the job as failed ("loss is NaN ..."). */
 void paceline_session_fail(paceline_session* session, const char* reason);

@@ -149,25 +149,35 @@ paceline_next Session::next(paceline_lease& lease) {
   if (held() && !stopped()) {
     set_state(State::wait);
     const Instant begin = steady_now();
-    wait_until([&] { return !held() || my_turn(); }, false);  // Others evaluate: no part of training.
-    if (!lost_ && !stopped() && held() && my_turn()) {
-      set_state(State::evaluate);
-      return PACELINE_EVALUATE;
+    // Others evaluate, or the job ends: no part of training.
+    wait_until([&] { return !held() || my_turn() || capture_wanted(); }, false);
+    if (!lost_ && !stopped() && held()) {
+      if (my_turn()) {
+        set_state(State::evaluate);
+        return PACELINE_EVALUATE;
+      }
+      return take_capture();
     }
     span("hold", begin, steady_now());
     update_began_ = steady_now();
   }
   if (lost_) return PACELINE_LOST;
-  if (ended_ || stopped()) {
+  if (stopped() || lease_.update > last()) {
     set_state(State::ended);
     return PACELINE_END;
   }
-  if (const auto wanted = control_->words().capture_wanted.load(std::memory_order_acquire); wanted != captures_seen_) {
-    captures_seen_ = wanted;
-    return PACELINE_CAPTURE;
-  }
+  if (capture_wanted()) return take_capture();
   set_state(State::compute);
   return PACELINE_BODY;
+}
+
+bool Session::capture_wanted() const {
+  return control_->words().capture_wanted.load(std::memory_order_acquire) != captures_seen_;
+}
+
+paceline_next Session::take_capture() {
+  captures_seen_ = control_->words().capture_wanted.load(std::memory_order_acquire);
+  return PACELINE_CAPTURE;
 }
 
 paceline_span Session::model() const {
@@ -287,6 +297,13 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   if (lost_ || stopped()) return PACELINE_OVER;
   if (abandons_ && abandoned()) return take_abandoned_result();  // This mini-batch was in flight: it is dropped.
 
+  const bool last = lease_.body + 1 == info_.bodies;
+  if (alone_ && info_.bodies == 1) {  // Its own gradient is the average: nothing is to be copied.
+    add_loss(stats);
+    samples_ = 0;
+    arrive();
+    return go_on_alone();
+  }
   const auto into = window_->writing();
   if (!into) return PACELINE_OVER;
   const Instant publish_began = steady_now();
@@ -296,7 +313,6 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   add_loss(stats);
   fill_tag(window_->tag(*into), stats);
 
-  const bool last = lease_.body + 1 == info_.bodies;
   if (!alone_ && (abandons_ || last)) window_->publish(abandons_);
   span("publish", publish_began, steady_now());
   if (!last) {
@@ -306,7 +322,7 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   samples_ = 0;
   arrive();
   if (alone_) {
-    if (info_.bodies > 1) scale(*into, 1.0 / info_.bodies);
+    scale(*into, 1.0 / info_.bodies);
     result_ = {window_->data(*into).data(), window_->layout().elements};
     return go_on_alone();
   }
@@ -327,9 +343,8 @@ void Session::scale(memory::Buffer buffer, double factor) {
 /// A job of one worker: its own contribution is the average, so it waits for its agent only where an evaluation is due.
 paceline_outcome Session::go_on_alone() {
   const std::int64_t update = lease_.update;
-  const bool over = update >= info_.updates - 1;
-  const bool due =
-      over || (evaluate_every_ > 0 && (update + 1) / evaluate_every_ > (waited_for_ + 1) / evaluate_every_);
+  const bool due = update >= last() || stop_asked_ ||
+                   (evaluate_every_ > 0 && (update + 1) / evaluate_every_ > (waited_for_ + 1) / evaluate_every_);
   if (due) {
     waited_for_ = update;
     const auto answered = [&] {
@@ -339,7 +354,6 @@ paceline_outcome Session::go_on_alone() {
     };
     if (!wait_until(answered)) return PACELINE_OVER;
   }
-  ended_ = over;
   begin_update(update + 1);
   return PACELINE_APPLY;
 }
@@ -354,9 +368,8 @@ paceline_outcome Session::take_abandoned_result() {
   span("wait", begin, steady_now());
   const auto buffer = window_->adopt();
   const bool mine = buffer && window_->tag(*buffer).iteration == update;
-  ended_ = executed() >= info_.updates - 1;
   if (!mine) {
-    needs_replica_ = !ended_;
+    needs_replica_ = true;
     return PACELINE_DROPPED;
   }
   result_ = {window_->data(*buffer).data(), window_->layout().elements};
@@ -369,7 +382,7 @@ paceline_outcome Session::step_model(const paceline_stats& stats) {
   const auto buffer = window_->writing();
   if (!buffer) return PACELINE_OVER;
   add_loss(stats);
-  if (lease_.update < next_round_ && lease_.update < info_.updates - 1 && !publishes_every_) {
+  if (lease_.update < next_round_ && lease_.update < last() && !publishes_every_) {
     begin_update(lease_.update + 1);
     return PACELINE_GO_ON;
   }
@@ -398,7 +411,8 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
   verdicts_seen_ = answer->number;
   const memory::WorkerVerdict* verdict = &answer->verdict;
   next_round_ = verdict->next_round;
-  ended_ = verdict->end;
+  // The job is over and this worker was late for its last averaging: it ends with the same model as the others.
+  needs_replica_ = verdict->end && !verdict->fresh;
   if (!verdict->averaged && info_.payload == PACELINE_MODELS) {
     // Published without a round: go on from the same numbers, in the buffer that publish() reserved.
     const auto to = window_->writing();
@@ -417,6 +431,15 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
 void Session::evaluated(double value) {
   evaluated_ = control_->words().evaluate.load(std::memory_order_acquire);
   report_at(evaluated_, "evaluated", "", value, "");
+}
+
+std::int64_t Session::last() const {
+  return std::min(info_.updates - 1, control_->words().last.load(std::memory_order_acquire));
+}
+
+void Session::stop_job(const char* reason) {
+  stop_asked_ = true;
+  report("stop", "", 0, reason);
 }
 
 bool Session::stopped() const { return control_->words().stop.load(std::memory_order_acquire) != 0; }

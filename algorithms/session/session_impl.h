@@ -43,6 +43,7 @@ class Session {
   paceline_span replica() const;
   void restored();
   double sleep(double seconds);
+  void stop_job(const char* reason);
   void report(const char* kind, const char* name, double value, const char* text);
   void report_at(std::int64_t update, const char* kind, const char* name, double value, const char* text);
   Result<void*> object(const std::string& key, std::uint64_t size, bool& fill);
@@ -68,6 +69,9 @@ class Session {
   paceline_outcome go_on_alone();
   bool abandoned() const;
   bool stopped() const;
+  std::int64_t last() const;
+  bool capture_wanted() const;
+  paceline_next take_capture();
   std::int64_t executed() const;
   paceline_outcome take_abandoned_result();
   paceline_outcome take_verdict(memory::Buffer published);
@@ -99,7 +103,7 @@ class Session {
   bool started_ = false;
   bool needs_replica_ = false;
   std::int64_t replica_update_ = 0;
-  bool ended_ = false;
+  bool stop_asked_ = false;
   bool lost_ = false;
   std::int64_t evaluated_ = -1;
   std::uint64_t verdicts_seen_ = 0;

@@ -216,7 +216,8 @@ void Core::step_gradients(const paceline_stats& stats, const StepOptions& option
   if (paceline_session_step_gradients(session_.get(), pieces.data(), pieces.size(), &stats) != PACELINE_APPLY) return;
   reached_ = lease_.update + 1;
   const auto began = Clock::now();
-  parameters_->lend_gradients(static_cast<float*>(paceline_session_result(session_.get()).data));
+  if (auto* const averaged = static_cast<float*>(paceline_session_result(session_.get()).data))
+    parameters_->lend_gradients(averaged);
   apply(options);
   applied_ = Clock::now() - began;
 }

@@ -350,6 +350,11 @@ void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& e
       if (auto* j = job(released.getJob())) j->on_released(released, now);
       return;
     }
+    case wire::Envelope::SETTLED: {
+      const auto settled = envelope.getSettled();
+      if (auto* j = job(settled.getJob())) j->on_settled(settled, now);
+      return;
+    }
     case wire::Envelope::REPLICA_WANTED: {
       const auto wanted = envelope.getReplicaWanted();
       if (auto* j = job(wanted.getJob())) j->on_replica_wanted(wanted, from, now);

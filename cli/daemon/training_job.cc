@@ -20,6 +20,7 @@ constexpr Duration kProgressEvery = std::chrono::milliseconds(250);
 constexpr Duration kDonorPatience = std::chrono::seconds(1);
 constexpr Duration kEvaluatorPatience = std::chrono::seconds(5);
 constexpr Duration kLeaveBehindAfter = std::chrono::seconds(1);
+constexpr Duration kSettleLook = std::chrono::milliseconds(5);
 constexpr std::size_t kStepsMax = std::size_t{1} << 16;  // Step times that the median is taken of.
 constexpr std::uint64_t kObjectBytesMax = std::uint64_t{64} << 30;
 
@@ -59,7 +60,11 @@ Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t wor
 }
 
 TrainingJob::TrainingJob(Settings settings, scheduler::TaskGraph& graph, collective::Averager& averager, Outbox outbox)
-    : settings_(std::move(settings)), graph_(graph), averager_(averager), outbox_(std::move(outbox)) {}
+    : settings_(std::move(settings)),
+      graph_(graph),
+      averager_(averager),
+      outbox_(std::move(outbox)),
+      end_(settings_.self, {settings_.node_of.begin(), settings_.node_of.end()}) {}
 
 TrainingJob::~TrainingJob() = default;
 
@@ -195,7 +200,8 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
                        {"name", text_of(report.getName())},
                        {"value", report.getValue()}});
   } else if (kind == "stop") {
-    stop_everywhere(text_of(report.getText()), now);
+    outbox_.to_driver({{"event", "stopping"}, {"node", settings_.self.value}, {"text", text_of(report.getText())}});
+    if (rounds_) rounds_->stop_at_sync();
   } else if (kind == "fail") {
     fail_job(text_of(report.getText()), now);
   }
@@ -216,12 +222,12 @@ void TrainingJob::handle(const RoundService::Executed& executed, Instant now) {
     last_clock_s_ = clock;
     last_version_ = executed.version;
   }
-  if (!executed.evaluate) return;
+  if (executed.over) end_.begin(executed.version, now);
+  if (!executed.evaluate || settings_.self.value != 0) return;
   evaluating_ = executed.version;
   evaluating_since_ = now;
   evaluator_ = executed.evaluator;
-  if (settings_.self.value != 0) return;
-  if (!evaluator_) release_all(executed.version, -1, now);
+  if (!evaluator_) end_evaluation(now);
 }
 
 void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Instant now) {
@@ -236,29 +242,97 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
                      {"samples", samples_},
                      {"loss", last_loss_},
                      {"reached", reached}});
-  const Version version = *evaluating_;
-  if (reached) stop_everywhere("the target was reached", now);
-  release_all(version, value, now);
+  if (reached && !end_.version()) {
+    outbox_.to_driver({{"event", "stopping"}, {"node", settings_.self.value}, {"text", "the target was reached"}});
+    end_here(*evaluating_, now);
+    send_released(*evaluating_, true);
+  }
+  end_evaluation(now);
 }
 
-void TrainingJob::release_all(Version v, double value, Instant now) {
+/// Node 0: the others go on, or the job ends.
+void TrainingJob::end_evaluation(Instant now) {
+  const Version v = *std::exchange(evaluating_, std::nullopt);
+  end_.wait_from(now);
+  end_.is_settling() ? settle(now) : release(v, now);
+}
+
+void TrainingJob::send_released(Version v, bool ends) {
   wire::Message message;
   auto body = message.root().initReleased();
   body.setJob(settings_.job.value);
   body.setVersion(v.value);
-  body.setValue(value);
+  body.setEnds(ends);
   to_all_nodes(message);
+}
+
+void TrainingJob::release(Version v, Instant now) {
+  if (settings_.self.value == 0) send_released(v, false);
   rounds_->release(v);
-  evaluating_.reset();
-  if (finished_at_) finished_at_ = now;
+  if (end_.version() != v) return;
+  end_.on_released();
+  finished_at_ = now;
 }
 
 void TrainingJob::on_released(const wire::Released::Reader& released, Instant now) {
   if (!rounds_) return;
   const Version v{released.getVersion()};
-  rounds_->release(v);
-  if (evaluating_ == v) evaluating_.reset();
-  if (finished_at_) finished_at_ = now;
+  released.getEnds() ? end_here(v, now) : release(v, now);
+}
+
+void TrainingJob::end_here(Version v, Instant now) {
+  rounds_->end_at(v);
+  end_.begin(v, now);
+  settle(now);
+}
+
+void TrainingJob::on_settled(const wire::Settled::Reader& settled, Instant now) {
+  end_.on_settled(NodeId{settled.getNode()});
+  settle(now);
+}
+
+/// Whether this worker's model is the last one, or will never be.
+bool TrainingJob::is_settled(Rank rank) {
+  const auto* window = rounds_->window(rank);
+  return gone_.contains(rank) || !window ||
+         window->progress().step.load(std::memory_order_relaxed) > end_.version()->value;
+}
+
+void TrainingJob::settle(Instant now) {
+  while (end_.is_settling()) {
+    const auto ranks = local_ranks();
+    const bool all_there = std::all_of(ranks.begin(), ranks.end(), [this](Rank r) { return is_settled(r); });
+    switch (end_.next(all_there, evaluating_.has_value(), leave_patience(), now)) {
+      case JobEnd::Step::none: return;
+      case JobEnd::Step::release: release(*end_.version(), now); break;
+      case JobEnd::Step::leave_behind:
+        for (const auto& [rank, worker] : worker_of_)
+          if (!is_settled(rank)) leave_behind(rank, worker);
+        break;
+      case JobEnd::Step::tell_settled: {
+        wire::Message message;
+        auto body = message.root().initSettled();
+        body.setJob(settings_.job.value);
+        body.setVersion(end_.version()->value);
+        body.setNode(settings_.self.value);
+        outbox_.to_node(NodeId{0}, message, {});
+        break;
+      }
+    }
+  }
+}
+
+Duration TrainingJob::leave_patience() const {
+  return std::max<Duration>(kLeaveBehindAfter, 10 * rounds_->engine().median_step());
+}
+
+void TrainingJob::leave_behind(Rank rank, WorkerId worker) {
+  gone_.insert(rank);
+  outbox_.to_driver(
+      {{"event", "left"},
+       {"worker", rank.value},
+       {"text", "worker " + to_string(rank) + " was left behind: the job had ended and it did not answer"}});
+  outbox_.end_worker(worker, "left behind at the end of the job");
 }
 
 // Replicas
@@ -448,6 +522,7 @@ bool TrainingJob::on_reduced(std::uint64_t id, Instant now) {
 
 void TrainingJob::drain(Instant now) {
   for (const auto& event : rounds_->take_events()) std::visit([&](const auto& e) { handle(e, now); }, event);
+  settle(now);
 }
 
 void TrainingJob::handle(const RoundService::Left& left, Instant now) {
@@ -464,10 +539,6 @@ void TrainingJob::handle(const RoundService::Left& left, Instant now) {
 
 void TrainingJob::handle(const RoundService::Failed& failed, Instant now) { fail_job(failed.text, now); }
 
-void TrainingJob::handle(const RoundService::Finished&, Instant now) {
-  if (!finished_at_) finished_at_ = now;
-}
-
 void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now) {
   const auto it = rank_of_.find(worker);
   if (it == rank_of_.end()) return;
@@ -481,7 +552,7 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
                        {"worker", rank.value},
                        {"text", "worker " + to_string(rank) + " ended (" + how + "): the others go on without it"}});
   }
-  if (evaluating_ && evaluator_ == rank && settings_.self.value == 0) release_all(*evaluating_, -1, now);
+  if (evaluating_ && evaluator_ == rank) end_evaluation(now);
   if (!rounds_) return;
   rounds_->on_gone(rank, now);
   drain(now);
@@ -523,33 +594,27 @@ void TrainingJob::to_all_nodes(wire::Message& message) {
 }
 
 void TrainingJob::tick(Instant now) {
+  looked_ = now;
   if (rounds_) {
     rounds_->tick(now);
     drain(now);
   }
   if (donor_asked_ && !waiters_.empty() && now - *donor_asked_ >= kDonorPatience) ask_donor(now);
-  if (evaluating_ && evaluator_ && settings_.self.value == 0 && now - evaluating_since_ >= kEvaluatorPatience) {
+  if (evaluating_ && evaluator_ && now - evaluating_since_ >= kEvaluatorPatience) {
     const auto* window = rounds_->window(*evaluator_);
     const auto state = window ? window->progress().state.load(std::memory_order_relaxed) : 0;
     const bool evaluates = state == static_cast<std::uint32_t>(session::State::evaluate);
     const auto worker = worker_of_.find(*evaluator_);
     const bool frozen = worker != worker_of_.end() && outbox_.process_state(worker->second) == 'T';
-    if (!evaluates || frozen) release_all(*evaluating_, -1, now);
+    if (!evaluates || frozen) end_evaluation(now);
   }
-  if (finished_at_ && !evaluating_ && rounds_) {
-    const Duration patience = std::max<Duration>(kLeaveBehindAfter, 10 * rounds_->engine().median_step());
-    if (now - *finished_at_ >= patience) {
-      for (const auto& [rank, worker] : worker_of_) {
-        const auto* window = rounds_->window(rank);
-        const auto state = window ? window->progress().state.load(std::memory_order_relaxed) : 0;
-        if (gone_.contains(rank) || state == static_cast<std::uint32_t>(session::State::ended)) continue;
-        gone_.insert(rank);
-        outbox_.to_driver(
-            {{"event", "left"},
-             {"worker", rank.value},
-             {"text", "worker " + to_string(rank) + " was left behind: the job had ended and it did not answer"}});
-        outbox_.end_worker(worker, "left behind at the end of the job");
-      }
+  if (rounds_) settle(now);
+  if (finished_at_ && !evaluating_ && rounds_ && now - *finished_at_ >= leave_patience()) {
+    for (const auto& [rank, worker] : worker_of_) {
+      const auto* window = rounds_->window(rank);
+      const auto state = window ? window->progress().state.load(std::memory_order_relaxed) : 0;
+      if (!gone_.contains(rank) && state != static_cast<std::uint32_t>(session::State::ended))
+        leave_behind(rank, worker);
     }
   }
   if (now >= next_progress_) {
@@ -562,6 +627,7 @@ void TrainingJob::tick(Instant now) {
 
 std::optional<Instant> TrainingJob::next_deadline() const {
   Instant deadline = next_progress_;
+  if (end_.is_settling()) deadline = std::min(deadline, looked_ + kSettleLook);  // Workers tell by their windows only.
   if (rounds_)
     if (const auto rounds = rounds_->next_deadline()) deadline = std::min(deadline, *rounds);
   return deadline;

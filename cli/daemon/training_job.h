@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/strategy.h"
+#include "cli/daemon/job_end.h"
 #include "runtime/collective/averager.h"
 #include "runtime/memory/shared_object.h"
 #include "runtime/wire/codec.h"
@@ -66,6 +67,7 @@ class TrainingJob {
   void on_activate(NodeId from, const wire::Activate::Reader& activate, Instant now);
   void on_partial(NodeId from, const wire::Partial::Reader& partial, std::vector<std::byte> sum, Instant now);
   void on_released(const wire::Released::Reader& released, Instant now);
+  void on_settled(const wire::Settled::Reader& settled, Instant now);
   /// `failed`: of its own making (a crash, an exit status), which ends the job; else it leaves and the others go on.
   void on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now);
   bool on_reduced(std::uint64_t id, Instant now);
@@ -103,8 +105,14 @@ class TrainingJob {
   void handle(const scheduler::RoundService::Executed& executed, Instant now);
   void handle(const scheduler::RoundService::Left& left, Instant now);
   void handle(const scheduler::RoundService::Failed& failed, Instant now);
-  void handle(const scheduler::RoundService::Finished& finished, Instant now);
-  void release_all(Version v, double value, Instant now);
+  void end_evaluation(Instant now);
+  void send_released(Version v, bool ends);
+  void release(Version v, Instant now);
+  void end_here(Version v, Instant now);
+  bool is_settled(Rank rank);
+  void settle(Instant now);
+  Duration leave_patience() const;
+  void leave_behind(Rank rank, WorkerId worker);
   void fail_job(const std::string& text, Instant now);
   void stop_everywhere(const std::string& reason, Instant now);
   void to_all_nodes(wire::Message& message);
@@ -135,7 +143,9 @@ class TrainingJob {
   std::optional<Version> evaluating_;
   std::optional<Rank> evaluator_;
   Instant evaluating_since_{};
-  std::optional<Instant> finished_at_;
+  JobEnd end_;
+  Instant looked_{};
+  std::optional<Instant> finished_at_;  ///< Workers are to end by themselves from here on.
   bool stopped_ = false;
   bool stepped_ = false;
   Instant next_progress_{};

@@ -33,12 +33,13 @@ class ControlPage {
  public:
   /// Single words, each valid on its own. The agent stores, the worker loads (acquire); `ring` orders and wakes.
   struct Words {
-    std::atomic<std::uint32_t> bell{0};       ///< Futex; incremented at every change.
-    std::atomic<std::uint32_t> stop{0};       ///< Not 0: end the job now.
-    std::atomic<std::int64_t> abandoned{-1};  ///< Updates <= this are over: drop what is left of their mini-batches.
-    std::atomic<std::int64_t> executed{-1};   ///< Last executed version.
-    std::atomic<std::int64_t> hold{-1};       ///< Nobody starts an iteration > hold; -1: no hold.
-    std::atomic<std::int64_t> evaluate{-1};   ///< Evaluate the averaged model of this version; -1: never asked.
+    std::atomic<std::uint32_t> bell{0};         ///< Futex; incremented at every change.
+    std::atomic<std::uint32_t> stop{0};         ///< Not 0: end the job now.
+    std::atomic<std::int64_t> abandoned{-1};    ///< Updates <= this are over: drop what is left of their mini-batches.
+    std::atomic<std::int64_t> executed{-1};     ///< Last executed version.
+    std::atomic<std::int64_t> hold{-1};         ///< Nobody starts an iteration > hold; -1: no hold.
+    std::atomic<std::int64_t> evaluate{-1};     ///< Evaluate the averaged model of this version; -1: never asked.
+    std::atomic<std::int64_t> last{INT64_MAX};  ///< No iteration after this one: the job ends earlier than planned.
     std::atomic<std::uint32_t> capture_wanted{0};  ///< Counts requests for a replica.
     std::atomic<std::uint32_t> reserved{0};
   };

@@ -33,6 +33,7 @@ TEST_F(ControlPageTest, BeginsWithNothingAsked) {
   EXPECT_EQ(words.executed.load(), -1);
   EXPECT_EQ(words.hold.load(), -1);
   EXPECT_EQ(words.evaluate.load(), -1);
+  EXPECT_EQ(words.last.load(), INT64_MAX);
   EXPECT_EQ(words.capture_wanted.load(), 0u);
   EXPECT_FALSE(worker.verdict(0));
 }

@@ -45,6 +45,7 @@ struct Envelope {
     released @25 :Released;
     replicaData @26 :Replica;       # bulk frame: the replica
     stopRounds @27 :StopRounds;
+    settled @28 :Settled;           # to node 0, at the end of a job
   }
 }
 
@@ -79,6 +80,7 @@ struct Replica { job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt
 struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UInt64; }
 
 struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; }
-struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; }
-struct Released { job @0 :UInt64; version @1 :Int64; value @2 :Float64; }
+struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; }
+struct Released { job @0 :UInt64; version @1 :Int64; ends @2 :Bool; }              # ends: the job ends here, stay held until all are there
+struct Settled { job @0 :UInt64; version @1 :Int64; node @2 :Int32; }              # all of this node's workers have the last version, or are gone
 struct StopRounds { job @0 :UInt64; version @1 :Int64; reason @2 :Text; }

@@ -118,6 +118,8 @@ std::optional<Instant> RoundEngine::next_deadline() const { return state_->next_
 std::optional<RoundEngine::Waiting> RoundEngine::waiting() const { return state_->waiting(*plan_); }
 Version RoundEngine::done() const { return state_->done; }
 Version RoundEngine::last() const { return state_->options.last; }
+
+void RoundEngine::end_at(Version v) { state_->options.last = v; }
 Duration RoundEngine::median_step() const { return state_->steps.get(); }
 std::string RoundEngine::fingerprint() const { return state_->fingerprint(); }
 

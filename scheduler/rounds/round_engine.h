@@ -128,6 +128,8 @@ class RoundEngine {
   Actions on_merged(Rank rank, Instant now);
   /// The worker's process has ended: it leaves at once (nothing is due to it any more).
   Actions on_gone(Rank rank, Instant now);
+  /// The job ends at v, a sync that is executed or about to be, instead of at Options::last.
+  void end_at(Version v);
   /// Looks at the deadlines (grace, patience), which nothing else does: call it after the arrivals of that instant.
   Actions tick(Instant now);
   /// When to call tick(); in the past if at once.

@@ -56,6 +56,15 @@ TEST(Allreduce, TheLastVersionEndsEverybody) {
   }
 }
 
+TEST(Allreduce, AJobThatEndsEarlierEndsEverybodyThere) {
+  Agents sut(1, {0, 0}, test::allreduce(), 9);
+  sut.arrive(0, 0);
+  sut.engines[0].end_at(Version{0});
+  sut.arrive(1, 0);
+  for (int r : {0, 1}) EXPECT_TRUE(sut.verdict(r).end);
+  EXPECT_THAT(sut.engines[0].on_arrival(Rank{0}, Version{1}, {}, sut.now), IsEmpty());
+}
+
 TEST(Allreduce, AStoppedWorkerLeavesAfterPatience) {
   Agents sut(1, {0, 0, 0}, test::allreduce(), 9);
   sut.arrive(0, 0);

@@ -34,6 +34,7 @@ struct RoundSums {
   std::int64_t samples = 0;
   double learning_rate = 0;  ///< Of the lowest contributing rank.
   Duration leader_time{};    ///< Node 0's training clock when it sealed; zero time elsewhere.
+  std::int32_t stops = 0;    ///< Nodes that were asked to end the job: it ends at the first sync where this is not 0.
 };
 
 /// One averaging: what happens after iteration `version`.

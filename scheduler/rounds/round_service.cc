@@ -17,6 +17,7 @@ void add(RoundSums& to, const RoundSums& from) {
   to.samples += from.samples;
   if (to.learning_rate == 0) to.learning_rate = from.learning_rate;
   to.leader_time = std::max(to.leader_time, from.leader_time);
+  to.stops += from.stops;
 }
 
 /// The roles word lies in memory that the worker can write.
@@ -98,8 +99,8 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
   }
   partial.sum = std::move(sum);
   partial.bodies = header.getBodies();
-  partial.sums = {header.getLossSum(), header.getLossCount(), header.getSamples(), header.getLearningRate(),
-                  Duration(header.getLeaderNs())};
+  partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
+                  header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops()};
   const Version v{header.getVersion()};
   if (v <= engine_.done()) return;  // A duplicate of what is executed.
   rounds_[{v.value, header.getGroup()}].remote.try_emplace(from, std::move(partial));
@@ -118,8 +119,15 @@ void RoundService::tick(Instant now) { act(engine_.tick(now), now); }
 
 std::optional<Instant> RoundService::next_deadline() const { return engine_.next_deadline(); }
 
+void RoundService::end_at(Version v) {
+  engine_.end_at(v);
+  for (auto& [rank, member] : members_) {
+    member.control.words().last.store(v.value, std::memory_order_release);
+    member.control.ring();
+  }
+}
+
 void RoundService::stop() {
-  stopped_ = true;
   for (auto& [rank, member] : members_) {
     member.control.words().stop.store(1, std::memory_order_release);
     member.control.ring();
@@ -176,6 +184,7 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
   auto& round = rounds_[{a.version.value, a.group}];
   round.members = a.members;
   if (options_.engine.self.value == 0) round.sums.leader_time = clock(now);
+  round.sums.stops = stop_wanted_ ? 1 : 0;
   std::vector<std::optional<Version>> contributed;
   for (const Rank rank : a.members) {
     const auto it = members_.find(rank);
@@ -204,7 +213,7 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
     }
     round.contributions.push_back({rank, *buffer});
     round.bodies += tag.bodies;
-    add(round.sums, {tag.loss_sum, tag.loss_count, tag.samples, tag.learning_rate, {}});
+    add(round.sums, {tag.loss_sum, tag.loss_count, tag.samples, tag.learning_rate, {}, 0});
     if (abandons_) counters_.abandoned_bodies += std::max(0, options_.bodies - tag.bodies);
     contributed.emplace_back(Version{tag.iteration});
   }
@@ -262,6 +271,7 @@ void RoundService::send_partial(const Key& key, NodeId to) {
   body.setSamples(round.sums.samples);
   body.setLearningRate(round.sums.learning_rate);
   body.setLeaderNs(round.sums.leader_time.count());
+  body.setStops(round.sums.stops);
   std::vector<std::vector<std::byte>> bulk;
   bulk.push_back(round.own_partial);
   send_(to, message, std::move(bulk));
@@ -288,11 +298,7 @@ void RoundService::carry_out(const RoundEngine::Verdict& a, Instant) {
   verdict.end = a.end;
   it->second.control.set_verdict(verdict);
   it->second.control.ring();
-  if (a.end) {
-    events_.push_back(Finished{a.rank});
-  } else if (!abandons_) {
-    begin_compute(a.rank);
-  }
+  if (!a.end && !abandons_) begin_compute(a.rank);
 }
 
 void RoundService::carry_out(const RoundEngine::Abandon& a, Instant) {
@@ -480,8 +486,6 @@ collective::Reduction RoundService::prepare(const ExecuteTask& task) {
 }
 
 bool RoundService::evaluation_due(Version v) const {
-  if (!options_.evaluates) return false;
-  if (v >= options_.engine.last) return true;
   if (options_.evaluate_every <= 0) return false;
   return (v.value + 1) / options_.evaluate_every > (evaluated_last_.value + 1) / options_.evaluate_every;
 }
@@ -506,31 +510,31 @@ void RoundService::finish(const ExecuteTask& task, Instant now) {
   (task.what.sync ? counters_.global_averages : counters_.group_averages) += 1;
   trace("average", v.value, task_began_, steady_now());
 
-  const bool evaluate = task.what.sync && evaluation_due(v);
+  const bool over = task.what.sync && (v >= engine_.last() || sums.stops > 0);
+  const bool evaluate = task.what.sync && options_.evaluates && (over || evaluation_due(v));
   std::optional<Rank> evaluator;
+  if (over) end_at(v);
   if (evaluate) {
     evaluated_last_ = v;
-    held_since_ = steady_now();
     for (const auto& [rank, member] : members_)
       if (!member.gone && std::find(fresh.begin(), fresh.end(), rank) != fresh.end()) {
         evaluator = rank;
         break;
       }
-    for (auto& [rank, member] : members_) {
-      if (options_.engine.self.value == 0 && evaluator == rank)
-        member.control.words().evaluate.store(v.value, std::memory_order_release);
-      member.control.words().hold.store(v.value, std::memory_order_release);
-    }
+    if (options_.engine.self.value == 0 && evaluator)
+      members_.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
   }
-  events_.push_back(Executed{v, task.what.sync, evaluate, evaluator, sums});
+  if (evaluate || over) {
+    held_since_ = steady_now();
+    for (auto& [rank, member] : members_) member.control.words().hold.store(v.value, std::memory_order_release);
+  }
+  events_.push_back(Executed{v, task.what.sync, over, evaluate, evaluator, sums});
   if (abandons_) {
     for (auto& [rank, member] : members_) {
       member.control.words().executed.store(v.value, std::memory_order_release);
       member.control.ring();
       begin_compute(rank);  // What was left of the last one is abandoned.
     }
-    if (v >= options_.engine.last)
-      for (auto& [rank, member] : members_) events_.push_back(Finished{rank});
   }
   act(engine_.on_executed(v, task.key.second, sums, now), now);
 }

@@ -49,6 +49,7 @@ class RoundService {
   struct Executed {
     Version version;
     bool sync;
+    bool over;  ///< The job's last version. Its workers are held, as for an evaluation, until `release`.
     bool evaluate;
     std::optional<Rank> evaluator;
     RoundSums sums;
@@ -61,10 +62,7 @@ class RoundService {
   struct Failed {
     std::string text;
   };
-  struct Finished {
-    Rank rank;
-  };  ///< The last version's verdict was given to the worker.
-  using Event = std::variant<Executed, Left, Failed, Finished>;
+  using Event = std::variant<Executed, Left, Failed>;
 
   struct Counters {
     std::int64_t group_averages = 0;
@@ -96,6 +94,10 @@ class RoundService {
   Duration clock(Instant now) const;
   /// All local workers end at their next look.
   void stop();
+  /// Ends the job on all nodes at the next sync.
+  void stop_at_sync() { stop_wanted_ = true; }
+  /// The job's last version is v, at which everybody is held.
+  void end_at(Version v);
   void tick(Instant now);
   std::optional<Instant> next_deadline() const;
 
@@ -200,7 +202,7 @@ class RoundService {
   Instant clock_begin_{};
   Duration held_{};
   std::optional<Instant> held_since_;
-  bool stopped_ = false;
+  bool stop_wanted_ = false;
   std::vector<Event> events_;
   Counters counters_;
   std::optional<observe::TraceWriter> trace_;

@@ -168,6 +168,41 @@ class Runs(IntegrationTest):
         self.assertEqual(self.paceline().code, 2)
 
 
+class Drivers(IntegrationTest):
+    """Programs that are started by themselves, without `paceline run`."""
+
+    def start_driver(self, *options, **environment):
+        environment.setdefault("PATH", os.path.dirname(PACELINE) + ":" + os.environ["PATH"])
+        return self.start(*options, program=QUADRATIC, environment=environment)
+
+    def test_one_starts_a_cluster_that_ends_with_it(self):
+        run = self.start_driver("updates=20", "sleep_ms=[1]")
+        self.assertEqual(run.wait(20), 0, run.said())
+        self.assert_nobody_left()
+        self.assertEqual([name for name in os.listdir(self.runtime) if not name.startswith(".")], [])
+
+    def test_it_uses_a_cluster_that_is_up(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        run = self.start_driver("updates=20", "sleep_ms=[1]")
+        self.assertEqual(run.wait(20), 0, run.said())
+        self.assertEqual(len(self.daemons()), 1, "of the cluster that is up")
+        named = self.start_driver("updates=20", PACELINE_CLUSTER="nowhere")
+        self.assertEqual(named.wait(20), 1, named.said())
+        self.assertIn("nowhere", named.err)
+
+    def test_its_cluster_ends_also_when_it_is_killed(self):
+        run = self.start_driver("updates=100000000", "sleep_ms=[2]")
+        wait_until(lambda: len(self.daemons()) == 1 and len(self.processes()) > 6, 15, "the driver's workers")
+        os.kill(run.process.pid, signal.SIGKILL)
+        self.assert_nobody_left(timeout=5)
+
+    def test_without_the_command_line_it_says_what_is_missing(self):
+        run = self.start_driver("updates=20", PATH="/nowhere")
+        self.assertEqual(run.wait(20), 1, run.said())
+        self.assertIn("no `paceline` to start one", run.err)
+        self.assertEqual(len(run.err.splitlines()), 1, run.said())
+
+
 class Interrupts(IntegrationTest):
     def interrupt(self, run):
         os.killpg(run.process.pid, signal.SIGINT)  # As a terminal does.

@@ -84,9 +84,9 @@ def processes_with(variable):
 class Run:
     """`paceline ...` in the background, in a process group of its own; its output goes to files."""
 
-    def __init__(self, test, arguments, environment=None, directory=None):
+    def __init__(self, test, arguments, environment=None, directory=None, program=PACELINE):
         self.test = test
-        self.arguments = [PACELINE] + [str(argument) for argument in arguments]
+        self.arguments = [program] + [str(argument) for argument in arguments]
         self.out_path = os.path.join(test.folder, f"out-{test.runs}")
         self.err_path = os.path.join(test.folder, f"err-{test.runs}")
         test.runs += 1
@@ -187,8 +187,8 @@ class IntegrationTest(unittest.TestCase):
         """Ours that are alive: paceline, daemons, agents, fork servers, workers."""
         return processes_with(self.mark)
 
-    def start(self, *arguments, environment=None, directory=None):
-        run = Run(self, arguments, environment, directory)
+    def start(self, *arguments, environment=None, directory=None, program=PACELINE):
+        run = Run(self, arguments, environment, directory, program)
         self.addCleanup(run.end)
         return run
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "algorithms/job/launch.h"
@@ -63,7 +65,7 @@ class Quadratic {
       paceline_session_fail(session_, ("worker " + std::to_string(start_.rank) + ": " + failure.what()).c_str());
       throw;
     }
-    note({{"final", value()}, {"uniform", is_uniform()}, {"lost", !trouble.empty()}});
+    note({{"final", value()}, {"updates", ended_at_}, {"uniform", is_uniform()}, {"lost", !trouble.empty()}});
     return trouble;
   }
 
@@ -102,7 +104,7 @@ class Quadratic {
           note({{"event", "restore"}, {"update", lease.update}, {"x", value()}});
           break;
         }
-        case PACELINE_END: return "";
+        case PACELINE_END: ended_at_ = lease.update; return "";
         case PACELINE_LOST: return "worker " + std::to_string(start_.rank) + ": its node agent is gone";
       }
     }
@@ -119,6 +121,12 @@ class Quadratic {
     if (!sleeps.empty())
       paceline_session_sleep(session_,
                              sleeps[static_cast<std::size_t>(start_.rank) % sleeps.size()].get<double>() / 1e3);
+    const json busy = options_.value("busy_ms", json::array());  // Nothing ends these before their time.
+    if (!busy.empty())
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(
+          busy[static_cast<std::size_t>(start_.rank) % busy.size()].get<double>()));
+    if (options_.value("stop_rank", -1) == start_.rank && options_.value("stop_update", -1) == lease.update)
+      paceline_session_stop(session_, "enough");
     if (options_.value("fail_rank", -1) != start_.rank || options_.value("fail_update", -1) != lease.update) return;
     const std::string how = options_.value("fail", "");
     std::fprintf(stderr, "about to fail on purpose: %s\n", how.c_str());
@@ -150,6 +158,7 @@ class Quadratic {
       outcome = paceline_session_step_gradients(session_, pieces, 2, &stats);
       if (outcome == PACELINE_APPLY) {
         const auto* averaged = static_cast<const double*>(paceline_session_result(session_).data);
+        if (!averaged) averaged = gradients.data();
         result = averaged[0];
         for (std::uint64_t i = 0; i < elements_; ++i) local_[i] -= kLearningRate * averaged[i];
       }
@@ -174,6 +183,7 @@ class Quadratic {
   paceline_session_info info_{};
   bool models_ = false;
   std::vector<double> local_;  // Gradients: the model.
+  std::int64_t ended_at_ = -1;
 };
 
 paceline::Result<void> work(void (*)(), const paceline::job::WorkerStart& start) {

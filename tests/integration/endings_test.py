@@ -1,0 +1,62 @@
+"""How a job ends: all workers at the same version and with the same model, on one node and on two."""
+import unittest
+
+from harness import IntegrationTest, main
+
+# A worker that is busy for 40 ms while the others' updates take 2 ms misses many of them, the last one included.
+LATE = [2, 2, 2, 40]
+
+
+class Endings:
+    nodes = 1
+
+    def check_all_equal(self, run, workers=4):
+        finals = [[line for line in run.output(rank) if "final" in line] for rank in range(workers)]
+        self.assertTrue(all(len(lines) == 1 for lines in finals), run.said())
+        self.assertEqual(len({lines[0]["final"] for lines in finals}), 1, finals)
+        self.assertEqual({lines[0]["updates"] for lines in finals}, {run.result()["updates"]}, finals)
+        self.assertEqual(run.left(), {}, run.said())
+        self.assert_nobody_left()
+        return run.result()["updates"]
+
+    def run_to_the_end(self, strategy, workers=4, **options):
+        run = self.quadratic("--strategy", strategy, nodes=self.nodes, workers=workers, **options)
+        return self.check_all_equal(run, workers)
+
+    def test_a_worker_that_missed_the_last_update_gets_its_model(self):
+        for strategy in ("nonblocking(batches=2)", "wagma(late=skip,grace=4ms)", "wagma(grace=4ms,sync=5)"):
+            with self.subTest(strategy):
+                self.assertEqual(self.run_to_the_end(strategy, updates=60, busy_ms=LATE), 60)
+
+    def test_also_where_it_is_alone_on_its_node(self):
+        self.assertEqual(self.run_to_the_end("nonblocking", workers=2, updates=60, busy_ms=[2, 40]), 60)
+
+    def test_also_while_another_evaluates(self):
+        self.assertEqual(self.run_to_the_end("nonblocking", updates=60, busy_ms=LATE, evaluate_every=10), 60)
+
+    def test_one_that_asks_to_stop_ends_all_at_one_version(self):
+        for strategy in ("allreduce", "local-sgd(period=4)", "wagma(sync=6)", "wagma(late=skip,sync=6)", "nonblocking(batches=2)"):
+            with self.subTest(strategy):
+                updates = self.run_to_the_end(strategy, updates=10**6, busy_ms=[2, 2, 2, 8], stop_rank=1, stop_update=30)
+                self.assertTrue(30 < updates <= 45, updates)
+
+    def test_one_worker_alone_stops_where_it_says(self):
+        self.assertEqual(self.run_to_the_end("allreduce", workers=1, updates=10**6, busy_ms=[1], stop_rank=0, stop_update=30), 31)
+
+    def test_the_job_ends_where_an_evaluation_reached_the_target(self):
+        run = self.quadratic("--strategy", "nonblocking", "--target", "0.1", nodes=self.nodes, updates=10**6, busy_ms=LATE,
+                             evaluate_every=10)
+        self.assertEqual(self.check_all_equal(run), 10, "the first evaluation is above it")
+        self.assertIsNotNone(run.result()["time_to_target_s"])
+
+
+class OneNode(Endings, IntegrationTest):
+    pass
+
+
+class TwoNodes(Endings, IntegrationTest):
+    nodes = 2
+
+
+if __name__ == "__main__":
+    main()
