@@ -15,7 +15,7 @@ Bytes as_vector(capnp::Data::Reader data) {
   return {begin, begin + data.size()};
 }
 
-std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+using wire::text;
 
 void write(wire::FunctionRef::Builder builder, const FunctionRef& ref) {
   builder.setBuild(ref.build);

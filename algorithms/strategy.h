@@ -55,6 +55,10 @@ struct Strategy {
   bool rotate_shards = false;                                 ///< Worker i reads shard (i + epoch) mod P.
   double block_momentum = 0;                                  ///< AdaComm 5.3.1; 0: off.
   std::int64_t warmup = 0;
+
+  /// It says itself how many mini-batches an update has (those that are late are abandoned); `accumulate` is for
+  /// others.
+  bool brings_batches() const { return !tiers.empty() && tiers.back().late == Lateness::abandons; }
 };
 
 /// Parses "wagma(group=2,sync=10,late=skip,grace=2x)" and checks every parameter against P.

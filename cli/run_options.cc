@@ -79,7 +79,10 @@ Result<void> check_straggle(const RunFlags& flags) {
   return {};
 }
 
-bool is_nonblocking(const std::string& strategy) { return strategy.starts_with("nonblocking"); }
+bool brings_batches(const RunFlags& flags, const std::string& strategy) {
+  const auto parsed = algorithms::parse_strategy(strategy, static_cast<std::int32_t>(flags.workers.value_or(4)));
+  return parsed && parsed->brings_batches();
+}
 bool names_batches(const std::string& strategy) { return strategy.find("batches") != std::string::npos; }
 
 /// "nonblocking" -> "nonblocking(batches=4)".
@@ -95,7 +98,7 @@ Result<std::int64_t> common_batches(const RunFlags& flags, const std::vector<std
   std::int64_t common = flags.accumulate.value_or(0);
   std::string from = "--accumulate " + std::to_string(common);
   for (const std::string& text : strategies) {
-    if (!is_nonblocking(text) || (flags.accumulate && !names_batches(text))) continue;
+    if (!brings_batches(flags, text) || (flags.accumulate && !names_batches(text))) continue;
     const auto strategy = algorithms::parse_strategy(text, static_cast<std::int32_t>(flags.workers.value_or(4)));
     if (!strategy) return tl::unexpected(strategy.error());
     if (common != 0 && common != strategy->batches) {
@@ -206,7 +209,7 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
   std::vector<PlannedRun> runs;
   for (const std::string& text : strategies) {
     PlannedRun run{text, *common};
-    const bool brings_its_own = is_nonblocking(text);
+    const bool brings_its_own = brings_batches(flags, text);
     if (!text.empty()) {
       run.overrides["label"] = text;  // What results are called: as the user wrote it.
       run.overrides["strategy"] =

@@ -26,7 +26,7 @@ TORCH_MODULE(Net);
 
 void train(paceline::Worker& me) {  // Runs on every worker; each is a process of its own.
   Net net;
-  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.06).momentum(0.9));
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   auto shared = me.share(net, optimizer);                // Everyone starts as worker 0.
   auto batches = me.batches(paceline::fashion_mnist());  // This worker's share, reshuffled every epoch.
   auto test = paceline::fashion_mnist_test();
@@ -46,6 +46,7 @@ int main() {
                                .strategy = "nonblocking",
                                .epochs = 8,
                                .batch = 16,
+                               .accumulate = 8,  // Mini-batches an update; nonblocking has as many by itself.
                                .evaluate_every_epochs = 0.5,
                                .target = 0.88})
       .exit_code();

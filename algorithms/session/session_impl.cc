@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "algorithms/outer.h"
 #include "runtime/base/steady_now.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr Duration kLook =
     std::chrono::milliseconds(200);  // How often a waiting worker looks whether its agent still lives.
+constexpr Duration kTellAlone = std::chrono::milliseconds(20);  // A job of one worker tells of its updates so often.
 
 void fill_share_request(wire::Message& message, const paceline_session_config& config) {
   auto body = message.root().initOpenShare();
@@ -282,14 +284,24 @@ void Session::arrive() {
   const Duration took = steady_now() - update_began_;
   window_->progress().compute_ns.fetch_add(took.count(), std::memory_order_relaxed);
   span("compute", update_began_, update_began_ + took);
-  wire::Message message;
-  auto body = message.root().initArrive();
-  body.setJob(job_);
-  body.setRank(rank_);
-  body.setIteration(lease_.update);
-  body.setComputeNs(took.count());
-  body.setLoss(losses_.empty() ? 0 : losses_.back());
-  post(message);
+  arrivals_.push_back({lease_.update, took, losses_.empty() ? 0 : losses_.back()});
+  const Instant now = update_began_ + took;
+  if (alone_ && !due_alone() && now - told_ < kTellAlone) return;  // Nobody waits for it.
+  told_ = now;
+  tell_arrivals();
+}
+
+void Session::tell_arrivals() {
+  for (const auto& arrival : std::exchange(arrivals_, {})) {
+    wire::Message message;
+    auto body = message.root().initArrive();
+    body.setJob(job_);
+    body.setRank(rank_);
+    body.setIteration(arrival.update);
+    body.setComputeNs(arrival.took.count());
+    body.setLoss(arrival.loss);
+    post(message);
+  }
 }
 
 paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats) {
@@ -340,12 +352,17 @@ void Session::scale(memory::Buffer buffer, double factor) {
   collective::sum_into(data, factor, inputs, window_->layout().elements, window_->layout().dtype);
 }
 
+/// Whether a job of one worker ends with the present update, or is evaluated after it.
+bool Session::due_alone() const {
+  const std::int64_t update = lease_.update;
+  return update >= last() || stop_asked_ ||
+         (evaluate_every_ > 0 && (update + 1) / evaluate_every_ > (waited_for_ + 1) / evaluate_every_);
+}
+
 /// A job of one worker: its own contribution is the average, so it waits for its agent only where an evaluation is due.
 paceline_outcome Session::go_on_alone() {
   const std::int64_t update = lease_.update;
-  const bool due = update >= last() || stop_asked_ ||
-                   (evaluate_every_ > 0 && (update + 1) / evaluate_every_ > (waited_for_ + 1) / evaluate_every_);
-  if (due) {
+  if (due_alone()) {
     waited_for_ = update;
     const auto answered = [&] {
       if (abandons_) return executed() >= update;
@@ -439,6 +456,7 @@ std::int64_t Session::last() const {
 
 void Session::stop_job(const char* reason) {
   stop_asked_ = true;
+  tell_arrivals();  // The wish is for what follows.
   report("stop", "", 0, reason);
 }
 

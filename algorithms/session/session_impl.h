@@ -65,7 +65,9 @@ class Session {
   bool add_pieces(std::span<const paceline_span> pieces, memory::Buffer into, std::optional<memory::Buffer> base);
   void post(wire::Message& message);
   void arrive();
+  void tell_arrivals();
   void scale(memory::Buffer buffer, double factor);
+  bool due_alone() const;
   paceline_outcome go_on_alone();
   bool abandoned() const;
   bool stopped() const;
@@ -100,6 +102,13 @@ class Session {
   std::int64_t next_round_ = 0;
   std::int64_t evaluate_every_ = 0;
   std::int64_t waited_for_ = -1;  ///< Alone: the last update whose verdict was waited for.
+  struct Arrival {
+    std::int64_t update;
+    Duration took;
+    double loss;
+  };
+  std::vector<Arrival> arrivals_;  ///< Not told to the agent yet.
+  Instant told_{};
   bool started_ = false;
   bool needs_replica_ = false;
   std::int64_t replica_update_ = 0;

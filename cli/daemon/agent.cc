@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <cctype>
-#include <csignal>
 #include <cstdio>
 #include <fstream>
 
@@ -11,8 +9,6 @@
 #include "actors/protocol_wire.h"
 #include "cli/daemon/head.h"
 #include "runtime/base/steady_now.h"
-#include "runtime/process/log_tail.h"
-#include "runtime/process/supervise.h"
 
 namespace paceline::daemon {
 namespace {
@@ -20,34 +16,13 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kBeforeJobMax = 4096;
-constexpr std::size_t kLogLines = 5;
 const transport::Peer kHead = "head";
-
-std::string text_of(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
 
 /// The number at the end of "worker/17" or "session/17"; 0: none.
 WorkerId worker_of(const std::string& peer) {
   const auto slash = peer.find('/');
   if (slash == std::string::npos) return WorkerId{0};
   return WorkerId{std::strtoull(peer.c_str() + slash + 1, nullptr, 10)};
-}
-
-/// 'R', 'S', 'T', 'Z' ... of /proc/PID/stat; 0 if there is no such process.
-char state_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string stat;
-  std::getline(file, stat);
-  const auto end = stat.rfind(')');
-  return end == std::string::npos || end + 2 >= stat.size() ? '\0' : stat[end + 2];
-}
-
-/// A file name from what the user called an actor.
-std::string log_name(const actors::ActorRouter::Fork& fork) {
-  if (fork.name.empty() || fork.name == "tasks") return "worker-" + to_string(fork.worker);
-  std::string name = fork.name.substr(0, 100);
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
-  return name;
 }
 
 std::int64_t resident_bytes() {
@@ -71,14 +46,14 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       log_(std::move(log)),
       router_(
           actors::ActorRouter::Options{.node = options_.node, .cpus = static_cast<float>(options_.cpus), .tasks = {}},
-          graph_) {}
+          graph_),
+      workers_({options_.node, options_.directory, options_.local_address}, loop_, log_,
+               {.ended = [this](WorkerId worker, const std::string& how,
+                                bool failed) { on_worker_ended(worker, how, failed); },
+                .packet = [this](WorkerId worker,
+                                 process::Packet packet) { on_worker_packet(worker, std::move(packet)); }}) {}
 
-Agent::~Agent() {
-  std::vector<WorkerId> all;
-  for (const auto& [worker, entry] : workers_) all.push_back(worker);
-  servers_.clear();  // Kills and reaps the workers.
-  for (const WorkerId worker : all) forget(worker);
-}
+Agent::~Agent() = default;
 
 Result<void> Agent::start() {
   PACELINE_TRY(loop_.watch(local_->descriptor(), [this] { poll_local(); }));
@@ -132,11 +107,7 @@ void Agent::poll_local() {
     }
     auto message = wire::Received::parse(std::move(event->frames.front()));
     if (!message) {
-      wire::Message refused;
-      auto body = refused.root().initRefused();
-      body.setKind("invalid");
-      body.setText(message.error().text);
-      send_local(peer, {refused.to_frame()});
+      send_local(peer, {wire::refusal(message.error())});
       continue;
     }
     const auto handled =
@@ -155,7 +126,7 @@ void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hel
   auto list = nodes.root().initNodes().initNodes(static_cast<unsigned>(known_nodes_.size()));
   for (unsigned i = 0; i < known_nodes_.size(); ++i) list[i].setNode(known_nodes_[i]);
   send_local(peer, {nodes.to_frame()});
-  if (text_of(hello.getRole()) == "worker") act(router_.on_worker_ready(worker_of(peer)));
+  if (wire::text(hello.getRole()) == "worker") act(router_.on_worker_ready(worker_of(peer)));
 }
 
 void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
@@ -190,8 +161,8 @@ void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& 
     case wire::Envelope::PREPARE: {
       const auto prepare = envelope.getPrepare();
       actors::Executable executable{
-          text_of(prepare.getPath()), {}, {}, text_of(prepare.getBuild()), text_of(prepare.getLogs())};
-      if (auto started = fork_server_for(executable); !started) complain(started.error());
+          wire::text(prepare.getPath()), {}, {}, wire::text(prepare.getBuild()), wire::text(prepare.getLogs())};
+      if (auto started = workers_.prepare(executable); !started) complain(started.error());
       return;
     }
     default: return log_.warning(peer + " sent a message that only others may send");
@@ -199,9 +170,10 @@ void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& 
 }
 
 void Agent::on_local_request(const transport::Peer& peer, const wire::Request::Reader& request) {
-  const std::string verb = text_of(request.getVerb());
+  const std::string verb = wire::text(request.getVerb());
   if (verb == actors::kReleaseVerb) {
-    if (auto release = actors::release_from_json(text_of(request.getJson()))) act(router_.on_release(peer, *release));
+    if (auto release = actors::release_from_json(wire::text(request.getJson())))
+      act(router_.on_release(peer, *release));
     return;
   }
   wire::Message forward;  // The head answers; its reply comes back through here.
@@ -302,20 +274,20 @@ void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& e
     case wire::Envelope::REPLY: {
       wire::Message copy;
       copy.root().setReply(envelope.getReply());
-      return send_local(text_of(envelope.getReply().getTo()), {copy.to_frame()});
+      return send_local(wire::text(envelope.getReply().getTo()), {copy.to_frame()});
     }
     case wire::Envelope::JOB_EVENT: {
       wire::Message copy;
       copy.root().setJobEvent(envelope.getJobEvent());
-      return send_local(text_of(envelope.getJobEvent().getTo()), {copy.to_frame()});
+      return send_local(wire::text(envelope.getJobEvent().getTo()), {copy.to_frame()});
     }
     case wire::Envelope::REQUEST: {
       const auto request = envelope.getRequest();
-      const std::string verb = text_of(request.getVerb());
+      const std::string verb = wire::text(request.getVerb());
       if (verb == "node_status") return on_node_status(request.getId());
       if (verb != actors::kReleaseVerb) return;
-      if (auto release = actors::release_from_json(text_of(request.getJson())))
-        act(router_.on_release(text_of(request.getFrom()), *release));
+      if (auto release = actors::release_from_json(wire::text(request.getJson())))
+        act(router_.on_release(wire::text(request.getFrom()), *release));
       return;
     }
     case wire::Envelope::CREATE_ACTOR: {
@@ -367,7 +339,7 @@ void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& e
     }
     case wire::Envelope::STOP_ROUNDS: {
       const auto stop = envelope.getStopRounds();
-      if (auto* j = job(stop.getJob())) j->stop(text_of(stop.getReason()), now);
+      if (auto* j = job(stop.getJob())) j->stop(wire::text(stop.getReason()), now);
       return;
     }
     default: return;
@@ -381,7 +353,7 @@ void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
     known_nodes_.push_back(node.value);
     // Of two agents the one with the higher number connects.
     if (node >= options_.node || addresses_.contains(node)) continue;
-    const std::string address = text_of(entry.getAddress());
+    const std::string address = wire::text(entry.getAddress());
     addresses_[node] = address;
     if (auto connected = peers_->connect(agent_peer(node), address); !connected)
       log_.error("connect to " + agent_peer(node) + ": " + connected.error().text);
@@ -398,7 +370,7 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   settings.job = JobId{open.getJob()};
   settings.self = options_.node;
   settings.nodes = options_.nodes;
-  settings.as_given = json::parse(text_of(open.getJson()), nullptr, false);
+  settings.as_given = json::parse(wire::text(open.getJson()), nullptr, false);
   if (!settings.as_given.is_object()) return log_.error("openJob without settings");
   settings.node_of.resize(open.getMembers().size());
   for (const auto member : open.getMembers()) {
@@ -419,16 +391,10 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   };
   outbox.to_driver = [this, settings](const json& event) { to_driver(settings, event); };
   outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
-    const auto it = workers_.find(worker);
-    if (it == workers_.end() || it->second.socket < 0) return;
-    if (auto sent = process::send_with_fds(it->second.socket, body.dump(), fds); !sent)
-      log_.warning("worker " + to_string(worker) + ": " + sent.error().text);
+    workers_.send(worker, body.dump(), fds);
   };
-  outbox.end_worker = [this](WorkerId worker, const std::string& reason) { end_worker(worker, reason); };
-  outbox.process_state = [this](WorkerId worker) {
-    const auto it = workers_.find(worker);
-    return it == workers_.end() ? '\0' : state_of(it->second.pid);
-  };
+  outbox.end_worker = [this](WorkerId worker, const std::string& reason) { workers_.end(worker, reason); };
+  outbox.process_state = [this](WorkerId worker) { return workers_.state(worker); };
   const JobId id = settings.job;
   log_.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.node_of.size()) +
             " workers");
@@ -473,25 +439,9 @@ void Agent::act(const actors::ActorRouter::Actions& actions) {
   for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
 }
 
-void Agent::carry_out(const actors::ActorRouter::Fork& fork) {
-  auto server = fork_server_for(fork.executable);
-  if (!server) return act(router_.on_worker_gone(fork.worker, server.error().text));
-  Worker worker;
-  worker.server = *server;
-  const std::string logs = fork.executable.logs.empty() ? options_.directory : fork.executable.logs;
-  worker.log = logs + "/" + log_name(fork) + ".log";
-  process::ForkRequest request;
-  request.worker = fork.worker;
-  request.log_path = worker.log;
-  request.env = {{actors::kAgentEnv, options_.local_address}};
-  workers_[fork.worker] = std::move(worker);
-  if (auto forked = servers_.at(*server).fork(request); !forked) {
-    workers_.erase(fork.worker);
-    act(router_.on_worker_gone(fork.worker, forked.error().text));
-  }
-}
+void Agent::carry_out(const actors::ActorRouter::Fork& fork) { workers_.fork(fork); }
 
-void Agent::carry_out(const actors::ActorRouter::Kill& kill) { end_worker(kill.worker, ""); }
+void Agent::carry_out(const actors::ActorRouter::Kill& kill) { workers_.end(kill.worker, ""); }
 
 void Agent::carry_out(const actors::ActorRouter::Send& send) {
   send_local(send.peer, std::visit([](const auto& message) { return actors::encode(message); }, send.message));
@@ -522,125 +472,23 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
 // Processes
 // -------------------------------------------------------------------------------------------------------------------------
 
-Result<std::string> Agent::fork_server_for(const actors::Executable& executable) {
-  std::string key = executable.path + '\n' + executable.build;
-  for (const auto& arg : executable.args) key += '\n' + arg;
-  if (servers_.contains(key)) return key;
-  process::ForkServer::Options options;
-  options.executable = executable.path;
-  options.args = executable.args;
-  for (const auto& setting : executable.env) {
-    const auto equals = setting.find('=');
-    if (equals != std::string::npos) options.env.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
-  }
-  options.log_path = (executable.logs.empty() ? options_.directory : executable.logs) + "/fork-server-" +
-                     to_string(options_.node) + ".log";
-  auto server = process::ForkServer::start(std::move(options));
-  if (!server) return tl::unexpected(server.error());
-  const int descriptor = server->descriptor();
-  servers_.emplace(key, std::move(*server));
-  PACELINE_TRY(loop_.watch(descriptor, [this, key] { on_fork_events(key); }));
-  log_.info("fork server of " + executable.path + " started");
-  return key;
-}
-
-void Agent::on_fork_events(const std::string& key) {
-  const auto server = servers_.find(key);
-  if (server == servers_.end()) return;
-  for (auto& event : server->second.events()) {
-    switch (event.kind) {
-      case process::ForkServer::Event::Kind::forked: {
-        auto& worker = workers_[event.worker];
-        worker.server = key;
-        worker.pid = event.pid;
-        worker.pidfd = event.pidfd;
-        worker.socket = event.socket;
-        (void)loop_.watch(event.socket, [this, id = event.worker] { on_worker_packet(id); });
-        if (worker.kill_when_forked) end_worker(event.worker, "");
-        break;
-      }
-      case process::ForkServer::Event::Kind::exited: on_worker_ended(event.worker, event.exit); break;
-      case process::ForkServer::Event::Kind::fork_refused:
-        workers_.erase(event.worker);
-        act(router_.on_worker_gone(event.worker, event.text));
-        break;
-      case process::ForkServer::Event::Kind::server_restarted:
-        log_.warning("a fork server died and was started again; its workers go on");
-        break;
-      case process::ForkServer::Event::Kind::server_failed: {
-        log_.error(event.text);
-        std::vector<WorkerId> waiting;
-        for (const auto& [id, worker] : workers_)
-          if (worker.server == key && worker.pid < 0) waiting.push_back(id);
-        for (const WorkerId id : waiting) {
-          workers_.erase(id);
-          act(router_.on_worker_gone(id, event.text));
-        }
-        loop_.forget(server->second.descriptor());
-        servers_.erase(server);
-        return;
-      }
-    }
-  }
-}
-
-void Agent::on_worker_ended(WorkerId worker, const process::Exit& exit) {
-  const auto it = workers_.find(worker);
-  if (it == workers_.end()) return;
-  std::string how = it->second.ended_because.empty() ? process::to_string(exit) : it->second.ended_because;
-  const bool by_us = !it->second.ended_because.empty() || it->second.kill_when_forked;
-  const auto tail = process::log_tail(it->second.log, 0, kLogLines);
-  if (!by_us && !tail.empty()) how += "; its log " + it->second.log + " ends with: " + tail;
-  // An end from outside (kill, the kernel's out-of-memory killer) is an absence; an end of its own making is the user's
-  // program failing.
-  const bool outside = exit.signalled && (exit.code == SIGKILL || exit.code == SIGTERM || exit.code == SIGINT);
+void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed) {
   const Instant now = steady_now();
   for (auto& [id, job] : jobs_)
-    if (job->owns(worker))
-      job->on_worker_gone(worker, how, !outside && !by_us && (exit.signalled || exit.code != 0), now);
-  forget(worker);
+    if (job->owns(worker)) job->on_worker_gone(worker, how, failed, now);
   act(router_.on_worker_gone(worker, how));
 }
 
-void Agent::forget(WorkerId worker) {
-  const auto it = workers_.find(worker);
-  if (it == workers_.end()) return;
-  if (it->second.socket >= 0) {
-    loop_.forget(it->second.socket);
-    close(it->second.socket);
-  }
-  if (it->second.pidfd >= 0) close(it->second.pidfd);
-  workers_.erase(it);
-}
-
-void Agent::end_worker(WorkerId worker, const std::string& reason) {
-  const auto it = workers_.find(worker);
-  if (it == workers_.end()) return;
-  it->second.kill_when_forked = true;
-  it->second.ended_because = reason;
-  if (it->second.pidfd < 0) return;
-  if (auto killed = process::kill_worker(it->second.pidfd, SIGKILL); !killed)
-    log_.debug("worker " + to_string(worker) + ": " + killed.error().text);
-}
-
-void Agent::on_worker_packet(WorkerId worker) {
-  const auto it = workers_.find(worker);
-  if (it == workers_.end()) return;
-  auto packet = process::receive_with_fds(it->second.socket, 0);
-  if (!packet) {
-    if (packet.error().kind != ErrorKind::timed_out)
-      loop_.forget(it->second.socket);  // Hung up: its exit will be reported.
-    return;
-  }
-  const auto body = json::parse(packet->bytes, nullptr, false);
-  const bool replica = body.is_object() && body.value("kind", "") == "replica" && packet->fds.size() == 1;
+void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
+  const auto body = json::parse(packet.bytes, nullptr, false);
+  const bool replica = body.is_object() && body.value("kind", "") == "replica" && packet.fds.size() == 1;
   TrainingJob* owner = replica ? job(body.value("job", std::uint64_t{0})) : nullptr;
   if (!owner || !owner->owns(worker)) {
-    for (const int fd : packet->fds) close(fd);
+    for (const int fd : packet.fds) close(fd);
     return;
   }
   owner->on_captured(Rank{body.value("rank", -1)}, body.value("update", std::int64_t{0}),
-                     body.value("size", std::uint64_t{0}), packet->fds[0], steady_now());
+                     body.value("size", std::uint64_t{0}), packet.fds[0], steady_now());
 }
 
 // Jobs

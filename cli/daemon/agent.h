@@ -9,10 +9,10 @@
 
 #include "actors/router/actor_router.h"
 #include "cli/daemon/training_job.h"
+#include "cli/daemon/worker_processes.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/collective/averager.h"
 #include "runtime/observe/log.h"
-#include "runtime/process/fork_server.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::daemon {
@@ -44,16 +44,6 @@ class Agent {
   bool orphaned() const { return orphaned_; }
 
  private:
-  struct Worker {
-    std::string server;  ///< Key of its fork server.
-    std::string log;
-    pid_t pid = -1;
-    int pidfd = -1;
-    int socket = -1;
-    std::string ended_because;  ///< Set when its end is our doing.
-    bool kill_when_forked = false;
-  };
-
   // Local peers
   void poll_local();
   void on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
@@ -77,12 +67,8 @@ class Agent {
   void carry_out(const actors::ActorRouter::Send& send);
   void carry_out(const actors::ActorRouter::Forward& forward);
   // Processes
-  Result<std::string> fork_server_for(const actors::Executable& executable);
-  void on_fork_events(const std::string& server);
-  void on_worker_ended(WorkerId worker, const process::Exit& exit);
-  void on_worker_packet(WorkerId worker);
-  void forget(WorkerId worker);
-  void end_worker(WorkerId worker, const std::string& reason);
+  void on_worker_ended(WorkerId worker, const std::string& how, bool failed);
+  void on_worker_packet(WorkerId worker, process::Packet packet);
   // Jobs
   TrainingJob* job(std::uint64_t id);
   void on_averaged();
@@ -99,8 +85,7 @@ class Agent {
   observe::Log log_;
   scheduler::TaskGraph graph_{{}};  // Users' tasks, and training's compute and averaging tasks.
   actors::ActorRouter router_;
-  std::map<std::string, process::ForkServer> servers_;
-  std::map<WorkerId, Worker> workers_;
+  WorkerProcesses workers_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
   std::map<std::uint64_t, std::vector<std::pair<transport::Peer, transport::Frame>>>
       before_job_;  // Sessions that were faster than openJob.

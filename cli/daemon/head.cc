@@ -14,8 +14,6 @@ using nlohmann::json;
 constexpr Duration kStatusPatience = std::chrono::milliseconds(80);
 constexpr std::string_view kAgentPrefix = "agent/";
 
-std::string text_of(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
-
 /// Ranks in contiguous blocks, as even as possible: neighbours in rank are neighbours in memory.
 std::vector<NodeId> place(std::int32_t workers, const std::vector<NodeId>& nodes) {
   std::vector<NodeId> node_of;
@@ -42,14 +40,11 @@ Head::Head(Options options, std::unique_ptr<transport::Transport> transport)
 
 void Head::poll(Instant now) {
   while (auto event = transport_->poll(Duration::zero())) {
+    if (event->kind == transport::Event::Kind::disconnected) on_gone(event->peer);
     if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
     auto message = wire::Received::parse(std::move(event->frames.front()));
     if (!message) {
-      wire::Message refused;
-      auto body = refused.root().initRefused();
-      body.setKind("invalid");
-      body.setText(message.error().text);
-      send(event->peer, refused);
+      (void)transport_->send(event->peer, {wire::refusal(message.error())});
       continue;
     }
     (void)message->visit([&](const wire::Envelope::Reader& envelope) { on_message(event->peer, envelope, now); });
@@ -61,15 +56,15 @@ void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader&
     case wire::Envelope::HELLO: return on_hello(peer, envelope.getHello());
     case wire::Envelope::REQUEST: {
       const auto request = envelope.getRequest();
-      const Asker asker{peer, text_of(request.getFrom()), request.getId()};
-      const auto body = json::parse(text_of(request.getJson()), nullptr, false);
-      return on_request(asker, text_of(request.getVerb()), body.is_object() ? body : json::object(), now);
+      const Asker asker{peer, wire::text(request.getFrom()), request.getId()};
+      const auto body = json::parse(wire::text(request.getJson()), nullptr, false);
+      return on_request(asker, wire::text(request.getVerb()), body.is_object() ? body : json::object(), now);
     }
     case wire::Envelope::REPLY: {  // An agent's answer to node_status.
       const auto answer = envelope.getReply();
       const auto query = queries_.find(answer.getId());
       if (query == queries_.end()) return;
-      query->second.answers[node_of_peer(peer)] = json::parse(text_of(answer.getJson()), nullptr, false);
+      query->second.answers[node_of_peer(peer)] = json::parse(wire::text(answer.getJson()), nullptr, false);
       if (query->second.answers.size() == nodes_.size()) finish_status(answer.getId());
       return;
     }
@@ -80,12 +75,31 @@ void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader&
 void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello) {
   const NodeId node = node_of_peer(peer);
   if (node.value < 0) return;
-  nodes_[node] = {peer, text_of(hello.getAddress()), hello.getCpus(), hello.getPid()};
+  nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getPid()};
   wire::Message welcome;
   auto body = welcome.root().initWelcome();
   body.setName(peer);
   body.setNode(node.value);
   send(peer, welcome);
+  ++epoch_;
+  broadcast_nodes();
+}
+
+/// Nobody can take over what its workers hold: jobs that have some there fail, and say so.
+void Head::on_gone(const transport::Peer& peer) {
+  const NodeId node = node_of_peer(peer);
+  if (nodes_.erase(node) == 0) return;
+  for (const auto& [id, job] : jobs_) {
+    if (std::find(job.node_of.begin(), job.node_of.end(), node) == job.node_of.end()) continue;
+    const auto driver = nodes_.find(NodeId{job.settings.value("driver_node", 0)});
+    if (driver == nodes_.end()) continue;
+    wire::Message message;
+    auto body = message.root().initJobEvent();
+    body.setJob(id.value);
+    body.setJson(json{{"event", "failed"}, {"text", "node " + to_string(node) + " was lost, with its workers"}}.dump());
+    body.setTo(job.settings.value("driver_peer", ""));
+    send(driver->second.peer, message);
+  }
   ++epoch_;
   broadcast_nodes();
 }

@@ -64,6 +64,7 @@ class Head {
 
   void on_message(const transport::Peer& peer, const wire::Envelope::Reader& envelope, Instant now);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
+  void on_gone(const transport::Peer& peer);
   void on_request(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> submit(const Asker& asker, const nlohmann::json& body);
   Result<nlohmann::json> stop_job(const nlohmann::json& body);

@@ -17,12 +17,10 @@ using nlohmann::json;
 using scheduler::RoundService;
 
 constexpr Duration kProgressEvery = std::chrono::milliseconds(250);
-constexpr Duration kDonorPatience = std::chrono::seconds(1);
 constexpr Duration kEvaluatorPatience = std::chrono::seconds(5);
 constexpr Duration kLeaveBehindAfter = std::chrono::seconds(1);
 constexpr Duration kSettleLook = std::chrono::milliseconds(5);
 constexpr std::size_t kStepsMax = std::size_t{1} << 16;  // Step times that the median is taken of.
-constexpr std::uint64_t kObjectBytesMax = std::uint64_t{64} << 30;
 
 const char* name_of(session::State state) {
   switch (state) {
@@ -43,8 +41,6 @@ double median_of(std::vector<float> values) {
   return *middle;
 }
 
-std::string text_of(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
-
 }  // namespace
 
 Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t workers) {
@@ -54,8 +50,7 @@ Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t wor
   if (accumulate < 1 || accumulate > 65536)
     return fail(ErrorKind::invalid,
                 "accumulate=" + std::to_string(accumulate) + ": it is a number of mini-batches, 1 to 65536");
-  const bool own_number = strategy->tiers.back().late == scheduler::Lateness::abandons;
-  if (!own_number) strategy->batches = accumulate;
+  if (!strategy->brings_batches()) strategy->batches = accumulate;
   return strategy;
 }
 
@@ -64,6 +59,8 @@ TrainingJob::TrainingJob(Settings settings, scheduler::TaskGraph& graph, collect
       graph_(graph),
       averager_(averager),
       outbox_(std::move(outbox)),
+      objects_(outbox_.to_worker),
+      replicas_(settings_.self, settings_.node_of, settings_.nodes),
       end_(settings_.self, {settings_.node_of.begin(), settings_.node_of.end()}) {}
 
 TrainingJob::~TrainingJob() = default;
@@ -186,10 +183,10 @@ void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
 }
 
 void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
-  const std::string kind = text_of(report.getKind());
+  const std::string kind = wire::text(report.getKind());
   const Rank rank{report.getRank()};
   if (kind == "plan") {
-    const auto plan = json::parse(text_of(report.getText()), nullptr, false);
+    const auto plan = json::parse(wire::text(report.getText()), nullptr, false);
     if (plan.is_object()) on_plan(plan, now);
   } else if (kind == "evaluated") {
     on_evaluated(rank, report.getUpdate(), report.getValue(), now);
@@ -197,13 +194,13 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
     outbox_.to_driver({{"event", "metric"},
                        {"worker", rank.value},
                        {"update", report.getUpdate() + 1},
-                       {"name", text_of(report.getName())},
+                       {"name", wire::text(report.getName())},
                        {"value", report.getValue()}});
   } else if (kind == "stop") {
-    outbox_.to_driver({{"event", "stopping"}, {"node", settings_.self.value}, {"text", text_of(report.getText())}});
+    outbox_.to_driver({{"event", "stopping"}, {"node", settings_.self.value}, {"text", wire::text(report.getText())}});
     if (rounds_) rounds_->stop_at_sync();
   } else if (kind == "fail") {
-    fail_job(text_of(report.getText()), now);
+    fail_job(wire::text(report.getText()), now);
   }
 }
 
@@ -338,95 +335,65 @@ void TrainingJob::leave_behind(Rank rank, WorkerId worker) {
 // Replicas
 // ----------------------------------------------------------------------------------------------------------------
 
-void TrainingJob::on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now) {
-  const Rank rank{wanted.getRank()};
-  const bool local = from == settings_.self;
-  if (local && !restored_.contains(rank) && start_replica_) {
-    restored_.insert(rank);
-    return give_replica(rank, *start_replica_);
-  }
-  waiters_.push_back({rank, from, now});
-  if (local && !restored_.contains(rank)) return;  // The start is on its way from rank 0.
-  ask_donor(now);
-}
-
-/// Asks the local worker that is furthest, or another node if none here can give.
-void TrainingJob::ask_donor(Instant now) {
-  if (!rounds_ || stopped_) return;
-  std::optional<Rank> best;
-  std::int64_t best_step = -1;
+/// Local workers that can be asked for their state.
+ReplicaExchange::Donors TrainingJob::donors() {
+  ReplicaExchange::Donors donors;
+  if (!rounds_ || stopped_) return donors;
   for (const auto& [rank, worker] : worker_of_) {
-    const bool waits = std::any_of(waiters_.begin(), waiters_.end(), [r = rank](const auto& w) { return w.rank == r; });
-    if (waits || gone_.contains(rank) || rank == donor_ || outbox_.process_state(worker) == 'T') continue;
-    const auto* window = rounds_->window(rank);
-    const std::int64_t step = window ? window->progress().step.load(std::memory_order_relaxed) : -1;
-    if (step > best_step) {
-      best = rank;
-      best_step = step;
-    }
+    auto* window = rounds_->window(rank);
+    if (!window || gone_.contains(rank) || outbox_.process_state(worker) == 'T') continue;
+    donors.push_back({rank, window->progress().step.load(std::memory_order_relaxed)});
   }
-  donor_asked_ = now;
-  if (best) {
-    donor_ =
-        settings_.node_of.size() > 2 ? *best : Rank{-1};  // The next attempt asks somebody else, where there is one.
-    auto* control = rounds_->control(*best);
-    control->words().capture_wanted.fetch_add(1, std::memory_order_release);
-    control->ring();
-    return;
-  }
-  donor_ = Rank{-1};
-  if (settings_.nodes < 2) return;
-  for (const auto& waiter : waiters_) {
-    if (waiter.node != settings_.self) continue;
-    wire::Message message;
-    auto body = message.root().initReplicaWanted();
-    body.setJob(settings_.job.value);
-    body.setRank(waiter.rank.value);
-    outbox_.to_node(NodeId{(settings_.self.value + 1) % settings_.nodes}, message, {});
-  }
+  return donors;
 }
 
-void TrainingJob::give_replica(Rank rank, const Replica& replica) {
-  const auto it = worker_of_.find(rank);
+void TrainingJob::act(const ReplicaExchange::Actions& actions) {
+  for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
+}
+
+void TrainingJob::carry_out(const ReplicaExchange::Give& give) {
+  const auto it = worker_of_.find(give.rank);
   if (it == worker_of_.end()) return;
-  outbox_.to_worker(it->second, {{"kind", "replica"}, {"update", replica.update}, {"size", replica.size}},
-                    {replica.object->fd()});
+  outbox_.to_worker(it->second, {{"kind", "replica"}, {"update", give.replica.update}, {"size", give.replica.size}},
+                    {give.replica.object->fd()});
+}
+
+void TrainingJob::carry_out(const ReplicaExchange::Send& send) {
+  wire::Message message;
+  auto body = message.root().initReplicaData();
+  body.setJob(settings_.job.value);
+  body.setRank(send.from.value);
+  body.setUpdate(send.replica.update);
+  body.setSize(send.replica.size);
+  const auto data = send.replica.object->data();
+  std::vector<std::vector<std::byte>> bulk;
+  bulk.emplace_back(data.begin(), data.end());
+  outbox_.to_node(send.node, message, std::move(bulk));
+}
+
+void TrainingJob::carry_out(const ReplicaExchange::Capture& capture) {
+  auto* control = rounds_->control(capture.donor);
+  control->words().capture_wanted.fetch_add(1, std::memory_order_release);
+  control->ring();
+}
+
+void TrainingJob::carry_out(const ReplicaExchange::AskNode& ask) {
+  wire::Message message;
+  auto body = message.root().initReplicaWanted();
+  body.setJob(settings_.job.value);
+  body.setRank(ask.rank.value);
+  outbox_.to_node(ask.node, message, {});
+}
+
+void TrainingJob::on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now) {
+  act(replicas_.on_wanted(Rank{wanted.getRank()}, from, donors(), now));
 }
 
 void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd, Instant now) {
   auto object = memory::SharedObject::map(fd, std::max<std::uint64_t>(1, size));
   if (!object)
     return fail_job("worker " + to_string(rank) + " gave a replica that cannot be mapped: " + object.error().text, now);
-  const Replica replica{std::make_shared<memory::SharedObject>(std::move(*object)), update, size};
-  const bool start = rank.value == 0 && !start_replica_;
-  if (start) start_replica_ = replica;
-
-  std::set<NodeId> nodes;
-  if (start)
-    for (const NodeId node : settings_.node_of)
-      if (node != settings_.self) nodes.insert(node);
-  for (const auto& waiter : std::exchange(waiters_, {})) {
-    if (waiter.node == settings_.self) {
-      restored_.insert(waiter.rank);
-      give_replica(waiter.rank, replica);
-    } else {
-      nodes.insert(waiter.node);
-    }
-  }
-  donor_asked_.reset();
-  donor_ = Rank{-1};
-  for (const NodeId node : nodes) {
-    wire::Message message;
-    auto body = message.root().initReplicaData();
-    body.setJob(settings_.job.value);
-    body.setRank(rank.value);
-    body.setUpdate(update);
-    body.setSize(size);
-    const auto data = replica.object->data();
-    std::vector<std::vector<std::byte>> bulk;
-    bulk.emplace_back(data.begin(), data.end());
-    outbox_.to_node(node, message, std::move(bulk));
-  }
+  act(replicas_.on_captured(rank, {std::make_shared<memory::SharedObject>(std::move(*object)), update, size}));
 }
 
 void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes, Instant now) {
@@ -450,38 +417,11 @@ void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vect
 // ------------------------------------------------------------------------------------------------------------
 
 void TrainingJob::on_open_object(WorkerId worker, const wire::ObjectKey::Reader& request) {
-  const std::string key = text_of(request.getKey());
-  const std::uint64_t size = request.getSize();
-  if (size == 0 || size > kObjectBytesMax)
-    return outbox_.to_worker(worker, {{"error", "a shared object of " + std::to_string(size) + " bytes is refused"}},
-                             {});
-  const auto it = objects_.find(key);
-  if (it == objects_.end()) {
-    auto created = memory::SharedObject::create(size);
-    if (!created) return outbox_.to_worker(worker, {{"error", created.error().text}}, {});
-    Object object;
-    object.object = std::make_shared<memory::SharedObject>(std::move(*created));
-    object.size = size;
-    outbox_.to_worker(worker, {{"kind", "object"}, {"fill", true}}, {object.object->fd()});
-    objects_.emplace(key, std::move(object));
-    return;
-  }
-  if (it->second.size != size)
-    return outbox_.to_worker(worker, {{"error", "workers read data sets of different sizes under the name " + key}},
-                             {});
-  if (!it->second.sealed) {
-    it->second.waiting.push_back(worker);
-    return;
-  }
-  outbox_.to_worker(worker, {{"kind", "object"}, {"fill", false}}, {it->second.object->fd()});
+  objects_.open(worker, wire::text(request.getKey()), request.getSize());
 }
 
 void TrainingJob::on_seal_object(const wire::ObjectKey::Reader& request) {
-  const auto it = objects_.find(text_of(request.getKey()));
-  if (it == objects_.end() || !memory::SharedObject::is_sealed(it->second.object->fd())) return;
-  it->second.sealed = true;
-  for (const WorkerId worker : std::exchange(it->second.waiting, {}))
-    outbox_.to_worker(worker, {{"kind", "object"}, {"fill", false}}, {it->second.object->fd()});
+  objects_.seal(wire::text(request.getKey()));
 }
 
 // Rounds
@@ -545,7 +485,7 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
   const Rank rank = it->second;
   if (!gone_.insert(rank).second) return;
   if (failed && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
-  if (rank.value == 0 && !start_replica_ && settings_.node_of.size() > 1 && !stopped_)
+  if (rank.value == 0 && !replicas_.has_start() && settings_.node_of.size() > 1 && !stopped_)
     return fail_job("worker 0 ended before it gave the others the model to start from: " + how, now);
   if (!finished_at_ && !stopped_) {
     outbox_.to_driver({{"event", "left"},
@@ -599,7 +539,7 @@ void TrainingJob::tick(Instant now) {
     rounds_->tick(now);
     drain(now);
   }
-  if (donor_asked_ && !waiters_.empty() && now - *donor_asked_ >= kDonorPatience) ask_donor(now);
+  if (replicas_.is_due(now)) act(replicas_.ask_again(donors(), now));
   if (evaluating_ && evaluator_ && now - evaluating_since_ >= kEvaluatorPatience) {
     const auto* window = rounds_->window(*evaluator_);
     const auto state = window ? window->progress().state.load(std::memory_order_relaxed) : 0;

@@ -11,8 +11,9 @@
 
 #include "algorithms/strategy.h"
 #include "cli/daemon/job_end.h"
+#include "cli/daemon/replica_exchange.h"
+#include "cli/daemon/shared_objects.h"
 #include "runtime/collective/averager.h"
-#include "runtime/memory/shared_object.h"
 #include "runtime/wire/codec.h"
 #include "scheduler/rounds/round_service.h"
 
@@ -82,23 +83,6 @@ class TrainingJob {
   bool owns(WorkerId worker) const { return rank_of_.contains(worker); }
 
  private:
-  struct Replica {
-    std::shared_ptr<memory::SharedObject> object;
-    std::int64_t update = 0;
-    std::uint64_t size = 0;
-  };
-  struct Object {
-    std::shared_ptr<memory::SharedObject> object;
-    bool sealed = false;
-    std::uint64_t size = 0;
-    std::vector<WorkerId> waiting;
-  };
-  struct Waiter {
-    Rank rank;
-    NodeId node;
-    Instant since;
-  };
-
   void on_plan(const nlohmann::json& plan, Instant now);
   void on_evaluated(Rank rank, std::int64_t update, double value, Instant now);
   void drain(Instant now);
@@ -116,8 +100,12 @@ class TrainingJob {
   void fail_job(const std::string& text, Instant now);
   void stop_everywhere(const std::string& reason, Instant now);
   void to_all_nodes(wire::Message& message);
-  void ask_donor(Instant now);
-  void give_replica(Rank rank, const Replica& replica);
+  ReplicaExchange::Donors donors();
+  void act(const ReplicaExchange::Actions& actions);
+  void carry_out(const ReplicaExchange::Give& give);
+  void carry_out(const ReplicaExchange::Send& send);
+  void carry_out(const ReplicaExchange::Capture& capture);
+  void carry_out(const ReplicaExchange::AskNode& ask);
   std::vector<Rank> local_ranks() const;
 
   Settings settings_;
@@ -134,12 +122,8 @@ class TrainingJob {
   std::map<WorkerId, Rank> rank_of_;
   std::map<Rank, WorkerId> worker_of_;
   std::set<Rank> gone_;
-  std::set<Rank> restored_;
-  std::map<std::string, Object> objects_;
-  std::optional<Replica> start_replica_;
-  std::vector<Waiter> waiters_;
-  std::optional<Instant> donor_asked_;
-  Rank donor_{-1};
+  SharedObjects objects_;
+  ReplicaExchange replicas_;
   std::optional<Version> evaluating_;
   std::optional<Rank> evaluator_;
   Instant evaluating_since_{};

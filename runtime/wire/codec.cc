@@ -75,4 +75,12 @@ tl::unexpected<Error> Received::damaged(const kj::Exception& damage, std::size_t
               "message of " + std::to_string(bytes) + " bytes is damaged: " + damage.getDescription().cStr());
 }
 
+Frame refusal(const Error& error) {
+  Message message;
+  auto body = message.root().initRefused();
+  body.setKind(std::string(to_string(error.kind)));
+  body.setText(error.text);
+  return message.to_frame();
+}
+
 }  // namespace paceline::wire

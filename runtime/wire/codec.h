@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -90,5 +92,10 @@ class Received {
 
 /// Text of Cap'n Proto as a view, without a copy.
 inline std::string_view view(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
+/// The same as a copy.
+inline std::string text(capnp::Text::Reader text) { return std::string(view(text)); }
+
+/// What a peer is told whose message could not be read.
+Frame refusal(const Error& error);
 
 }  // namespace paceline::wire

@@ -2,7 +2,7 @@
 """The figures of docs/benchmarks.md, each a row of ratios taken interleaved in one run.
 
     tests/bench/figures.py BUILD FIGURE...      BUILD: a release build, e.g. build/release
-    figures: always_slow random_delay frozen ddp plain start idle
+    figures: always_slow random_delay frozen ddp plain fork start idle
 """
 import json
 import os
@@ -40,6 +40,11 @@ def median(values):
     return statistics.median(values)
 
 
+def mean_step(result):
+    """Seconds an update, what is waited at rare syncs included."""
+    return result["train_s"] / result["updates"]
+
+
 def spread(values):
     return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
@@ -55,10 +60,10 @@ def always_slow(bench, seeds=5):
                 flags += ["--accumulate", "8"]
             result, _ = bench.run(*flags)
             results[name].append(result)
-            print(f"  seed {seed} {name}: step {result['step_s'] * 1e3:.1f} ms, target after {result['time_to_target_s']}, "
-                  f"accuracy {result['test_accuracy']}", flush=True)
+            print(f"  seed {seed} {name}: {mean_step(result) * 1e3:.1f} ms a step, target after {result['time_to_target_s']} s and "
+                  f"{result['updates']} updates, accuracy {result['test_accuracy']}", flush=True)
     for name in list(strategies)[1:]:
-        steps = [a["step_s"] / b["step_s"] for a, b in zip(results["allreduce"], results[name])]
+        steps = [mean_step(a) / mean_step(b) for a, b in zip(results["allreduce"], results[name])]
         times = [a["time_to_target_s"] / b["time_to_target_s"] for a, b in zip(results["allreduce"], results[name])
                  if a["time_to_target_s"] and b["time_to_target_s"]]
         print(f"always_slow {name}: time per step {spread(steps)} times shorter; "
@@ -69,15 +74,15 @@ def random_delay(bench, rounds=3):
     """Each step one random worker sleeps 5 mean step times (of a run without delays)."""
     common = ["--workers", "4", "--accumulate", "8", "--epochs", "1", "--target", "none"]
     base, _ = bench.run("--strategy", "allreduce", *common)
-    delay = f"1:{5 * base['step_s'] * 1e3:.0f}ms"
-    print(f"  mean step {base['step_s'] * 1e3:.1f} ms, delay {delay}", flush=True)
+    delay = f"1:{5 * mean_step(base) * 1e3:.0f}ms"
+    print(f"  mean step {mean_step(base) * 1e3:.1f} ms, delay {delay}", flush=True)
     strategies = ["allreduce", "wagma(sync=20)", "wagma(late=skip)", "nonblocking"]
     steps = {s: [] for s in strategies}
     for _ in range(rounds):
         for strategy in strategies:
             flags = [f for f in common if strategy != "nonblocking" or f not in ("--accumulate", "8")]
             result, _ = bench.run("--strategy", strategy, "--straggle", delay, *flags)
-            steps[strategy].append(result["train_s"] / result["updates"])
+            steps[strategy].append(mean_step(result))
             print(f"  {strategy}: {steps[strategy][-1] * 1e3:.1f} ms a step", flush=True)
     for strategy in strategies[1:]:
         print(f"random_delay {strategy}: {spread([a / b for a, b in zip(steps['allreduce'], steps[strategy])])} times shorter steps")
@@ -151,19 +156,30 @@ def ddp(bench, rounds=3):
         print(f"ddp P={processes}: {spread([a / b for a, b in zip(ours, theirs)])} times DDP's samples/s")
 
 
-def plain(bench, rounds=5):
-    program = os.path.join(bench.build, "tests", "bench", "plain_loop")
-    tuned, untuned = [], []
-    for _ in range(rounds):
-        result, _ = bench.run("--workers", "1", "--strategy", "allreduce", "--batch", "32", "--epochs", "1", "--target", "none")
-        rates = []
-        for extra in (TUNED, {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}):
-            out = subprocess.run([program, "32", "1500"], env={**os.environ, **extra}, capture_output=True, text=True, check=True).stdout
-            rates.append(float(out.split()[-1]))
-        tuned.append(result["samples_per_s"] / rates[0])
-        untuned.append(result["samples_per_s"] / rates[1])
-        print(f"  ours {result['samples_per_s']:.0f}, plain {rates[0]:.0f}, plain without allocator settings {rates[1]:.0f}", flush=True)
-    print(f"plain: {spread(tuned)} of the same loop with the same settings; {spread(untuned)} times one without allocator settings")
+def plain(bench, rounds=9):
+    """One worker's loop with the runtime and without it: the same program, the same steps."""
+    program = os.path.join(bench.build, "tests", "bench", "one_worker")
+    untuned = {name: value for name, value in TUNED.items() if name != "GLIBC_TUNABLES"}
+    for model, steps in (("small", "1600"), ("large", "600")):
+        ratios = {"with the same settings": [], "without allocator settings": []}
+        for _ in range(rounds):
+            directory = os.path.join(bench.folder.name, f"plain-{time.monotonic_ns()}")
+            subprocess.run([bench.paceline, "run", program, "--json", "--run-dir", directory, "--", "job", model, steps], check=True,
+                           stdout=subprocess.DEVNULL, cwd=bench.folder.name)
+            with open(os.path.join(directory, "metrics.jsonl")) as file:
+                ours, = [event["value"] for event in map(json.loads, file) if event.get("name") == "steady_samples_per_s"]
+            for name, settings in zip(ratios, (TUNED, untuned)):
+                out = subprocess.run([program, "plain", model, steps], env={**os.environ, **settings}, capture_output=True, text=True,
+                                     check=True).stdout
+                ratios[name].append(ours / float(out))
+        print(f"plain {model}: " + "; ".join(f"{spread(values)} times the loop {name}" for name, values in ratios.items()), flush=True)
+
+
+def fork(bench):
+    """Workers with libtorch loaded, from create() until each has answered."""
+    program = os.path.join(bench.build, "tests", "bench", "actor_start")
+    out = subprocess.run([bench.paceline, "run", program], capture_output=True, text=True, check=True, cwd=bench.folder.name).stdout
+    print("\n".join(line for line in out.splitlines() if "heard of" in line))
 
 
 def first_step(bench, script):
@@ -222,7 +238,7 @@ def main():
     bench = Bench(sys.argv[1])
     for figure in sys.argv[2:]:
         print(f"== {figure}", flush=True)
-        {"always_slow": always_slow, "random_delay": random_delay, "frozen": frozen, "ddp": ddp, "plain": plain, "start": start,
+        {"always_slow": always_slow, "random_delay": random_delay, "frozen": frozen, "ddp": ddp, "plain": plain, "fork": fork, "start": start,
          "idle": idle}[figure](bench)
 
 

@@ -191,6 +191,16 @@ class OnOneNode(Faults, IntegrationTest):
 class OnTwoNodes(Faults, IntegrationTest):
     nodes = 2
 
+    def test_a_job_with_workers_on_a_node_that_is_lost_fails_and_says_so(self):
+        run = self.start_long("allreduce")
+        self.wait_for_update(run, 40)
+        daemons = self.daemons()
+        second = next(pid for pid in daemons if parent_of(pid) in daemons)
+        os.kill(second, signal.SIGKILL)
+        self.assertEqual(run.wait(20), 1, run.said())
+        self.assertIn("paceline: node 1 was lost, with its workers", run.err)
+        self.assert_nobody_left()
+
 
 if __name__ == "__main__":
     main()

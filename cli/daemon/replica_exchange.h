@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/instant.h"
+#include "runtime/memory/shared_object.h"
+
+namespace paceline::daemon {
+
+/// A worker's whole state at an update, in the format of its own program.
+struct Replica {
+  std::shared_ptr<memory::SharedObject> object;
+  std::int64_t update = 0;
+  std::uint64_t size = 0;
+};
+
+/// Who gets whose state, on one node: everybody starts from rank 0's, and whoever missed averagings goes on from the
+/// state of a worker that is further. Sans I/O, owned by the job.
+///
+///   a worker asks -> Capture from the local worker that is furthest, or AskNode where there is none
+///                 -> the captured state -> Give to local workers, Send to the nodes that asked
+class ReplicaExchange {
+ public:
+  struct Give {
+    Rank rank;
+    Replica replica;
+  };
+  struct Send {
+    NodeId node;
+    Rank from;
+    Replica replica;
+  };
+  /// Ask this local worker for its state.
+  struct Capture {
+    Rank donor;
+  };
+  struct AskNode {
+    NodeId node;
+    Rank rank;
+  };
+  using Action = std::variant<Give, Send, Capture, AskNode>;
+  using Actions = std::vector<Action>;
+
+  /// A local worker that could be asked now: it is neither gone nor frozen.
+  struct Donor {
+    Rank rank;
+    std::int64_t step = 0;
+  };
+  using Donors = std::vector<Donor>;
+
+  /// Asked again, and somebody else where there is one, after this long.
+  static constexpr Duration kPatience = std::chrono::seconds(1);
+
+  ReplicaExchange(NodeId self, std::vector<NodeId> node_of, std::int32_t nodes);
+
+  /// `from`: the node of the worker that asks.
+  Actions on_wanted(Rank rank, NodeId from, const Donors& donors, Instant now);
+  /// A state that a local worker gave or that another node sent.
+  Actions on_captured(Rank from, const Replica& replica);
+  /// Whether somebody has waited for longer than patience: ask_again().
+  bool is_due(Instant now) const;
+  Actions ask_again(const Donors& donors, Instant now) { return ask(donors, now); }
+  /// Rank 0's state at the start is here.
+  bool has_start() const { return start_.has_value(); }
+
+ private:
+  struct Waiter {
+    Rank rank;
+    NodeId node;
+  };
+  Actions ask(const Donors& donors, Instant now);
+
+  NodeId self_;
+  std::vector<NodeId> node_of_;
+  std::int32_t nodes_;
+  std::optional<Replica> start_;
+  std::set<Rank> started_;  ///< Local workers that have had a state.
+  std::vector<Waiter> waiters_;
+  std::optional<Instant> asked_;
+  Rank last_donor_{-1};
+};
+
+}  // namespace paceline::daemon

@@ -1,0 +1,98 @@
+#include "cli/daemon/replica_exchange.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::daemon {
+namespace {
+
+using Exchange = ReplicaExchange;
+
+constexpr NodeId kHere{0};
+constexpr NodeId kThere{1};
+constexpr Instant kNow{};
+
+Replica at(std::int64_t update) { return {nullptr, update, 8}; }
+
+template <class Action>
+std::vector<Action> of(const Exchange::Actions& actions) {
+  std::vector<Action> found;
+  for (const auto& action : actions)
+    if (const auto* one = std::get_if<Action>(&action)) found.push_back(*one);
+  return found;
+}
+
+TEST(ReplicaExchangeTest, EverybodyStartsFromRankZeroWhicheverComesFirst) {
+  Exchange sut(kHere, {kHere, kHere, kHere}, 1);
+  EXPECT_TRUE(sut.on_wanted(Rank{1}, kHere, {{Rank{0}, 0}}, kNow).empty()) << "nobody is asked: it is on its way";
+  const auto given = of<Exchange::Give>(sut.on_captured(Rank{0}, at(0)));
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].rank, Rank{1});
+  const auto later = of<Exchange::Give>(sut.on_wanted(Rank{2}, kHere, {}, kNow));
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_EQ(later[0].replica.update, 0);
+}
+
+TEST(ReplicaExchangeTest, TheStartGoesToEveryOtherNodeOnceAndIsNotSentOn) {
+  const std::vector<NodeId> node_of{kHere, kHere, kThere, kThere};
+  Exchange first(kHere, node_of, 2);
+  const auto sent = of<Exchange::Send>(first.on_captured(Rank{0}, at(0)));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].node, kThere);
+  Exchange other(kThere, node_of, 2);
+  (void)other.on_wanted(Rank{3}, kThere, {}, kNow);
+  const auto actions = other.on_captured(Rank{0}, at(0));
+  EXPECT_EQ(of<Exchange::Give>(actions).size(), 1u);
+  EXPECT_TRUE(of<Exchange::Send>(actions).empty());
+}
+
+/// Everybody has started.
+Exchange started(const std::vector<NodeId>& node_of, std::int32_t nodes) {
+  Exchange sut(kHere, node_of, nodes);
+  (void)sut.on_captured(Rank{0}, at(0));
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(node_of.size()); ++rank)
+    if (node_of[static_cast<std::size_t>(rank)] == kHere) (void)sut.on_wanted(Rank{rank}, kHere, {}, kNow);
+  return sut;
+}
+
+TEST(ReplicaExchangeTest, TheOneThatIsFurthestGives) {
+  auto sut = started({kHere, kHere, kHere}, 1);
+  const auto asked =
+      of<Exchange::Capture>(sut.on_wanted(Rank{2}, kHere, {{Rank{0}, 7}, {Rank{1}, 9}, {Rank{2}, 20}}, kNow));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].donor, Rank{1}) << "not the one that asks";
+  const auto given = of<Exchange::Give>(sut.on_captured(Rank{1}, at(10)));
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].rank, Rank{2});
+  EXPECT_EQ(given[0].replica.update, 10);
+}
+
+TEST(ReplicaExchangeTest, ADonorThatSaysNothingIsReplacedAfterPatience) {
+  auto sut = started({kHere, kHere, kHere}, 1);
+  const Exchange::Donors donors{{Rank{0}, 7}, {Rank{1}, 9}};
+  (void)sut.on_wanted(Rank{2}, kHere, donors, kNow);
+  EXPECT_FALSE(sut.is_due(kNow + Exchange::kPatience - Duration(1)));
+  EXPECT_TRUE(sut.is_due(kNow + Exchange::kPatience));
+  const auto asked = of<Exchange::Capture>(sut.ask_again(donors, kNow + Exchange::kPatience));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].donor, Rank{0});
+}
+
+TEST(ReplicaExchangeTest, ANodeWithoutADonorAsksTheNext) {
+  auto sut = started({kHere, kThere}, 2);
+  const auto asked = of<Exchange::AskNode>(sut.on_wanted(Rank{0}, kHere, {}, kNow));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].node, kThere);
+  EXPECT_EQ(asked[0].rank, Rank{0});
+}
+
+TEST(ReplicaExchangeTest, ANodeThatAsksIsSentWhatALocalWorkerGives) {
+  auto sut = started({kHere, kThere}, 2);
+  const auto asked = of<Exchange::Capture>(sut.on_wanted(Rank{1}, kThere, {{Rank{0}, 5}}, kNow));
+  ASSERT_EQ(asked.size(), 1u);
+  const auto sent = of<Exchange::Send>(sut.on_captured(Rank{0}, at(5)));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].node, kThere);
+}
+
+}  // namespace
+}  // namespace paceline::daemon

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/router/actor_router.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/observe/log.h"
+#include "runtime/process/fd_passing.h"
+#include "runtime/process/fork_server.h"
+
+namespace paceline::daemon {
+
+/// The worker processes of one node: one fork server an executable, its workers' logs, ends and Unix sockets. Owned by
+/// the agent's control loop; whoever destroys it ends them all.
+class WorkerProcesses {
+ public:
+  struct Options {
+    NodeId node;
+    std::string directory;      ///< For logs of programs that name no other.
+    std::string agent_address;  ///< Workers connect to it.
+  };
+  struct Listener {
+    /// It ended, or could not be started. `failed`: of its own making (a crash, an exit status).
+    std::function<void(WorkerId, const std::string& how, bool failed)> ended;
+    /// Came over its Unix socket; the descriptors are the listener's to close.
+    std::function<void(WorkerId, process::Packet)> packet;
+  };
+
+  WorkerProcesses(Options options, EventLoop& loop, observe::Log& log, Listener listener);
+  WorkerProcesses(const WorkerProcesses&) = delete;
+  WorkerProcesses& operator=(const WorkerProcesses&) = delete;
+  ~WorkerProcesses();
+
+  /// Starts the executable's fork server ahead of its first worker.
+  Result<void> prepare(const actors::Executable& executable);
+  void fork(const actors::ActorRouter::Fork& fork);
+  /// SIGKILL; `ended` follows, with `reason` as how, if there is one.
+  void end(WorkerId worker, const std::string& reason);
+  void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds);
+  /// As in /proc/PID/stat: 'R', 'S', 'T' (stopped), 'Z' ...; 0 if there is no such process.
+  char state(WorkerId worker) const;
+  std::size_t size() const { return workers_.size(); }
+
+ private:
+  struct Worker {
+    std::string server;  ///< Key of its fork server.
+    std::string log;
+    pid_t pid = -1;
+    int pidfd = -1;
+    int socket = -1;
+    std::string ended_because;  ///< Set when its end is our doing.
+    bool kill_when_forked = false;
+  };
+
+  Result<std::string> server_for(const actors::Executable& executable);
+  void on_server_events(const std::string& server);
+  void on_ended(WorkerId worker, const process::Exit& exit);
+  void on_packet(WorkerId worker);
+  void forget(WorkerId worker);
+  void never_started(WorkerId worker, const std::string& why);
+
+  Options options_;
+  EventLoop& loop_;
+  observe::Log& log_;
+  Listener listener_;
+  std::map<std::string, process::ForkServer> servers_;
+  std::map<WorkerId, Worker> workers_;
+};
+
+}  // namespace paceline::daemon
