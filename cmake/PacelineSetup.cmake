@@ -13,6 +13,20 @@ if(PACELINE_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${PACELINE_CCACHE}")
 endif()
 
+if(PACELINE_CUDA)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  endif()
+  find_program(PACELINE_NVCC nvcc HINTS /usr/local/cuda/bin)
+  if(NOT PACELINE_NVCC)
+    message(FATAL_ERROR "PACELINE_CUDA needs a CUDA toolkit, and there is no nvcc in PATH nor in /usr/local/cuda/bin: install one, or configure without PACELINE_CUDA")
+  endif()
+  set(CMAKE_CUDA_COMPILER "${PACELINE_NVCC}")
+  set(CMAKE_CUDA_STANDARD 20)
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+endif()
+
 # At most two compilations that include torch at once: each takes 2 GB.
 set_property(GLOBAL APPEND PROPERTY JOB_POOLS torch=2)
 

@@ -108,7 +108,7 @@ if(NOT TARGET paceline_torch)
   set(PACELINE_TORCH_INCLUDES "${PACELINE_TORCH_ROOT}/include" "${PACELINE_TORCH_ROOT}/include/torch/csrc/api/include")
   list(REMOVE_ITEM PACELINE_TORCH_INCLUDES "/usr/include")  # As -isystem it would hide the compiler's own headers.
   set(PACELINE_TORCH_LIBRARIES "${PACELINE_TORCH_LIBDIR}/libtorch_cpu.so" "${PACELINE_TORCH_LIBDIR}/libc10.so")
-  if(PACELINE_CUDA)
+  if(PACELINE_CUDA AND EXISTS "${PACELINE_TORCH_LIBDIR}/libtorch_cuda.so")
     list(PREPEND PACELINE_TORCH_LIBRARIES "-Wl,--no-as-needed" "${PACELINE_TORCH_LIBDIR}/libtorch_cuda.so")
     list(APPEND PACELINE_TORCH_LIBRARIES "${PACELINE_TORCH_LIBDIR}/libc10_cuda.so" "-Wl,--as-needed")
   endif()

@@ -20,7 +20,8 @@ has_own_torch() {
     [ ! -e "$prefix/lib/libtorch_cpu.so" ] || return 0
   done
   wheel=$(python3 -c 'import importlib.util as u; s = u.find_spec("torch"); print(s.submodule_search_locations[0] if s else "")')
-  [ -n "$wheel" ] && [ -e "$wheel/lib/libtorch_cpu.so" ]
+  # One without the C++11 string ABI is of no use.
+  [ -n "$wheel" ] && [ -e "$wheel/lib/libtorch_cpu.so" ] && grep -q __cxx11 "$wheel/lib/libc10.so"
 }
 
 # install PACKAGE...: installs what is missing and says so before.

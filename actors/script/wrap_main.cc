@@ -11,8 +11,6 @@
 
 // The linker's --wrap=main puts __wrap_main in front of the user's main, which is then called __real_main.
 extern "C" int __real_main(int argc, char** argv);  // NOLINT(bugprone-reserved-identifier)
-/// What a library wants done once in the fork server before it forks (train/: libtorch).
-extern "C" __attribute__((weak)) void paceline_warm_up();
 
 namespace {
 
@@ -24,9 +22,9 @@ namespace {
                  socket.c_str());
     std::_Exit(2);
   }
-  const auto child = paceline::process::run_fork_server(static_cast<int>(descriptor), [] {
-    if (paceline_warm_up != nullptr) paceline_warm_up();
-  });
+  // Nothing is warmed up: a step of libtorch before the fork makes eight forks 10 ms slower, and the first step no
+  // sooner.
+  const auto child = paceline::process::run_fork_server(static_cast<int>(descriptor), {});
   unsetenv(paceline::process::kForkServerEnv);  // What the worker starts itself is no fork server.
   paceline::worker::worker_main(child.worker, child.agent_socket, paceline::actors::process_transport());
 }

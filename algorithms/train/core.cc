@@ -144,6 +144,7 @@ void Core::begin_body() {
     summed_update_ = lease_.update;
     lease_.body = static_cast<std::int32_t>(summed_bodies_);
   }
+  if (info_.payload == PACELINE_GRADIENTS && lease_.body == 0) parameters_->mark_buffers();
   advance_schedule(lease_.update);
   drawn_ = 0;
   std::uint64_t seed = splitmix(info_.seed);
@@ -211,13 +212,16 @@ void Core::sleep_as_slow(Clock::time_point computed) {
 }
 
 void Core::step_gradients(const paceline_stats& stats, const StepOptions& options) {
-  const auto& pieces = parameters_->gradients();
+  // Sums over mini-batches are divided by their number, changes of buffers are not to be.
+  const auto& pieces = parameters_->gradients(static_cast<float>(info_.bodies));
   sleep_as_slow(Clock::now());
   if (paceline_session_step_gradients(session_.get(), pieces.data(), pieces.size(), &stats) != PACELINE_APPLY) return;
   reached_ = lease_.update + 1;
   const auto began = Clock::now();
-  if (auto* const averaged = static_cast<float*>(paceline_session_result(session_.get()).data))
+  if (auto* const averaged = static_cast<float*>(paceline_session_result(session_.get()).data)) {
     parameters_->lend_gradients(averaged);
+    parameters_->apply_buffers(averaged);
+  }
   apply(options);
   applied_ = Clock::now() - began;
 }

@@ -109,15 +109,33 @@ void Parameters::check_in_place() const {
   }
 }
 
-const std::vector<paceline_span>& Parameters::gradients() {
+void Parameters::mark_buffers() {
+  buffers_marked_.clear();
+  for (std::size_t i = trainable_.size(); i < all_.size(); ++i) {
+    const float* const values = all_[i].data_ptr<float>();
+    buffers_marked_.insert(buffers_marked_.end(), values, values + all_[i].numel());
+  }
+  buffers_seen_ = buffers_marked_;
+  buffer_changes_.resize(buffers_marked_.size());
+}
+
+const std::vector<paceline_span>& Parameters::gradients(float buffer_scale) {
   contiguous_.clear();
   pieces_.clear();
+  std::size_t at = 0;
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const auto elements = static_cast<std::uint64_t>(all_[i].numel());
     void* data = nullptr;
     if (i < trainable_.size() && all_[i].grad().defined()) {
       contiguous_.push_back(all_[i].grad().is_sparse() ? all_[i].grad().to_dense() : all_[i].grad().contiguous());
       data = contiguous_.back().data_ptr();
+    } else if (i >= trainable_.size() && buffer_scale != 0) {
+      const float* const values = all_[i].data_ptr<float>();
+      data = buffer_changes_.data() + at;
+      for (std::uint64_t k = 0; k < elements; ++k, ++at) {
+        buffer_changes_[at] = buffer_scale * (values[k] - buffers_seen_[at]);
+        buffers_seen_[at] = values[k];
+      }
     }
     pieces_.push_back({data, elements});
   }
@@ -133,6 +151,14 @@ void Parameters::lend_gradients(float* flat) {
   }
 }
 
+void Parameters::apply_buffers(const float* flat) {
+  for (const auto& [name, tensor] : trainable_) flat += tensor.numel();
+  for (std::size_t i = trainable_.size(), at = 0; i < all_.size(); ++i) {
+    auto* const values = all_[i].data_ptr<float>();
+    for (std::int64_t k = 0; k < all_[i].numel(); ++k, ++at) values[k] = buffers_marked_[at] + flat[at];
+  }
+}
+
 void Parameters::take_back_gradients() {
   for (std::size_t i = 0; i < own_gradients_.size(); ++i) trainable_[i].second.mutable_grad() = own_gradients_[i];
   own_gradients_.clear();
@@ -142,7 +168,7 @@ void Parameters::add_gradients_to(torch::Tensor& flat, bool first) {
   torch::NoGradGuard no_grad;
   if (first) flat.zero_();
   std::int64_t at = 0;
-  for (const auto& piece : gradients()) {
+  for (const auto& piece : gradients(0)) {
     const auto elements = static_cast<std::int64_t>(piece.elements);
     if (piece.data) flat.narrow(0, at, elements).add_(torch::from_blob(piece.data, {elements}, torch::kFloat32));
     at += elements;

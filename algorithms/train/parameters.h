@@ -31,11 +31,16 @@ class Parameters {
   /// Throws std::logic_error if a tensor is no longer where it was put ("parameters moved: ...").
   void check_in_place() const;
 
-  /// The gradients in order, for step_gradients; parameters without one and buffers have data NULL. Valid until the
-  /// next call.
-  const std::vector<paceline_span>& gradients();
+  /// The gradients in order, for step_gradients; parameters without one have data NULL. For float buffers, which have
+  /// no gradient: `buffer_scale` times what they changed by since the last call or mark_buffers(); 0: data NULL. Valid
+  /// until the next call.
+  const std::vector<paceline_span>& gradients(float buffer_scale);
+  /// An update begins: buffers are the same on all workers now.
+  void mark_buffers();
   /// `.grad` becomes a view of `flat` until take_back_gradients().
   void lend_gradients(float* flat);
+  /// Buffers move on from the mark by the averaged changes that follow the gradients in `flat`.
+  void apply_buffers(const float* flat);
   void take_back_gradients();
   /// flat += gradients, or flat = gradients (parameters without one: zero).
   void add_gradients_to(torch::Tensor& flat, bool first);
@@ -51,6 +56,8 @@ class Parameters {
   std::vector<torch::Tensor> own_gradients_;
   std::vector<torch::Tensor> contiguous_;
   std::vector<paceline_span> pieces_;
+  // Float buffers, flat: at the mark, when last looked at, and scaled changes since then.
+  std::vector<float> buffers_marked_, buffers_seen_, buffer_changes_;
 };
 
 }  // namespace paceline::train

@@ -8,7 +8,7 @@
 
 namespace {
 
-enum class Mishap { none, nan, exception, segfault };
+enum class Mishap { none, nan, exception, segfault, norm };  // norm: no mishap, a model with BatchNorm
 
 // Two classes that a line separates.
 paceline::Dataset points() {
@@ -19,7 +19,8 @@ paceline::Dataset points() {
 
 template <Mishap mishap>
 void train(paceline::Worker& me) {
-  torch::nn::Linear net(8, 2);
+  torch::nn::Sequential net(torch::nn::Linear(8, 2));
+  if (mishap == Mishap::norm) net->push_back(torch::nn::BatchNorm1d(2));
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   auto shared = me.share(net, optimizer);
   const auto data = points();
@@ -38,6 +39,9 @@ void train(paceline::Worker& me) {
     loss.backward();
     shared.step(loss);
   }
+  double buffers = 0;
+  for (const auto& buffer : net->buffers()) buffers += buffer.is_floating_point() ? buffer.sum().item<double>() : 0;
+  me.log("buffers", buffers);
 }
 
 }  // namespace
@@ -47,6 +51,7 @@ int main(int argc, char** argv) {
   const auto function = mishap == "nan"         ? train<Mishap::nan>
                         : mishap == "exception" ? train<Mishap::exception>
                         : mishap == "segfault"  ? train<Mishap::segfault>
+                        : mishap == "norm"      ? train<Mishap::norm>
                                                 : train<Mishap::none>;
   return paceline::run(function, {.workers = 2, .epochs = 4, .batch = 32}).exit_code();
 }

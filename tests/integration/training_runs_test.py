@@ -111,6 +111,15 @@ class TrainingRuns(IntegrationTest):
         run = self.train(SMALL, arguments=["segfault"], code=1)
         self.assert_failed(run, "worker 1", "SIGSEGV", "the last line before the mishap")
 
+    def test_running_statistics_of_batch_norm_are_averaged_like_the_model(self):
+        for strategy in ("allreduce", "nonblocking(batches=2)", "local-sgd(period=4)"):
+            with self.subTest(strategy):
+                run = self.train(SMALL, "--strategy", strategy, arguments=["norm"])
+                sums = [event["value"] for event in run.metrics() if event.get("name") == "buffers"]
+                self.assertEqual(len(sums), 2, run.said())
+                self.assertEqual(sums[0], sums[1])
+                self.assertNotEqual(sums[0], 2, "as at the start: a mean of 0 and a variance of 1 for each of two")
+
     def test_a_missing_data_set_names_the_package(self):
         empty = os.path.join(self.folder, "empty")
         os.mkdir(empty)
