@@ -32,7 +32,7 @@ def work(rank, processes, batch, steps):
     torch.manual_seed(1)
     dist.init_process_group("gloo", rank=rank, world_size=processes)
     net = nn.parallel.DistributedDataParallel(Net())
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.06, momentum=0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     data = torch.randint(0, 256, (60000, 28, 28), dtype=torch.uint8)  # As large as the real set: values do not matter for speed.
     labels = torch.randint(0, 10, (60000,))
     criterion = nn.CrossEntropyLoss()

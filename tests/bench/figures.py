@@ -141,15 +141,22 @@ def frozen(bench):
               f"the frozen worker {'came back' if back else 'did NOT come back'}")
 
 
+def python_with_torch():
+    for python in filter(None, (os.environ.get("PACELINE_PYTHON"), sys.executable, "/usr/bin/python3")):
+        if subprocess.run([python, "-c", "import torch.distributed"], check=False, capture_output=True).returncode == 0:
+            return python
+    raise SystemExit("figures.py: no python here has torch: apt-get install python3-torch, or name one with PACELINE_PYTHON")
+
+
 def ddp(bench, rounds=3):
+    python = python_with_torch()
     for processes in (2, 4):
         ours, theirs = [], []
         for _ in range(rounds):
             result, _ = bench.run("--workers", str(processes), "--strategy", "allreduce", "--batch", "32", "--epochs", "2",
                                   "--target", "none", "--accumulate", "1")
             ours.append(result["samples_per_s"])
-            out = subprocess.run([sys.executable if os.environ.get("PACELINE_PYTHON") is None else os.environ["PACELINE_PYTHON"],
-                                  os.path.join(ROOT, "tests/bench/ddp.py"), str(processes), "32", "800"], env={**os.environ, **TUNED},
+            out = subprocess.run([python, os.path.join(ROOT, "tests/bench/ddp.py"), str(processes), "32", "800"], env={**os.environ, **TUNED},
                                  capture_output=True, text=True, check=True).stdout
             theirs.append(float(out.split()[-1]))
             print(f"  P={processes}: ours {ours[-1]:.0f}, DDP {theirs[-1]:.0f} samples/s", flush=True)
