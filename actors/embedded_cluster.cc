@@ -92,7 +92,7 @@ Result<EmbeddedCluster> EmbeddedCluster::start() {
                                           std::strerror(error) +
                                           "): put it in PATH, or run this program with `paceline run`");
   }
-  if (cluster.directory_.empty()) return fail(ErrorKind::not_found, "`paceline embed` gave no cluster");
+  if (cluster.directory_.empty()) return fail(ErrorKind::not_found, "no cluster to work with: the reason is above");
   return cluster;
 }
 

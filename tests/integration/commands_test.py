@@ -186,9 +186,11 @@ class Drivers(IntegrationTest):
         run = self.start_driver("updates=20", "sleep_ms=[1]")
         self.assertEqual(run.wait(20), 0, run.said())
         self.assertEqual(len(self.daemons()), 1, "of the cluster that is up")
-        named = self.start_driver("updates=20", PACELINE_CLUSTER="nowhere")
-        self.assertEqual(named.wait(20), 1, named.said())
-        self.assertIn("nowhere", named.err)
+        for nowhere in ("nowhere", os.path.join(self.folder, "nowhere")):
+            named = self.start_driver("updates=20", PACELINE_CLUSTER=nowhere)
+            self.assertEqual(named.wait(20), 1, named.said())
+            self.assertIn("nowhere", named.err)
+            self.assertIn("no cluster", named.err)
 
     def test_its_cluster_ends_also_when_it_is_killed(self):
         run = self.start_driver("updates=100000000", "sleep_ms=[2]")
