@@ -79,7 +79,7 @@ Client& process_client() {
     if (!own) throw TaskError(own.error());
     directory = own->directory();
     here.own.emplace(*std::move(own));
-  } else if (access((directory + "/ready").c_str(), F_OK) != 0) {
+  } else if (access((directory + "/agent-0.sock").c_str(), F_OK) != 0) {
     throw TaskError({ErrorKind::not_found, std::string(kClusterEnv) + "=" + directory +
                                                ": no cluster runs there; unset it, or start one with `paceline up`"});
   }

@@ -57,6 +57,8 @@ Parameters::Parameters(const torch::nn::Module& module, torch::optim::Optimizer&
     places_.push_back(tensor.data_ptr());
     elements_ += static_cast<std::uint64_t>(tensor.numel());
   }
+  has_gradient_.resize(trainable_.size());
+  elements_ += has_gradient_.size();
 }
 
 std::vector<torch::Tensor> Parameters::views(float* base) const {
@@ -137,16 +139,19 @@ const std::vector<paceline_span>& Parameters::gradients(float buffer_scale) {
         buffers_seen_[at] = values[k];
       }
     }
+    if (i < trainable_.size()) has_gradient_[i] = data ? 1 : 0;
     pieces_.push_back({data, elements});
   }
+  pieces_.push_back({has_gradient_.data(), has_gradient_.size()});
   return pieces_;
 }
 
 void Parameters::lend_gradients(float* flat) {
   own_gradients_.clear();
+  const float* any_has = flat + elements_ - has_gradient_.size();
   for (auto& [name, tensor] : trainable_) {
     own_gradients_.push_back(tensor.grad());
-    tensor.mutable_grad() = torch::from_blob(flat, tensor.sizes(), torch::kFloat32);
+    tensor.mutable_grad() = *any_has++ > 0 ? torch::from_blob(flat, tensor.sizes(), torch::kFloat32) : torch::Tensor();
     flat += tensor.numel();
   }
 }

@@ -10,8 +10,9 @@
 namespace paceline::train {
 
 /// The tensors that workers share, in one fixed order: trainable parameters, then float buffers of modules (BatchNorm's
-/// running statistics). Knows where each lies and moves them between buffers of a window without moving bytes. Frozen
-/// parameters and other buffers are not in it. Owned by the compute thread.
+/// running statistics), then, for gradients, a number for each parameter that says whether it has one. Knows where each
+/// lies and moves them between buffers of a window without moving bytes. Frozen parameters and other buffers are not in
+/// it. Owned by the compute thread.
 class Parameters {
  public:
   /// Throws std::invalid_argument, naming the tensor: registered twice, not float32 on the CPU, none to train, or an
@@ -31,13 +32,14 @@ class Parameters {
   /// Throws std::logic_error if a tensor is no longer where it was put ("parameters moved: ...").
   void check_in_place() const;
 
-  /// The gradients in order, for step_gradients; parameters without one have data NULL. For float buffers, which have
-  /// no gradient: `buffer_scale` times what they changed by since the last call or mark_buffers(); 0: data NULL. Valid
-  /// until the next call.
+  /// The gradients in order, for step_gradients; parameters without one have data NULL, and 0 instead of 1 at the end.
+  /// For float buffers, which have no gradient: `buffer_scale` times what they changed by since the last call or
+  /// mark_buffers(); 0: data NULL. Valid until the next call.
   const std::vector<paceline_span>& gradients(float buffer_scale);
   /// An update begins: buffers are the same on all workers now.
   void mark_buffers();
-  /// `.grad` becomes a view of `flat` until take_back_gradients().
+  /// `.grad` becomes a view of `flat` until take_back_gradients(); undefined where no worker had one, zero for those
+  /// that had none where another worker had.
   void lend_gradients(float* flat);
   /// Buffers move on from the mark by the averaged changes that follow the gradients in `flat`.
   void apply_buffers(const float* flat);
@@ -58,6 +60,7 @@ class Parameters {
   std::vector<paceline_span> pieces_;
   // Float buffers, flat: at the mark, when last looked at, and scaled changes since then.
   std::vector<float> buffers_marked_, buffers_seen_, buffer_changes_;
+  std::vector<float> has_gradient_;  ///< 1 or 0 for each of trainable_.
 };
 
 }  // namespace paceline::train

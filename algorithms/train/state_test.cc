@@ -131,7 +131,7 @@ TEST(ParametersTest, MoveWithoutCopyingAndLeaveWithCopies) {
   torch::nn::Linear layer(3, 2);
   torch::optim::SGD optimizer(layer->parameters(), 0.1);
   Parameters parameters(*layer, optimizer);
-  ASSERT_EQ(parameters.elements(), 8U);
+  ASSERT_EQ(parameters.elements(), 8U + parameters.trainable().size());
   const auto weight = layer->weight.detach().clone();
   std::vector<float> first(8);
   std::vector<float> second(8, 5);
@@ -144,6 +144,27 @@ TEST(ParametersTest, MoveWithoutCopyingAndLeaveWithCopies) {
   parameters.leave();
   second.assign(8, 0);
   EXPECT_EQ(layer->bias[1].item<float>(), 5);
+}
+
+TEST(ParametersTest, AGradientIsZeroWhereOthersHaveItAndUndefinedWhereNobodyHas) {
+  torch::nn::Linear layer(3, 2);
+  torch::optim::SGD optimizer(layer->parameters(), 0.1);
+  Parameters parameters(*layer, optimizer);
+  layer->weight.sum().backward();
+  const auto& pieces = parameters.gradients(1);
+  ASSERT_EQ(pieces.size(), 3U);
+  EXPECT_EQ(pieces[1].data, nullptr);
+  const auto* const has = static_cast<const float*>(pieces[2].data);
+  EXPECT_EQ(has[0], 1);
+  EXPECT_EQ(has[1], 0);
+
+  std::vector<float> averaged(parameters.elements(), 0.0F);
+  averaged[8] = 0.5F;  // Of two workers one has the weight's, nobody the bias's.
+  parameters.lend_gradients(averaged.data());
+  EXPECT_EQ(layer->weight.grad()[1][2].item<float>(), 0);
+  EXPECT_FALSE(layer->bias.grad().defined());
+  parameters.take_back_gradients();
+  EXPECT_EQ(layer->weight.grad()[1][2].item<float>(), 1);
 }
 
 }  // namespace
