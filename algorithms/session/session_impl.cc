@@ -441,7 +441,7 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
     if (!buffer) return PACELINE_OVER;
     result_ = {window_->data(*buffer).data(), window_->layout().elements};
   }
-  begin_update(verdict->next);
+  if (!needs_replica_) begin_update(verdict->next);  // Else the agent sees that it is not there yet.
   return PACELINE_APPLY;
 }
 
