@@ -6,23 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 extern char** environ;
 
 namespace paceline::actors {
 namespace {
-
-std::string beside_this_executable() {
-  char path[PATH_MAX];
-  const auto size = readlink("/proc/self/exe", path, sizeof path);
-  if (size < 0) return {};
-  const std::string self(path, static_cast<std::size_t>(size));
-  return self.substr(0, self.rfind('/') + 1) + "paceline";
-}
 
 /// In a session of its own: Ctrl-C is ours.
 int spawn_tool(const std::string& tool, int in, int out, pid_t& pid) {
@@ -68,7 +58,7 @@ EmbeddedCluster::~EmbeddedCluster() {
   }
 }
 
-Result<EmbeddedCluster> EmbeddedCluster::start() {
+Result<EmbeddedCluster> EmbeddedCluster::start(const std::string& executable) {
   int to_tool[2];
   int from_tool[2];
   if (pipe2(to_tool, O_CLOEXEC) < 0) return fail_errno("pipe");
@@ -78,7 +68,8 @@ Result<EmbeddedCluster> EmbeddedCluster::start() {
   }
   pid_t pid = -1;
   int error = ENOENT;
-  for (const std::string& tool : {beside_this_executable(), std::string("paceline"), std::string(PACELINE_TOOL)}) {
+  const std::string beside = executable.substr(0, executable.rfind('/') + 1) + "paceline";
+  for (const std::string& tool : {beside, std::string("paceline"), std::string(PACELINE_TOOL)}) {
     error = spawn_tool(tool, to_tool[0], from_tool[1], pid);
     if (error == 0) break;
   }

@@ -12,9 +12,9 @@ namespace paceline::actors {
 /// ends when we do, however we end (it waits for the end of a pipe).
 class EmbeddedCluster {
  public:
-  /// `not_found` where there is no `paceline` program: beside this executable, in PATH, or where it was installed. What
-  /// it has to say goes to our stderr.
-  static Result<EmbeddedCluster> start();
+  /// `not_found` where there is no `paceline` program: beside `executable` (ours), in PATH, or where it was installed.
+  /// What it has to say goes to our stderr.
+  static Result<EmbeddedCluster> start(const std::string& executable);
 
   EmbeddedCluster(EmbeddedCluster&& other) noexcept;
   EmbeddedCluster& operator=(EmbeddedCluster&&) = delete;

@@ -73,9 +73,11 @@ Client& process_client() {
   std::lock_guard lock(here.mutex);
   if (here.client) return *here.client;
   if (here.closed) throw TaskError({ErrorKind::cancelled, "this process has left the cluster: main has ended"});
+  auto executable = this_executable();
+  if (!executable) throw TaskError(executable.error());
   auto directory = environment(kClusterEnv);
   if (directory.find('/') == std::string::npos) {  // None, or one that is named.
-    auto own = EmbeddedCluster::start();
+    auto own = EmbeddedCluster::start(executable->path);
     if (!own) throw TaskError(own.error());
     directory = own->directory();
     here.own.emplace(*std::move(own));
@@ -83,8 +85,6 @@ Client& process_client() {
     throw TaskError({ErrorKind::not_found, std::string(kClusterEnv) + "=" + directory +
                                                ": no cluster runs there; unset it, or start one with `paceline up`"});
   }
-  auto executable = this_executable();
-  if (!executable) throw TaskError(executable.error());
   Client::Options options;
   options.role = "driver";
   options.name = driver_name();

@@ -22,8 +22,7 @@ namespace {
                  socket.c_str());
     std::_Exit(2);
   }
-  // Nothing is warmed up: a step of libtorch before the fork makes eight forks 10 ms slower, and the first step no
-  // sooner.
+  // Nothing is warmed up: a step of libtorch before the fork made the first step of a job no sooner.
   const auto child = paceline::process::run_fork_server(static_cast<int>(descriptor), {});
   unsetenv(paceline::process::kForkServerEnv);  // What the worker starts itself is no fork server.
   paceline::worker::worker_main(child.worker, child.agent_socket, paceline::actors::process_transport());

@@ -309,7 +309,6 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   if (lost_ || stopped()) return PACELINE_OVER;
   if (abandons_ && abandoned()) return take_abandoned_result();  // This mini-batch was in flight: it is dropped.
 
-  const bool last = lease_.body + 1 == info_.bodies;
   if (alone_ && info_.bodies == 1) {  // Its own gradient is the average: nothing is to be copied.
     add_loss(stats);
     samples_ = 0;
@@ -325,6 +324,7 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   add_loss(stats);
   fill_tag(window_->tag(*into), stats);
 
+  const bool last = lease_.body + 1 == info_.bodies;
   if (!alone_ && (abandons_ || last)) window_->publish(abandons_);
   span("publish", publish_began, steady_now());
   if (!last) {

@@ -21,12 +21,6 @@ class BadInput(IntegrationTest):
         run.wait(30)
         return run
 
-    def write(self, name, text):
-        path = os.path.join(self.folder, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
     # Flags ------------------------------------------------------------------------------------------------------------
 
     def test_an_unknown_strategy_is_named_and_the_known_ones_are_listed(self):

@@ -287,12 +287,6 @@ class Interrupts(IntegrationTest):
 
 
 class Scripts(IntegrationTest):
-    def write(self, name, text):
-        path = os.path.join(self.folder, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
     def test_a_script_is_compiled_once_and_gets_its_arguments(self):
         cache = os.path.join(self.folder, "cache")
         environment = {"XDG_CACHE_HOME": cache}

@@ -183,6 +183,13 @@ class IntegrationTest(unittest.TestCase):
                 pass
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def write(self, name, text):
+        """A file in the test's folder; its path."""
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
     def processes(self):
         """Ours that are alive: paceline, daemons, agents, fork servers, workers."""
         return processes_with(self.mark)
