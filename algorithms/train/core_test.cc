@@ -168,6 +168,26 @@ TEST_P(CoreTest, AWorkerRestoredFromAReplicaGoesOnAsIfNothingHadHappened) {
   expect_equal(through_worker(start_with(rest), &adam), reference, 0);
 }
 
+TEST_P(CoreTest, AReplicaMadeInsideAnUpdateIsOfItsBeginning) {
+  if (std::string_view(GetParam()) == "models") GTEST_SKIP() << "buffers of models are their worker's own in between";
+  json whole = session(6, 4);
+  whole["capture_at"] = {3};
+  whole["capture_body"] = 2;
+  const Net reference = through_worker(start_with(whole), &adam);
+  const std::string replica = solo_log().captures.at(0);
+
+  reset_solo_log();
+  solo_log().replica = replica;
+  json rest = session(6, 4);
+  rest["first_update"] = 3;
+  rest["restore_at"] = {3};
+  const Net restored = through_worker(start_with(rest), &adam);
+  for (const auto& item : reference->named_parameters())
+    EXPECT_TRUE(torch::equal(restored->named_parameters()[item.key()], item.value())) << item.key();
+  EXPECT_TRUE(torch::equal(restored->norm->running_mean, reference->norm->running_mean));
+  EXPECT_TRUE(torch::equal(restored->norm->running_var, reference->norm->running_var));
+}
+
 TEST_P(CoreTest, OptimizersOfOtherTypesAreRestoredThroughTheirOwnSave) {
   struct Derived : torch::optim::SGD {
     using SGD::SGD;

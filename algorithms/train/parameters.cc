@@ -121,6 +121,15 @@ void Parameters::mark_buffers() {
   buffer_changes_.resize(buffers_marked_.size());
 }
 
+void Parameters::swap_buffers_with_mark() {
+  for (std::size_t i = trainable_.size(), at = 0; i < all_.size(); ++i) {
+    const auto elements = static_cast<std::size_t>(all_[i].numel());
+    std::swap_ranges(buffers_marked_.begin() + static_cast<std::ptrdiff_t>(at),
+                     buffers_marked_.begin() + static_cast<std::ptrdiff_t>(at + elements), all_[i].data_ptr<float>());
+    at += elements;
+  }
+}
+
 const std::vector<paceline_span>& Parameters::gradients(float buffer_scale) {
   contiguous_.clear();
   pieces_.clear();

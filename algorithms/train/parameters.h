@@ -38,6 +38,8 @@ class Parameters {
   const std::vector<paceline_span>& gradients(float buffer_scale);
   /// An update begins: buffers are the same on all workers now.
   void mark_buffers();
+  /// Buffers are as at the mark, and what they were is kept; called again, the other way round.
+  void swap_buffers_with_mark();
   /// `.grad` becomes a view of `flat` until take_back_gradients(); undefined where no worker had one, zero for those
   /// that had none where another worker had.
   void lend_gradients(float* flat);

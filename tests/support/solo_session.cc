@@ -3,7 +3,7 @@
 // shows.
 //
 // The endpoint is JSON: {"payload": "models"|"gradients", "bodies": 1, "updates": 10, "first_update": 0, "seed": 1,
-// "workers": 1, "evaluate_every": 0, "capture_at": [updates], "restore_at": [updates], "drop_at": [updates],
+// "workers": 1, "evaluate_every": 0, "capture_at": [updates], "capture_body": 0, "restore_at": [updates], "drop_at": [updates],
 // "reset_momentum": 0}.
 
 #include "tests/support/solo_session.h"
@@ -31,6 +31,7 @@ struct paceline_session {
   paceline_session_info info{};
   std::int64_t evaluate_every = 0;
   std::set<std::int64_t> capture_at, restore_at, drop_at;
+  std::int32_t capture_body = 0;
   std::vector<std::vector<float>> buffers;  // Models: three in turn. Gradients: the sum and the result.
   std::size_t writing = 0;
   paceline_lease lease{};
@@ -74,6 +75,7 @@ paceline_session* paceline_session_open(const paceline_session_config* config, c
   session->info.reset_momentum = json.value("reset_momentum", 0);
   session->evaluate_every = json.value("evaluate_every", 0);
   session->capture_at = session->take(json, "capture_at");
+  session->capture_body = json.value("capture_body", 0);
   session->restore_at = session->take(json, "restore_at");
   session->drop_at = session->take(json, "drop_at");
   session->buffers.assign(3, std::vector<float>(config->elements, std::numeric_limits<float>::quiet_NaN()));
@@ -91,9 +93,10 @@ paceline_next paceline_session_next(paceline_session* session, paceline_lease* l
       session->evaluated = done;
       return PACELINE_EVALUATE;
     }
-    if (session->capture_at.erase(done)) return *lease = session->lease, PACELINE_CAPTURE;
     if (session->restore_at.erase(done)) return PACELINE_RESTORE;
   }
+  if (session->lease.body == session->capture_body && session->capture_at.erase(session->lease.update))
+    return *lease = session->lease, PACELINE_CAPTURE;
   if (session->over || session->lease.update >= session->info.updates) return PACELINE_END;
   *lease = session->lease;
   return PACELINE_BODY;
