@@ -55,4 +55,21 @@ std::vector<std::vector<Rank>> butterfly_groups(std::int32_t workers, std::int32
   return groups;
 }
 
+std::int32_t default_strided_size(std::int32_t workers) {
+  std::int32_t size = 1;
+  while (workers % size != 0 || static_cast<std::int64_t>(size) * size < workers) ++size;
+  return size;
+}
+
+std::vector<std::vector<Rank>> strided_groups(std::int32_t workers, std::int32_t group_size, Version t) {
+  PACELINE_CHECK(workers >= 1 && group_size >= 1 && workers % group_size == 0, "the group size divides P");
+  PACELINE_CHECK(t.value >= 0, "iterations count from 0");
+  const std::int32_t count = workers / group_size;
+  const bool blocks = t.value % 2 == 0;
+  std::vector<std::vector<Rank>> groups(static_cast<std::size_t>(count));
+  for (Rank rank(0); rank.value < workers; rank = rank.next())
+    groups[static_cast<std::size_t>(blocks ? rank.value / group_size : rank.value % count)].push_back(rank);
+  return groups;
+}
+
 }  // namespace paceline::algorithms

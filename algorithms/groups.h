@@ -27,4 +27,12 @@ std::vector<Rank> butterfly_group_of(std::int32_t workers, std::int32_t group_si
 /// All groups, each sorted, ordered by their lowest rank.
 std::vector<std::vector<Rank>> butterfly_groups(std::int32_t workers, std::int32_t group_size, Version t);
 
+/// The smallest size that divides the number of workers and is at least its square root.
+std::int32_t default_strided_size(std::int32_t workers);
+
+/// Groups for any P that S divides (checked), where butterflies are not defined: in even iterations contiguous blocks
+/// {qS, .., qS+S-1}, in odd ones sets of stride P/S {q, q+P/S, ..}. Two consecutive averages give the mean of all if
+/// P = S^2. Each sorted, ordered by their lowest rank. Pure.
+std::vector<std::vector<Rank>> strided_groups(std::int32_t workers, std::int32_t group_size, Version t);
+
 }  // namespace paceline::algorithms

@@ -109,6 +109,57 @@ TEST(ButterflyTest, TheDefaultGroupIsTheRootRoundedUpToAPowerOfTwo) {
   for (const auto& [workers, size] : expected) EXPECT_EQ(default_group_size(workers), size) << workers;
 }
 
+Sets strided(std::int32_t workers, std::int32_t size, std::int64_t t) {
+  Sets sets;
+  for (const auto& group : strided_groups(workers, size, Version(t))) {
+    sets.emplace_back();
+    for (const Rank rank : group) sets.back().push_back(rank.value);
+  }
+  return sets;
+}
+
+TEST(StridedTest, BlocksAndStridesTakeTurns) {
+  EXPECT_EQ(strided(6, 3, 0), (Sets{{0, 1, 2}, {3, 4, 5}}));
+  EXPECT_EQ(strided(6, 3, 1), (Sets{{0, 2, 4}, {1, 3, 5}}));
+  EXPECT_EQ(strided(6, 2, 1), (Sets{{0, 3}, {1, 4}, {2, 5}}));
+  EXPECT_EQ(strided(6, 3, 2), strided(6, 3, 0));
+  EXPECT_EQ(strided(5, 1, 3), (Sets{{0}, {1}, {2}, {3}, {4}}));
+  EXPECT_EQ(strided(5, 5, 3), (Sets{{0, 1, 2, 3, 4}}));
+}
+
+TEST(StridedTest, TwoAveragesGiveTheMeanOfSSquaredWorkersFromAnyStart) {
+  for (const std::int32_t size : {2, 3, 5, 6})
+    for (const std::int64_t start : {0, 1}) {
+      std::vector<double> x(static_cast<std::size_t>(size * size));
+      std::iota(x.begin(), x.end(), 0.0);
+      for (std::int64_t t = start; t < start + 2; ++t)
+        for (const auto& group : strided(size * size, size, t)) {
+          double sum = 0;
+          for (const auto rank : group) sum += x[static_cast<std::size_t>(rank)];
+          for (const auto rank : group) x[static_cast<std::size_t>(rank)] = sum / size;
+        }
+      for (const double value : x) EXPECT_DOUBLE_EQ(value, (size * size - 1) / 2.0);
+    }
+}
+
+TEST(StridedTest, GroupsAreAPartitionOfAnyNumberOfWorkers) {
+  for (std::int32_t workers = 2; workers <= 33; ++workers)
+    for (std::int32_t size = 1; size <= workers; ++size) {
+      if (workers % size != 0) continue;
+      for (std::int64_t t = 0; t < 2; ++t) {
+        std::vector<int> seen(static_cast<std::size_t>(workers));
+        for (const auto& group : strided(workers, size, t)) {
+          EXPECT_EQ(group.size(), static_cast<std::size_t>(size));
+          EXPECT_TRUE(std::is_sorted(group.begin(), group.end()));
+          for (const auto rank : group) ++seen[static_cast<std::size_t>(rank)];
+        }
+        EXPECT_EQ(seen, std::vector<int>(static_cast<std::size_t>(workers), 1));
+      }
+    }
+}
+
+TEST(StridedDeathTest, ASizeThatDoesNotDivideIsADefect) { EXPECT_DEATH(strided_groups(6, 4, Version(0)), "divides P"); }
+
 TEST(ButterflyDeathTest, SizesThatAreNoPowersOfTwoAreDefects) {
   EXPECT_DEATH(butterfly_masks(6, 2, Version(0)), "powers of two");
   EXPECT_DEATH(butterfly_masks(4, 8, Version(0)), "1..P");

@@ -2,22 +2,27 @@
 
 #include <span>
 
+#include "algorithms/strategy.h"
+
 namespace paceline::algorithms {
 
-/// Block momentum (AdaComm sec. 5.3.1; BMUF-CBM with zeta = 1; SlowMo with alpha = 1), after the average of a block:
+/// What follows the average m of a block that began at s (w: the model that the block's end stands for; all begin with
+/// s = w). One family; its members differ in where momentum is kept:
 ///
-///   G = (anchor - mean) / lr;  momentum = beta * momentum + G;  anchor = anchor - lr * momentum
+///   block_momentum  u = beta u + (s - m) / lr   w = s - lr u                     AdaComm, sec. 5.3.1
+///   bmuf            d = beta d + rate (m - s)   w += d, next start w (nesterov: w + beta d)
+///                                               Chen and Huo 2016: CBM and NBM
+///   slowmo          u = beta u + (s - m) / lr   w = s - rate lr u                Wang et al. 2020, alg. 1
+///   diloco          b = mu b + (s - m)          w = s - rate ((s - m) + mu b)    Douillard et al. 2023: outer Nesterov
 ///
-/// The block's gradient is taken from the displacement, so local momentum is allowed for (its buffers are to be cleared
-/// at the start of every block). On return `anchor` and `mean` both hold the next block's start. beta = 0: plain
-/// averaging. All spans have one size and do not overlap; `momentum` starts as zeros. A learning rate of 0 leaves the
-/// momentum as it is and starts the next block at the mean. Element by element, no allocation: replicas that see equal
-/// values stay equal.
+/// `anchor` holds w; `momentum` the buffer, zeros at first; `mean` holds m and gets the next block's start. lr: of the
+/// workers in this block; where a rule divides by it, 0 leaves the momentum as it is and starts at the mean. All spans
+/// have one size and do not overlap. Element by element, no allocation: replicas that see equal values stay equal.
+/// Kind none: anchor = mean.
 template <class T>
-void block_momentum_step(std::span<T> anchor, std::span<T> momentum, std::span<T> mean, double beta, double lr);
+void outer_step(const Outer& outer, std::span<T> anchor, std::span<T> momentum, std::span<T> mean, double lr);
 
-extern template void block_momentum_step<float>(std::span<float>, std::span<float>, std::span<float>, double, double);
-extern template void block_momentum_step<double>(std::span<double>, std::span<double>, std::span<double>, double,
-                                                 double);
+extern template void outer_step<float>(const Outer&, std::span<float>, std::span<float>, std::span<float>, double);
+extern template void outer_step<double>(const Outer&, std::span<double>, std::span<double>, std::span<double>, double);
 
 }  // namespace paceline::algorithms

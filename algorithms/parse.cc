@@ -11,7 +11,7 @@ namespace {
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool in_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '+' ||
-         c == '-' || c == '_';
+         c == '-' || c == '_' || c == '/';
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -28,7 +28,7 @@ struct Argument {
 ///
 ///   call     = word [ "(" [ argument { "," argument } ] ")" ]
 ///   argument = [ word "=" ] call
-///   word     = letters, digits and . + - _
+///   word     = letters, digits and . + - _ /
 ///
 /// Spaces between the parts do not matter. `invalid` quotes the text and says what is missing and where.
 /// Bounds: kTextMax characters, kDepthMax nested parentheses.

@@ -6,6 +6,7 @@
 #include "algorithms/groups.h"
 #include "algorithms/period.h"
 #include "runtime/base/check.h"
+#include "runtime/base/splitmix.h"
 
 namespace paceline::algorithms {
 namespace {
@@ -17,6 +18,7 @@ class TierPlan final : public scheduler::RoundPlan {
  public:
   TierPlan(const Strategy& strategy, std::int32_t workers, std::int64_t total, const PlanOptions& options)
       : tiers_(strategy.tiers),
+        warmup_(strategy.warmup),
         workers_(workers),
         total_(total),
         options_(options),
@@ -29,25 +31,36 @@ class TierPlan final : public scheduler::RoundPlan {
     }
   }
 
-  Payload payload() const override { return tiers_.back().payload; }
+  Payload payload() const override { return tiers_.front().payload; }
 
   Round round(Version v) const override {
     if (const Tier* tier = due(v); tier != nullptr) {
-      const auto kind = tier->groups.kind == Groups::Kind::all ? Round::Kind::sync : Round::Kind::group;
-      return {.kind = kind, .trigger = tier->trigger, .late = tier->late, .grace = tier->grace};
+      const bool grouped = tier->groups.kind == Groups::Kind::butterfly || tier->groups.kind == Groups::Kind::strided;
+      const auto kind = grouped ? Round::Kind::group : Round::Kind::sync;
+      Round round{.kind = kind, .trigger = tier->trigger, .late = tier->late, .grace = tier->grace};
+      round.payload = tier->payload;
+      round.quorum = tier->quorum;
+      round.merges_own_version = tier->merges_own_version;
+      if (tier->trigger == Trigger::initiator) {
+        const auto draw = draw_bits(options_.seed, v.value, 0);
+        round.initiator = Rank{static_cast<std::int32_t>(draw % static_cast<std::uint64_t>(workers_))};
+      }
+      return round;
     }
-    return {.kind = Round::Kind::none, .trigger = Trigger::all_arrived, .late = tiers_.back().late, .grace = {}};
+    return {.kind = Round::Kind::none, .late = tiers_.back().late};
   }
 
   std::vector<std::vector<Rank>> groups(Version v) const override {
     const Tier* tier = due(v);
-    PACELINE_CHECK(tier != nullptr && tier->groups.kind == Groups::Kind::butterfly, "only group versions have groups");
-    return butterfly_groups(workers_, tier->groups.size, v);
+    PACELINE_CHECK(tier != nullptr, "only group versions have groups");
+    return tier->groups.kind == Groups::Kind::strided ? strided_groups(workers_, tier->groups.size, v)
+                                                      : butterfly_groups(workers_, tier->groups.size, v);
   }
 
   Version next_round(Version v) const override {
     std::int64_t next = options_.final_sync ? std::max(v.value, total_ - 1) : std::max(v.value, total_);
     for (const Tier& tier : tiers_) {
+      if (is_over(tier, v.value)) continue;
       const auto at = next_due(tier, v.value);
       if (at && *at < next) next = *at;
     }
@@ -55,7 +68,7 @@ class TierPlan final : public scheduler::RoundPlan {
   }
 
   bool publishes_every_iteration() const override {
-    return payload() == Payload::models && std::any_of(tiers_.begin(), tiers_.end(), [](const Tier& tier) {
+    return tiers_.back().payload == Payload::models && std::any_of(tiers_.begin(), tiers_.end(), [](const Tier& tier) {
              return tier.late == Lateness::skips || tier.grace.has_value();
            });
   }
@@ -68,6 +81,7 @@ class TierPlan final : public scheduler::RoundPlan {
   }
 
   std::int64_t period() const override {
+    if (payload() == Payload::gradients && warmup_ == 0) return 1;
     const Period& period = tiers_.back().period;
     switch (period.kind) {
       case Period::Kind::adacomm: return adacomm_->period();
@@ -79,19 +93,21 @@ class TierPlan final : public scheduler::RoundPlan {
 
   std::int32_t buffers() const override {
     const auto any = [&](auto has) { return std::any_of(tiers_.begin(), tiers_.end(), has); };
-    if (payload() == Payload::gradients)
+    if (tiers_.front().payload == Payload::gradients)
       return any([](const Tier& tier) { return tier.late == Lateness::abandons; }) ? 4 : 1;
     return any([](const Tier& tier) { return averages(tier) && (tier.late != Lateness::waits || tier.grace); }) ? 5 : 2;
   }
 
  private:
-  static bool averages(const Tier& tier) { return tier.groups.kind == Groups::Kind::all || tier.groups.size > 1; }
+  static bool averages(const Tier& tier) { return tier.groups.size != 1; }
+  /// Warm-up is the first tier's alone, and nothing else is.
+  bool is_over(const Tier& tier, std::int64_t v) const { return warmup_ > 0 && &tier == &tiers_[0] && v >= warmup_; }
 
   /// The tier that holds at v; nullptr: nothing is averaged after v.
   const Tier* due(Version v) const {
     if (options_.final_sync && v.value == total_ - 1) return &tiers_.back();
     for (auto tier = tiers_.rbegin(); tier != tiers_.rend(); ++tier)
-      if (next_due(*tier, v.value) == v.value) return &*tier;
+      if (!is_over(*tier, v.value) && next_due(*tier, v.value) == v.value) return &*tier;
     return nullptr;
   }
 
@@ -100,7 +116,11 @@ class TierPlan final : public scheduler::RoundPlan {
   std::optional<std::int64_t> next_due(const Tier& tier, std::int64_t v) const {
     if (!averages(tier)) return std::nullopt;
     switch (tier.period.kind) {
-      case Period::Kind::every: return v + (tier.period.steps - 1 - v % tier.period.steps);
+      case Period::Kind::every: {
+        const std::int64_t begin = &tier == &tiers_[0] ? 0 : warmup_;  // Counts begin when the warm-up is over.
+        const std::int64_t from = std::max(v, begin);
+        return from + (tier.period.steps - 1 - (from - begin) % tier.period.steps);
+      }
       case Period::Kind::whole_run: return v <= total_ - 1 ? std::optional(total_ - 1) : std::nullopt;
       case Period::Kind::adacomm: break;
     }
@@ -110,6 +130,7 @@ class TierPlan final : public scheduler::RoundPlan {
   }
 
   std::vector<Tier> tiers_;
+  std::int64_t warmup_;
   std::int32_t workers_;
   std::int64_t total_;
   PlanOptions options_;

@@ -14,6 +14,8 @@ struct PlanOptions {
   bool final_sync = true;
   /// First iteration (resume): adaptive periods start anew there.
   Version first{0};
+  /// Draws eager-sgd's initiators.
+  std::uint64_t seed = 0;
 };
 
 /// As make_plan in strategy.h. The tiers answer as follows: at each iteration the last tier that is due holds; groups

@@ -18,6 +18,7 @@ struct Parameter {
     duration,  ///< "60s"; least..most are seconds.
     grace,     ///< "2s" or "1.5x", above 0, or one of `words`.
     word,      ///< One of `words`.
+    graph,     ///< One of `words`, or a file.
     strategy,  ///< A base algorithm; may be given without a name.
   };
   std::string_view name;
@@ -27,6 +28,7 @@ struct Parameter {
   double most = 0;
   bool open = false;
   std::vector<std::string_view> words = {};
+  bool bare = false;  ///< May be given without its name: d-psgd(ring). At most one a preset.
 };
 
 /// "a whole number from 1 to 1000, or auto"
@@ -45,6 +47,7 @@ class Values {
   }
   std::int64_t integer(std::string_view name) const { return *get<std::int64_t>(name); }
   double real(std::string_view name) const { return *get<double>(name); }
+  const std::string& text(std::string_view name) const { return *get<std::string>(name); }
   bool is(std::string_view name, std::string_view word) const {
     const auto* text = get<std::string>(name);
     return text != nullptr && *text == word;
@@ -68,7 +71,5 @@ struct Preset {
 const std::vector<Preset>& presets();
 /// nullptr: unknown.
 const Preset* find_preset(std::string_view name);
-/// Algorithms that have a name in the literature and no preset yet.
-const std::vector<std::string_view>& names_not_available_yet();
 
 }  // namespace paceline::algorithms

@@ -3,23 +3,16 @@
 #include <bit>
 
 #include "runtime/base/check.h"
+#include "runtime/base/splitmix.h"
 
 namespace paceline::algorithms {
 namespace {
 
 constexpr int kRounds = 8;
 
-/// Mixes all bits of all bits (the finaliser of splitmix64, by Sebastiano Vigna, public domain).
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 std::uint64_t key(std::uint64_t seed, std::uint64_t use, std::int64_t number, std::int64_t shard = 0) {
-  return mixed(mixed(mixed(mixed(seed) + use) + static_cast<std::uint64_t>(number)) +
-               static_cast<std::uint64_t>(shard));
+  return splitmix(splitmix(splitmix(splitmix(seed) + use) + static_cast<std::uint64_t>(number)) +
+                  static_cast<std::uint64_t>(shard));
 }
 
 }  // namespace
@@ -38,7 +31,7 @@ std::int64_t Permutation::operator()(std::int64_t at) const {
   do {
     std::uint64_t left = value >> half_bits_, right = value & mask;
     for (std::uint64_t round = 0; round < kRounds; ++round) {
-      const std::uint64_t next = left ^ (mixed(key_ ^ mixed(right + (round << 56))) & mask);
+      const std::uint64_t next = left ^ (splitmix(key_ ^ splitmix(right + (round << 56))) & mask);
       left = right;
       right = next;
     }

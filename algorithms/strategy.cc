@@ -55,6 +55,9 @@ std::optional<Value> read_value(const Parameter& parameter, const std::string& w
         return Value(Grace{.fixed = *d, .median_steps = 0});
       if (const auto x = read_factor(word); x && *x > 0) return Value(Grace{.fixed = {}, .median_steps = *x});
       break;
+    case Kind::graph:
+      if (word.find_first_of("./") != std::string::npos) return Value(word);  // A file's name.
+      break;
     case Kind::word:
     case Kind::strategy: break;
   }
@@ -91,7 +94,7 @@ class ArgumentReader {
   const Parameter* find(const Argument& argument) {
     std::vector<std::string_view> names;
     for (const auto& parameter : preset_.parameters) {
-      if (argument.key.empty() ? parameter.kind == Kind::strategy : parameter.name == argument.key) return &parameter;
+      if (argument.key.empty() ? parameter.bare : parameter.name == argument.key) return &parameter;
       names.push_back(parameter.name);
     }
     if (argument.key.empty()) {
@@ -139,11 +142,30 @@ tl::unexpected<Error> wrong(std::string_view text, const std::string& what) {
   return fail(ErrorKind::invalid, "strategy " + std::string(text) + ": " + what);
 }
 
+/// "1, 2 or 4": what divides the number of workers, or the powers of two up to it.
+std::string sizes_that_fit(std::int32_t workers, bool powers) {
+  std::vector<std::int32_t> sizes;
+  for (std::int32_t s = 1; s <= workers; ++s)
+    if (powers ? is_power_of_two(s) : workers % s == 0) sizes.push_back(s);
+  std::string text;
+  for (std::size_t k = 0; k < sizes.size(); ++k)
+    text += (k == 0 ? "" : k + 1 == sizes.size() ? " or " : ", ") + std::to_string(sizes[k]);
+  return text;
+}
+
 /// What the tiers need of the number of workers.
 Result<void> check_sizes(const Strategy& strategy, const Preset& preset, std::string_view text, std::int32_t workers) {
   for (const Tier& tier : strategy.tiers) {
-    if (tier.groups.kind != Groups::Kind::butterfly || tier.groups.size == 1) continue;
     const auto size = tier.groups.size;
+    const auto refuse_size = [&](bool powers, const char* what) {
+      return wrong(text, "group=" + std::to_string(size) + " does not fit " + std::to_string(workers) +
+                             " workers; group " + what + ": " + sizes_that_fit(workers, powers));
+    };
+    if (tier.groups.kind == Groups::Kind::strided || tier.groups.kind == Groups::Kind::clusters) {
+      if (size < 1 || size > workers || workers % size != 0)
+        return refuse_size(false, "divides the number of workers");
+    }
+    if (tier.groups.kind != Groups::Kind::butterfly || size == 1) continue;
     if (!is_power_of_two(workers)) {
       std::int64_t below = 1;
       while (2 * below <= workers) below *= 2;
@@ -152,14 +174,10 @@ Result<void> check_sizes(const Strategy& strategy, const Preset& preset, std::st
                              std::to_string(2 * below) + " workers" +
                              (preset.alternative.empty() ? "" : ", or " + std::string(preset.alternative)));
     }
-    if (!is_power_of_two(size) || size > workers) {
-      std::string sizes;
-      for (std::int64_t s = 1; s <= workers; s *= 2)
-        sizes += (s == 1 ? "" : 2 * s > workers ? " or " : ", ") + std::to_string(s);
-      return wrong(text, "group=" + std::to_string(size) + " does not fit " + std::to_string(workers) +
-                             " workers; group is a power of two and at most the number of workers: " + sizes);
-    }
+    if (!is_power_of_two(size) || size > workers)
+      return refuse_size(true, "is a power of two and at most the number of workers");
   }
+  if (auto mixing = make_mix_plan(strategy, workers, 0); !mixing) return wrong(text, mixing.error().text);
   return {};
 }
 
@@ -167,10 +185,6 @@ Result<Strategy> build(const Call& call, std::string_view text, std::int32_t wor
   const Preset* preset = find_preset(call.name);
   if (preset == nullptr) {
     const auto known = known_strategies();
-    const auto& later = names_not_available_yet();
-    if (std::find(later.begin(), later.end(), call.name) != later.end())
-      return fail(ErrorKind::invalid,
-                  "strategy '" + call.name + "' is not available yet; strategies are " + joined(known));
     return fail(ErrorKind::invalid,
                 "unknown strategy '" + call.name + "'" + hint(call.name, known) + "; strategies are " + joined(known));
   }
@@ -199,6 +213,35 @@ Result<Strategy> parse_strategy(std::string_view text, std::int32_t workers) {
   return build(*call, text, workers);
 }
 
+Coordination coordination(const Strategy& strategy) {
+  switch (strategy.tiers.front().groups.kind) {
+    case Groups::Kind::all:
+    case Groups::Kind::butterfly:
+    case Groups::Kind::strided: return Coordination::rounds;
+    case Groups::Kind::server:
+      return strategy.tiers.front().trigger == Trigger::all_arrived || strategy.brings_batches()
+                 ? Coordination::rounds
+                 : Coordination::server;
+    case Groups::Kind::pair: return Coordination::pairs;
+    default: return strategy.brings_batches() ? Coordination::rounds : Coordination::mixing;
+  }
+}
+
+Result<void> check_runs_on_processes(const Strategy& strategy) {
+  const bool own_rounds = std::all_of(strategy.tiers.begin(), strategy.tiers.end(), [](const Tier& tier) {
+    return (tier.groups.kind == Groups::Kind::all || tier.groups.kind == Groups::Kind::butterfly ||
+            tier.groups.kind == Groups::Kind::strided || tier.groups.kind == Groups::Kind::server) &&
+           tier.late != Lateness::finishes && tier.late != Lateness::accumulates && tier.late != Lateness::drops &&
+           !tier.merges_own_version;
+  });
+  if (own_rounds && coordination(strategy) == Coordination::rounds && strategy.warmup == 0 && !strategy.code_parity)
+    return {};
+  return fail(ErrorKind::invalid, "strategy " + strategy.name +
+                                      " can be simulated (paceline simulate), not yet run on real processes; "
+                                      "allreduce, local-sgd, wagma, adacomm, nonblocking(allreduce), slowmo, diloco and "
+                                      "bmuf can");
+}
+
 std::vector<StrategyHelp> strategy_help() {
   std::vector<StrategyHelp> lines;
   for (const auto& preset : presets()) {
@@ -206,11 +249,12 @@ std::vector<StrategyHelp> strategy_help() {
     for (std::size_t k = 0; k < preset.parameters.size(); ++k) {
       const auto& parameter = preset.parameters[k];
       spelling += k == 0 ? "(" : ",";
-      if (parameter.kind != Kind::strategy) spelling += std::string(parameter.name) + "=";
+      if (!parameter.bare) spelling += std::string(parameter.name) + "=";
       spelling += parameter.standard;
     }
     if (!preset.parameters.empty()) spelling += ")";
-    lines.push_back({spelling, std::string(preset.sentence)});
+    const auto strategy = parse_strategy(spelling, 8);
+    lines.push_back({spelling, std::string(preset.sentence), strategy && check_runs_on_processes(*strategy)});
   }
   return lines;
 }

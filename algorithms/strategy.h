@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "scheduler/mixing/mix_plan.h"
 #include "scheduler/rounds/round_plan.h"
 
 namespace paceline::algorithms {
@@ -19,9 +20,30 @@ using scheduler::Trigger;
 
 /// Who averages together.
 struct Groups {
-  enum class Kind { all, butterfly };
+  enum class Kind {
+    // Groups that share no worker, or everybody; the round engine (scheduler/rounds) fires them.
+    all,
+    butterfly,
+    strided,
+    // Neighbourhoods; the mix engine (scheduler/mixing) does each worker's mixing when its neighbours are there.
+    clusters,
+    ring,
+    complete,
+    bipartite,
+    exponential,
+    digraph,
+    matchings,
+    // Whoever is there; one meets one.
+    server,
+    pair,
+  };
   Kind kind = Kind::all;
-  std::int32_t size = 0;  ///< butterfly: S; 0 = sqrt(P), 2^ceil(log2(P)/2).
+  std::int32_t size = 0;   ///< butterfly, strided, clusters: members; 0 = sqrt(P), 2^ceil(log2(P)/2).
+  std::int32_t peers = 1;  ///< exponential: out-neighbours.
+  bool fast_hops = false;  ///< exponential: hops j (peers+1)^k instead of powers of two.
+  bool random = true;      ///< pair: anybody with anybody, else odd ranks with even ones.
+  std::string graph = {};  ///< digraph, matchings: a graph's name or file.
+  double budget = 1;       ///< matchings: share that is active on average.
 };
 
 /// When a round is due.
@@ -44,6 +66,32 @@ struct Tier {
   Trigger trigger = Trigger::all_arrived;
   Lateness late = Lateness::waits;
   std::optional<Grace> grace = {};
+  std::int32_t quorum = 0;         ///< Trigger quorum: how many.
+  bool merges_own_version = false;  ///< A late worker merges with the version that it missed, not with the newest.
+};
+
+/// Where the local step comes in a mixing with neighbours.
+enum class Order {
+  adapt_then_combine,  ///< x' = W (x + step): everybody's step is mixed.
+  combine_then_adapt,  ///< x' = W x + step: models of the step's start are mixed while it is computed.
+};
+
+/// What follows the average of all (algorithms/outer.h).
+struct Outer {
+  enum class Kind { none, block_momentum, bmuf, slowmo, diloco };
+  Kind kind = Kind::none;
+  double momentum = 0;    ///< beta, eta_b, mu.
+  double rate = 1;        ///< zeta, alpha, outer learning rate.
+  bool nesterov = false;  ///< bmuf: the next block starts where momentum would carry it.
+  /// The workers' own momentum is cleared when a block begins.
+  bool clears_momentum() const { return kind == Kind::block_momentum || kind == Kind::bmuf; }
+};
+
+/// Asynchronous parameter server: what a push weighs.
+struct Server {
+  enum class Scale { one, workers, staleness };
+  Scale scale = Scale::one;
+  std::optional<std::int64_t> bound = {};  ///< Iterations that a worker may be ahead of the slowest.
 };
 
 /// A strategy is an ordered list of tiers; where two are due at the same iteration the last one holds.
@@ -53,13 +101,33 @@ struct Strategy {
   std::int32_t batches = 1;  ///< nonblocking: mini-batches (bodies) an update; others: 1 unless accumulate is set.
   enum class Normalise { a, b, d } normalise = Normalise::b;  ///< nonblocking only (algorithms 11).
   bool rotate_shards = false;                                 ///< Worker i reads shard (i + epoch) mod P.
-  double block_momentum = 0;                                  ///< AdaComm 5.3.1; 0: off.
-  std::int64_t warmup = 0;
+  std::int64_t warmup = 0;      ///< So many iterations gradients are averaged, then the tiers begin to count.
+  Outer outer = {};             ///< After every average of all.
+  Order order = Order::adapt_then_combine;
+  bool push_sum = false;        ///< Mixings carry weights that make up for shares that do not sum to 1.
+  std::int32_t overlap = 0;     ///< Mixings may arrive so many steps after they were sent.
+  Server server = {};
+  /// wagma as its authors' code: group averages take models of the step's start, and always count one's own again.
+  bool code_parity = false;
 
   /// It says itself how many mini-batches an update has (those that are late are abandoned); `accumulate` is for
   /// others.
-  bool brings_batches() const { return !tiers.empty() && tiers.back().late == Lateness::abandons; }
+  bool brings_batches() const {
+    return !tiers.empty() && (tiers.back().late == Lateness::abandons || tiers.back().late == Lateness::finishes);
+  }
 };
+
+/// Which core decides when something is averaged.
+enum class Coordination {
+  rounds,   ///< Versions that all agents execute in order (scheduler/rounds).
+  mixing,   ///< Every worker waits for its own neighbours (scheduler/mixing).
+  server,   ///< Gradients go to a server one by one (scheduler/asynchronous).
+  pairs,    ///< Two average whenever one of them has done a step.
+};
+Coordination coordination(const Strategy& strategy);
+
+/// Whether `paceline run` can do it, not only `paceline simulate`. `invalid` says so, and what can be used instead.
+Result<void> check_runs_on_processes(const Strategy& strategy);
 
 /// Parses "wagma(group=2,sync=10,late=skip,grace=2x)" and checks every parameter against P.
 /// `invalid` names the strategy or parameter, its value and its range, and what the algorithm needs; unknown names list
@@ -70,8 +138,14 @@ Result<Strategy> parse_strategy(std::string_view text, std::int32_t workers);
 struct StrategyHelp {
   std::string spelling;
   std::string sentence;
+  bool runs_on_processes;  ///< Else it can be simulated only.
 };
 std::vector<StrategyHelp> strategy_help();
+
+/// Rows of the mixing matrices of a strategy of neighbourhoods, and of nonblocking's base if it has some (null: it has
+/// none). `seed` draws matchings. `invalid`: a graph cannot be read or does not fit the number of workers.
+Result<std::unique_ptr<scheduler::MixPlan>> make_mix_plan(const Strategy& strategy, std::int32_t workers,
+                                                          std::uint64_t seed);
 
 /// The pure plan that the round engine asks. `total` = T: version T-1 is always a sync.
 std::unique_ptr<scheduler::RoundPlan> make_plan(const Strategy& strategy, std::int32_t workers, std::int64_t total);

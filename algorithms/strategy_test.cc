@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "algorithms/presets.h"
+
 namespace paceline::algorithms {
 namespace {
 
@@ -81,11 +83,12 @@ TEST(PresetTest, AdacommTakesEveryParameter) {
   EXPECT_EQ(period.slack, 2);
   EXPECT_EQ(period.loss_window, 7);
   EXPECT_TRUE(period.reset_on_lr_change);
-  EXPECT_EQ(sut.block_momentum, 0.3);
+  EXPECT_EQ(sut.outer.kind, Outer::Kind::block_momentum);
+  EXPECT_EQ(sut.outer.momentum, 0.3);
   const auto standard = parsed("adacomm");
   EXPECT_EQ(standard.tiers.at(0).period.steps, 20);
   EXPECT_EQ(standard.tiers.at(0).period.interval_s, 60);
-  EXPECT_EQ(standard.block_momentum, 0);
+  EXPECT_EQ(standard.outer.kind, Outer::Kind::none);
 }
 
 TEST(PresetTest, NonblockingTurnsItsBaseAround) {
@@ -107,11 +110,11 @@ TEST(PresetTest, NonblockingTurnsItsBaseAround) {
 }
 
 TEST(StrategyErrorTest, UnknownStrategiesListTheKnownOnes) {
-  EXPECT_EQ(error("wagme"),
-            "unknown strategy 'wagme'; did you mean wagma?; strategies are allreduce, local-sgd, wagma, adacomm, "
-            "nonblocking");
-  EXPECT_EQ(error("foo"), "unknown strategy 'foo'; strategies are allreduce, local-sgd, wagma, adacomm, nonblocking");
-  EXPECT_TRUE(has(error("sgp(peers=1)"), "strategy 'sgp' is not available yet; strategies are allreduce"));
+  const std::string known =
+      "strategies are allreduce, local-sgd, k-avg, one-shot, post-local, wagma, adacomm, nonblocking, hier-avg, "
+      "eager-sgd, d-psgd, ad-psgd, matcha, sgp, osgp, server, bmuf, slowmo, diloco";
+  EXPECT_EQ(error("wagme"), "unknown strategy 'wagme'; did you mean wagma?; " + known);
+  EXPECT_EQ(error("foo"), "unknown strategy 'foo'; " + known);
   EXPECT_TRUE(has(error(""), "no strategy is given"));
   EXPECT_TRUE(has(error("  "), "no strategy is given"));
 }
@@ -119,10 +122,12 @@ TEST(StrategyErrorTest, UnknownStrategiesListTheKnownOnes) {
 TEST(StrategyErrorTest, UnknownParametersListTheStrategysOwn) {
   EXPECT_EQ(
       error("wagma(grup=2)"),
-      "strategy wagma(grup=2): unknown parameter 'grup'; did you mean group?; parameters are group, sync, late, grace");
+      "strategy wagma(grup=2): unknown parameter 'grup'; did you mean group?; parameters are group, sync, late, grace, "
+      "late_merge, grouping, parity");
   EXPECT_EQ(error("allreduce(sync=2)"),
             "strategy allreduce(sync=2): unknown parameter 'sync'; allreduce takes no parameters");
-  EXPECT_EQ(error("wagma(2)"), "strategy wagma(2): '2' has no name; parameters are group, sync, late, grace");
+  EXPECT_EQ(error("wagma(2)"), "strategy wagma(2): '2' has no name; parameters are group, sync, late, grace, "
+      "late_merge, grouping, parity");
 }
 
 TEST(StrategyErrorTest, ValuesOutOfRangeNameTheRangeAndTheDefault) {
@@ -154,8 +159,7 @@ TEST(StrategyErrorTest, SeveralErrorsComeInOneMessage) {
 TEST(StrategyErrorTest, ButterflyGroupsNeedFittingPowersOfTwo) {
   EXPECT_EQ(error("wagma", 6),
             "strategy wagma: wagma's butterfly groups need a power of two workers; 6 is none: use 4 or 8 workers, or "
-            "local-sgd, which "
-            "takes any number of workers");
+            "grouping=strided or local-sgd, which take any number of workers");
   EXPECT_TRUE(has(error("wagma(group=2)", 3), "use 2 or 4 workers"));
   EXPECT_EQ(error("wagma(group=3)"),
             "strategy wagma(group=3): group=3 does not fit 4 workers; group is a power of two and at most the number "
@@ -166,25 +170,80 @@ TEST(StrategyErrorTest, ButterflyGroupsNeedFittingPowersOfTwo) {
   EXPECT_EQ(error("wagma", 1), "no error");
 }
 
-TEST(StrategyErrorTest, WhatIsNotThereYetSaysSo) {
-  EXPECT_EQ(error("nonblocking(inflight=wait)"),
-            "strategy nonblocking(inflight=wait): inflight=wait is not available yet; use inflight=drop (the default)");
-  EXPECT_TRUE(has(error("nonblocking(d-psgd)"), "strategy 'd-psgd' is not available yet"));
+TEST(StrategyErrorTest, BasesThatCannotBeAbandonedAreRefused) {
   EXPECT_TRUE(has(error("nonblocking(wagma)"),
-                  "its base 'wagma' does not average gradients every iteration; use nonblocking(allreduce)"));
-  EXPECT_TRUE(has(error("nonblocking(nonblocking)"), "does not average gradients"));
+                  "its base 'wagma' is none that averages at every iteration; use allreduce, d-psgd, matcha or "
+                  "server(sync)"));
+  for (const auto* base : {"nonblocking", "sgp", "ad-psgd", "server(async)", "local-sgd", "hier-avg"})
+    EXPECT_TRUE(has(error(std::string("nonblocking(") + base + ")"), "averages at every iteration")) << base;
   EXPECT_TRUE(has(error("nonblocking(allreduce,allreduce)"), "parameter base is given twice"));
+}
+
+TEST(StrategyErrorTest, WhatAnAlgorithmNeedsIsSaid) {
+  EXPECT_TRUE(has(error("hier-avg(k1=9,k2=8)"), "k1=9 is larger than k2=8"));
+  EXPECT_TRUE(has(error("hier-avg(group=3)", 8), "group divides the number of workers: 1, 2, 4 or 8"));
+  EXPECT_TRUE(has(error("wagma(grouping=strided,group=4)", 6), "group divides the number of workers: 1, 2, 3 or 6"));
+  EXPECT_TRUE(has(error("eager-sgd(quorum=5)"), "quorum=5 is more than the 4 workers"));
+  EXPECT_TRUE(has(error("d-psgd(bipartite)", 5), "even"));
+  EXPECT_TRUE(has(error("ad-psgd(bipartite)", 5), "even number of workers, not 5"));
+  EXPECT_TRUE(has(error("matcha(8-node)", 4), "8 workers"));
+  EXPECT_TRUE(has(error("matcha(budget=0)"), "budget is a number from 0.001 to 1"));
+  EXPECT_TRUE(has(error("matcha(star)"), "graph is a file that names edges, ring or 8-node"));
+  EXPECT_TRUE(has(error("sgp(graph=./no-such-file)"), "no-such-file"));
+  EXPECT_TRUE(has(error("server(sync,scale=p)"), "scale is for server(async)"));
+  EXPECT_TRUE(has(error("wagma(late=skip,late_merge=version)"), "goes with late=merge"));
+  EXPECT_TRUE(has(error("wagma(parity=code,grace=1s)"), "parity=code goes with"));
+}
+
+TEST(PresetTest, SpellingsOfTheContractAreUnderstood) {
+  for (const auto* text :
+       {"one-shot", "k-avg(period=8)", "post-local(period=8,warmup=100)", "hier-avg(k1=4,k2=8,group=4)", "eager-sgd(solo)",
+        "eager-sgd(majority,late=drop,sync=32)", "eager-sgd(quorum=4)", "d-psgd(ring)", "d-psgd(bipartite,order=atc)",
+        "d-psgd(complete,order=cta)", "ad-psgd(random)", "ad-psgd(bipartite)", "matcha(graph=ring,budget=0.5)",
+        "matcha(8-node)", "sgp(peers=2,hops=base)", "osgp(peers=1,bound=2)", "server(sync)", "server(async,scale=p)",
+        "server(bounded=4,scale=staleness)", "bmuf(period=8,nesterov)", "bmuf(classic)",
+        "slowmo(period=8,beta=0.5,alpha=1)", "diloco(period=500,lr=0.7,momentum=0.9)",
+        "wagma(group=auto,sync=10,late=merge,grace=1.5x,late_merge=latest,grouping=strided,parity=paper)",
+        "nonblocking(matcha(8-node,budget=0.5),inflight=wait)", "nonblocking(d-psgd(ring),normalise=a)",
+        "nonblocking(server,batches=4)"}) {
+    EXPECT_EQ(error(text, 8), "no error") << text;
+  }
+  EXPECT_EQ(parsed("wagma(grouping=strided)", 6).tiers[0].groups.size, 3);
+  EXPECT_EQ(parsed("bmuf").outer.momentum, 0.75);
+  EXPECT_TRUE(parsed("bmuf(nesterov)").outer.nesterov);
+}
+
+TEST(PresetTest, OneCoreDecidesForEachStrategy) {
+  const auto core = [](const char* text) { return coordination(parsed(text, 8)); };
+  for (const auto* text : {"allreduce", "server", "wagma", "eager-sgd", "post-local", "diloco", "nonblocking(d-psgd)"})
+    EXPECT_EQ(core(text), Coordination::rounds) << text;
+  for (const auto* text : {"hier-avg", "d-psgd", "matcha(8-node)", "sgp", "osgp"})
+    EXPECT_EQ(core(text), Coordination::mixing) << text;
+  EXPECT_EQ(core("server(async)"), Coordination::server);
+  EXPECT_EQ(core("ad-psgd"), Coordination::pairs);
+}
+
+TEST(PresetTest, WhatRealProcessesCannotDoYetIsSaid) {
+  for (const auto* text : {"allreduce", "server", "wagma(grouping=strided)", "slowmo", "diloco", "bmuf(nesterov)",
+                           "nonblocking(server)", "one-shot", "k-avg", "adacomm(block_momentum=0.3)"})
+    EXPECT_TRUE(check_runs_on_processes(parsed(text, 8))) << text;
+  for (const auto* text : {"d-psgd", "sgp", "server(async)", "ad-psgd", "eager-sgd", "post-local", "hier-avg",
+                           "wagma(parity=code)", "nonblocking(inflight=wait)", "nonblocking(d-psgd)"}) {
+    const auto result = check_runs_on_processes(parsed(text, 8));
+    ASSERT_FALSE(result) << text;
+    EXPECT_TRUE(has(result.error().text, "paceline simulate")) << text;
+  }
 }
 
 TEST(StrategyHelpTest, EverySpellingIsAStrategy) {
   const auto lines = strategy_help();
-  EXPECT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines.size(), presets().size());
   for (const auto& line : lines) {
-    EXPECT_TRUE(parse_strategy(line.spelling, 4)) << line.spelling;
+    EXPECT_EQ(error(line.spelling), "no error") << line.spelling;
     EXPECT_FALSE(line.sentence.empty());
   }
-  EXPECT_EQ(lines.at(2).spelling, "wagma(group=auto,sync=10,late=merge,grace=none)");
-  EXPECT_EQ(lines.at(4).spelling, "nonblocking(allreduce,batches=8,normalise=b,inflight=drop)");
+  EXPECT_EQ(lines.at(0).spelling, "allreduce");
+  EXPECT_EQ(lines.at(7).spelling, "nonblocking(allreduce,batches=8,normalise=b,inflight=drop)");
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ Action add_up(CLI::App& app);
 Action add_down(CLI::App& app, Ask ask);
 Action add_status(CLI::App& app, Ask ask);
 Action add_logs(CLI::App& app);
+Action add_report(CLI::App& app);
+Action add_simulate(CLI::App& app);
 Action add_version(CLI::App& app);
 
 /// Prints the error as one line on stderr; `kUsage` for what the user got wrong, else `kFailed`.

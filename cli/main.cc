@@ -22,6 +22,8 @@ int main(int argc, char** argv) {
       {"down", add_down(app, paceline::daemon::ask)},
       {"status", add_status(app, paceline::daemon::ask)},
       {"logs", add_logs(app)},
+      {"report", add_report(app)},
+      {"simulate", add_simulate(app)},
       {"version", add_version(app)},
   };
   try {

@@ -139,10 +139,7 @@ Result<int> run_all(const RunFlags& flags) {
 }
 
 std::string strategies_footer() {
-  std::string text = "Strategies (with their defaults):\n";
-  for (const auto& [spelling, sentence] : algorithms::strategy_help())
-    text += "  " + spelling + "\n      " + sentence + "\n";
-  return text +
+  return strategies_in_words(Where::processes) +
          "\nExamples:\n"
          "  paceline run examples/fashion_mnist.cpp --workers 4\n"
          "  paceline run examples/fashion_mnist.cpp --workers 4 --slow 3:4x --compare 'allreduce,nonblocking'\n"

@@ -73,10 +73,15 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
   info_.seed = body.value("seed", std::uint64_t{0});
   info_.rotate_shards = body.value("rotate_shards", false);
   info_.reset_momentum = body.value("reset_momentum", false);
-  block_momentum_ = body.value("block_momentum", 0.0);
+  if (const auto outer = body.find("outer"); outer != body.end()) {
+    outer_.kind = static_cast<algorithms::Outer::Kind>(outer->value("kind", 0));
+    outer_.momentum = outer->value("momentum", 0.0);
+    outer_.rate = outer->value("rate", 1.0);
+    outer_.nesterov = outer->value("nesterov", false);
+  }
+  alone_ = info_.workers == 1 && !has_outer_step();
   publishes_every_ = body.value("publishes_every_iteration", false);
   abandons_ = body.value("abandons", false);
-  alone_ = info_.workers == 1;
   loss_window_ = std::max<std::size_t>(1, body.value("loss_window", std::size_t{1}));
   next_round_ = body.value("next_round", std::int64_t{0});
 
@@ -156,6 +161,7 @@ paceline_next Session::next(paceline_lease& lease) {
     if (!lost_ && !stopped() && held()) {
       if (my_turn()) {
         set_state(State::evaluate);
+        update_began_ = steady_now();
         return PACELINE_EVALUATE;
       }
       return take_capture();
@@ -192,7 +198,7 @@ paceline_span Session::model() const {
 /// begins as W_0).
 void Session::publish_start() {
   update_began_ = steady_now();
-  if (const auto start = window_->writing(); block_momentum_ > 0 && start) {
+  if (const auto start = window_->writing(); has_outer_step() && start) {
     const auto model = window_->data(*start);
     anchor_.assign(model.begin(), model.end());
     momentum_.assign(model.size(), std::byte{0});
@@ -215,7 +221,7 @@ void Session::begin_update(std::int64_t update) {
   window_->progress().step.store(update, std::memory_order_relaxed);
 }
 
-/// The model that all got is the mean at a block's end; the next block starts where block momentum carries it. Every
+/// The model that all got is the mean at a block's end; the next block starts where the outer step carries it. Every
 /// worker computes the same from the same numbers.
 void Session::start_next_block(double learning_rate) {
   const auto step = [&](auto type, std::vector<std::byte>& anchor, std::vector<std::byte>& momentum) {
@@ -223,8 +229,10 @@ void Session::start_next_block(double learning_rate) {
     const auto as = [](std::span<std::byte> bytes) {
       return std::span(reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T));
     };
-    algorithms::block_momentum_step<T>(as(anchor), as(momentum), as(window_->data(*window_->writing())),
-                                       block_momentum_, learning_rate);
+    const auto mean = as(window_->data(*window_->writing()));
+    algorithms::outer_step<T>(outer_, as(anchor), as(momentum), mean, learning_rate);
+    // The job's model is what the block ended with, not where another one would start.
+    if (lease_.update > last()) std::copy(as(anchor).begin(), as(anchor).end(), mean.begin());
   };
   if (!window_->writing()) return;
   if (window_->layout().dtype == memory::Dtype::f64) {
@@ -307,7 +315,7 @@ void Session::tell_arrivals() {
 paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats) {
   result_ = {};
   if (lost_ || stopped()) return PACELINE_OVER;
-  if (abandons_ && abandoned()) return take_abandoned_result();  // This mini-batch was in flight: it is dropped.
+  if (abandons_ && abandoned()) return leave_unfinished();  // This mini-batch was in flight: it is dropped.
 
   if (alone_ && info_.bodies == 1) {  // Its own gradient is the average: nothing is to be copied.
     add_loss(stats);
@@ -329,7 +337,7 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   span("publish", publish_began, steady_now());
   if (!last) {
     ++lease_.body;
-    return abandons_ && abandoned() ? take_abandoned_result() : PACELINE_GO_ON;
+    return abandons_ && abandoned() ? leave_unfinished() : PACELINE_GO_ON;
   }
   samples_ = 0;
   arrive();
@@ -375,6 +383,12 @@ paceline_outcome Session::go_on_alone() {
   return PACELINE_APPLY;
 }
 
+/// Another ended the update first: the mini-batches that are finished count, the others are not done.
+paceline_outcome Session::leave_unfinished() {
+  span("abandoned", update_began_, steady_now());
+  return take_abandoned_result();
+}
+
 /// The update is over (by us or by another): the averaged gradient waits in `latest`, unless we missed it.
 paceline_outcome Session::take_abandoned_result() {
   set_state(State::wait);
@@ -400,6 +414,7 @@ paceline_outcome Session::step_model(const paceline_stats& stats) {
   if (!buffer) return PACELINE_OVER;
   add_loss(stats);
   if (lease_.update < next_round_ && lease_.update < last() && !publishes_every_) {
+    span("compute", update_began_, steady_now());
     begin_update(lease_.update + 1);
     return PACELINE_GO_ON;
   }
@@ -415,7 +430,7 @@ paceline_outcome Session::step_model(const paceline_stats& stats) {
   arrive();
   const auto outcome = take_verdict(*buffer);
   if (outcome != PACELINE_APPLY) return outcome;
-  if (block_momentum_ > 0) start_next_block(stats.learning_rate);
+  if (has_outer_step()) start_next_block(stats.learning_rate);
   return PACELINE_MOVED;
 }
 
@@ -446,6 +461,8 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
 }
 
 void Session::evaluated(double value) {
+  span("evaluate", update_began_, steady_now());
+  update_began_ = steady_now();  // Not a part of the next update's computing.
   evaluated_ = control_->words().evaluate.load(std::memory_order_acquire);
   report_at(evaluated_, "evaluated", "", value, "");
 }

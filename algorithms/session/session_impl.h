@@ -10,6 +10,7 @@
 
 #include "algorithms/session/agent_link.h"
 #include "algorithms/session/session.h"
+#include "algorithms/strategy.h"
 #include "runtime/base/instant.h"
 #include "runtime/memory/control.h"
 #include "runtime/memory/shared_object.h"
@@ -67,6 +68,7 @@ class Session {
   void arrive();
   void tell_arrivals();
   void scale(memory::Buffer buffer, double factor);
+  bool has_outer_step() const { return outer_.kind != algorithms::Outer::Kind::none; }
   bool due_alone() const;
   paceline_outcome go_on_alone();
   bool abandoned() const;
@@ -76,6 +78,7 @@ class Session {
   paceline_next take_capture();
   std::int64_t executed() const;
   paceline_outcome take_abandoned_result();
+  paceline_outcome leave_unfinished();
   paceline_outcome take_verdict(memory::Buffer published);
   void set_state(State state);
   void span(const char* category, Instant begin, Instant end);
@@ -94,7 +97,7 @@ class Session {
   bool abandons_ = false;         ///< Each mini-batch is published; the update may end early.
   bool alone_ = false;            ///< One worker: there is nobody to average with.
   std::size_t loss_window_ = 1;
-  double block_momentum_ = 0;                 ///< Outer step (algorithms/outer.h); 0: plain averages.
+  algorithms::Outer outer_;                   ///< What follows an average of all (algorithms/outer.h).
   std::vector<std::byte> anchor_, momentum_;  ///< Of the outer step.
 
   paceline_lease lease_{};

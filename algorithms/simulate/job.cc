@@ -3,23 +3,24 @@
 #include <algorithm>
 #include <cmath>
 
-#include "algorithms/plan.h"
-#include "algorithms/simulate/simulation.h"
+#include "algorithms/simulate/drive.h"
+#include "algorithms/strategy.h"
 
 namespace paceline::simulate {
 namespace {
 
 Result<void> check(const Job& job) {
   const auto bad = [](std::string text) { return fail(ErrorKind::invalid, std::move(text)); };
-  if (job.workers.empty()) return bad("problem.workers: there are none; give at least one");
-  const std::size_t size = job.workers[0].a.size();
+  if (!job.problem && job.workers.empty()) return bad("problem.workers: there are none; give at least one");
+  const std::size_t count = job.problem ? static_cast<std::size_t>(job.problem->workers()) : job.workers.size();
+  const std::size_t size = job.problem ? job.problem->dimensions() : job.workers[0].a.size();
   for (std::size_t i = 0; i < job.workers.size(); ++i) {
     if (size == 0 || job.workers[i].a.size() != size || job.workers[i].c.size() != size) {
       return bad("problem.workers[" + std::to_string(i) +
                  "]: a and c must have as many numbers as worker 0's a, at least one");
     }
   }
-  if (job.start.size() != 1 && job.start.size() != job.workers.size())
+  if (job.start.size() != 1 && job.start.size() != count)
     return bad("start: give one vector, or one for each worker");
   for (const Vector& x : job.start) {
     if (x.size() != size)
@@ -28,28 +29,39 @@ Result<void> check(const Job& job) {
   if (job.steps < 1) return bad("steps: " + std::to_string(job.steps) + "; must be at least 1");
   if (job.compute_s.empty()) return bad("compute_s: has no row");
   for (const auto& row : job.compute_s) {
-    if (row.size() != job.workers.size()) return bad("compute_s: each row must have one number for each worker");
+    if (row.size() != count) return bad("compute_s: each row must have one number for each worker");
     for (double s : row) {
       if (!(s >= 1e-9) || s > 1e6) return bad("compute_s: " + std::to_string(s) + "; must be from 1e-9 to 1e6 seconds");
     }
   }
-  if (!job.node_of.empty() && job.node_of.size() != job.workers.size())
+  if (!job.node_of.empty() && job.node_of.size() != count)
     return bad("node_of: must have one number for each worker");
   for (std::int32_t n : job.node_of) {
-    if (n < 0 || static_cast<std::size_t>(n) >= job.workers.size())
+    if (n < 0 || static_cast<std::size_t>(n) >= count)
       return bad("node_of: agents are numbered from 0, densely");
+  }
+  std::vector<bool> failing(count);
+  for (const Job::Failure& failure : job.failures) {
+    const auto worker = static_cast<std::size_t>(failure.worker.value);
+    if (failure.worker.value < 0 || worker >= count || failing[worker])
+      return bad("failures: name a worker of the job, and each at most once");
+    failing[worker] = true;
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::vector<Row>> simulate(const Job& job) {
+Result<Outcome> simulate(const Job& job) {
   PACELINE_TRY(check(job));
-  const auto workers = static_cast<std::int32_t>(job.workers.size());
+  const auto problem = job.problem ? job.problem : make_quadratic(job.workers);
+  const std::int32_t workers = problem->workers();
   auto strategy = algorithms::parse_strategy(job.strategy, workers);
   if (!strategy) return tl::unexpected(strategy.error());
-  const bool shared_model = strategy->tiers.back().payload == scheduler::Payload::gradients;
+  const bool shared_model = std::all_of(strategy->tiers.begin(), strategy->tiers.end(), [](const auto& tier) {
+    return tier.payload == scheduler::Payload::gradients &&
+           (tier.groups.kind == algorithms::Groups::Kind::all || tier.groups.kind == algorithms::Groups::Kind::server);
+  });
   if (shared_model &&
       std::any_of(job.start.begin(), job.start.end(), [&](const Vector& x) { return x != job.start[0]; })) {
     return fail(ErrorKind::invalid,
@@ -65,39 +77,39 @@ Result<std::vector<Row>> simulate(const Job& job) {
     const auto& row = job.compute_s[static_cast<std::size_t>(t.value) % job.compute_s.size()];
     return from_seconds(row[static_cast<std::size_t>(rank.value)]);
   };
+  if (!job.failures.empty()) {
+    if (algorithms::coordination(*strategy) != algorithms::Coordination::rounds)
+      return fail(ErrorKind::invalid, "failures (--fail) of workers under " + job.strategy +
+                                          " are not simulated; take a strategy whose workers average in rounds, such as "
+                                          "allreduce, local-sgd, wagma or nonblocking");
+    const scheduler::RoundEngine::Options real;  // The others wait for the silent as long as in real runs.
+    world.patience_min = real.patience_min;
+    world.patience_median_steps = real.patience_median_steps;
+    world.absent_median_steps = real.absent_median_steps;
+  }
+  for (const Job::Failure& failure : job.failures) {
+    const Instant at{from_seconds(failure.at_s)};
+    const auto until = failure.down_s ? std::optional(at + from_seconds(*failure.down_s)) : std::nullopt;
+    world.faults.push_back({failure.worker, at, until});
+  }
   world.last = Version{job.steps - 1};
   world.late_finish_their_iterations = true;
+  world.keeps_events = false;
+  world.network = {from_seconds(job.latency_s), job.bandwidth_Bps};
+  world.model_bytes = job.model_bytes;
 
   Learner learner;
   learner.start = [&job](Rank rank) {
     return job.start.size() == 1 ? job.start[0] : job.start[static_cast<std::size_t>(rank.value)];
   };
-  learner.gradient = [&job](Rank rank, Version, const Vector& x) {
-    const Job::Objective& f = job.workers[static_cast<std::size_t>(rank.value)];
-    Vector gradient(x.size());
-    double loss = 0;
-    for (std::size_t k = 0; k < x.size(); ++k) {
-      gradient[k] = f.a[k] * (x[k] - f.c[k]);
-      loss += 0.5 * f.a[k] * (x[k] - f.c[k]) * (x[k] - f.c[k]);
-    }
-    return std::pair(std::move(gradient), loss);
+  learner.gradient = [&job, problem](Rank rank, Version t, const Vector& x) {
+    if (job.on_step) job.on_step();
+    return problem->gradient(rank, t, x);
   };
   learner.lr = job.lr;
   learner.momentum = job.momentum;
   learner.nesterov = job.nesterov;
-  for (const auto& tier : strategy->tiers) {
-    if (tier.period.kind == algorithms::Period::Kind::adacomm) learner.loss_window = tier.period.loss_window;
-  }
-
-  Rules rules;
-  rules.plan = [&] { return algorithms::make_plan(*strategy, workers, job.steps, {.final_sync = false}); };
-  rules.batches = strategy->batches;
-  rules.normalise = strategy->normalise;
-  rules.block_momentum = strategy->block_momentum;
-
-  Simulation simulation(std::move(world), std::move(learner), std::move(rules));
-  simulation.run();
-  return simulation.rows();
+  return drive(std::move(world), std::move(learner), *strategy, job.seed);
 }
 
 }  // namespace paceline::simulate

@@ -23,7 +23,7 @@ std::vector<double> models(const Job& job, std::int64_t step) {
   const auto rows = simulate(job);
   EXPECT_TRUE(rows) << rows.error().text;
   std::vector<double> result(job.workers.size(), -1);
-  for (const Row& row : *rows) {
+  for (const Row& row : rows->rows) {
     if (row.step.value == step) result[static_cast<std::size_t>(row.worker.value)] = row.model[0];
   }
   return result;
@@ -58,7 +58,7 @@ TEST(Simulate, WagmaOnT4WithOneWorkerLateMergesItWithADivisorOfOneMore) {
   const auto rows = simulate(job);
   ASSERT_TRUE(rows);
   std::vector<double> worker1;
-  for (const Row& row : *rows) {
+  for (const Row& row : rows->rows) {
     if (row.worker == Rank{1} && row.step.value < 3) worker1.push_back(row.model[0]);
   }
   ASSERT_EQ(worker1.size(), 3u);
@@ -73,12 +73,12 @@ TEST(Simulate, NonblockingOnT4CountsWhatIsFinished) {
   expect_all(models(job, 0), 0.375);
   expect_all(models(job, 1), 0.703125);
   const auto rows = simulate(job);
-  ASSERT_EQ(rows->size(), 8u);
+  ASSERT_EQ(rows->rows.size(), 8u);
   const std::int64_t batches[] = {4, 1, 2, 0};
   for (std::size_t i = 0; i < 8; ++i) {
-    EXPECT_EQ((*rows)[i].batches_done, batches[i % 4]);
-    EXPECT_EQ((*rows)[i].fresh, i % 4 != 3);
-    EXPECT_EQ((*rows)[i].time, from_seconds(i < 4 ? 4 : 8));
+    EXPECT_EQ(rows->rows[i].batches_done, batches[i % 4]);
+    EXPECT_EQ(rows->rows[i].fresh, i % 4 != 3);
+    EXPECT_EQ(rows->rows[i].time, from_seconds(i < 4 ? 4 : 8));
   }
 }
 

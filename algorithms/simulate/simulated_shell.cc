@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <span>
 
 #include "algorithms/normalise.h"
-#include "algorithms/outer.h"
 #include "algorithms/simulate/simulation.h"
 #include "runtime/base/check.h"
 
@@ -45,6 +43,8 @@ void Simulation::hand_over(const Message& m) {
   Engine::Actions actions;
   if (const auto* a = std::get_if<Engine::Activate>(&m.body)) {
     actions = n.engine->on_activation(a->root, m.from, a->version, now_);
+  } else if (const auto* c = std::get_if<Engine::Count>(&m.body)) {
+    actions = n.engine->on_count(c->version, now_);
   } else {
     const auto& p = std::get<Engine::SendPartial>(m.body);
     if (p.version > n.engine->done()) n.partials[{p.version, p.group}][m.from] = m.partial;
@@ -54,6 +54,8 @@ void Simulation::hand_over(const Message& m) {
 }
 
 void Simulation::carry_out(NodeId id, const Engine::Activate& a) { send({id, a.to, a, nullptr}); }
+
+void Simulation::carry_out(NodeId id, const Engine::Count& a) { send({id, a.to, a, nullptr}); }
 
 void Simulation::carry_out(NodeId id, const Engine::SendPartial& a) {
   send({id, a.to, a, node(id).sealed.at({a.version, a.group})});
@@ -66,23 +68,13 @@ void Simulation::carry_out(NodeId id, const Engine::Seal& a) {
   std::map<Rank, Vector> numbers;
   std::vector<std::optional<Version>> contributed;
   for (Rank rank : a.members) {
-    Worker& w = worker(rank);
-    std::optional<Contribution> c = w.published;
-    if (abandons(n)) {  // What is finished of this very update, and nothing older.
-      const std::int64_t done = w.phase == Worker::Phase::dead ? 0 : batches_done(w, a.version);
-      c.reset();
-      if (done > 0) {
-        auto [gradient, loss] = learner_.gradient(rank, a.version, w.model);
-        for (double& g : gradient) {
-          g *= static_cast<double>(done) * algorithms::contribution_weight(rules_.normalise, done, rules_.batches);
-        }
-        c = Contribution{.tag = a.version, .numbers = std::move(gradient), .loss = loss, .batches = done};
-      }
-    }
+    std::optional<Contribution> c = contribution_of(worker(rank), a);
     contributed.push_back(c ? std::optional(c->tag) : std::nullopt);
     if (!c) continue;
-    tags[rank] = c->tag;
-    numbers[rank] = c->numbers;
+    if (world_.keeps_events) {
+      tags[rank] = c->tag;
+      numbers[rank] = c->numbers;
+    }
     pinned->emplace(rank, std::move(*c));
   }
   n.sealed[{a.version, a.group}] = std::move(pinned);
@@ -90,7 +82,43 @@ void Simulation::carry_out(NodeId id, const Engine::Seal& a) {
   act(id, n.engine->on_sealed(a.version, a.group, contributed, now_));
 }
 
+std::optional<Simulation::Contribution> Simulation::contribution_of(Worker& w, const Engine::Seal& a) {
+  if (!abandons()) {
+    const auto late = rules_.strategy.tiers.front().late;
+    const bool once = late == scheduler::Lateness::accumulates || late == scheduler::Lateness::drops;
+    return once ? std::exchange(w.published, std::nullopt) : w.published;  // No gradient counts twice.
+  }
+  // What is finished of this very update, and nothing older.
+  const std::int64_t done = w.phase == Worker::Phase::dead ? 0 : batches_done(w, a.version);
+  if (w.phase == Worker::Phase::computing && w.t == a.version) {
+    const Duration each = world_.compute(w.rank, w.t);
+    settle(w);
+    computed_[static_cast<std::size_t>(w.rank.value)] += each * done;
+    if (w.started < now_) {  // The mini-batch in flight is finished in vain.
+      const std::int64_t begun = (active_time(w, w.started, now_) + each - Duration(1)) / each;
+      w.started = active_end(w, w.started, begun * each);
+      w.in_vain = begun > done ? each : Duration::zero();
+      ++w.generation;
+    }
+  }
+  if (done == 0) return std::nullopt;
+  auto [gradient, loss] = learner_.gradient(w.rank, a.version, w.model);
+  const auto& strategy = rules_.strategy;
+  const double weight = algorithms::contribution_weight(strategy.normalise, done, strategy.batches);
+  for (double& g : gradient) g *= static_cast<double>(done) * weight;
+  return Contribution{.tag = a.version, .numbers = std::move(gradient), .loss = loss, .batches = done};
+}
+
 void Simulation::carry_out(NodeId id, const Engine::Execute& a) {
+  const Duration cost = travel(id, a);
+  if (cost > Duration::zero()) {
+    schedule(now_ + cost, Average{id, a});
+  } else {
+    execute(id, a);
+  }
+}
+
+void Simulation::execute(NodeId id, const Engine::Execute& a) {
   Node& n = node(id);
   const Key key{a.version, a.group};
   Contributions all = *n.sealed.at(key);
@@ -98,45 +126,29 @@ void Simulation::carry_out(NodeId id, const Engine::Execute& a) {
     const auto& partial = *n.partials.at(key).at(other);
     all.insert(partial.begin(), partial.end());
   }
-  Result result;
-  result.version = a.version;
-  result.period = n.engine->plan().period();
   scheduler::RoundSums sums;
-  std::int64_t batches = 0;
-  std::map<Rank, Version> tags;
-  result.sum.assign(workers_[0].model.size(), 0.0);
-  for (const auto& [rank, c] : all) {
-    for (std::size_t k = 0; k < result.sum.size(); ++k) result.sum[k] += c.numbers[k];
-    tags[rank] = c.tag;
-    result.members.push_back(rank);
-    batches += c.batches;
-    sums.loss_sum += c.loss;
-    ++sums.loss_count;
+  const Result result = average(id, a, all, sums);
+  if (world_.keeps_events) {
+    std::map<Rank, Version> tags;
+    for (const auto& [rank, c] : all) tags[rank] = c.tag;
+    log(event::Executed{id, a.version, a.group, tags, result.mean, a.fresh, a.stale});
   }
-  sums.learning_rate = learner_.lr;
-  sums.leader_time = now_ - Instant{};
-  result.mean = result.sum;
-  const auto& plan = n.engine->plan();
-  if (abandons(n)) {
-    const double scale =
-        algorithms::result_scale(rules_.normalise, static_cast<std::int64_t>(workers_.size()), rules_.batches, batches);
-    for (double& x : result.mean) x *= scale;
-  } else {
-    const double each = all.empty()                                    ? 0
-                        : plan.payload() == scheduler::Payload::models ? static_cast<double>(all.size())
-                                                                       : static_cast<double>(batches);
-    for (double& x : result.mean) x = each > 0 ? x / each : 0;
-  }
-  if (a.sync && rules_.block_momentum > 0) {
-    algorithms::block_momentum_step<double>(n.anchor, n.block_buffer, result.mean, rules_.block_momentum, learner_.lr);
-  }
-  log(event::Executed{id, a.version, a.group, tags, result.mean, a.fresh, a.stale});
-  const bool ends_updates = abandons(n);
+  const bool ends_updates = abandons();
   for (Rank rank : a.fresh) worker(rank).delivered = result;
-  for (Rank rank : a.stale) worker(rank).retained = result;
-  if (ends_updates) {
+  const bool keeps_all = n.engine->plan().round(a.version).merges_own_version;
+  for (Rank rank : a.stale) {
+    if (ends_updates) worker(rank).delivered = result;
+    if (!keeps_all) worker(rank).retained.clear();
+    worker(rank).retained[a.version] = result;
+  }
+  if (rules_.mixing) {
+    if (a.version > mixed_) mix_models(all, a.version);  // The first agent does it for all.
     for (const auto* ranks : {&a.fresh, &a.stale}) {
-      for (Rank rank : *ranks) worker(rank).delivered = result;
+      for (Rank rank : *ranks) {
+        const Mixture& mixture = mixtures_[static_cast<std::size_t>(rank.value)];
+        worker(rank).delivered.mean = mixture.model;
+        worker(rank).delivered.members = mixture.members;
+      }
     }
   }
   auto actions = n.engine->on_executed(a.version, a.group, sums, now_);
@@ -154,32 +166,33 @@ void Simulation::carry_out(NodeId id, const Engine::Execute& a) {
 void Simulation::carry_out(NodeId id, const Engine::Merge& a) {
   Worker& w = worker(a.rank);
   log(event::Merged{a.rank, a.own, a.with});
-  PACELINE_CHECK(w.retained.version == a.with, "a late worker merges with a sum that its node has kept");
-  const double n = static_cast<double>(w.retained.members.size()) + 1;
-  for (std::size_t k = 0; k < w.model.size(); ++k) w.model[k] = (w.retained.sum[k] + w.model[k]) / n;
+  const auto kept = w.retained.find(a.with);
+  PACELINE_CHECK(kept != w.retained.end(), "a late worker merges with a sum that its node has kept");
+  merge(w, kept->second);
   act(id, node(id).engine->on_merged(a.rank, now_));
 }
 
 void Simulation::carry_out(NodeId id, const Engine::Verdict& a) {
   Worker& w = worker(a.rank);
-  if (abandons(node(id)) || w.phase != Worker::Phase::waiting) return;  // end_update() has done it all; or it is dead.
+  if (abandons() || w.phase != Worker::Phase::waiting) return;  // end_update() has done it all; or it is dead.
   std::int64_t period = node(id).engine->plan().period();
   std::vector<Rank> group{w.rank};
   if (a.averaged && a.fresh) {
     PACELINE_CHECK(w.delivered.version == a.own, "a present worker goes on with the result of its own version");
     group = w.delivered.members;
     period = w.delivered.period;
-    if (node(id).engine->plan().payload() == scheduler::Payload::models) {
-      w.model = w.delivered.mean;
-      if (rules_.block_momentum > 0) w.has_buffer = false;
-    } else {
-      step(w, w.delivered.mean);
-    }
+    take(w, w.delivered);
   } else if (a.averaged) {
-    group = w.retained.members;
+    const auto& plan = node(id).engine->plan();
+    const auto kept = plan.round(a.own).merges_own_version ? w.retained.find(a.own) : std::prev(w.retained.end());
+    group = kept->second.members;
+    if (std::find(group.begin(), group.end(), w.rank) == group.end()) {
+      group.push_back(w.rank);
+      std::sort(group.begin(), group.end());
+    }
   }
   log(event::WentOn{w.rank, a.own, a.next, a.fresh, a.averaged, a.end, now_ - w.arrived});
-  add_row(w, a.own, a.fresh, std::move(group), period);
+  add_row(w, a.own, a.fresh, std::move(group), period, w.batches);
   if (a.end) {
     w.phase = Worker::Phase::ended;
     return;
@@ -188,7 +201,18 @@ void Simulation::carry_out(NodeId id, const Engine::Verdict& a) {
   begin(w, a.next);
 }
 
-void Simulation::carry_out(NodeId id, const Engine::Abandon& a) { log(event::Abandoned{id, a.version}); }
+void Simulation::carry_out(NodeId id, const Engine::Abandon& a) {
+  log(event::Abandoned{id, a.version});
+  if (abandons()) return;
+  // The mini-batch under way counts, and is waited for.
+  for (Worker& w : workers_) {
+    if (id_of(w.rank) != id || w.phase != Worker::Phase::computing || w.t != a.version) continue;
+    const Duration each = world_.compute(w.rank, w.t);
+    const std::int64_t begun = (active_time(w, w.started, now_) + each - Duration(1)) / each;
+    w.batches = std::clamp<std::int64_t>(begun, 1, w.batches);
+    schedule(active_end(w, w.started, each * w.batches), Finish{w.rank, ++w.generation});
+  }
+}
 
 void Simulation::carry_out(NodeId, const Engine::Leave& a) {
   log(event::Left{a.rank, a.version});
@@ -197,25 +221,19 @@ void Simulation::carry_out(NodeId, const Engine::Leave& a) {
 
 std::int64_t Simulation::batches_done(const Worker& w, Version v) const {
   if (w.t != v) return 0;
-  if (w.phase == Worker::Phase::waiting) return rules_.batches;
+  if (w.phase == Worker::Phase::waiting) return w.batches;
   const Duration each = world_.compute(w.rank, v);
-  return std::min<std::int64_t>(rules_.batches, active_time(w, w.started, now_) / each);
+  return std::min<std::int64_t>(w.batches, active_time(w, w.started, now_) / each);
 }
 
 void Simulation::end_update(Worker& w, const Engine::Execute& a, const Contributions& all) {
   if (w.phase == Worker::Phase::dead || w.phase == Worker::Phase::ended) return;
   const auto mine = all.find(w.rank);
   const std::int64_t done = mine == all.end() ? 0 : mine->second.batches;
-  const Duration each = world_.compute(w.rank, w.t);
-  if (w.phase == Worker::Phase::computing && w.started < now_) {  // The mini-batch in flight is finished in vain.
-    const std::int64_t begun = (active_time(w, w.started, now_) + each - Duration(1)) / each;
-    w.started = active_end(w, w.started, begun * each);
-  }
   w.loss = learner_.gradient(w.rank, a.version, w.model).second;
-  step(w, w.delivered.mean);
-  std::vector<Rank> everybody;
-  for (const Worker& other : workers_) everybody.push_back(other.rank);
-  add_row(w, a.version, done > 0, std::move(everybody), w.delivered.period, done);
+  take(w, w.delivered);
+  std::vector<Rank> group = w.delivered.members;
+  add_row(w, a.version, done > 0, std::move(group), w.delivered.period, done);
   log(event::WentOn{w.rank, a.version, a.version.next(), true, true, a.version == world_.last,
                     w.phase == Worker::Phase::waiting ? now_ - w.arrived : Duration::zero()});
   if (a.version == world_.last) {
@@ -225,35 +243,18 @@ void Simulation::end_update(Worker& w, const Engine::Execute& a, const Contribut
   }
 }
 
-void Simulation::step(Worker& w, const Vector& gradient) {
-  const double mu = learner_.momentum;
-  if (mu == 0) {
-    for (std::size_t k = 0; k < w.model.size(); ++k) w.model[k] -= learner_.lr * gradient[k];
-    return;
-  }
-  if (!w.has_buffer) {
-    w.buffer = gradient;
-  } else {
-    for (std::size_t k = 0; k < gradient.size(); ++k) w.buffer[k] = mu * w.buffer[k] + gradient[k];
-  }
-  w.has_buffer = true;
-  for (std::size_t k = 0; k < gradient.size(); ++k) {
-    w.model[k] -= learner_.lr * (learner_.nesterov ? gradient[k] + mu * w.buffer[k] : w.buffer[k]);
-  }
-}
-
 void Simulation::add_row(Worker& w, Version step, bool fresh, std::vector<Rank> group, std::int64_t period,
                          std::int64_t batches) {
-  rows_.push_back({.worker = w.rank,
-                   .step = step,
-                   .time = now_ - Instant{},
-                   .model = w.model,
-                   .fresh = fresh,
-                   .group = std::move(group),
-                   .weight = 1,
-                   .period = period,
-                   .batches_done = batches,
-                   .loss = w.loss});
+  outcome_.rows.push_back({.worker = w.rank,
+                           .step = step,
+                           .time = now_ - Instant{},
+                           .model = w.model,
+                           .fresh = fresh,
+                           .group = std::move(group),
+                           .weight = 1,
+                           .period = period,
+                           .batches_done = rules_.strategy.brings_batches() ? batches : 1,
+                           .loss = w.loss});
 }
 
 }  // namespace paceline::simulate

@@ -1,11 +1,13 @@
 #include "algorithms/simulate/simulation.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
+#include "algorithms/normalise.h"
 #include "runtime/base/check.h"
 
-// The clock and the workers. What the engines ask for: simulated_shell.cc.
+// The clock and the workers. What the engines ask for: simulated_shell.cc; what averages come to:
+// simulated_averages.cc.
 
 namespace paceline::simulate {
 
@@ -40,8 +42,9 @@ Simulation::Simulation(World world, Learner learner, Rules rules)
   }
   for (Node& n : nodes_) {
     n.anchor = mean;
-    n.block_buffer.assign(mean.size(), 0.0);
+    n.outer_buffer.assign(mean.size(), 0.0);
   }
+  computed_.resize(workers_.size());
   for (const World::Fault& f : world_.faults) {
     worker(f.rank).fault = f;
     if (!f.until) schedule(f.at, Death{f.rank});
@@ -60,9 +63,8 @@ void Simulation::run() {
     now_ = std::max(now_, *next);
     at_instant();
   }
-  std::stable_sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
-    return std::tie(a.time, a.worker, a.step) < std::tie(b.time, b.worker, b.step);
-  });
+  summarise();
+  finish(outcome_, computed_);
 }
 
 std::optional<Instant> Simulation::next_instant() const {
@@ -77,6 +79,7 @@ std::optional<Instant> Simulation::next_instant() const {
 void Simulation::at_instant() {
   std::vector<Rank> finished, died;
   std::vector<Message> messages;
+  std::vector<Average> averages;
   while (!due_.empty() && due_.top().at <= now_) {
     const auto what = due_.top().what;
     due_.pop();
@@ -85,6 +88,8 @@ void Simulation::at_instant() {
         finished.push_back(f->rank);
     } else if (const auto* d = std::get_if<Death>(&what)) {
       died.push_back(d->rank);
+    } else if (const auto* a = std::get_if<Average>(&what)) {
+      averages.push_back(*a);
     } else {
       messages.push_back(std::get<Message>(what));
     }
@@ -102,12 +107,15 @@ void Simulation::at_instant() {
   for (Rank rank : finished) {
     Worker& w = worker(rank);
     finish_step(w);
-    if (w.phase == Worker::Phase::waiting) reporting.push_back(rank);
+    if (w.phase != Worker::Phase::waiting) continue;
+    reporting.push_back(rank);
+    node_of(rank).engine->on_step(world_.compute(rank, w.t));
   }
   for (const Message& m : messages) {
     hand_over(m);
     drain();
   }
+  for (const Average& a : averages) execute(a.node, a.action);
   report(std::move(reporting));
   tick_due();
 }
@@ -147,7 +155,7 @@ void Simulation::arrive(Rank rank) {
   if (w.phase != Worker::Phase::waiting) return;  // Its update has been ended by another one in this instant.
   log(event::Reported{rank, w.t});
   const Version t = w.t;
-  act(id_of(rank), node_of(rank).engine->on_arrival(rank, t, world_.compute(rank, t), now_));
+  act(id_of(rank), node_of(rank).engine->on_arrival(rank, t, Duration::zero(), now_));
 }
 
 void Simulation::tick_due() {
@@ -158,7 +166,7 @@ void Simulation::tick_due() {
   }
 }
 
-void Simulation::schedule(Instant at, std::variant<Finish, Death, Message> what) {
+void Simulation::schedule(Instant at, What what) {
   due_.push({at, order_++, std::move(what)});
 }
 
@@ -177,30 +185,38 @@ Duration Simulation::active_time(const Worker& w, Instant from, Instant to) cons
   return to - from - stopped;
 }
 
-bool Simulation::abandons(const Node& n) const {
-  return n.engine->plan().payload() == scheduler::Payload::gradients &&
-         n.engine->plan().round(n.engine->done().next()).late == Lateness::abandons;
-}
+bool Simulation::abandons() const { return rules_.strategy.tiers.back().late == Lateness::abandons; }
 
 void Simulation::begin(Worker& w, Version t) {
   w.phase = Worker::Phase::computing;
   w.t = t;
   w.started = std::max(w.started, now_);
+  w.batches = rules_.strategy.brings_batches() ? rules_.strategy.batches : 1;
   const Duration d = world_.compute(w.rank, t);
   PACELINE_CHECK(d > Duration::zero(), "an iteration takes some time");
-  schedule(active_end(w, w.started, d * rules_.batches), Finish{w.rank, ++w.generation});
+  schedule(active_end(w, w.started, d * w.batches), Finish{w.rank, ++w.generation});
 }
 
 void Simulation::finish_step(Worker& w) {
   const auto& plan = node_of(w.rank).engine->plan();
+  settle(w);
+  computed_[static_cast<std::size_t>(w.rank.value)] += world_.compute(w.rank, w.t) * w.batches;
   auto [gradient, loss] = learner_.gradient(w.rank, w.t, w.model);
   w.loss = loss;
   w.losses.push_back(loss);
   if (static_cast<std::int64_t>(w.losses.size()) > learner_.loss_window) w.losses.pop_front();
   double mean_loss = 0;
   for (double l : w.losses) mean_loss += l / static_cast<double>(w.losses.size());
-  if (plan.payload() == scheduler::Payload::models) {
-    step(w, gradient);
+  const Round round = w.t < w.next_round ? Round{} : plan.round(w.t);
+  if (round.kind != Round::Kind::none && round.payload == scheduler::Payload::gradients) {
+    publish_gradient(w, std::move(gradient), mean_loss);
+  } else {
+    if (rules_.strategy.tiers.front().late == Lateness::accumulates && w.published) {  // What it still has to give.
+      for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] += w.published->numbers[k];
+      w.published.reset();
+    }
+    Vector before = w.model;
+    step(learner_, w.momentum, w.model, gradient);
     if (w.t < w.next_round) {
       add_row(w, w.t, true, {w.rank}, plan.period());
       if (w.t == world_.last) {
@@ -210,15 +226,36 @@ void Simulation::finish_step(Worker& w) {
       }
       return;
     }
+    if (rules_.strategy.code_parity) {  // Models of the step's start are averaged; the step is added then.
+      w.change = w.model;
+      for (std::size_t k = 0; k < before.size(); ++k) w.change[k] -= before[k];
+      w.model = std::move(before);
+    }
     w.published = Contribution{.tag = w.t, .numbers = w.model, .loss = mean_loss};
-  } else {
-    for (double& g : gradient) g *= static_cast<double>(rules_.batches);
-    w.published =
-        Contribution{.tag = w.t, .numbers = std::move(gradient), .loss = mean_loss, .batches = rules_.batches};
   }
   log(event::Published{w.rank, w.t});
   w.phase = Worker::Phase::waiting;
   w.arrived = now_;
+}
+
+/// Books a mini-batch that was finished in vain, once it is.
+void Simulation::settle(Worker& w) {
+  if (w.started > now_) return;
+  computed_[static_cast<std::size_t>(w.rank.value)] += std::exchange(w.in_vain, Duration::zero());
+}
+
+void Simulation::publish_gradient(Worker& w, Vector gradient, double mean_loss) {
+  const Lateness late = rules_.strategy.tiers.front().late;
+  if (rules_.strategy.brings_batches()) {
+    const double n = static_cast<double>(w.batches);
+    const double weight =
+        algorithms::contribution_weight(rules_.strategy.normalise, w.batches, rules_.strategy.batches);
+    for (double& g : gradient) g *= n * weight;
+  } else if (late == Lateness::accumulates && w.published) {
+    for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] += w.published->numbers[k];
+  }
+  w.published =
+      Contribution{.tag = w.t, .numbers = std::move(gradient), .loss = mean_loss, .batches = w.batches};
 }
 
 }  // namespace paceline::simulate

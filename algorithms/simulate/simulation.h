@@ -16,10 +16,10 @@ namespace paceline::simulate {
 
 /// What a strategy says beside its plan.
 struct Rules {
-  std::function<std::unique_ptr<scheduler::RoundPlan>()> plan;  ///< One for each agent.
-  std::int32_t batches = 1;                                     ///< nonblocking: N.
-  algorithms::Strategy::Normalise normalise = algorithms::Strategy::Normalise::b;
-  double block_momentum = 0;
+  std::function<std::unique_ptr<scheduler::RoundPlan>()> plan = {};  ///< One for each agent.
+  algorithms::Strategy strategy;
+  /// nonblocking over neighbourhoods: whose models are mixed when an update ends; null: gradients are averaged.
+  std::shared_ptr<const scheduler::MixPlan> mixing = nullptr;
 };
 
 /// Drives the production round engines, one an agent, with real vectors under virtual time. Windows are modelled in
@@ -33,7 +33,8 @@ class Simulation {
   /// Until nothing is left to happen. Call once.
   void run();
 
-  const std::vector<Row>& rows() const { return rows_; }  ///< In order of time, worker, step.
+  const std::vector<Row>& rows() const { return outcome_.rows; }  ///< In order of time, worker, step.
+  Outcome take_outcome() { return std::move(outcome_); }
   const std::vector<Event>& events() const { return events_; }
   bool ended(Rank rank) const { return worker(rank).phase == Worker::Phase::ended; }
   const Vector& model(Rank rank) const { return worker(rank).model; }
@@ -45,7 +46,7 @@ class Simulation {
 
   struct Contribution {
     Version tag;
-    Vector numbers;   ///< Model, or sum of mini-batch gradients.
+    Vector numbers;   ///< Model, gradient, or sum of mini-batch gradients.
     double loss = 0;  ///< Mean over the loss window.
     std::int64_t batches = 0;
   };
@@ -53,8 +54,10 @@ class Simulation {
 
   struct Result {
     Version version{-1};
-    Vector mean, sum;
-    std::vector<Rank> members;
+    Vector mean = {}, sum = {};
+    bool sync = false;
+    bool models = true;
+    std::vector<Rank> members = {};
     std::int64_t period = 1;
   };
 
@@ -67,13 +70,17 @@ class Simulation {
     Instant started{};  ///< nonblocking: when its first mini-batch of t starts (later than the update, if one was in
                         ///< flight).
     Instant arrived{};
+    Duration in_vain{};  ///< Of the mini-batch that it still finishes when its update is over.
     std::uint64_t generation = 0;
-    Vector model, buffer;
-    bool has_buffer = false;
+    std::int64_t batches = 1;  ///< nonblocking: how many of this update's mini-batches it does.
+    Vector model;
+    Momentum momentum;
+    Vector change;  ///< Code parity: what the local step does to the averaged model.
     double loss = 0;
     std::deque<double> losses;
     std::optional<Contribution> published;
-    Result delivered, retained;
+    Result delivered;
+    std::map<Version, Result> retained;  ///< Of versions that it missed; all but the newest only if it merges with them.
     std::optional<World::Fault> fault;
   };
 
@@ -86,13 +93,18 @@ class Simulation {
     std::unique_ptr<Engine> engine;
     std::map<Key, std::shared_ptr<const Contributions>> sealed;
     std::map<Key, std::map<NodeId, std::shared_ptr<const Contributions>>> partials;
-    Vector anchor, block_buffer;
+    Vector anchor, outer_buffer;
   };
 
   struct Message {
     NodeId from, to;
-    std::variant<Engine::Activate, Engine::SendPartial> body;
+    std::variant<Engine::Activate, Engine::Count, Engine::SendPartial> body;
     std::shared_ptr<const Contributions> partial;
+  };
+  /// An average whose numbers have travelled.
+  struct Average {
+    NodeId node;
+    Engine::Execute action;
   };
   struct Finish {
     Rank rank;
@@ -101,10 +113,11 @@ class Simulation {
   struct Death {
     Rank rank;
   };
+  using What = std::variant<Finish, Death, Message, Average>;
   struct Due {
     Instant at;
     std::uint64_t order;
-    std::variant<Finish, Death, Message> what;
+    What what;
     bool operator>(const Due& other) const { return std::tie(at, order) > std::tie(other.at, other.order); }
   };
   struct Todo {
@@ -120,7 +133,7 @@ class Simulation {
 
   // Time and workers (simulation.cc)
   void at_instant();
-  void schedule(Instant at, std::variant<Finish, Death, Message> what);
+  void schedule(Instant at, What what);
   void begin(Worker& w, Version t);
   void finish_step(Worker& w);
   void report(std::vector<Rank> ranks);
@@ -129,7 +142,9 @@ class Simulation {
   std::optional<Instant> next_instant() const;
   Instant active_end(const Worker& w, Instant from, Duration d) const;
   Duration active_time(const Worker& w, Instant from, Instant to) const;
-  bool abandons(const Node& n) const;
+  bool abandons() const;
+  void settle(Worker& w);
+  void publish_gradient(Worker& w, Vector gradient, double mean_loss);
 
   // What engines ask for (simulated_shell.cc)
   void act(NodeId id, Engine::Actions actions);
@@ -137,6 +152,7 @@ class Simulation {
   void send(Message message);
   void hand_over(const Message& message);
   void carry_out(NodeId id, const Engine::Activate& a);
+  void carry_out(NodeId id, const Engine::Count& a);
   void carry_out(NodeId id, const Engine::Seal& a);
   void carry_out(NodeId id, const Engine::SendPartial& a);
   void carry_out(NodeId id, const Engine::Execute& a);
@@ -147,11 +163,22 @@ class Simulation {
   /// nonblocking: how many mini-batches of v are done now.
   std::int64_t batches_done(const Worker& w, Version v) const;
   void end_update(Worker& w, const Engine::Execute& a, const Contributions& all);
-  void step(Worker& w, const Vector& gradient);
+  std::optional<Contribution> contribution_of(Worker& w, const Engine::Seal& a);
+  void execute(NodeId id, const Engine::Execute& a);
+  Result average(NodeId id, const Engine::Execute& a, const Contributions& all, scheduler::RoundSums& sums);
+  void mix_models(const Contributions& all, Version v);
+  /// A present worker goes on with the average; a late one merges with it.
+  void take(Worker& w, const Result& result);
+  void merge(Worker& w, const Result& result);
+  std::vector<Rank> members_of(NodeId id, const Engine::Execute& a) const;
+  /// Counts the messages of an average among its members; returns how long they take.
+  Duration travel(NodeId id, const Engine::Execute& a);
+  void summarise();
   void add_row(Worker& w, Version step, bool fresh, std::vector<Rank> group, std::int64_t period,
                std::int64_t batches = 1);
-  template <class What>
-  void log(What what) {
+  template <class Entry>
+  void log(Entry what) {
+    if (!world_.keeps_events) return;
     events_.push_back({now_, std::move(what)});
   }
 
@@ -161,11 +188,18 @@ class Simulation {
   Instant now_{};
   std::uint64_t order_ = 0;
   std::int64_t messages_ = 0;
+  struct Mixture {
+    Vector model;
+    std::vector<Rank> members;
+  };
+  Version mixed_{-1};  ///< Last version that mix_models() has done, for all agents, and what came out for each worker.
+  std::vector<Mixture> mixtures_;
+  std::vector<Duration> computed_;
   std::vector<Worker> workers_;
   std::vector<Node> nodes_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::deque<Todo> todo_;
-  std::vector<Row> rows_;
+  Outcome outcome_;
   std::vector<Event> events_;
 };
 

@@ -17,6 +17,16 @@ namespace paceline::simulate {
 
 using Vector = std::vector<double>;
 
+/// Every worker's link: a message takes `latency` plus its bytes over the bandwidth; a link carries one at a time.
+struct Network {
+  Duration latency{};
+  double bytes_per_second = 0;  ///< 0: infinitely fast.
+
+  bool takes_time() const { return latency > Duration::zero() || bytes_per_second > 0; }
+  /// `messages` one after the other on one link.
+  Duration time(double messages, double bytes_each) const;
+};
+
 /// What a simulated job runs on: who is where, how long things take, what goes wrong. Functions are asked in a fixed
 /// order, so that one seed gives one run.
 struct World {
@@ -41,6 +51,9 @@ struct World {
   double absent_median_steps = 0;
   Version last{0};  ///< T-1.
   bool late_finish_their_iterations = false;
+  bool keeps_events = true;  ///< For checkers; they take memory.
+  Network network = {};
+  double model_bytes = 0;    ///< What a model weighs on the network; 0: 8 a number.
 };
 
 /// How workers learn: what a local step makes of a model.
@@ -53,6 +66,13 @@ struct Learner {
   bool nesterov = false;
   std::int64_t loss_window = 100;
 };
+
+/// SGD's momentum in PyTorch's form: the first buffer is the first gradient.
+struct Momentum {
+  Vector buffer;  ///< Empty: no step yet.
+};
+/// One step of SGD on `model`.
+void step(const Learner& learner, Momentum& momentum, Vector& model, const Vector& gradient);
 
 /// What happened, for tests: each entry is something that one agent or worker did.
 namespace event {
@@ -120,7 +140,7 @@ struct Row {
   Rank worker;
   Version step;
   Duration time{};          ///< When the step's averaging had been applied.
-  Vector model;             ///< After it.
+  Vector model = {};        ///< After it.
   bool fresh = true;        ///< Its contribution to this version was no older one.
   std::vector<Rank> group;  ///< Whose models went in.
   double weight = 1;
@@ -128,5 +148,28 @@ struct Row {
   std::int64_t batches_done = 1;
   double loss = 0;  ///< At the model that the gradient was taken at.
 };
+
+/// What the whole job came to.
+struct Summary {
+  Vector model;               ///< Mean of the workers' current models; the server's; sum x / sum w of push-sum.
+  Duration time{};            ///< Of the last row.
+  std::int64_t messages = 0;  ///< Of the strategy's schedule on a network without shared memory.
+  std::int64_t bytes = 0;     ///< 8 a number.
+  std::vector<Duration> waited;  ///< A worker's last row less the computing that it had completed by then.
+};
+
+/// What a simulation gives.
+struct Outcome {
+  std::vector<Row> rows;  ///< In order of time, worker, step.
+  Summary summary;
+};
+
+/// Orders the rows, and derives from them what the summary says of time. `computed`: computing that each worker
+/// completed.
+void finish(Outcome& outcome, const std::vector<Duration>& computed);
+/// An average of g members: a reduce-scatter and an allgather around a ring.
+void count_ring(Summary& summary, std::int64_t members, std::int64_t numbers);
+/// Whole vectors of doubles sent one by one.
+void count(Summary& summary, std::int64_t messages, std::int64_t numbers_each);
 
 }  // namespace paceline::simulate

@@ -8,6 +8,7 @@
 
 #include "algorithms/train/blas_check.h"
 #include "algorithms/train/dataset.h"
+#include "runtime/base/splitmix.h"
 
 namespace paceline::train {
 namespace {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/splitmix.h"
+
 namespace paceline::train {
 namespace {
 
@@ -29,13 +31,6 @@ bool read_pair(std::string_view text, Pair& pair) {
 }
 
 }  // namespace
-
-std::uint64_t splitmix(std::uint64_t state) {
-  state += 0x9e3779b97f4a7c15;
-  state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
-  state = (state ^ (state >> 27)) * 0x94d049bb133111eb;
-  return state ^ (state >> 31);
-}
 
 Result<SlowWorker> parse_slow_worker(std::string_view text) {
   SlowWorker slow;

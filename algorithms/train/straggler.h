@@ -45,7 +45,4 @@ class Straggler {
   std::uint64_t seed_;
 };
 
-/// One step of the splitmix64 generator: mixes `state`, equally on every machine.
-std::uint64_t splitmix(std::uint64_t state);
-
 }  // namespace paceline::train

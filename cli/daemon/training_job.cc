@@ -46,6 +46,7 @@ double median_of(std::vector<float> values) {
 Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t workers) {
   auto strategy = algorithms::parse_strategy(settings.value("strategy", std::string("allreduce")), workers);
   if (!strategy) return strategy;
+  PACELINE_TRY(algorithms::check_runs_on_processes(*strategy));
   const auto accumulate = settings.value("accumulate", std::int32_t{1});
   if (accumulate < 1 || accumulate > 65536)
     return fail(ErrorKind::invalid,
@@ -82,8 +83,8 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
     return refuse("worker " + to_string(rank) + " does not belong to this node");
   if (worker_of_.contains(rank)) return refuse("a job has one share a worker: me.share() was called twice");
   if (share.getElements() == 0) return refuse("the model has no trainable parameters");
-  if (settings_.strategy.block_momentum > 0 && share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f64))
-    return refuse("block momentum works on float32 and float64 parameters");
+  if (settings_.strategy.outer.kind != algorithms::Outer::Kind::none && share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f64))
+    return refuse("block momentum and other outer steps work on float32 and float64 parameters");
   if (share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f16)) return refuse("unknown type of parameters");
 
   const auto plan = algorithms::make_plan(settings_.strategy, workers, 1);
@@ -105,12 +106,18 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
       {"seed", settings_.seed},
       {"buffers", layout.buffers},
       {"rotate_shards", settings_.strategy.rotate_shards},
-      {"reset_momentum", settings_.strategy.block_momentum > 0},
+      {"reset_momentum", settings_.strategy.outer.clears_momentum()},
       {"publishes_every_iteration", long_plan->publishes_every_iteration()},
       {"abandons", long_plan->round(long_plan->next_round(Version{0})).late == scheduler::Lateness::abandons},
       {"next_round", long_plan->next_round(Version{0}).value},
       {"loss_window", settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window},
       {"node", settings_.self.value}};
+  if (const auto& outer = settings_.strategy.outer; outer.kind != algorithms::Outer::Kind::none) {
+    answer["outer"] = {{"kind", static_cast<int>(outer.kind)},
+                       {"momentum", outer.momentum},
+                       {"rate", outer.rate},
+                       {"nesterov", outer.nesterov}};
+  }
   if (!settings_.trace_directory.empty())
     answer["trace"] = settings_.trace_directory + "/worker-" + to_string(rank) + ".trace";
   outbox_.to_worker(worker, answer, {window->fd(), *read_only});
@@ -430,7 +437,10 @@ void TrainingJob::on_seal_object(const wire::ObjectKey::Reader& request) {
 void TrainingJob::on_activate(NodeId from, const wire::Activate::Reader& activate, Instant now) {
   const NodeId root{activate.getRoot()};
   const Version v{activate.getVersion()};
-  const auto deliver = [this, root, from, v] { rounds_->on_activation(root, from, v, steady_now()); };
+  const bool count = activate.getCount();
+  const auto deliver = [this, root, from, v, count] {
+    count ? rounds_->on_count(v, steady_now()) : rounds_->on_activation(root, from, v, steady_now());
+  };
   if (!rounds_) {
     early_.push_back(deliver);
     return;
@@ -590,7 +600,8 @@ json TrainingJob::view(Instant now) const {
                       {"global_averages", counters.global_averages},
                       {"skipped", counters.skipped},
                       {"late_merges", counters.late_merges},
-                      {"abandoned_bodies", counters.abandoned_bodies}};
+                      {"abandoned_bodies", counters.abandoned_bodies},
+                      {"staleness", counters.staleness}};
   for (const auto& [rank, worker] : worker_of_) {
     const auto* window = rounds_->window(rank);
     if (!window) continue;

@@ -24,7 +24,8 @@ class TraceWriter {
   /// Names a track: "worker 3", "node 0".
   void name_track(std::int64_t process, std::int64_t thread, std::string_view process_name,
                   std::string_view thread_name);
-  /// `category`: compute, wait, publish, average, merge, evaluate. `args_json`: "" or an object such as {"version":7}.
+  /// `category`: compute, abandoned, wait, hold, publish, evaluate; of the agent: average, merge. `args_json`: "" or an
+  /// object such as {"version":7}.
   void span(std::int64_t process, std::int64_t thread, std::string_view category, std::string_view name, Instant begin,
             Instant end, std::string_view args_json = "");
   void flush();

@@ -28,12 +28,14 @@ RoundEngine::Actions RoundEngine::on_arrival(Rank rank, Version t, Duration comp
   if (w == nullptr || w->phase != Phase::computing || t <= w->reported || t > s.options.last) return out;
   w->reported = t;
   w->word = now;
-  s.steps.add(compute);
+  if (compute > Duration::zero()) s.steps.add(compute);
   s.arrive(*w, t, *plan_, now, out);
   if (now == s.gate_since) s.gate_median = s.steps.get();  // Steps that end in the same instant count.
   s.advance(*plan_, now, out);
   return out;
 }
+
+void RoundEngine::on_step(Duration compute) { state_->steps.add(compute); }
 
 RoundEngine::Actions RoundEngine::on_activation(NodeId root, NodeId, Version v, Instant now) {
   Actions out;
@@ -42,6 +44,14 @@ RoundEngine::Actions RoundEngine::on_activation(NodeId root, NodeId, Version v, 
   s.forward(root, v, out);
   s.hear(v, now);
   s.advance(*plan_, now, out);
+  return out;
+}
+
+RoundEngine::Actions RoundEngine::on_count(Version v, Instant now) {
+  Actions out;
+  if (v <= state_->done || v > state_->options.last) return out;
+  state_->count(v, *plan_, now, out);
+  state_->advance(*plan_, now, out);
   return out;
 }
 

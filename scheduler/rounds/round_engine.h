@@ -53,6 +53,11 @@ class RoundEngine {
     NodeId root;
     Version version;
   };
+  /// Tell agent `to`, which counts for this job, that one more worker has arrived at `version` (trigger quorum).
+  struct Count {
+    NodeId to;
+    Version version;
+  };
   /// Pin the local members' publications now, then call on_sealed. `members`: local ranks of this group that have not
   /// left.
   struct Seal {
@@ -105,7 +110,7 @@ class RoundEngine {
     Version version;
     Duration silent;
   };
-  using Action = std::variant<Activate, Seal, SendPartial, Execute, Merge, Verdict, Abandon, Leave>;
+  using Action = std::variant<Activate, Count, Seal, SendPartial, Execute, Merge, Verdict, Abandon, Leave>;
   using Actions = std::vector<Action>;
 
   RoundEngine(Options options, std::unique_ptr<RoundPlan> plan);
@@ -116,9 +121,13 @@ class RoundEngine {
   ~RoundEngine();
 
   /// A local worker has published iteration t (all its mini-batches) and waits for its verdict.
-  /// `compute`: time that the iteration took without waiting (feeds the running median).
+  /// `compute`: time that the iteration took without waiting (feeds the running median); zero: on_step has been told.
   Actions on_arrival(Rank rank, Version t, Duration compute, Instant now);
+  /// Feeds the running median before the arrivals of the same instant.
+  void on_step(Duration compute);
   Actions on_activation(NodeId root, NodeId from, Version v, Instant now);
+  /// Another agent's worker has arrived at v; only the agent that counts hears of it.
+  Actions on_count(Version v, Instant now);
   /// `present` of the group's members on `from` contributed.
   Actions on_partial(NodeId from, Version v, std::int32_t group, Instant now);
   /// Answer to Seal. `contributed[i]` is the iteration that members[i]'s sealed publication belongs to; nullopt: it has

@@ -10,7 +10,12 @@
 namespace paceline::scheduler {
 
 /// What starts an averaging (architecture: "trigger").
-enum class Trigger { all_arrived, first_arrived };
+enum class Trigger {
+  all_arrived,
+  first_arrived,
+  initiator,  ///< One worker, another at every version, has arrived.
+  quorum,     ///< So many have arrived.
+};
 /// What a late worker does (architecture: "lateness").
 enum class Lateness {
   waits,     ///< The others wait for it.
@@ -18,6 +23,9 @@ enum class Lateness {
              ///< iteration.
   skips,     ///< The same, but it goes on with the iteration that is then current.
   abandons,  ///< It drops the rest of its batch when the round fires; finished mini-batches count (n may be 0).
+  finishes,  ///< It drops the rest of its batch when the first arrives, but the round waits for the mini-batch under way.
+  accumulates,  ///< Gradients: it applies the newest result when it arrives; its own is added to its next contribution.
+  drops,        ///< The same, but its own gradient is lost.
 };
 enum class Payload { gradients, models };
 
@@ -47,7 +55,11 @@ struct Round {
   Kind kind = Kind::none;
   Trigger trigger = Trigger::all_arrived;
   Lateness late = Lateness::waits;
-  std::optional<Grace> grace;
+  std::optional<Grace> grace = {};
+  Payload payload = Payload::models;
+  Rank initiator{};                 ///< Trigger initiator: who.
+  std::int32_t quorum = 0;          ///< Trigger quorum: how many.
+  bool merges_own_version = false;  ///< A late worker merges with the version that it missed, not with the newest.
 };
 
 /// Which averagings there are: the strategy's answers, asked by the round engine. Pure and deterministic; every agent

@@ -84,6 +84,8 @@ void RoundService::on_arrival(Rank rank, Version t, Duration compute, Instant no
   act(engine_.on_arrival(rank, t, compute, now), now);
 }
 
+void RoundService::on_count(Version v, Instant now) { act(engine_.on_count(v, now), now); }
+
 void RoundService::on_activation(NodeId root, NodeId from, Version v, Instant now) {
   act(engine_.on_activation(root, from, v, now), now);
 }
@@ -180,6 +182,15 @@ void RoundService::carry_out(const RoundEngine::Activate& a, Instant) {
   send_(a.to, message, {});
 }
 
+void RoundService::carry_out(const RoundEngine::Count& a, Instant) {
+  wire::Message message;
+  auto body = message.root().initActivate();
+  body.setJob(options_.job.value);
+  body.setVersion(a.version.value);
+  body.setCount(true);
+  send_(a.to, message, {});
+}
+
 void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
   auto& round = rounds_[{a.version.value, a.group}];
   round.members = a.members;
@@ -215,6 +226,8 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
     round.bodies += tag.bodies;
     add(round.sums, {tag.loss_sum, tag.loss_count, tag.samples, tag.learning_rate, {}, 0});
     if (abandons_) counters_.abandoned_bodies += std::max(0, options_.bodies - tag.bodies);
+    const auto late = std::max<std::int64_t>(0, a.version.value - tag.iteration);
+    ++counters_.staleness[std::min(static_cast<std::size_t>(late), counters_.staleness.size() - 1)];
     contributed.emplace_back(Version{tag.iteration});
   }
   if (abandons_ && options_.engine.node_of.size() > 1) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -70,6 +71,8 @@ class RoundService {
     std::int64_t skipped = 0;
     std::int64_t late_merges = 0;
     std::int64_t abandoned_bodies = 0;
+    /// Contributions by how many versions late they were; the last: as many or more.
+    std::array<std::int64_t, 17> staleness{};
   };
 
   RoundService(Options options, std::unique_ptr<RoundPlan> plan, TaskGraph& graph, collective::Averager& averager,
@@ -82,6 +85,7 @@ class RoundService {
   memory::ControlPage* control(Rank rank);
 
   void on_arrival(Rank rank, Version t, Duration compute, Instant now);
+  void on_count(Version v, Instant now);
   void on_activation(NodeId root, NodeId from, Version v, Instant now);
   void on_partial(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum, Instant now);
   void on_gone(Rank rank, Instant now);
@@ -149,6 +153,7 @@ class RoundService {
 
   void act(RoundEngine::Actions actions, Instant now);
   void carry_out(const RoundEngine::Activate& a, Instant now);
+  void carry_out(const RoundEngine::Count& a, Instant now);
   void carry_out(const RoundEngine::Seal& a, Instant now);
   void carry_out(const RoundEngine::SendPartial& a, Instant now);
   void carry_out(const RoundEngine::Execute& a, Instant now);

@@ -14,7 +14,7 @@ Version before(Version v) { return Version{v.value - 1}; }
 }  // namespace
 
 RoundEngine::State::State(Options o) : options(std::move(o)) {
-  done = fired = before(options.first);
+  done = fired = told_to_finish = before(options.first);
   for (std::size_t i = 0; i < options.node_of.size(); ++i) {
     if (options.node_of[i] != options.self) continue;
     const Rank rank{static_cast<std::int32_t>(i)};
@@ -84,7 +84,7 @@ void RoundEngine::State::arrive(Worker& w, Version t, const RoundPlan& plan, Ins
     w.phase = Phase::parked;
     w.engaged = *gate;
   } else if (missed) {
-    merge(w, out);
+    merge(w, plan, out);
   } else if (flight && t <= flight->version) {
     // While the seal is under way it is undecided whether the publication is in it: seal() tells.
     w.phase = t == flight->version && (!sealed_in_flight(w.rank) || w.fresh_at == t) ? Phase::parked : Phase::late;
@@ -94,11 +94,27 @@ void RoundEngine::State::arrive(Worker& w, Version t, const RoundPlan& plan, Ins
   } else {
     w.phase = Phase::parked;
     w.engaged = t;
-    if (t > fired) {
-      forward(options.self, t, out);
-      hear(t, now);
-    }
+    if (t > fired) announce(w, t, plan, now, out);
   }
+}
+
+void RoundEngine::State::announce(const Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out) {
+  const Round round = plan.round(t);
+  if (round.trigger == Trigger::initiator && round.initiator != w.rank) return;
+  if (round.trigger != Trigger::quorum) {
+    forward(options.self, t, out);
+    hear(t, now);
+  } else if (options.self == kCounter) {
+    count(t, plan, now, out);
+  } else {
+    out.push_back(Count{kCounter, t});
+  }
+}
+
+void RoundEngine::State::count(Version v, const RoundPlan& plan, Instant now, Actions& out) {
+  if (++counted[v] != plan.round(v).quorum) return;
+  forward(options.self, v, out);
+  hear(v, now);
 }
 
 bool RoundEngine::State::may_join(const Worker& w, Version t, const RoundPlan& plan) const {
@@ -113,9 +129,10 @@ bool RoundEngine::State::sealed_in_flight(Rank rank) const {
   });
 }
 
-void RoundEngine::State::merge(Worker& w, Actions& out) {
+void RoundEngine::State::merge(Worker& w, const RoundPlan& plan, Actions& out) {
   w.phase = Phase::merging;
-  out.push_back(Merge{w.rank, w.reported, w.executed});
+  const bool own = plan.round(w.reported).merges_own_version;
+  out.push_back(Merge{w.rank, w.reported, own ? w.reported : w.executed});
 }
 
 void RoundEngine::State::advance(const RoundPlan& plan, Instant now, Actions& out, Deadlines deadlines) {
@@ -123,6 +140,10 @@ void RoundEngine::State::advance(const RoundPlan& plan, Instant now, Actions& ou
     const auto v = open_version(plan);
     if (!v || fired < *v) return;
     const Round round = plan.round(*v);
+    if (round.late == Lateness::finishes && told_to_finish < *v) {
+      told_to_finish = *v;
+      out.push_back(Abandon{*v});
+    }
     if (round.trigger == Trigger::all_arrived && !gate_opens(*v, round, now, deadlines, out)) return;
     begin(*v, round, plan, out);
     if (flight->groups.empty()) {  // No worker of the job lives here.
@@ -227,7 +248,7 @@ void RoundEngine::State::release_members(GroupInFlight& g, const RoundPlan& plan
   }
   for (Rank rank : g.local) {
     Worker& w = workers.at(rank);
-    if (w.phase == Phase::late) merge(w, out);
+    if (w.phase == Phase::late) merge(w, plan, out);
   }
 }
 
@@ -235,6 +256,7 @@ void RoundEngine::State::close_version(const RoundPlan& plan, Instant now) {
   done = flight->version;
   flight.reset();
   partials.erase(partials.begin(), partials.upper_bound({done, INT32_MAX}));
+  counted.erase(counted.begin(), counted.upper_bound(done));
   if (!gate || done >= *gate) find_gate(plan, now);
 }
 

@@ -15,6 +15,8 @@ namespace paceline::scheduler {
 
 /// Partials that arrive for versions further ahead than this are dropped: no agent can be that far ahead.
 inline constexpr std::int64_t kVersionsAhead = 1 << 20;
+/// The agent that counts arrivals where a quorum fires.
+inline constexpr NodeId kCounter{0};
 
 /// What a local worker is doing, as its agent knows it.
 ///
@@ -69,6 +71,8 @@ struct RoundEngine::State {
   Instant gate_since{};    ///< When this agent learnt that somebody waits at the gate; valid if fired >= gate.
   Duration gate_median{};  ///< The running median at gate_since: a relative grace is fixed then.
   std::map<NodeId, Version> forwarded;
+  std::map<Version, std::int32_t> counted;  ///< Trigger quorum, on the agent that counts: arrivals.
+  Version told_to_finish;                   ///< Lateness finishes: the last version whose Abandon is out.
   std::map<std::pair<Version, std::int32_t>, std::set<NodeId>> partials;
   RunningMedian steps;
 
@@ -88,12 +92,16 @@ struct RoundEngine::State {
   void hear(Version v, Instant now);
   /// Sends an activation on along the root's tree (from the root: starts it).
   void forward(NodeId root, Version v, Actions& out);
+  /// One more arrival at a version that a quorum fires.
+  void count(Version v, const RoundPlan& plan, Instant now, Actions& out);
+  /// The worker has arrived at an open version in time: fires it, counts, or neither.
+  void announce(const Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out);
   void arrive(Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out);
   /// A sync is pending, and a worker that reports t < it may be a member at once (lateness skips).
   bool may_join(const Worker& w, Version t, const RoundPlan& plan) const;
   bool sealed_in_flight(Rank rank) const;
   /// It merges with the newest result that its group has.
-  void merge(Worker& w, Actions& out);
+  void merge(Worker& w, const RoundPlan& plan, Actions& out);
   /// Fires what may fire, in version order, until a version is in flight or the open one has to wait.
   /// Deadlines are looked at by tick() only: whoever arrives in the very instant of a deadline is present.
   enum class Deadlines { pass_by, look };

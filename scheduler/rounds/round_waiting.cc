@@ -102,6 +102,8 @@ std::string RoundEngine::State::fingerprint() const {
     s << 'p' << key.first.value << '.' << key.second;
     for (NodeId n : nodes) s << ',' << n.value;
   }
+  for (const auto& [v, count] : counted) s << 'c' << v.value << '=' << count;
+  s << 'a' << told_to_finish.value;
   for (const auto& [root, v] : forwarded) s << 'r' << root.value << '=' << v.value;
   s << '~' << steps.get().count();
   return s.str();

@@ -26,6 +26,33 @@ def allreduce(workers, updates, x=0.0):
     return models
 
 
+def outer_blocks(blocks, workers=4, period=2, **rule):
+    """Where each block of an outer step ends (w), and where the next one starts: from 0 on."""
+    w = start = buffer = 0.0
+    ends, starts = [], []
+    for _ in range(blocks):
+        models = []
+        for rank in range(workers):
+            x = start
+            for _ in range(period):
+                x -= RATE * gradient(rank, x)
+            models.append(x)
+        mean = sum(models) / workers
+        if "eta" in rule:  # BMUF
+            buffer = rule["eta"] * buffer + mean - start
+            w += buffer
+            start = w + rule["eta"] * buffer if rule.get("nesterov") else w
+        elif "beta" in rule:  # SlowMo; AdaComm's block momentum with alpha = 1
+            buffer = rule["beta"] * buffer + (start - mean) / RATE
+            w = start = start - rule["alpha"] * RATE * buffer
+        else:  # DiLoCo
+            buffer = rule["mu"] * buffer + start - mean
+            w = start = start - rule["lr"] * (start - mean + rule["mu"] * buffer)
+        ends.append(w)
+        starts.append(start)
+    return ends, starts
+
+
 class GoldenRuns:
     """Mixed into one class for one node and one for two."""
     nodes = 1
@@ -75,6 +102,49 @@ class GoldenRuns:
         run = self.run_job("local-sgd(period=2)", updates=4)
         self.assert_models(run, [3.875, 5.44921875])
         self.assertEqual([step["x"] for step in run.steps(3) if step["outcome"] == "go_on"], [6.0, 7.9375])
+
+    def assert_close(self, run, expected, workers=4):
+        for rank in range(workers):
+            for found, wanted in zip(self.models(run, rank), expected, strict=True):
+                self.assertAlmostEqual(found, wanted, delta=1e-12, msg=f"worker {rank}")
+
+    def test_other_names_of_local_sgd(self):
+        self.assert_models(self.run_job("k-avg(period=2)", updates=4), [3.875, 5.44921875])
+        self.assert_models(self.run_job("one-shot", updates=4), [5.1171875])
+
+    def test_a_server_in_rounds_is_allreduce(self):
+        self.assert_models(self.run_job("server(sync)", updates=3), ALLREDUCE)
+        self.assert_same_final(self.run_job("nonblocking(server,batches=2)", updates=3))
+
+    def test_outer_steps_follow_the_average_of_a_block(self):
+        golden = [3.875, 7.38671875, 8.6317138671875]
+        for strategy, rule in (("slowmo(period=2,beta=0.5)", {"beta": 0.5, "alpha": 1}),
+                               ("slowmo(period=2,beta=0.25,alpha=0.5)", {"beta": 0.25, "alpha": 0.5}),
+                               ("adacomm(period=2,block_momentum=0.5)", {"beta": 0.5, "alpha": 1}),
+                               ("diloco(period=2,lr=0.7,momentum=0.9)", {"lr": 0.7, "mu": 0.9}),
+                               ("bmuf(period=2,classic)", {"eta": 0.75})):
+            with self.subTest(strategy):
+                ends, _ = outer_blocks(3, **rule)
+                if rule == {"beta": 0.5, "alpha": 1}:
+                    self.assertEqual(ends, golden)
+                run = self.run_job(strategy, updates=6)
+                self.assert_close(run, ends)
+                self.assert_same_final(run)
+
+    def test_the_last_block_of_nesterov_bmuf_ends_with_its_model_not_with_the_next_start(self):
+        ends, starts = outer_blocks(3, eta=0.75, nesterov=True)
+        run = self.run_job("bmuf(period=2,nesterov)", updates=6)
+        self.assert_close(run, [starts[0], starts[1], ends[2]])
+        self.assertAlmostEqual(self.assert_same_final(run), ends[2], delta=1e-12)
+
+    def test_strided_groups_take_any_number_of_workers(self):
+        run = self.run_job("wagma(group=3,sync=3,grouping=strided)", workers=6, updates=6, sleep_ms=[4, 6, 3, 8, 5, 2])
+        for sync in (2, 5):
+            steps = [next(s for s in run.steps(rank) if s["update"] == sync) for rank in range(6)]
+            mean = sum(step["before"] - RATE * step["gradient"] for step in steps) / 6
+            for step in steps:
+                self.assertAlmostEqual(step["x"], mean, delta=1e-12)
+        self.assert_same_final(run, 6)
 
     def test_wagma_with_a_sync_at_every_step_is_model_averaging(self):
         for strategy in ("wagma(group=2,sync=1)", "wagma(group=4,sync=1)"):
@@ -139,6 +209,11 @@ class OnOneNode(GoldenRuns, IntegrationTest):
         for strategy in ("allreduce", "local-sgd(period=2)", "adacomm(period=2)", "nonblocking(batches=4)"):
             run = self.run_job(strategy, workers=1, updates=3, x0=8)
             self.assertEqual(run.final(0), 8 * 0.75 ** 3, strategy)
+
+    def test_one_worker_has_outer_steps(self):
+        ends, _ = outer_blocks(3, workers=1, beta=0.5, alpha=1)
+        run = self.run_job("slowmo(period=2,beta=0.5)", workers=1, updates=6)
+        self.assert_close(run, ends, workers=1)
 
 
 class OnTwoNodes(GoldenRuns, IntegrationTest):

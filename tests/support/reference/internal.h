@@ -15,9 +15,17 @@ namespace paceline::reference {
 
 using Time = std::int64_t;
 using Kind = Strategy::Kind;
+using Matrix = std::vector<Vector>;  ///< Row i: what worker i receives of each.
 inline constexpr Time kNever = std::numeric_limits<Time>::max();
 
 inline Time nanoseconds(double s) { return std::llround(s * 1e9); }
+
+inline Vector plus(Vector a, const Vector& b, double factor = 1) {
+  for (std::size_t k = 0; k < a.size(); ++k) a[k] += factor * b[k];
+  return a;
+}
+
+inline Vector minus(Vector a, const Vector& b) { return plus(std::move(a), b, -1); }
 
 inline Vector sum_of(const std::vector<Vector>& terms) {
   Vector sum(terms.front().size(), 0.0);
@@ -69,7 +77,7 @@ struct Optimiser {
   }
 };
 
-/// What all kinds share: the job, the rows and the books about computing.
+/// What all kinds share: the job, the rows and the books about computing and sending.
 struct Run {
   explicit Run(const Job& given)
       : job(given),
@@ -83,6 +91,7 @@ struct Run {
   }
   const Objective& objective(int i) const { return job.workers[static_cast<std::size_t>(i)]; }
   Optimiser optimiser() const { return {job.lr, job.momentum, job.nesterov}; }
+  bool is_last(int step) const { return step == job.steps - 1; }
   void row(Row r, Time at) {
     r.time_s = static_cast<double>(at) * 1e-9;
     rows.push_back(std::move(r));
@@ -94,18 +103,72 @@ struct Run {
     });
   }
 
+  std::int64_t model_bytes() const { return 8 * static_cast<std::int64_t>(job.start.front().size()); }
+  void count(std::int64_t how_many, std::int64_t bytes_each) {
+    messages += how_many;
+    bytes += how_many * bytes_each;
+  }
+  void count_ring(std::int64_t members) {
+    messages += 2 * members * (members - 1);
+    bytes += 2 * (members - 1) * model_bytes();
+  }
+  /// Everybody's gradient, combined over a server or in a ring.
+  void count_gradients(Kind over) {
+    if (over == Kind::server) {
+      count(2 * workers, model_bytes());
+    } else {
+      count_ring(workers);
+    }
+  }
+
   const Job& job;
   const Strategy& strategy;
   int workers;
   std::vector<Row> rows;
   std::vector<Time> computed;  ///< Nanoseconds of computing that each worker completed by its last row.
-  std::vector<Vector> models;  ///< At the end.
+  std::vector<Vector> models;  ///< At the end; their mean is the summary's.
+  std::int64_t messages = 0;
+  std::int64_t bytes = 0;
 };
 
+/// Workers that are all at the same iteration, each with its own model, buffer and time.
+struct Locals {
+  explicit Locals(Run& of);
+  void step(int t);                              ///< Everybody's local step.
+  Vector meet(const std::vector<int>& members);  ///< They wait for the last of them; the mean of their models.
+  void write(int t, int i, std::vector<int> group, int period);
+
+  Run& run;
+  std::vector<Vector> x;
+  std::vector<Optimiser> optimisers;
+  std::vector<Time> now;
+  std::vector<double> loss;  ///< Before the step.
+};
+
+/// AdaComm: eq. 20's candidate (eq. 17 with equal learning rates) and eq. 18's choice.
+double candidate_period(int first_period, double loss, double first_loss, double first_lr, double lr);
+int next_period(int period, double candidate, double gamma, double slack);
+
+/// Graphs (graphs.cc).
+Matrix mixing(const Run& run, Kind kind, int t);      ///< d_psgd, matcha.
+Digraph out_neighbours(const Run& run, int t);        ///< sgp, osgp; without the workers themselves.
+Matrix push_matrix(const Digraph& out);               ///< Column-stochastic, uniform shares.
+std::vector<int> members_of(const Matrix& w, int i);  ///< Itself and whom it receives from.
+std::int64_t edges_of(const Matrix& w);               ///< Directed, without loops.
+std::vector<Vector> mixed(const Matrix& w, const std::vector<Vector>& x);
+
 // One a kind; each writes rows, books and the models at the end.
-void run_allreduce(Run& run);
+void run_shared(Run& run);  ///< allreduce and server(sync).
 void run_nonblocking(Run& run);
 void run_adacomm(Run& run);
-void run_decentralised(Run& run);  ///< local-sgd and wagma.
+void run_hier_avg(Run& run);
+void run_outer(Run& run);          ///< bmuf, slowmo, diloco.
+void run_wait_avoiding(Run& run);  ///< local-sgd, post-local and wagma.
+void run_eager(Run& run);
+void run_gossip(Run& run);  ///< d-psgd and matcha.
+void run_sgp(Run& run);
+void run_osgp(Run& run);
+void run_server(Run& run);  ///< async and bounded.
+void run_ad_psgd(Run& run);
 
 }  // namespace paceline::reference

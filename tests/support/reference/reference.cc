@@ -1,5 +1,7 @@
 #include "tests/support/reference/reference.h"
 
+#include <utility>
+
 #include "tests/support/reference/internal.h"
 
 namespace paceline::reference {
@@ -7,11 +9,23 @@ namespace {
 
 void execute(Run& run) {
   switch (run.strategy.kind) {
-    case Kind::allreduce: run_allreduce(run); break;
-    case Kind::nonblocking: run_nonblocking(run); break;
-    case Kind::adacomm: run_adacomm(run); break;
+    case Kind::allreduce: run_shared(run); break;
     case Kind::local_sgd:
-    case Kind::wagma: run_decentralised(run); break;
+    case Kind::post_local:
+    case Kind::wagma: run_wait_avoiding(run); break;
+    case Kind::adacomm: run_adacomm(run); break;
+    case Kind::nonblocking: run_nonblocking(run); break;
+    case Kind::hier_avg: run_hier_avg(run); break;
+    case Kind::d_psgd:
+    case Kind::matcha: run_gossip(run); break;
+    case Kind::sgp: run_sgp(run); break;
+    case Kind::osgp: run_osgp(run); break;
+    case Kind::eager_sgd: run_eager(run); break;
+    case Kind::server: run.strategy.server == Strategy::Server::sync ? run_shared(run) : run_server(run); break;
+    case Kind::bmuf:
+    case Kind::slowmo:
+    case Kind::diloco: run_outer(run); break;
+    case Kind::ad_psgd: run_ad_psgd(run); break;
   }
   run.sort();
 }
@@ -27,8 +41,10 @@ std::vector<Row> run(const Job& job) {
 Summary summarise(const Job& job) {
   Run state(job);
   execute(state);
-  Summary summary{.model = divided(sum_of(state.models), state.workers),
-                  .wait_s = std::vector<double>(job.workers.size())};
+  Summary summary{.model = divided(sum_of(state.models), static_cast<double>(state.models.size())),
+                  .wait_s = std::vector<double>(job.workers.size()),
+                  .messages = state.messages,
+                  .bytes = state.bytes};
   for (const Row& row : state.rows) {
     const auto i = static_cast<std::size_t>(row.worker);
     summary.wait_s[i] = row.time_s - static_cast<double>(state.computed[i]) * 1e-9;
@@ -44,7 +60,7 @@ Job t4(Strategy strategy, int steps) {
     job.workers.push_back({{a[i]}, {c[i]}});
     job.start.push_back({0});
   }
-  job.strategy = strategy;
+  job.strategy = std::move(strategy);
   job.steps = steps;
   job.compute_s = {{1, 1, 1, 1}};
   return job;

@@ -51,7 +51,7 @@ class Agents {
 
   struct Message {
     NodeId from, to;
-    std::variant<RoundEngine::Activate, RoundEngine::SendPartial> body;
+    std::variant<RoundEngine::Activate, RoundEngine::Count, RoundEngine::SendPartial> body;
   };
   void deliver(std::size_t index = 0) {
     const Message m = network[index];
@@ -62,6 +62,8 @@ class Agents {
     const auto to = static_cast<std::size_t>(m.to.value);
     if (const auto* a = std::get_if<RoundEngine::Activate>(&m.body)) {
       run(to, engines[to].on_activation(a->root, m.from, a->version, now));
+    } else if (const auto* c = std::get_if<RoundEngine::Count>(&m.body)) {
+      run(to, engines[to].on_count(c->version, now));
     } else {
       const auto& p = std::get<RoundEngine::SendPartial>(m.body);
       run(to, engines[to].on_partial(m.from, p.version, p.group, now));
@@ -113,6 +115,8 @@ class Agents {
     if (const auto* a = std::get_if<RoundEngine::Activate>(&action)) {
       activations.push_back(*a);
       network.push_back({self, a->to, *a});
+    } else if (const auto* c = std::get_if<RoundEngine::Count>(&action)) {
+      network.push_back({self, c->to, *c});
     } else if (const auto* s = std::get_if<RoundEngine::Seal>(&action)) {
       if (hold_seals && !released) return held.emplace_back(n, action), void();
       std::vector<std::optional<Version>> contributed;

@@ -2,21 +2,26 @@
 #include <cmath>
 #include <cstdlib>
 #include <deque>
+#include <map>
 
 #include "tests/support/reference/internal.h"
 
 namespace paceline::reference {
 namespace {
 
-/// local-sgd and wagma: events in the order of the job contract, instant by instant.
-class Decentralised {
+/// local-sgd, post-local and wagma: events in the order of the job contract, instant by instant.
+class WaitAvoiding {
  public:
-  explicit Decentralised(Run& run) : run_(run), P_(static_cast<std::size_t>(run.workers)) {
+  explicit WaitAvoiding(Run& run) : run_(run), P_(static_cast<std::size_t>(run.workers)) {
     for (std::size_t i = 0; i < P_; ++i) {
       Worker w{.x = run.job.start[i], .optimiser = run.optimiser()};
-      w.published = w.x;
-      w.ends = run.compute(0, static_cast<int>(i));
+      w.delta = Vector(w.x.size(), 0.0);
       workers_.push_back(std::move(w));
+    }
+    const Time now = warm_up();
+    for (std::size_t i = 0; i < P_; ++i) {
+      workers_[i].published = workers_[i].x;
+      begin(i, first_, now);
     }
   }
 
@@ -28,29 +33,67 @@ class Decentralised {
  private:
   enum class State { computing, arriving, waiting, done };
   struct Worker {
-    Vector x;  ///< Current model; after a local step W'.
+    Vector x;           ///< Current model; after a local step what it contributes: W', under code parity W.
+    Vector delta = {};  ///< What mixing adds to the average: under code parity the local step.
     Optimiser optimiser;
     State state = State::computing;
     int t = 0;         ///< Iteration being computed or just completed.
     int row_step = 0;  ///< Step that the row will name (a join: the sync's).
     Time ends = 0;     ///< When the local step ends.
     double loss = 0;
-    Vector published = {};  ///< Send buffer and its tag.
-    int tag = -1;
+    Vector published = {};  ///< Send buffer.
   };
   struct Executed {
-    int version = -1;
     std::vector<Vector> sum;
     std::vector<std::vector<int>> group;
   };  // Per worker.
 
   bool grouped() const { return run_.strategy.kind == Kind::wagma && run_.strategy.group > 1; }
   bool is_sync(int v) const {
-    return (v + 1) % run_.strategy.period == 0 || (run_.job.final_sync && v == run_.job.steps - 1);
+    return (v - first_ + 1) % run_.strategy.period == 0 || (run_.job.final_sync && run_.is_last(v));
   }
   bool has_grace() const { return run_.strategy.grace_s > 0 || run_.strategy.grace_factor > 0; }
 
+  /// Post-local begins as allreduce; returns when that ends.
+  Time warm_up() {
+    Time now = 0;
+    first_ = run_.strategy.kind == Kind::post_local ? std::min(run_.strategy.warmup, run_.job.steps) : 0;
+    done_ = first_ - 1;
+    const auto all = everyone(run_.workers);
+    for (int t = 0; t < first_; ++t) {
+      std::vector<Vector> gradients;
+      Time last = now;
+      for (const int i : all) {
+        Worker& w = workers_[static_cast<std::size_t>(i)];
+        w.loss = loss_at(run_.objective(i), w.x);
+        gradients.push_back(gradient_at(run_.objective(i), w.x));
+        last = std::max(last, now + run_.compute(t, i));
+      }
+      now = last;
+      auto by_completion = all;
+      std::stable_sort(by_completion.begin(), by_completion.end(),
+                       [&](int a, int b) { return run_.compute(t, a) < run_.compute(t, b); });
+      for (const int i : by_completion) book(t, i);
+      for (const int i : all) {
+        Worker& w = workers_[static_cast<std::size_t>(i)];
+        w.optimiser.step(w.x, divided(sum_of(gradients), run_.workers));
+        run_.row({.worker = i, .step = t, .model = w.x, .group = all, .loss = w.loss}, now);
+      }
+      run_.count_ring(run_.workers);
+    }
+    return now;
+  }
+
+  /// A local step is done; in the order of time, as the median is of the newest.
+  void book(int t, int i) {
+    const Time length = run_.compute(t, i);
+    run_.computed[static_cast<std::size_t>(i)] += length;
+    recent_.push_back(length);
+    if (recent_.size() > 20) recent_.pop_front();
+  }
+
   std::vector<int> group_of(int version, int rank) const {
+    if (run_.strategy.strided) return strided_group_of(version, rank);
     int n = 0, s = 0;
     while ((1 << n) < run_.workers) ++n;
     while ((1 << s) < run_.strategy.group) ++s;
@@ -60,6 +103,14 @@ class Decentralised {
       for (int r = 0; r < s; ++r) differing &= ~(1 << ((version * s + r) % n));
       if (differing == 0) members.push_back(p);
     }
+    return members;
+  }
+
+  std::vector<int> strided_group_of(int version, int rank) const {
+    const int size = run_.strategy.group, stride = run_.workers / size;
+    std::vector<int> members;
+    for (int k = 0; k < size; ++k)
+      members.push_back(version % 2 == 0 ? rank / size * size + k : rank % stride + k * stride);
     return members;
   }
 
@@ -84,14 +135,17 @@ class Decentralised {
       if (w.state != State::computing || w.ends != now) continue;
       const int rank = static_cast<int>(i);
       w.loss = loss_at(run_.objective(rank), w.x);
-      w.optimiser.step(w.x, gradient_at(run_.objective(rank), w.x));
+      Vector stepped = w.x;
+      w.optimiser.step(stepped, gradient_at(run_.objective(rank), w.x));
+      if (run_.strategy.code) {
+        w.delta = minus(stepped, w.x);
+      } else {
+        w.x = stepped;
+      }
       w.published = w.x;
-      w.tag = w.row_step = w.t;
+      w.row_step = w.t;
       w.state = State::arriving;
-      const Time length = run_.compute(w.t, rank);
-      run_.computed[i] += length;
-      recent_.push_back(length);
-      if (recent_.size() > 20) recent_.pop_front();
+      book(w.t, rank);
     }
   }
 
@@ -108,7 +162,7 @@ class Decentralised {
     if (!run_.strategy.skip || pending_ < 0) return;
     for (Worker& w : workers_) {
       if (w.state != State::arriving) continue;
-      w.tag = w.row_step = pending_;
+      w.row_step = pending_;
       w.state = State::waiting;
     }
   }
@@ -128,29 +182,47 @@ class Decentralised {
                                      [&](const Worker& w) { return w.state == State::arriving && w.t >= v; });
       if (!fired || is_sync(v)) return;
       average(v, [&](int rank) { return group_of(v, rank); });
+      count_groups();
       for (std::size_t i = 0; i < P_; ++i)
-        if (workers_[i].state == State::arriving && workers_[i].t == v) take_mean(i, now);
+        if (workers_[i].state == State::arriving && workers_[i].t == v) mix(i, now, v, true, run_.strategy.code);
+    }
+  }
+
+  void count_groups() {
+    const int size = run_.strategy.group, groups = run_.workers / size;
+    if (run_.strategy.strided) {
+      for (int g = 0; g < groups; ++g) run_.count_ring(size);
+    } else {
+      for (int phase = 1; phase < size; phase *= 2) run_.count(run_.workers, run_.model_bytes());
     }
   }
 
   /// Executes a version: sums of what everybody has published.
   template <class GroupOf>
   void average(int version, GroupOf group_of_rank) {
-    newest_ = Executed{.version = version, .sum = {}, .group = {}};
+    Executed executed;
     for (std::size_t i = 0; i < P_; ++i) {
-      newest_.group.push_back(group_of_rank(static_cast<int>(i)));
+      executed.group.push_back(group_of_rank(static_cast<int>(i)));
       std::vector<Vector> terms;
-      for (const int member : newest_.group.back())
+      for (const int member : executed.group.back())
         terms.push_back(workers_[static_cast<std::size_t>(member)].published);
-      newest_.sum.push_back(sum_of(terms));
+      executed.sum.push_back(sum_of(terms));
     }
+    if (!run_.strategy.late_version) executed_.clear();
+    executed_[version] = std::move(executed);
     done_ = version;
   }
 
-  void take_mean(std::size_t i, Time now) {
-    workers_[i].x = divided(newest_.sum[i], static_cast<double>(newest_.group[i].size()));
-    write_row(i, now, true, newest_.group[i]);
-    begin(i, workers_[i].row_step + 1, now);
+  /// The worker takes a version's mean, perhaps with its own model as one more.
+  void mix(std::size_t i, Time now, int version, bool fresh, bool with_own) {
+    Worker& w = workers_[i];
+    const Executed& executed = executed_.at(version);
+    const double members = static_cast<double>(executed.group[i].size());
+    const Vector mean = with_own ? divided(plus(executed.sum[i], w.x), members + 1) : divided(executed.sum[i], members);
+    w.x = plus(mean, w.delta);
+    write_row(i, now, fresh, executed.group[i]);
+    const bool skips = !fresh && run_.strategy.skip;
+    begin(i, (skips ? done_ : w.row_step) + 1, now);
   }
 
   void merge_late(Time now) {
@@ -158,13 +230,12 @@ class Decentralised {
       Worker& w = workers_[i];
       if (w.state != State::arriving) continue;
       if (w.t > done_) {  // Between the syncs of local-sgd: nothing is averaged.
+        w.x = plus(w.x, w.delta);
         write_row(i, now, true, {static_cast<int>(i)});
         begin(i, w.t + 1, now);
         continue;
       }
-      w.x = divided(sum_of({newest_.sum[i], w.x}), static_cast<double>(newest_.group[i].size() + 1));
-      write_row(i, now, false, newest_.group[i]);
-      begin(i, run_.strategy.skip ? done_ + 1 : w.t + 1, now);
+      mix(i, now, executed_.lower_bound(run_.strategy.late_version ? w.t : done_)->first, false, true);
     }
   }
 
@@ -175,10 +246,11 @@ class Decentralised {
     if (!complete && now < grace_ends_) return;
     auto all = everyone(run_.workers);
     average(pending_, [&](int) { return all; });
+    run_.count_ring(run_.workers);
     pending_ = -1;
     grace_ends_ = kNever;
     for (std::size_t i = 0; i < P_; ++i)
-      if (workers_[i].state == State::waiting) take_mean(i, now);
+      if (workers_[i].state == State::waiting) mix(i, now, done_, true, false);
   }
 
   void write_row(std::size_t i, Time now, bool fresh, std::vector<int> group) {
@@ -204,14 +276,15 @@ class Decentralised {
   std::size_t P_;
   std::vector<Worker> workers_;
   std::deque<Time> recent_;
-  Executed newest_;
-  int done_ = -1;     ///< Newest executed version.
-  int pending_ = -1;  ///< Sync that somebody has arrived at.
+  std::map<int, Executed> executed_;  ///< The newest; under late_merge=version all.
+  int first_ = 0;                     ///< Version that local steps begin with.
+  int done_ = -1;                     ///< Newest executed version.
+  int pending_ = -1;                  ///< Sync that somebody has arrived at.
   Time grace_ends_ = kNever;
 };
 
 }  // namespace
 
-void run_decentralised(Run& run) { Decentralised{run}(); }
+void run_wait_avoiding(Run& run) { WaitAvoiding{run}(); }
 
 }  // namespace paceline::reference

@@ -1,0 +1,146 @@
+#include "algorithms/simulate/asynchronous_simulation.h"
+
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+#include "scheduler/asynchronous/clock_bound.h"
+
+namespace paceline::simulate {
+namespace {
+
+using algorithms::Server;
+
+class Simulation {
+ public:
+  Simulation(const World& world, const Learner& learner, const AsynchronousRules& rules)
+      : world_(world),
+        learner_(learner),
+        rules_(rules),
+        clocks_(static_cast<std::int32_t>(world.node_of.size()), rules.partner ? std::nullopt : rules.bound),
+        workers_(world.node_of.size()),
+        computed_(world.node_of.size()) {}
+
+  Outcome run() {
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      const Rank rank{static_cast<std::int32_t>(i)};
+      workers_[i].model = learner_.start(rank);
+      if (i == 0) server_ = workers_[i].model;
+    }
+    for (std::size_t i = 0; i < workers_.size(); ++i) begin(Rank{static_cast<std::int32_t>(i)});
+    while (!due_.empty()) {
+      now_ = due_.top().at;
+      std::vector<Rank> finished;
+      for (; !due_.empty() && due_.top().at == now_; due_.pop()) finished.push_back(due_.top().rank);
+      for (Rank rank : finished) finish_step(rank);
+      for (Rank rank : std::exchange(waited_, {})) begin(rank);
+    }
+    Vector& model = outcome_.summary.model;
+    model = server_;
+    if (rules_.partner) {
+      std::fill(model.begin(), model.end(), 0.0);
+      for (const Worker& w : workers_) {
+        for (std::size_t k = 0; k < model.size(); ++k)
+          model[k] += w.model[k] / static_cast<double>(workers_.size());
+      }
+    }
+    finish(outcome_, computed_);
+    return std::move(outcome_);
+  }
+
+ private:
+  struct Worker {
+    Vector model;  ///< Pairs: its own, which others change too.
+    Vector taken;  ///< What its gradient is computed at.
+    Momentum momentum;
+    Version t{0};
+    std::int64_t changes = 0, changes_when_taken = 0;
+  };
+  struct Finish {
+    Instant at;
+    Rank rank;
+    bool operator>(const Finish& other) const { return std::tie(at, rank) > std::tie(other.at, other.rank); }
+  };
+
+  Worker& worker(Rank rank) { return workers_[static_cast<std::size_t>(rank.value)]; }
+
+  void begin(Rank rank) {
+    Worker& w = worker(rank);
+    w.taken = rules_.partner ? w.model : server_;
+    w.changes_when_taken = rules_.partner ? w.changes : pushes_;
+    due_.push({now_ + world_.compute(rank, w.t), rank});
+  }
+
+  void finish_step(Rank rank) {
+    Worker& w = worker(rank);
+    computed_[static_cast<std::size_t>(rank.value)] += world_.compute(rank, w.t);
+    auto [gradient, loss] = learner_.gradient(rank, w.t, w.taken);
+    Row row{.worker = rank, .step = w.t, .time = now_ - Instant{}, .group = {rank}, .loss = loss};
+    if (rules_.partner) {
+      row.fresh = w.changes == w.changes_when_taken;
+      average(rank, row.group);
+      step(learner_, w.momentum, w.model, gradient);
+      ++w.changes;
+      row.model = w.model;
+    } else {
+      row.fresh = pushes_ == w.changes_when_taken;
+      push(gradient, pushes_ - w.changes_when_taken);
+      row.model = server_;
+    }
+    outcome_.rows.push_back(std::move(row));
+    const bool last = w.t == world_.last;
+    w.t = w.t.next();
+    for (Rank free : last ? clocks_.on_gone(rank) : clocks_.on_done(rank)) {
+      if (free == rank) {
+        begin(rank);  // It pulls what it has pushed.
+      } else {
+        waited_.push_back(free);  // Pulls when all pushes of this instant are in.
+      }
+    }
+  }
+
+  void average(Rank rank, std::vector<Rank>& group) {
+    const auto other = rules_.partner(rank, worker(rank).t);
+    if (!other) return;
+    Vector& mine = worker(rank).model;
+    Vector& theirs = worker(*other).model;
+    for (std::size_t k = 0; k < mine.size(); ++k) mine[k] = theirs[k] = (mine[k] + theirs[k]) / 2;
+    ++worker(*other).changes;
+    group.push_back(*other);
+    std::sort(group.begin(), group.end());
+    count(outcome_.summary, 2, static_cast<std::int64_t>(mine.size()));
+  }
+
+  void push(const Vector& gradient, std::int64_t staleness) {
+    double scale = 1;
+    if (rules_.scale == Server::Scale::workers) scale = 1 / static_cast<double>(workers_.size());
+    if (rules_.scale == Server::Scale::staleness) scale = 1 / static_cast<double>(std::max<std::int64_t>(1, staleness));
+    Learner scaled = learner_;
+    scaled.lr *= scale;
+    step(scaled, momentum_, server_, gradient);
+    ++pushes_;
+    count(outcome_.summary, 2, static_cast<std::int64_t>(server_.size()));
+  }
+
+  const World& world_;
+  const Learner& learner_;
+  const AsynchronousRules& rules_;
+  scheduler::ClockBound clocks_;
+  Instant now_{};
+  std::vector<Worker> workers_;
+  Vector server_;
+  Momentum momentum_;
+  std::int64_t pushes_ = 0;
+  std::vector<Rank> waited_;
+  std::vector<Duration> computed_;
+  std::priority_queue<Finish, std::vector<Finish>, std::greater<>> due_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome simulate_asynchronous(const World& world, const Learner& learner, const AsynchronousRules& rules) {
+  return Simulation(world, learner, rules).run();
+}
+
+}  // namespace paceline::simulate

@@ -1,0 +1,12 @@
+# cmake -DFILES=a;b -DOUT=x.cc -P embed.cmake: the function asset() of assets.h, which holds the files.
+set(source "#include \"cli/report/assets.h\"\n\nnamespace paceline::report {\n\nstd::string_view asset(std::string_view name) {\n")
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME)
+  file(READ "${file}" text)
+  if(text MATCHES "\\)PACELINE\"")
+    message(FATAL_ERROR "${file} holds the end of a raw string, )PACELINE\"")
+  endif()
+  string(APPEND source "  if (name == \"${name}\")\n    return R\"PACELINE(${text})PACELINE\";\n")
+endforeach()
+string(APPEND source "  return {};\n}\n\n}  // namespace paceline::report\n")
+file(WRITE "${OUT}" "${source}")

@@ -1,0 +1,105 @@
+#include "cli/report/metrics_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/report/json_fields.h"
+
+namespace paceline::report {
+
+namespace {
+
+using nlohmann::json;
+
+job::JobRecord fresh_record(const json& options) {
+  const auto workers = static_cast<std::int32_t>(number(options, "workers").value_or(0));
+  return {text_of(options, "strategy"), workers, 1, number(options, "target").value_or(0)};
+}
+
+}  // namespace
+
+MetricsReader::MetricsReader(json options) : options_(std::move(options)), record_(fresh_record(options_)) {}
+
+void MetricsReader::begin() {
+  const std::size_t runs = runs_ + 1;
+  const std::size_t unreadable = unreadable_;
+  *this = MetricsReader(std::move(options_));
+  runs_ = runs;
+  unreadable_ = unreadable;
+}
+
+void MetricsReader::on_line(std::string_view line, bool whole) {
+  if (line.empty()) return;
+  const json event = json::parse(line, nullptr, false);
+  if (!event.is_object()) {
+    if (whole) ++unreadable_;
+    return;
+  }
+  try {
+    if (ended_) begin();
+    on_event(event);
+  } catch (const json::exception&) {  // A field of another type than ours.
+    ++unreadable_;
+  }
+}
+
+void MetricsReader::on_event(const json& event) {
+  record_.on_event(event);
+  const std::string kind = event.value("event", "");
+  if (kind == "started") {
+    first_update_ = event.value("first", first_update_);
+  } else if (kind == "progress" || kind == "closed") {
+    on_progress(event);
+  } else if (kind == "evaluated") {
+    accuracy_.push_back({event.value("clock_s", 0.0), 0, event.value("value", 0.0)});
+  } else if (kind == "left") {
+    left_[event.value("worker", -1)] = event.value("text", "");
+  } else if (kind == "result") {
+    ended_ = true;
+  }
+}
+
+void MetricsReader::on_progress(const json& event) {
+  const auto node = event.value("node", 0);
+  if (event.contains("counters") && event["counters"].contains("staleness"))
+    staleness_[node] = event["counters"]["staleness"].get<std::vector<std::int64_t>>();
+  const Point now{record_.clock_s(), static_cast<double>(record_.samples()), 0};
+  if (samples_.empty() || now.clock_s > samples_.back().clock_s) {
+    samples_.push_back(now);
+  } else {
+    samples_.back().samples = now.samples;
+  }
+  if (node != 0 || !event.contains("loss") || record_.update() <= std::max(first_update_, last_update_)) return;
+  last_update_ = record_.update();
+  loss_.push_back({now.clock_s, now.samples, record_.loss()});
+  period_.push_back({now.clock_s, now.samples, static_cast<double>(record_.period())});
+}
+
+/// Between two progress lines, as if the workers had gone on evenly.
+double MetricsReader::samples_at(double clock_s) const {
+  const auto after = std::lower_bound(samples_.begin(), samples_.end(), clock_s,
+                                      [](const Point& point, double at) { return point.clock_s < at; });
+  if (after == samples_.end()) return samples_.empty() ? 0 : samples_.back().samples;
+  const Point before = after == samples_.begin() ? Point{} : *std::prev(after);
+  const double span = after->clock_s - before.clock_s;
+  const double part = span > 0 ? (clock_s - before.clock_s) / span : 1;
+  return before.samples + part * (after->samples - before.samples);
+}
+
+void MetricsReader::finish(RunHistory& history) {
+  for (Point& point : accuracy_) point.samples = samples_at(point.clock_s);
+  for (const auto& [node, counts] : staleness_) {
+    history.staleness.resize(std::max(history.staleness.size(), counts.size()));
+    for (std::size_t late = 0; late < counts.size(); ++late) history.staleness[late] += counts[late];
+  }
+  for (const auto& [rank, text] : left_)
+    history.notes.push_back("worker " + std::to_string(rank) + " left" + (text.empty() ? "" : ": " + text));
+  if (runs_ > 1)
+    history.notes.push_back("metrics.jsonl holds " + std::to_string(runs_) + " runs, of which this is the last");
+  if (unreadable_ > 0) history.notes.push_back(std::to_string(unreadable_) + " lines of metrics.jsonl are no events");
+  history.loss = std::move(loss_);
+  history.accuracy = std::move(accuracy_);
+  history.period = std::move(period_);
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,232 @@
+// Puts the page together from the data. Texts of the runs are only ever set as text, never as markup.
+
+const place = (id) => document.getElementById(id);
+
+window.onerror = (words) => {
+  place("alarm").textContent = "This page could not be drawn: " + words;
+  place("alarm").hidden = false;
+};
+
+const report = JSON.parse(place("data").textContent);
+const runs = report.runs;
+const shown = runs.map(() => true);
+const drawings = [];  // {canvas, draw, run?}: all that is drawn, again when the window or the colours change.
+const charts = [];
+
+function element(name, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+function drawn(canvas, draw) {
+  drawings.push({canvas, draw});
+  return canvas;
+}
+
+const markOf = (index) => drawn(element("canvas", {className: "mark"}), (canvas) => drawMark(canvas, index));
+
+// What users evaluate is an accuracy as a rule, but may be any figure.
+const inPercent = runs.every((run) => run.accuracy.value.every((value) => value >= 0 && value <= 1));
+
+// Figures of the table: heading, field of the result, how it is shown.
+const fixed = (digits, unit = "", factor = 1) => (value) => (value * factor).toFixed(digits) + unit;
+const count = (value) => Math.round(value).toLocaleString("en");
+const FIGURES = [
+  ["to target", "time_to_target_s", fixed(1, " s")],
+  ["samples/s", "samples_per_s", count],
+  ["accuracy", "test_accuracy", (value) => (inPercent ? fixed(1, " %", 100) : fixed(4))(value)],
+  ["waited", "wait_s", fixed(1, " s")],
+  ["group avg", "group_averages", count],
+  ["global avg", "global_averages", count],
+  ["skipped", "skipped_steps", count],
+  ["abandoned", "abandoned_batches", count],
+  ["updates", "updates", count],
+  ["samples/update", "samples_per_update", count],
+  ["step (median)", "step_s", fixed(1, " ms", 1000)],
+  ["trained", "train_s", fixed(1, " s")],
+];
+
+const outcomeOf = (run) => `${run.workers} worker${run.workers === 1 ? "" : "s"}, ${run.outcome}`;
+
+function fillFigures() {
+  const head = element("tr", {}, ...["run", ...FIGURES.map(([heading]) => heading)].map(
+    (heading) => element("th", {scope: "col", textContent: heading})));
+  const rows = runs.map((run, index) => {
+    const cells = FIGURES.map(([, field, show]) => {
+      const value = run.result[field];
+      return element("td", {textContent: typeof value === "number" ? show(value) : "–"});
+    });
+    const outcome = element("div", {className: run.failed ? "outcome failed" : "outcome", textContent: outcomeOf(run)});
+    return element("tr", {}, element("th", {scope: "row"}, markOf(index), " ", run.name, outcome), ...cells);
+  });
+  place("figures").append(element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+function fillLegend() {
+  runs.forEach((run, index) => {
+    const button = element("button", {type: "button", title: run.name}, markOf(index), element("span", {textContent: run.name}));
+    button.setAttribute("aria-pressed", "true");
+    button.onclick = () => {
+      shown[index] = !shown[index];
+      button.setAttribute("aria-pressed", shown[index]);
+      charts.forEach((chart) => chart.setDatasetVisibility(index, shown[index]));
+      charts.forEach((chart) => chart.update());
+      document.querySelectorAll(`[data-run="${index}"]`).forEach((card) => { card.hidden = !shown[index]; });
+      draw();
+    };
+    place("legend").append(button);
+  });
+}
+
+function fillSettings() {
+  const settingsOf = (run) => ({
+    ...run.options, ...Object.fromEntries(Object.entries(run.environment).map(([name, value]) => ["environment: " + name, value])),
+  });
+  const all = runs.map(settingsOf);
+  const names = [...new Set(all.flatMap(Object.keys))].filter((name) => name !== "run_directory");
+  const text = (value) => (value === undefined || value === null || value === "" ? "–" : typeof value === "string" ? value : JSON.stringify(value));
+  const row = (name, values) => {
+    const cells = values.map((value) => element("td", {className: "text", textContent: value}));
+    return element("tr", {className: new Set(values).size > 1 ? "differs" : ""}, element("th", {scope: "row", textContent: name}), ...cells);
+  };
+  const head = element("tr", {}, element("th", {textContent: "setting"}),
+    ...runs.map((run) => element("th", {scope: "col", textContent: run.name})));
+  const given = names.filter((name) => all.some((settings) => text(settings[name]) !== "–"));
+  const rows = given.map((name) => row(name, all.map((settings) => text(settings[name]))));
+  rows.push(row("run directory", runs.map((run) => run.directory)));
+  place("settings").append(element("thead", {}, head), element("tbody", {}, ...rows));
+  if (runs.length > 1) place("settings-hint").textContent = "≠: the runs differ in this.";
+}
+
+function addChart(into, title, empty, make) {
+  const plot = element("div", {className: "plot"});
+  place(into).append(element("div", {className: "card"}, element("h3", {textContent: title}), plot));
+  if (empty) {
+    plot.append(element("div", {className: "none", textContent: empty}));
+    return;
+  }
+  const canvas = element("canvas");
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", title);
+  plot.append(canvas);
+  let chart;
+  drawn(canvas, () => {
+    if (chart) { chart.destroy(); charts.splice(charts.indexOf(chart), 1); }
+    chart = new Chart(canvas, make());
+    charts.push(chart);
+    shown.forEach((visible, index) => chart.setDatasetVisibility(index, visible));
+    chart.update();
+  });
+}
+
+function fillCharts() {
+  const none = (curve, words) => (runs.some((run) => run[curve].value.length) ? "" : words);
+  const loss = none("loss", "no update was recorded");
+  const accuracy = none("accuracy", "there was no evaluation");
+  const time = {along: "clock_s", x: "training time [s]"};
+  const samples = {along: "samples", x: "samples of all workers"};
+  const lossOf = {curve: "loss", y: "training loss"};
+  const accuracyOf = {curve: "accuracy", ...(inPercent ? {y: "%", scale: 100} : {y: "the job's own figure"})};
+  addChart("curves", "Loss over time", loss, () => lineChart(runs, {...lossOf, ...time}));
+  addChart("curves", "Loss over samples", loss, () => lineChart(runs, {...lossOf, ...samples}));
+  const evaluation = inPercent ? "Test accuracy" : "Evaluations";
+  addChart("curves", evaluation + " over time", accuracy, () => lineChart(runs, {...accuracyOf, ...time}));
+  addChart("curves", evaluation + " over samples", accuracy, () => lineChart(runs, {...accuracyOf, ...samples}));
+
+  const periods = runs.some((run) => new Set(run.period.value).size > 1);
+  const staleness = runs.some((run) => run.staleness.some((number) => number > 0));
+  if (staleness) addChart("extras", "How late contributions were", "", () => stalenessChart(runs));
+  if (periods) {
+    addChart("extras", "Period over time", "",
+      () => lineChart(runs, {curve: "period", ...time, y: "updates between averagings", stepped: "before"}));
+  }
+  place("more").hidden = !staleness && !periods;
+}
+
+function totalsTable(timeline) {
+  const kinds = Object.keys(ACTIVITIES).filter((kind) => timeline.totals.some((totals) => totals[kind]));
+  const head = element("tr", {}, element("th"), ...kinds.map((kind) => element("th", {scope: "col", textContent: kind})));
+  const rows = timeline.tracks.map((name, k) => element("tr", {}, element("th", {scope: "row", textContent: name}),
+    ...kinds.map((kind) => element("td", {textContent: timeline.totals[k][kind] ? seconds(timeline.totals[k][kind]) : "–"}))));
+  return element("div", {className: "scroll"}, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
+}
+
+function timelineCard(run, index) {
+  const {timeline} = run;
+  const card = element("div", {className: "card"}, element("h3", {}, markOf(index), " ", run.name));
+  card.dataset.run = index;
+  const head = (...words) => element("div", {className: "timeline-head"}, ...words);
+  const whole = element("canvas", {className: "timeline"});
+  card.append(head(`The whole run, ${seconds(timeline.duration_s)} with evaluations: shares of each slice of time`),
+    drawn(whole, (canvas) => drawShares(canvas, timeline)));
+
+  const canvas = element("canvas", {className: "timeline"});
+  const under = element("div", {className: "under"});
+  let chosen = timeline.excerpts[Math.floor(timeline.excerpts.length / 2)];
+  const show = () => drawExcerpt(canvas, timeline, chosen, (text) => { under.textContent = text; });
+  const buttons = timeline.excerpts.map((excerpt) => {
+    const button = element("button", {type: "button", textContent: excerpt.name});
+    button.setAttribute("aria-pressed", excerpt === chosen);
+    button.onclick = () => {
+      chosen = excerpt;
+      buttons.forEach((other) => other.setAttribute("aria-pressed", other === button));
+      show();
+    };
+    return button;
+  });
+  card.append(head(element("span", {textContent: "Update by update"}), element("span", {}, ...buttons.flatMap((button) => [button, " "]))),
+    drawn(canvas, show), under,
+    element("details", {}, element("summary", {textContent: "In figures"}), totalsTable(timeline)));
+  return card;
+}
+
+function fillTimelines() {
+  const traced = runs.filter((run) => run.timeline);
+  if (!traced.length) place("timelines").append(element("p", {className: "hint", textContent: "No run left a trace."}));
+  for (const [activity, {words}] of Object.entries(ACTIVITIES)) {
+    if (!traced.some((run) => run.timeline.totals.some((totals) => totals[activity]))) continue;
+    const sample = drawn(element("canvas", {className: "mark"}), (canvas) => drawSample(canvas, activity));
+    place("activities").append(element("li", {}, sample, words));
+  }
+  runs.forEach((run, index) => { if (run.timeline) place("timelines").append(timelineCard(run, index)); });
+}
+
+function fillNotes() {
+  const notes = runs.flatMap((run) => run.notes.map((note) => element("li", {textContent: (runs.length > 1 ? run.name + ": " : "") + note})));
+  place("notes").append(...notes);
+  place("notes-section").hidden = !notes.length;
+}
+
+/** Whether anything is on a canvas. */
+function isDrawn(canvas) {
+  if (!canvas.width || !canvas.height) return false;
+  const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((byte) => byte !== 0);
+}
+
+function draw() {
+  const visible = drawings.filter(({canvas}) => !canvas.closest("[hidden]"));
+  visible.forEach(({canvas, draw}) => draw(canvas));
+  const good = visible.filter(({canvas}) => isDrawn(canvas)).length;
+  place("status").textContent = `${good} of ${visible.length} drawings made.`;
+}
+
+document.title = `Paceline report: ${runs.map((run) => run.name).join(", ")}`;
+place("summary").textContent = report.summary ||
+  (runs.length > 1 ? `${runs.length} runs.` : `${runs[0].name}: ${outcomeOf(runs[0])}.`);
+fillLegend();
+fillFigures();
+fillCharts();
+fillTimelines();
+fillSettings();
+fillNotes();
+draw();
+
+let width = window.innerWidth;
+window.addEventListener("resize", () => {
+  if (window.innerWidth === width) return;
+  width = window.innerWidth;
+  draw();
+});
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

@@ -1,0 +1,139 @@
+#include "cli/report/report_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <set>
+
+#include "cli/report/thinning.h"
+#include "cli/report/timeline.h"
+
+namespace paceline::report {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// On a page, of all its runs together.
+constexpr std::size_t kPoints = 12'000;
+constexpr std::size_t kSlices = 24'000;
+constexpr std::size_t kSpans = 18'000;
+
+struct Limits {
+  std::size_t points;  // Of a curve.
+  TimelineLimits timeline;
+};
+
+Limits limits_for(const std::vector<LoadedRun>& runs) {
+  std::size_t tracks = 1;
+  for (const LoadedRun& run : runs) tracks += run.trace ? run.trace->tracks.size() : 0;
+  const std::size_t count = std::max<std::size_t>(1, runs.size());
+  return {
+      std::clamp<std::size_t>(kPoints / count, 200, 1000),
+      {std::clamp<std::size_t>(kSlices / tracks, 40, 240), std::clamp<std::size_t>(kSpans / (3 * count), 200, 2000)}};
+}
+
+/// Six digits, which no curve shows, in fewer bytes.
+json rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  char text[40];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return std::strtod(text, nullptr);
+}
+
+json curve(const std::vector<Point>& points) {
+  json curve{{"clock_s", json::array()}, {"samples", json::array()}, {"value", json::array()}};
+  for (const Point& point : points) {
+    curve["clock_s"].push_back(rounded(point.clock_s));
+    curve["samples"].push_back(std::llround(point.samples));
+    curve["value"].push_back(rounded(point.value));
+  }
+  return curve;
+}
+
+json thinned_curve(const std::vector<Point>& points, std::size_t points_max, const char* what, json& notes) {
+  const auto kept = thinned(points, points_max);
+  if (kept.size() < points.size()) {
+    notes.push_back(std::string(what) + " was thinned for drawing: " + std::to_string(kept.size()) + " of " +
+                    std::to_string(points.size()) + " points, with the lowest and the highest of each stretch");
+  }
+  return curve(kept);
+}
+
+/// The strategy; with the directory's name where two runs have the same one, and a number where that is the same, too.
+std::string name_for(const RunHistory& run, const std::multiset<std::string>& strategies, std::set<std::string>& used) {
+  const std::string directory = run.directory.filename().string();
+  std::string name = run.strategy();
+  if (name.empty()) name = directory;
+  if (strategies.count(run.strategy()) > 1 && name != directory) name += " (" + directory + ")";
+  const std::string wanted = name;
+  for (int k = 2; !used.insert(name).second; ++k) name = wanted + " #" + std::to_string(k);
+  return name;
+}
+
+/// The directories of the runs of a comparison ("1-allreduce", "2-wagma"), in their order; else `directory` alone.
+std::vector<fs::path> runs_in(const fs::path& directory) {
+  if (is_run(directory)) return {directory};
+  std::vector<fs::path> runs;
+  std::error_code failed;
+  for (fs::directory_iterator it(directory, failed), end; !failed && it != end; it.increment(failed))
+    if (is_run(it->path())) runs.push_back(it->path());
+  if (runs.empty()) return {directory};
+  std::sort(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
+    return ::strverscmp(a.filename().c_str(), b.filename().c_str()) < 0;
+  });
+  return runs;
+}
+
+json run_data(const LoadedRun& run, std::string name, const Limits& limits) {
+  const RunHistory& history = run.history;
+  json notes = history.notes;
+  if (!run.trace) notes.push_back("there is no trace, so no timeline");
+  json data{{"name", std::move(name)},
+            {"directory", history.directory.string()},
+            {"strategy", history.strategy()},
+            {"workers", history.workers()},
+            {"options", history.options},
+            {"environment", history.environment},
+            {"outcome", history.outcome},
+            {"failed", history.failed},
+            {"result", history.result},
+            {"loss", thinned_curve(history.loss, limits.points, "the loss", notes)},
+            {"accuracy", thinned_curve(history.accuracy, limits.points, "the accuracy", notes)},
+            {"period", thinned_curve(changes(history.period), limits.points, "the period", notes)},
+            {"staleness", history.staleness}};
+  data["timeline"] = run.trace ? timeline(*run.trace, limits.timeline) : json(nullptr);
+  data["notes"] = std::move(notes);
+  return data;
+}
+
+}  // namespace
+
+Result<std::vector<LoadedRun>> load_runs(const fs::path& directory) {
+  // "runs/x/" and "." have no last name.
+  std::error_code failed;
+  const auto canonical = fs::canonical(directory, failed);
+  std::vector<LoadedRun> runs;
+  for (const fs::path& run : runs_in(failed ? directory : canonical)) {
+    auto history = read_run(run);
+    if (!history) return tl::unexpected(history.error());
+    auto trace = read_trace(run);
+    if (!trace) return tl::unexpected(trace.error());
+    runs.push_back({std::move(*history), std::move(*trace)});
+  }
+  return runs;
+}
+
+json report_data(const std::vector<LoadedRun>& runs) {
+  const Limits limits = limits_for(runs);
+  std::multiset<std::string> strategies;
+  for (const LoadedRun& run : runs) strategies.insert(run.history.strategy());
+  std::set<std::string> used;
+  json data = json::array();
+  for (const LoadedRun& run : runs) data.push_back(run_data(run, name_for(run.history, strategies, used), limits));
+  return {{"runs", std::move(data)}};
+}
+
+}  // namespace paceline::report

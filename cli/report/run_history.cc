@@ -1,0 +1,120 @@
+#include "cli/report/run_history.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "cli/report/json_fields.h"
+#include "cli/report/metrics_reader.h"
+
+namespace paceline::report {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// The object that a file of the run holds; an empty one, with a note, if it is damaged, without if it is not there.
+Result<json> read_object(const fs::path& path, std::vector<std::string>& notes) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return json::object();
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  if (!in) return fail_errno("read " + path.string());
+  json object = json::parse(text.str(), nullptr, false);
+  if (object.is_object()) return object;
+  notes.push_back(path.filename().string() + " is no JSON object and was left out");
+  return json::object();
+}
+
+Result<void> read_metrics(const fs::path& path, MetricsReader& reader) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail_errno("read " + path.string());
+  for (std::string line; std::getline(in, line);) reader.on_line(line, !in.eof());
+  if (in.bad()) return fail_errno("read " + path.string());
+  return {};
+}
+
+std::string target_text(const RunHistory& run, double seconds) {
+  char text[96];
+  std::snprintf(text, sizeof text, "reached the target of %g %% in %.1f s",
+                number(run.options, "target").value_or(0) * 100, seconds);
+  return text;
+}
+
+/// How it ended, in words. `written`: it left a result.
+std::string outcome_of(const RunHistory& run, bool written, const job::JobRecord& record) {
+  const std::string at = "update " + std::to_string(record.update()) +
+                         (record.updates() > 0 ? " of " + std::to_string(record.updates()) : std::string());
+  if (run.failed) return "failed at " + at + ": " + text_of(run.result, "failure");
+  if (!written) return "no result: it still runs, or was killed, at " + at;
+  const auto interrupted = run.result.find("interrupted");
+  if (interrupted != run.result.end() && *interrupted == true) return "interrupted at " + at;
+  if (const auto reached = number(run.result, "time_to_target_s")) return target_text(run, *reached);
+  const std::string reason = record.update() < record.updates() ? record.stop_reason() : "";
+  return reason.empty() ? "ran to its end, " + at : "stopped at " + at + ": " + reason;
+}
+
+}  // namespace
+
+std::string RunHistory::strategy() const {
+  for (const char* name : {"label", "strategy"})
+    if (std::string text = text_of(options, name); !text.empty()) return text;
+  return text_of(result, "strategy");
+}
+
+std::int64_t RunHistory::workers() const {
+  if (const auto given = number(options, "workers")) return static_cast<std::int64_t>(*given);
+  const auto waits = result.find("wait_s_per_worker");
+  return waits != result.end() ? static_cast<std::int64_t>(waits->size()) : 0;
+}
+
+bool is_run(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / "metrics.jsonl", ignored) || fs::exists(directory / "configuration.json", ignored);
+}
+
+Result<RunHistory> read_run(const fs::path& directory) {
+  std::error_code failed;
+  const auto kind = fs::status(directory, failed).type();
+  if (kind == fs::file_type::not_found)
+    return fail(ErrorKind::not_found, "no run directory " + directory.string() + ": `paceline run` names its own");
+  if (kind == fs::file_type::none)
+    return fail(ErrorKind::internal, "read " + directory.string() + ": " + failed.message());
+  if (kind != fs::file_type::directory)
+    return fail(ErrorKind::invalid, directory.string() + " is no directory of a run");
+  const fs::path metrics = directory / "metrics.jsonl";
+  if (!is_run(directory)) {
+    return fail(ErrorKind::invalid, directory.string() +
+                                        " is no directory of a training run: it has neither configuration.json nor "
+                                        "metrics.jsonl");
+  }
+
+  RunHistory run;
+  run.directory = directory;
+  auto configuration = read_object(directory / "configuration.json", run.notes);
+  if (!configuration) return tl::unexpected(configuration.error());
+  for (const auto& [name, part] : {std::pair{"options", &run.options}, std::pair{"environment", &run.environment}})
+    if (const auto found = configuration->find(name); found != configuration->end() && found->is_object())
+      *part = *found;
+  auto result = read_object(directory / "result.json", run.notes);
+  if (!result) return tl::unexpected(result.error());
+
+  MetricsReader reader(run.options);
+  if (fs::exists(metrics, failed)) PACELINE_TRY(read_metrics(metrics, reader));
+  if (!reader.has_figures() && result->empty()) {
+    return fail(ErrorKind::invalid, directory.string() + " has no figures (yet): its metrics.jsonl " +
+                                        (fs::exists(metrics, failed) ? "tells of no update" : "is missing"));
+  }
+  const bool written = !result->empty();
+  run.result = written ? std::move(*result) : reader.record().result();
+  run.failed = run.result.contains("failure");
+  run.outcome = outcome_of(run, written, reader.record());
+  reader.finish(run);
+  return run;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+
+namespace paceline::report {
+
+/// A figure as it stood at a moment of a run.
+struct Point {
+  double clock_s = 0;  ///< Training time: evaluations do not count.
+  double samples = 0;  ///< That all workers had processed.
+  double value = 0;
+};
+
+/// What a run directory tells of its run, but for the trace.
+struct RunHistory {
+  std::filesystem::path directory;
+  nlohmann::json options = nlohmann::json::object();
+  nlohmann::json environment = nlohmann::json::object();
+  nlohmann::json result;  ///< As in result.json; of a run without one, what its metrics come to.
+  bool failed = false;
+  std::string outcome;  ///< In words.
+  std::vector<Point> loss, accuracy, period;
+  std::vector<std::int64_t> staleness;  ///< Contributions by how many versions late they were; empty: not recorded.
+  std::vector<std::string> notes;       ///< What the reader should know of how complete this is.
+
+  std::string strategy() const;
+  std::int64_t workers() const;
+};
+
+/// Whether a directory looks like one of a training run, by the names in it.
+bool is_run(const std::filesystem::path& directory);
+
+/// Reads configuration.json, metrics.jsonl and result.json. The run may still be going on, or have been killed: a last
+/// line that is half written is left out. `not_found`: no such directory; `invalid`: no run directory, or one without
+/// any figure; `internal`: it cannot be read.
+Result<RunHistory> read_run(const std::filesystem::path& directory);
+
+}  // namespace paceline::report

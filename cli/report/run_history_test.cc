@@ -1,0 +1,131 @@
+#include "cli/report/run_history.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/report/report_test_support.h"
+
+namespace paceline::report {
+namespace {
+
+class RunHistoryTest : public RunDirectoryTest {
+ protected:
+  RunHistory read() const {
+    auto run = read_run(folder);
+    EXPECT_TRUE(run) << run.error().text;
+    return run ? std::move(*run) : RunHistory{};
+  }
+  Error error() const {
+    const auto run = read_run(folder);
+    EXPECT_FALSE(run);
+    return run ? Error{} : run.error();
+  }
+};
+
+TEST_F(RunHistoryTest, TheCurvesComeFromTheProgressLinesAndEvaluations) {
+  write_small_run();
+  const RunHistory run = read();
+  ASSERT_EQ(run.loss.size(), 2u);
+  EXPECT_EQ(run.loss[1].clock_s, 2);
+  EXPECT_EQ(run.loss[1].samples, 200);
+  EXPECT_EQ(run.loss[1].value, 2.0);
+  ASSERT_EQ(run.accuracy.size(), 1u);
+  EXPECT_EQ(run.accuracy[0].value, 0.6);
+  EXPECT_EQ(run.accuracy[0].samples, 150) << "half-way between the lines before and after";
+  EXPECT_EQ(run.staleness, (std::vector<std::int64_t>{2, 1})) << "the last line's, which counts from the start";
+}
+
+TEST_F(RunHistoryTest, ARunWithoutAResultGetsItsFiguresFromItsMetrics) {
+  write_small_run();
+  const RunHistory run = read();
+  EXPECT_EQ(run.strategy(), "wagma");
+  EXPECT_EQ(run.workers(), 2);
+  EXPECT_EQ(run.result["samples_per_s"], 100);
+  EXPECT_EQ(run.result["global_averages"], 2);
+  EXPECT_EQ(run.outcome, "no result: it still runs, or was killed, at update 2 of 100");
+}
+
+TEST_F(RunHistoryTest, TheResultSaysHowItEnded) {
+  write_small_run();
+  write("result.json", R"({"event": "result", "interrupted": true})");
+  EXPECT_EQ(read().outcome, "interrupted at update 2 of 100");
+  write("result.json", R"({"event": "result", "time_to_target_s": 1.5})");
+  EXPECT_EQ(read().outcome, "reached the target of 80 % in 1.5 s");
+  write("result.json", R"({"event": "result", "failure": "worker 1: no"})");
+  EXPECT_TRUE(read().failed);
+  EXPECT_EQ(read().outcome, "failed at update 2 of 100: worker 1: no");
+}
+
+TEST_F(RunHistoryTest, ALastLineThatIsHalfWrittenIsLeftOutSilently) {
+  write_small_run();
+  write("metrics.jsonl", progress(1, 1, 2.5, 100) + progress(2, 2, 2, 200).substr(0, 60));
+  const RunHistory run = read();
+  EXPECT_EQ(run.loss.size(), 1u);
+  EXPECT_TRUE(run.notes.empty());
+}
+
+TEST_F(RunHistoryTest, LinesThatAreNoEventsAreCounted) {
+  write_small_run();
+  write("metrics.jsonl", "not json\n[1]\n{\"event\":\"progress\",\"clock_s\":\"x\"}\n" + progress(1, 1, 2.5, 100));
+  const RunHistory run = read();
+  EXPECT_EQ(run.loss.size(), 1u);
+  EXPECT_EQ(run.notes, std::vector<std::string>{"3 lines of metrics.jsonl are no events"});
+}
+
+TEST_F(RunHistoryTest, OfSeveralRunsInOneFileTheLastOneCounts) {
+  write_small_run();
+  write("metrics.jsonl", progress(5, 5, 1, 500) + "{\"event\":\"result\"}\n" + progress(1, 1, 2.5, 100));
+  const RunHistory run = read();
+  ASSERT_EQ(run.loss.size(), 1u);
+  EXPECT_EQ(run.loss[0].clock_s, 1);
+  EXPECT_EQ(run.notes.size(), 1u);
+}
+
+TEST_F(RunHistoryTest, LinesOfOtherNodesAddWorkersButNoLoss) {
+  write_small_run();
+  auto other = nlohmann::json::parse(progress(2, 2, 9, 70));
+  other["node"] = 1;
+  other["workers"][0]["rank"] = 1;
+  write("metrics.jsonl", progress(1, 1, 2.5, 100) + other.dump() + "\n" + progress(2, 2, 2, 200));
+  const RunHistory run = read();
+  ASSERT_EQ(run.loss.size(), 2u);
+  EXPECT_EQ(run.loss[1].samples, 270);
+  EXPECT_EQ(run.staleness, (std::vector<std::int64_t>{4, 2}));
+}
+
+TEST_F(RunHistoryTest, WhoLeftIsNoted) {
+  write_small_run();
+  write("metrics.jsonl", progress(1, 1, 2, 1) + R"({"event":"left","worker":1,"text":"killed by SIGKILL"})" + "\n");
+  EXPECT_EQ(read().notes, std::vector<std::string>{"worker 1 left: killed by SIGKILL"});
+}
+
+TEST_F(RunHistoryTest, ADamagedConfigurationIsNotedAndNotNeeded) {
+  write_small_run();
+  write("configuration.json", "{\"options\": {");
+  const RunHistory run = read();
+  EXPECT_EQ(run.loss.size(), 2u);
+  EXPECT_EQ(run.notes.size(), 1u);
+}
+
+TEST_F(RunHistoryTest, WhatIsNoRunIsRefusedByName) {
+  EXPECT_EQ(error().kind, ErrorKind::invalid);
+  EXPECT_NE(error().text.find(folder), std::string::npos);
+  EXPECT_NE(error().text.find("neither configuration.json nor metrics.jsonl"), std::string::npos);
+  EXPECT_EQ(read_run(folder + "/nowhere").error().kind, ErrorKind::not_found);
+  write("file", "");
+  EXPECT_EQ(read_run(folder + "/file").error().kind, ErrorKind::invalid);
+}
+
+TEST_F(RunHistoryTest, ARunWithoutAnyFigureIsRefused) {
+  write_small_run();
+  write("metrics.jsonl", "{\"event\":\"memory\"}\n");
+  EXPECT_NE(error().text.find("has no figures"), std::string::npos);
+}
+
+TEST_F(RunHistoryTest, MetricsThatCannotBeReadAreAnError) {
+  std::filesystem::create_directory(folder + "/metrics.jsonl");
+  EXPECT_EQ(error().kind, ErrorKind::internal);
+  EXPECT_NE(error().text.find("metrics.jsonl: Is a directory"), std::string::npos) << error().text;
+}
+
+}  // namespace
+}  // namespace paceline::report

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/simulate/scenario.h"
+#include "runtime/base/result.h"
+
+namespace paceline::cli {
+
+/// The flags of `paceline simulate` as given.
+struct SimulateFlags {
+  std::string job;  ///< A file, or "-"; empty: a scenario made of the flags below.
+  std::string strategy;
+  std::string compare;
+  std::optional<std::int64_t> workers;
+  std::optional<std::int64_t> steps;
+  std::optional<std::int64_t> accumulate;
+  std::optional<double> lr;
+  std::optional<std::uint64_t> seed;
+  std::string compute;            ///< "exponential(1s)".
+  std::string straggle;           ///< "1:40ms" or "worker-3:40ms".
+  std::vector<std::string> slow;  ///< "3:4x" each, or several with commas.
+  std::string network;            ///< "latency=1ms,bandwidth=10Gbit/s".
+  std::string bytes;              ///< "100MB".
+  std::vector<std::string> fail;  ///< "2@30s" or "2@30s+10s" each.
+  bool json = false;
+  bool yes = false;
+  std::string output;
+};
+
+void add_simulate_flags(CLI::App& app, SimulateFlags& flags);
+
+/// A scenario and the strategies that it is simulated under.
+struct SimulationPlan {
+  struct Entry {
+    std::string label;  ///< As the user named it.
+    std::string strategy;
+    bool brings_batches = false;
+  };
+  simulate::Scenario scenario;
+  std::vector<Entry> entries;
+};
+
+/// `invalid` names the flag, its value and what it takes; `not_found` the file of a trace that is not there.
+Result<SimulationPlan> plan_simulation(const SimulateFlags& flags);
+
+/// For flags of a scenario that were given beside a JOB: the first of them.
+std::optional<std::string> scenario_flag_given(const SimulateFlags& flags);
+
+/// "100MB", "1.5GiB", "4096": bytes; at least 1.
+std::optional<double> parse_size(std::string_view text);
+
+}  // namespace paceline::cli

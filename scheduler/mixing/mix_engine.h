@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "scheduler/mixing/mix_plan.h"
+
+namespace paceline::scheduler {
+
+/// Decides, on one agent, when each local worker's mixing can be done where everybody waits for its own neighbours
+/// only, and workers may thus be at different versions. Sans-I/O and deterministic. (Averagings of whole groups:
+/// rounds/round_engine.h.)
+///
+/// Worker j contributes version v once, in order; a row of version v is mixed when its worker wants it and all its
+/// shares are here. A contribution is kept until everybody here who takes from it has mixed. How far a worker can be
+/// ahead of another is bounded by the way between them in the graph.
+class MixEngine {
+ public:
+  struct Options {
+    NodeId self;
+    std::vector<NodeId> node_of;  ///< Rank -> node; size P.
+  };
+
+  // Actions, in the order in which the shell must carry them out ------------------------------------------------------
+  /// Send the local worker's contribution to another agent, on which somebody takes from it.
+  struct Send {
+    NodeId to;
+    Rank rank;
+    Version version;
+  };
+  /// All shares are here: mix them for this local worker, then call on_mixed.
+  struct Mix {
+    Rank rank;
+    Version version;
+    std::vector<Share> row;
+  };
+  /// Nobody here takes from this contribution any more.
+  struct Release {
+    Rank rank;
+    Version version;
+  };
+  using Action = std::variant<Send, Mix, Release>;
+  using Actions = std::vector<Action>;
+
+  MixEngine(Options options, std::unique_ptr<const MixPlan> plan);
+
+  /// A local worker has contributed, or another agent's contribution has come. What came before is ignored.
+  Actions on_contribution(Rank from, Version v);
+  /// The local worker waits for its mixing of v; it has contributed to v.
+  Actions on_wanted(Rank rank, Version v);
+  /// It waits no longer, and will ask again.
+  void on_not_wanted(Rank rank) { wanted_.erase(rank); }
+  Actions on_mixed(Rank rank, Version v);
+  /// The worker, here or elsewhere, contributes nothing after `last`: later versions are mixed without it. What it
+  /// would have been sent stays with the sender, so that columns still add up to 1.
+  Actions on_gone(Rank rank, Version last);
+
+  /// Whether a mixing that is wanted now would be done at once.
+  bool ready(Rank rank, Version v) const;
+  const MixPlan& plan() const { return *plan_; }
+
+ private:
+  struct Key {
+    Version version;
+    Rank rank;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  bool is_local(Rank rank) const { return options_.node_of[static_cast<std::size_t>(rank.value)] == options_.self; }
+  bool is_gone(Rank rank, Version v) const;
+  std::vector<Share> row_of(Rank rank, Version v) const;
+  std::vector<Rank> readers_of(Rank from, Version v) const;
+  void mix_if_ready(Rank rank, Actions& out);
+
+  Options options_;
+  std::unique_ptr<const MixPlan> plan_;
+  std::map<Key, std::int32_t> held_;  ///< Contributions, with how many local rows are still to take from them.
+  std::map<Rank, Version> contributed_;
+  std::map<Rank, Version> wanted_;
+  std::map<Rank, Version> gone_after_;
+};
+
+}  // namespace paceline::scheduler

@@ -1,0 +1,165 @@
+#include "scheduler/mixing/mix_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+#include <set>
+
+namespace paceline::scheduler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+/// Directed ring: everybody keeps half and sends half to the next rank.
+class DirectedRing final : public MixPlan {
+ public:
+  explicit DirectedRing(std::int32_t workers) : workers_(workers) {}
+  std::vector<Share> row(Rank to, Version) const override {
+    const Rank from{(to.value + workers_ - 1) % workers_};
+    if (from < to) return {{from, 0.5}, {to, 0.5}};
+    return {{to, 0.5}, {from, 0.5}};
+  }
+  std::vector<Rank> receivers(Rank from, Version) const override { return {Rank{(from.value + 1) % workers_}}; }
+
+ private:
+  std::int32_t workers_;
+};
+
+std::vector<NodeId> on_nodes(std::initializer_list<std::int32_t> nodes) {
+  std::vector<NodeId> all;
+  for (const auto n : nodes) all.push_back(NodeId{n});
+  return all;
+}
+
+MixEngine ring(std::vector<NodeId> node_of, std::int32_t self = 0) {
+  const auto workers = static_cast<std::int32_t>(node_of.size());
+  return {{.self = NodeId{self}, .node_of = std::move(node_of)}, std::make_unique<DirectedRing>(workers)};
+}
+
+std::vector<Rank> mixed(const MixEngine::Actions& actions) {
+  std::vector<Rank> all;
+  for (const auto& action : actions)
+    if (const auto* mix = std::get_if<MixEngine::Mix>(&action)) all.push_back(mix->rank);
+  return all;
+}
+std::vector<Rank> released(const MixEngine::Actions& actions) {
+  std::vector<Rank> all;
+  for (const auto& action : actions)
+    if (const auto* release = std::get_if<MixEngine::Release>(&action)) all.push_back(release->rank);
+  return all;
+}
+
+TEST(MixEngineTest, AWorkerWaitsForThoseItTakesFromOnly) {
+  auto sut = ring(on_nodes({0, 0, 0}));
+  sut.on_contribution(Rank{0}, Version{0});
+  EXPECT_TRUE(sut.on_wanted(Rank{0}, Version{0}).empty()) << "rank 2 has not contributed";
+  sut.on_contribution(Rank{1}, Version{0});
+  EXPECT_TRUE(sut.ready(Rank{1}, Version{0}));
+  EXPECT_THAT(mixed(sut.on_wanted(Rank{1}, Version{0})), ElementsAre(Rank{1}));
+  EXPECT_THAT(mixed(sut.on_contribution(Rank{2}, Version{0})), ElementsAre(Rank{0}));
+}
+
+TEST(MixEngineTest, AContributionIsKeptUntilAllWhoTakeFromItHaveMixed) {
+  auto sut = ring(on_nodes({0, 0}));
+  sut.on_contribution(Rank{0}, Version{0});
+  sut.on_contribution(Rank{1}, Version{0});
+  sut.on_wanted(Rank{0}, Version{0});
+  EXPECT_TRUE(released(sut.on_mixed(Rank{0}, Version{0})).empty());
+  sut.on_wanted(Rank{1}, Version{0});
+  EXPECT_THAT(released(sut.on_mixed(Rank{1}, Version{0})), UnorderedElementsAre(Rank{0}, Rank{1}));
+}
+
+TEST(MixEngineTest, ContributionsGoToTheAgentsThatNeedThemOnce) {
+  auto sut = ring(on_nodes({0, 1, 1}));
+  const auto actions = sut.on_contribution(Rank{0}, Version{0});
+  ASSERT_EQ(actions.size(), 1U);
+  const auto& send = std::get<MixEngine::Send>(actions[0]);
+  EXPECT_EQ(send.to, NodeId{1});
+  EXPECT_EQ(send.rank, Rank{0});
+  EXPECT_TRUE(sut.on_contribution(Rank{0}, Version{0}).empty()) << "a second time changes nothing";
+  EXPECT_TRUE(mixed(sut.on_wanted(Rank{0}, Version{0})).empty());
+  EXPECT_THAT(mixed(sut.on_contribution(Rank{2}, Version{0})), ElementsAre(Rank{0}));
+  EXPECT_TRUE(sut.on_contribution(Rank{2}, Version{0}).empty());
+}
+
+TEST(MixEngineTest, WhatNobodyHereTakesIsReleasedAtOnce) {
+  auto sut = ring(on_nodes({1, 0, 1}));
+  EXPECT_THAT(released(sut.on_contribution(Rank{2}, Version{0})), ElementsAre(Rank{2}));
+}
+
+TEST(MixEngineTest, OneThatIsGoneIsMixedWithoutAndItsShareStaysWithTheSender) {
+  auto sut = ring(on_nodes({0, 0, 0}));
+  for (const auto r : {0, 1, 2}) sut.on_contribution(Rank{r}, Version{0});
+  for (const auto r : {0, 1, 2}) {
+    sut.on_wanted(Rank{r}, Version{0});
+    sut.on_mixed(Rank{r}, Version{0});
+  }
+  sut.on_contribution(Rank{0}, Version{1});
+  sut.on_contribution(Rank{1}, Version{1});
+  sut.on_wanted(Rank{0}, Version{1});
+  const auto alone = sut.on_gone(Rank{2}, Version{0});
+  ASSERT_THAT(mixed(alone), ElementsAre(Rank{0})) << "it waited for rank 2";
+  const auto actions = sut.on_wanted(Rank{1}, Version{1});
+  ASSERT_EQ(actions.size(), 1U);
+  EXPECT_THAT(std::get<MixEngine::Mix>(actions[0]).row, ElementsAre(Share{Rank{0}, 0.5}, Share{Rank{1}, 1.0}));
+}
+
+TEST(MixEngineTest, NothingIsHeldWhenAllHaveGoneThrough) {
+  // Four workers on two agents, messages in any order that keeps each sender's: every version is mixed exactly once a
+  // worker, from exactly its shares, and every contribution is released once on each agent that had it.
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const auto nodes = on_nodes({0, 1, 0, 1});
+    std::vector<MixEngine> engines;
+    for (const auto n : {0, 1}) engines.push_back(ring(nodes, n));
+    struct Message {
+      Rank rank;
+      Version version;
+    };
+    std::deque<Message> wires[2];
+    std::vector<std::int64_t> t(4, 0);
+    std::vector<bool> waits(4, false);
+    std::multiset<std::pair<std::int32_t, std::int64_t>> releases;
+    const std::function<void(std::size_t, MixEngine::Actions)> run = [&](std::size_t n, MixEngine::Actions actions) {
+      for (const auto& action : actions) {
+        if (const auto* send = std::get_if<MixEngine::Send>(&action)) {
+          wires[send->to.value].push_back({send->rank, send->version});
+        } else if (const auto* release = std::get_if<MixEngine::Release>(&action)) {
+          releases.insert({release->rank.value, release->version.value});
+        } else {
+          const auto& mix = std::get<MixEngine::Mix>(action);
+          const auto r = static_cast<std::size_t>(mix.rank.value);
+          ASSERT_TRUE(waits[r]);
+          ASSERT_EQ(mix.version.value, t[r]);
+          waits[r] = false;
+          ++t[r];
+          run(n, engines[n].on_mixed(mix.rank, mix.version));
+        }
+      }
+    };
+    constexpr std::int64_t kSteps = 6;
+    for (int i = 0; i < 2000; ++i) {
+      const auto pick = random() % 6;
+      if (pick < 4) {
+        if (waits[pick] || t[pick] == kSteps) continue;
+        waits[pick] = true;
+        const Rank rank{static_cast<std::int32_t>(pick)};
+        const auto n = static_cast<std::size_t>(nodes[pick].value);
+        run(n, engines[n].on_contribution(rank, Version{t[pick]}));
+        run(n, engines[n].on_wanted(rank, Version{t[pick]}));
+      } else if (auto& wire = wires[pick - 4]; !wire.empty()) {
+        const Message m = wire.front();
+        wire.pop_front();
+        run(pick - 4, engines[pick - 4].on_contribution(m.rank, m.version));
+      }
+    }
+    for (const auto steps : t) EXPECT_EQ(steps, kSteps) << "seed " << seed;
+    EXPECT_EQ(releases.size(), 2U * 4 * kSteps) << "each here and there, seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::scheduler

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "scheduler/rounds/round_engine.h"
+#include "tests/support/rounds/test_plan.h"
+
+namespace paceline::explorer {
+
+using scheduler::RoundEngine;
+
+inline constexpr int kWorkersMax = 4;
+
+/// One small job and what may befall it.
+struct Model {
+  std::string name;
+  test::TestPlan::Answers answers;
+  std::vector<NodeId> node_of;
+  std::int32_t nodes = 1;
+  Version last{2};
+  /// What a shell carries out the moment it is asked, so that there are fewer states; the rest later, one by one.
+  enum class AtOnce { nothing, seals, everything };
+  AtOnce at_once = AtOnce::nothing;
+  bool pause = true;        ///< One worker stands still somewhere, for some time or for good.
+  bool crash = false;       ///< One worker dies somewhere.
+  bool clock_runs = false;  ///< A deadline may pass at any moment; else only for somebody who is paused.
+};
+
+/// What a member gave to a round, as the shells carry it: how far its model is, and which gradients are in it.
+struct Content {
+  static constexpr std::int8_t kAbsent = -9;   ///< No member, or it has left.
+  static constexpr std::int8_t kNothing = -8;  ///< A member that gave nothing.
+  std::int8_t tag = kAbsent;
+  std::uint8_t gradients = 0;  ///< Bit v: the gradient of iteration v.
+
+  bool operator==(const Content&) const = default;
+};
+using Contents = std::array<Content, kWorkersMax>;  ///< By rank.
+using Key = std::pair<Version, std::int32_t>;       ///< Version, group.
+
+struct Message {
+  NodeId from, to;
+  std::variant<RoundEngine::Activate, RoundEngine::Count, RoundEngine::SendPartial> body;
+  Contents sum = {};  ///< Of a partial.
+};
+
+/// An engine that does not change, shared by the states in which it is the same.
+struct Core {
+  RoundEngine engine;
+  std::string print;
+};
+
+struct Agent {
+  std::shared_ptr<const Core> core;
+  std::deque<RoundEngine::Action> work;  ///< Averagings run one after the other.
+  std::map<Key, Contents> pinned;
+  std::map<Key, std::map<NodeId, Contents>> partials;
+  std::map<Key, bool> executed;  ///< Of versions that the engine has not done.
+  Version abandoned{-1};         ///< The word on every control page.
+  Version result{-1};            ///< Lateness abandons: the newest result that workers can take up.
+};
+
+struct Worker {
+  enum class Phase : std::uint8_t { computing, waiting, over };
+  Phase phase = Phase::computing;
+  bool paused = false, dead = false, noticed = false, left = false;
+  Version t{0};
+  Version next_round{0};
+  Content publication = {.tag = -1};
+  std::vector<Version> reports;  ///< Under way to its agent.
+  Version delivered{-1};         ///< The version whose mean is in its window.
+  Version retained{-1};          ///< The version whose sum its agent keeps for it.
+  Version merged{-1};            ///< The version that it has been merged with.
+  std::uint8_t contributed = 0;  ///< Gradients that were in a round.
+  std::uint8_t given_up = 0;     ///< Gradients that it has applied itself, or that are lost by intention.
+
+  bool takes_part() const { return !dead && !left; }
+};
+
+/// All there is at one moment: engines, messages under way (any of which may be next), workers, what shells have still
+/// to carry out, and what the checks must remember.
+struct State {
+  std::vector<Agent> agents;
+  std::vector<Message> network;
+  std::vector<Worker> workers;
+  std::map<Key, Contents> truth;  ///< What was published at the seal, until all have executed the version.
+  bool pause_used = false, crash_used = false, spoilt = false;
+  Duration now{};
+};
+
+std::string print(const Message& message);
+/// Equal for states with the same futures.
+std::string print(const State& state);
+
+/// One thing that can happen next.
+struct Move {
+  enum class Kind : std::uint8_t { publish, part, report, take_up, pause, thaw, crash, notice, deliver, work, tick };
+  Kind kind;
+  int who;  ///< Worker, agent or place in the network.
+};
+std::string print(const Move& move);
+
+}  // namespace paceline::explorer

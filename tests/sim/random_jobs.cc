@@ -1,0 +1,389 @@
+#include "tests/sim/random_jobs.h"
+
+#include <bit>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "algorithms/strategy.h"
+#include "algorithms/topology/graph.h"
+#include "algorithms/topology/matcha.h"
+#include "algorithms/topology/mixing.h"
+#include "algorithms/topology/pairs.h"
+#include "runtime/base/splitmix.h"
+
+namespace paceline::sim {
+namespace {
+
+using Kind = reference::Strategy::Kind;
+
+constexpr int kWorkersMax = 33;
+
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : generator_(seed) {}
+  int operator()(int from, int to) { return std::uniform_int_distribution<int>(from, to)(generator_); }
+  bool coin() { return (*this)(0, 1) != 0; }
+  /// Mostly few: what goes wrong shows with few, and they are fast.
+  int workers(int least = 1) { return (*this)(0, 5) != 0 ? (*this)(least, 7) : (*this)(least, kWorkersMax); }
+  int power_of_two() { return 1 << ((*this)(0, 5) != 0 ? (*this)(0, 3) : (*this)(0, 5)); }
+  int even() { return 2 * ((*this)(0, 5) != 0 ? (*this)(1, 3) : (*this)(1, kWorkersMax / 2)); }
+  int divisor_of(int n) {
+    while (true) {
+      if (const int d = (*this)(1, n); n % d == 0) return d;
+    }
+  }
+
+ private:
+  std::mt19937 generator_;
+};
+
+/// What a maker fills in.
+struct Draft {
+  Dice& dice;
+  reference::Strategy& strategy;
+  int steps;
+  std::uint64_t seed;
+  int workers = 0;
+  bool one_start = false;  ///< All share one model.
+  bool small_steps = false;  ///< Where a worker's step may count several times over, so that models stay bounded.
+  std::ostringstream text = {};
+};
+
+void late(Draft& d) {
+  if (d.dice.coin()) {
+    d.strategy.skip = true;
+    d.text << ",late=skip";
+  }
+  const int grace = d.dice(0, 3);
+  if (grace == 1) {
+    d.strategy.grace_s = d.dice(1, 4);
+    d.text << ",grace=" << d.strategy.grace_s << "s";
+  } else if (grace == 2) {
+    d.strategy.grace_factor = 0.5 * d.dice(1, 4);
+    d.text << ",grace=" << d.strategy.grace_factor << "x";
+  }
+}
+
+void local(Draft& d, const char* name) {
+  d.strategy.kind = Kind::local_sgd;
+  d.workers = d.dice.workers();
+  d.strategy.period = d.dice(1, 5);
+  d.text << name << "(period=" << d.strategy.period;
+  late(d);
+  d.text << ")";
+}
+
+void wagma(Draft& d, bool strided) {
+  d.strategy.kind = Kind::wagma;
+  d.workers = strided ? d.dice.workers() : d.dice.power_of_two();
+  d.strategy.group = strided ? d.dice.divisor_of(d.workers)
+                             : 1 << d.dice(0, static_cast<int>(std::bit_width(static_cast<unsigned>(d.workers))) - 1);
+  d.strategy.period = d.dice(1, 6);
+  d.strategy.strided = strided;
+  d.text << "wagma(group=" << d.strategy.group << ",sync=" << d.strategy.period << (strided ? ",grouping=strided" : "");
+}
+
+void nonblocking(Draft& d, const std::string& base) {
+  d.strategy.batches = d.dice(1, 5);
+  d.strategy.normalise = "abd"[d.dice(0, 2)];
+  d.strategy.wait = d.dice.coin();
+  d.text << "nonblocking(" << base << ",batches=" << d.strategy.batches << ",normalise=" << d.strategy.normalise
+         << (d.strategy.wait ? ",inflight=wait" : "") << ")";
+  d.strategy.base = d.strategy.kind;
+  d.strategy.kind = Kind::nonblocking;
+}
+
+std::string d_psgd(Draft& d) {
+  using Graph = reference::Strategy::Graph;
+  d.strategy.kind = Kind::d_psgd;
+  const int graph = d.dice(0, 2);
+  d.strategy.graph = graph == 0 ? Graph::ring : graph == 1 ? Graph::bipartite : Graph::complete;
+  d.workers = graph == 1 ? d.dice.even() : d.dice.workers();
+  d.strategy.atc = d.dice.coin();
+  const char* const names[] = {"ring", "bipartite", "complete"};
+  return std::string("d-psgd(") + names[graph] + ",order=" + (d.strategy.atc ? "atc" : "cta") + ")";
+}
+
+/// The reference is told what is active; who draws it is tested beside the drawing.
+std::string matcha(Draft& d) {
+  d.strategy.kind = Kind::matcha;
+  const bool eight = d.dice.coin();
+  d.workers = eight ? 8 : d.dice(3, 9);
+  const int tenths = d.dice(3, 10);
+  const std::string graph = eight ? "8-node" : "ring";
+  const auto made = algorithms::make_matcha(*algorithms::named_graph(graph, d.workers), tenths / 10.0);
+  if (!made) return "matcha cannot be made: " + made.error().text;
+  for (const auto& matching : made->matchings) {
+    d.strategy.matchings.emplace_back();
+    for (const auto& edge : matching) d.strategy.matchings.back().emplace_back(edge.a, edge.b);
+  }
+  d.strategy.alpha = made->alpha;
+  for (int t = 0; t < d.steps; ++t) {
+    d.strategy.active.emplace_back();
+    for (const auto j : algorithms::active_matchings(*made, d.seed, Version{t}))
+      d.strategy.active.back().push_back(static_cast<int>(j));
+  }
+  std::ostringstream text;
+  text << "matcha(" << graph << ",budget=" << tenths / 10.0 << ")";
+  return text.str();
+}
+
+void eager(Draft& d) {
+  using Trigger = reference::Strategy::Trigger;
+  d.strategy.kind = Kind::eager_sgd;
+  d.workers = d.dice.workers();
+  const int trigger = d.dice(0, 2);
+  d.strategy.trigger = trigger == 0 ? Trigger::solo : trigger == 1 ? Trigger::majority : Trigger::quorum;
+  d.strategy.drop = d.dice.coin();
+  d.strategy.sync = d.dice(2, 6);
+  d.text << "eager-sgd(";
+  if (trigger == 2) {
+    d.strategy.quorum = d.dice(1, d.workers);
+    d.text << "quorum=" << d.strategy.quorum;
+  } else {
+    d.text << (trigger == 0 ? "solo" : "majority");
+  }
+  for (int t = 0; t < d.steps; ++t)
+    d.strategy.initiators.push_back(static_cast<int>(draw_bits(d.seed, t, 0) % static_cast<unsigned>(d.workers)));
+  d.text << (d.strategy.drop ? ",late=drop" : "") << ",sync=" << d.strategy.sync << ")";
+}
+
+void ad_psgd(Draft& d) {
+  d.strategy.kind = Kind::ad_psgd;
+  const bool random = d.dice.coin();
+  d.workers = random ? d.dice.workers(2) : d.dice.even();
+  const auto pairing = random ? algorithms::Pairing::random : algorithms::Pairing::bipartite;
+  for (int t = 0; t < d.steps; ++t) {
+    d.strategy.partners.emplace_back();
+    for (int i = 0; i < d.workers; ++i) {
+      const auto other = algorithms::partner(d.seed, d.workers, Rank{i}, Version{t}, pairing);
+      d.strategy.partners.back().push_back(other ? other->value : i);
+    }
+  }
+  d.text << "ad-psgd(" << (random ? "random" : "bipartite") << ")";
+}
+
+void server(Draft& d) {
+  using Scale = reference::Strategy::Scale;
+  d.strategy.kind = Kind::server;
+  d.workers = d.dice.workers();
+  d.one_start = true;
+  const int mode = d.dice(0, 2);
+  d.strategy.server = static_cast<reference::Strategy::Server>(mode);
+  if (mode == 0) {
+    d.text << "server(sync)";
+    return;
+  }
+  const int scale = d.dice(0, 2);
+  d.strategy.scale = static_cast<Scale>(scale);
+  const char* const scales[] = {"one", "p", "staleness"};
+  d.strategy.bound = d.dice(0, 4);
+  if (mode == 1) {
+    d.text << "server(async";
+  } else {
+    d.text << "server(bounded=" << d.strategy.bound;
+  }
+  d.text << ",scale=" << scales[scale] << ")";
+}
+
+const std::map<std::string, std::function<void(Draft&)>>& makers() {
+  static const std::map<std::string, std::function<void(Draft&)>> table{
+      {"allreduce",
+       [](Draft& d) {
+         d.strategy.kind = Kind::allreduce;
+         d.workers = d.dice.workers();
+         d.one_start = true;
+         d.text << "allreduce";
+       }},
+      {"local_sgd", [](Draft& d) { local(d, "local-sgd"); }},
+      {"k_avg", [](Draft& d) { local(d, "k-avg"); }},
+      {"one_shot",
+       [](Draft& d) {
+         d.strategy.kind = Kind::local_sgd;
+         d.workers = d.dice.workers();
+         d.strategy.period = d.steps;
+         d.text << "one-shot";
+       }},
+      {"post_local",
+       [](Draft& d) {
+         local(d, "post-local");
+         d.strategy.kind = Kind::post_local;
+         d.strategy.warmup = d.dice(1, 8);
+         std::string text = d.text.str();
+         text.back() = ',';
+         d.text.str(text + "warmup=" + std::to_string(d.strategy.warmup) + ")");
+         d.one_start = true;
+       }},
+      {"wagma",
+       [](Draft& d) {
+         wagma(d, false);
+         late(d);
+         d.text << ")";
+       }},
+      {"wagma_strided",
+       [](Draft& d) {
+         wagma(d, true);
+         late(d);
+         d.text << ")";
+       }},
+      {"wagma_variants",
+       [](Draft& d) {
+         wagma(d, d.dice.coin());
+         if (d.dice.coin()) {
+           d.strategy.code = true;
+           d.text << ",parity=code)";
+         } else {
+           d.strategy.late_version = true;
+           d.text << ",late_merge=version)";
+         }
+       }},
+      {"adacomm",
+       [](Draft& d) {
+         reference::Strategy& s = d.strategy;
+         s.kind = Kind::adacomm;
+         d.workers = d.dice.workers();
+         s.period = d.dice(1, 6);
+         s.interval_s = d.dice(2, 20);
+         s.loss_window = d.dice(1, 5);
+         s.block_momentum = d.dice(0, 1) * 0.25;
+         s.gamma = 0.25 * d.dice(1, 3);
+         d.text << "adacomm(period=" << s.period << ",interval=" << s.interval_s << "s,loss_window=" << s.loss_window
+                << ",block_momentum=" << s.block_momentum << ",gamma=" << s.gamma << ")";
+       }},
+      {"hier_avg",
+       [](Draft& d) {
+         reference::Strategy& s = d.strategy;
+         s.kind = Kind::hier_avg;
+         d.workers = d.dice.workers();
+         s.group = d.dice.divisor_of(d.workers);
+         s.k1 = d.dice(1, 4);
+         s.k2 = d.dice(s.k1, 9);
+         d.text << "hier-avg(k1=" << s.k1 << ",k2=" << s.k2 << ",group=" << s.group << ")";
+       }},
+      {"d_psgd", [](Draft& d) { d.text << d_psgd(d); }},
+      {"matcha", [](Draft& d) { d.text << matcha(d); }},
+      {"sgp",
+       [](Draft& d) {
+         reference::Strategy& s = d.strategy;
+         s.kind = Kind::sgp;
+         d.workers = d.dice.workers();
+         s.peers = d.dice(1, 3);
+         s.hops = d.dice.coin() ? reference::Strategy::Hops::base : reference::Strategy::Hops::pow2;
+         d.text << "sgp(peers=" << s.peers
+                << ",hops=" << (s.hops == reference::Strategy::Hops::base ? "base" : "pow2") << ")";
+       }},
+      {"osgp",
+       [](Draft& d) {
+         reference::Strategy& s = d.strategy;
+         s.kind = Kind::osgp;
+         d.small_steps = true;
+         d.workers = d.dice.workers();
+         s.peers = d.dice(1, 2);
+         s.bound = d.dice(1, 3);
+         d.text << "osgp(peers=" << s.peers << ",bound=" << s.bound << ")";
+       }},
+      {"eager_sgd", eager},
+      {"server", server},
+      {"ad_psgd", ad_psgd},
+      {"outer",
+       [](Draft& d) {
+         reference::Strategy& s = d.strategy;
+         d.workers = d.dice.workers();
+         s.period = d.dice(1, 5);
+         switch (d.dice(0, 2)) {
+           case 0:
+             s.kind = Kind::bmuf;
+             s.nesterov_blocks = d.dice.coin();
+             d.text << "bmuf(period=" << s.period << (s.nesterov_blocks ? ",nesterov)" : ",classic)");
+             break;
+           case 1:
+             s.kind = Kind::slowmo;
+             s.outer_momentum = 0.25 * d.dice(0, 3);
+             s.outer_lr = 0.5 * d.dice(1, 3);
+             d.text << "slowmo(period=" << s.period << ",beta=" << s.outer_momentum << ",alpha=" << s.outer_lr << ")";
+             break;
+           default:
+             s.kind = Kind::diloco;
+             s.outer_momentum = 0.25 * d.dice(0, 3);
+             s.outer_lr = 0.25 * d.dice(1, 4);
+             d.text << "diloco(period=" << s.period << ",lr=" << s.outer_lr << ",momentum=" << s.outer_momentum << ")";
+         }
+       }},
+      {"nonblocking",
+       [](Draft& d) {
+         const bool server = d.dice.coin();
+         d.strategy.kind = server ? Kind::server : Kind::allreduce;
+         d.workers = d.dice.workers();
+         d.one_start = true;
+         nonblocking(d, server ? "server" : "allreduce");
+       }},
+      {"nonblocking_neighbours",
+       [](Draft& d) {
+         const std::string base = d.dice.coin() ? d_psgd(d) : matcha(d);
+         nonblocking(d, base);
+       }},
+  };
+  return table;
+}
+
+}  // namespace
+
+std::vector<std::string> random_strategies() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : makers()) names.push_back(name);
+  return names;
+}
+
+Pair random_pair(const std::string& strategy, unsigned seed) {
+  Dice dice(seed);
+  Pair p;
+  p.job.steps = p.expected.steps = dice(1, 24);
+  p.job.seed = seed;
+  Draft d{.dice = dice, .strategy = p.expected.strategy, .steps = static_cast<int>(p.job.steps), .seed = seed};
+  makers().at(strategy)(d);
+  p.job.strategy = d.text.str();
+
+  const int dimensions = dice(1, 2);
+  const auto vector = [&] {
+    std::vector<double> v;
+    for (int k = 0; k < dimensions; ++k) v.push_back(dice(0, 12));
+    return v;
+  };
+  const bool one_start = d.one_start || dice.coin();
+  const auto start = vector();
+  for (int i = 0; i < d.workers; ++i) {
+    std::vector<double> a;
+    for (int k = 0; k < dimensions; ++k) a.push_back(0.5 * dice(1, 4));
+    const auto c = vector();
+    p.job.workers.push_back({a, c});
+    p.expected.workers.push_back({a, c});
+    p.job.start.push_back(one_start ? start : vector());
+  }
+  p.expected.start = p.job.start;
+  p.job.lr = p.expected.lr = (d.small_steps ? 0.015625 : 0.125) * dice(1, 3);
+  p.job.momentum = p.expected.momentum = dice(0, 1) * 0.5;
+  p.job.nesterov = p.expected.nesterov = p.job.momentum > 0 && dice.coin();
+  const int rows = dice(1, 6);
+  const bool ties = dice(0, 2) != 0;
+  for (int r = 0; r < rows; ++r) {
+    p.job.compute_s.emplace_back();
+    for (int i = 0; i < d.workers; ++i)
+      p.job.compute_s.back().push_back(ties ? dice(1, 4) : 1e-3 * dice(500, 4000));
+  }
+  p.expected.compute_s = p.job.compute_s;
+  return p;
+}
+
+std::string describe(const simulate::Job& job) {
+  std::ostringstream s;
+  s << job.strategy << " P=" << job.workers.size() << " T=" << job.steps << " mu=" << job.momentum << " compute";
+  for (const auto& row : job.compute_s) {
+    s << " [";
+    for (double c : row) s << c << ' ';
+    s << ']';
+  }
+  return s.str();
+}
+
+}  // namespace paceline::sim
