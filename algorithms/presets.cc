@@ -132,6 +132,8 @@ Result<Strategy> hier_avg(const Values& given, std::int32_t) {
 /// Partial allreduce of gradients (Li et al., PPoPP 2020): those who are late contribute nothing, or what they have.
 Result<Strategy> eager_sgd(const Values& given, std::int32_t workers) {
   const bool counts = !given.is("quorum", "none");
+  if (counts && given.written("start"))
+    return fail(ErrorKind::invalid, "quorum is a third way beside solo and majority; give one of them");
   if (counts && given.integer("quorum") > workers)
     return fail(ErrorKind::invalid, "quorum=" + std::to_string(given.integer("quorum")) + " is more than the " +
                                         std::to_string(workers) + " workers; quorum is from 1 to the number of workers");
@@ -179,6 +181,8 @@ Result<Strategy> sgp(const Values& given, std::int32_t) {
   Groups groups{.kind = Groups::Kind::exponential,
                 .peers = static_cast<std::int32_t>(given.integer("peers")),
                 .fast_hops = given.is("hops", "base")};
+  if (!given.is("graph", "none") && (given.written("peers") || given.written("hops")))
+    return fail(ErrorKind::invalid, "graph says who sends to whom; peers and hops are for graphs of our own");
   if (!given.is("graph", "none")) groups = {.kind = Groups::Kind::digraph, .graph = given.text("graph")};
   Strategy strategy = neighbours(groups, Order::adapt_then_combine);
   strategy.push_sum = true;
@@ -198,6 +202,8 @@ Result<Strategy> osgp(const Values& given, std::int32_t) {
 /// Parameter server: rounds, or gradients as they come.
 Result<Strategy> server(const Values& given, std::int32_t) {
   const bool bounded = !given.is("bounded", "none");
+  if (bounded && given.written("mode"))
+    return fail(ErrorKind::invalid, "bounded is a third way beside sync and async; give one of them");
   if (given.is("mode", "sync") && !bounded) {
     if (!given.is("scale", "one"))
       return fail(ErrorKind::invalid, "scale is for server(async) and server(bounded=..): a round is a mean");
@@ -245,7 +251,7 @@ Result<Strategy> nonblocking(const Values& given, std::int32_t) {
   });
   const bool mixes = who == Groups::Kind::ring || who == Groups::Kind::complete || who == Groups::Kind::bipartite ||
                      who == Groups::Kind::matchings;
-  if (!synchronous && !mixes)
+  if ((!synchronous && !mixes) || strategy.brings_batches())
     return fail(ErrorKind::invalid, "its base '" + strategy.name +
                                         "' is none that averages at every iteration; use allreduce, d-psgd, matcha or "
                                         "server(sync)");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -40,6 +41,9 @@ class Values {
   using Value = std::variant<std::int64_t, double, Duration, Grace, std::string, Strategy>;
 
   void set(std::string_view name, Value value) { values_.insert_or_assign(name, std::move(value)); }
+  void note_written(std::string_view name) { written_.insert(name); }
+  /// The user gave it, even if it is the default.
+  bool written(std::string_view name) const { return written_.contains(name); }
   /// The value as T if it is one (a word given instead of a number is a std::string), else nullptr.
   template <class T>
   const T* get(std::string_view name) const {
@@ -55,6 +59,7 @@ class Values {
 
  private:
   std::map<std::string_view, Value> values_;
+  std::set<std::string_view> written_;
 };
 
 /// One row of the table of named algorithms.

@@ -77,6 +77,7 @@ class ArgumentReader {
       return;
     }
     given_.push_back(parameter->name);
+    values_.note_written(parameter->name);
     set(*parameter, argument.value);
   }
 
@@ -238,8 +239,8 @@ Result<void> check_runs_on_processes(const Strategy& strategy) {
     return {};
   return fail(ErrorKind::invalid, "strategy " + strategy.name +
                                       " can be simulated (paceline simulate), not yet run on real processes; "
-                                      "allreduce, local-sgd, wagma, adacomm, nonblocking(allreduce), slowmo, diloco and "
-                                      "bmuf can");
+                                      "allreduce, server(sync), local-sgd, k-avg, one-shot, wagma, adacomm, slowmo, "
+                                      "diloco, bmuf and nonblocking(allreduce) can");
 }
 
 std::vector<StrategyHelp> strategy_help() {

@@ -174,7 +174,7 @@ TEST(StrategyErrorTest, BasesThatCannotBeAbandonedAreRefused) {
   EXPECT_TRUE(has(error("nonblocking(wagma)"),
                   "its base 'wagma' is none that averages at every iteration; use allreduce, d-psgd, matcha or "
                   "server(sync)"));
-  for (const auto* base : {"nonblocking", "sgp", "ad-psgd", "server(async)", "local-sgd", "hier-avg"})
+  for (const auto* base : {"nonblocking", "sgp", "ad-psgd", "server(async)", "local-sgd", "hier-avg", "nonblocking(d-psgd)"})
     EXPECT_TRUE(has(error(std::string("nonblocking(") + base + ")"), "averages at every iteration")) << base;
   EXPECT_TRUE(has(error("nonblocking(allreduce,allreduce)"), "parameter base is given twice"));
 }
@@ -191,6 +191,9 @@ TEST(StrategyErrorTest, WhatAnAlgorithmNeedsIsSaid) {
   EXPECT_TRUE(has(error("matcha(star)"), "graph is a file that names edges, ring or 8-node"));
   EXPECT_TRUE(has(error("sgp(graph=./no-such-file)"), "no-such-file"));
   EXPECT_TRUE(has(error("server(sync,scale=p)"), "scale is for server(async)"));
+  EXPECT_TRUE(has(error("server(sync,bounded=2)"), "give one of them"));
+  EXPECT_TRUE(has(error("eager-sgd(majority,quorum=3)"), "give one of them"));
+  EXPECT_TRUE(has(error("sgp(graph=./g,peers=2)"), "peers and hops are for"));
   EXPECT_TRUE(has(error("wagma(late=skip,late_merge=version)"), "goes with late=merge"));
   EXPECT_TRUE(has(error("wagma(parity=code,grace=1s)"), "parity=code goes with"));
 }

@@ -31,6 +31,7 @@ Action add_status(CLI::App& app, Ask ask);
 Action add_logs(CLI::App& app);
 Action add_report(CLI::App& app);
 Action add_simulate(CLI::App& app);
+Action add_reproduce(CLI::App& app);
 Action add_version(CLI::App& app);
 
 /// Prints the error as one line on stderr; `kUsage` for what the user got wrong, else `kFailed`.

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
       {"logs", add_logs(app)},
       {"report", add_report(app)},
       {"simulate", add_simulate(app)},
+      {"reproduce", add_reproduce(app)},
       {"version", add_version(app)},
   };
   try {

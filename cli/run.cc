@@ -7,7 +7,6 @@
 #include <fstream>
 #include <memory>
 
-#include "algorithms/strategy.h"
 #include "cli/cluster.h"
 #include "cli/commands.h"
 #include "cli/compare.h"

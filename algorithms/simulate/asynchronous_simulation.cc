@@ -30,9 +30,15 @@ class Simulation {
     for (std::size_t i = 0; i < workers_.size(); ++i) begin(Rank{static_cast<std::int32_t>(i)});
     while (!due_.empty()) {
       now_ = due_.top().at;
-      std::vector<Rank> finished;
-      for (; !due_.empty() && due_.top().at == now_; due_.pop()) finished.push_back(due_.top().rank);
-      for (Rank rank : finished) finish_step(rank);
+      std::vector<Due> now;
+      for (; !due_.empty() && due_.top().at == now_; due_.pop()) now.push_back(due_.top());
+      for (const Due& due : now) {
+        switch (due.what) {
+          case Due::What::step_ends: finish_step(due.rank); break;
+          case Due::What::arrives: meet(due.rank); break;
+          case Due::What::goes_on: begin(due.rank); break;
+        }
+      }
       for (Rank rank : std::exchange(waited_, {})) begin(rank);
     }
     Vector& model = outcome_.summary.model;
@@ -56,10 +62,12 @@ class Simulation {
     Version t{0};
     std::int64_t changes = 0, changes_when_taken = 0;
   };
-  struct Finish {
+  struct Due {
+    enum class What { step_ends, arrives, goes_on };
     Instant at;
+    What what;
     Rank rank;
-    bool operator>(const Finish& other) const { return std::tie(at, rank) > std::tie(other.at, other.rank); }
+    bool operator>(const Due& other) const { return std::tie(at, what, rank) > std::tie(other.at, other.what, other.rank); }
   };
 
   Worker& worker(Rank rank) { return workers_[static_cast<std::size_t>(rank.value)]; }
@@ -68,17 +76,36 @@ class Simulation {
     Worker& w = worker(rank);
     w.taken = rules_.partner ? w.model : server_;
     w.changes_when_taken = rules_.partner ? w.changes : pushes_;
-    due_.push({now_ + world_.compute(rank, w.t), rank});
+    due_.push({now_ + world_.compute(rank, w.t), Due::What::step_ends, rank});
   }
 
   void finish_step(Rank rank) {
     Worker& w = worker(rank);
     computed_[static_cast<std::size_t>(rank.value)] += world_.compute(rank, w.t);
+    const Duration trip = message_time();
+    if (trip == Duration::zero()) return meet(rank);
+    due_.push({take_link(trip), Due::What::arrives, rank});
+  }
+
+  /// All pushes and pulls go through the server's link, one after the other; pairs have links of their own.
+  Instant take_link(Duration trip) {
+    if (rules_.partner) return now_ + trip;
+    link_free_ = std::max(link_free_, now_) + trip;
+    return link_free_;
+  }
+  Duration message_time() const {
+    const double bytes = world_.model_bytes > 0 ? world_.model_bytes : static_cast<double>(server_.size()) * sizeof(double);
+    return world_.network.time(1, bytes);
+  }
+
+  /// Its gradient is at the server, or its partner has its model.
+  void meet(Rank rank) {
+    Worker& w = worker(rank);
     auto [gradient, loss] = learner_.gradient(rank, w.t, w.taken);
     Row row{.worker = rank, .step = w.t, .time = now_ - Instant{}, .group = {rank}, .loss = loss};
     if (rules_.partner) {
       row.fresh = w.changes == w.changes_when_taken;
-      average(rank, row.group);
+      row.group = average(rank);
       step(learner_, w.momentum, w.model, gradient);
       ++w.changes;
       row.model = w.model;
@@ -91,7 +118,9 @@ class Simulation {
     const bool last = w.t == world_.last;
     w.t = w.t.next();
     for (Rank free : last ? clocks_.on_gone(rank) : clocks_.on_done(rank)) {
-      if (free == rank) {
+      if (!rules_.partner && world_.network.takes_time()) {
+        due_.push({take_link(message_time()), Due::What::goes_on, free});
+      } else if (free == rank) {
         begin(rank);  // It pulls what it has pushed.
       } else {
         waited_.push_back(free);  // Pulls when all pushes of this instant are in.
@@ -99,16 +128,16 @@ class Simulation {
     }
   }
 
-  void average(Rank rank, std::vector<Rank>& group) {
+  /// Returns who took part.
+  Members average(Rank rank) {
     const auto other = rules_.partner(rank, worker(rank).t);
-    if (!other) return;
+    if (!other) return {rank};
     Vector& mine = worker(rank).model;
     Vector& theirs = worker(*other).model;
     for (std::size_t k = 0; k < mine.size(); ++k) mine[k] = theirs[k] = (mine[k] + theirs[k]) / 2;
     ++worker(*other).changes;
-    group.push_back(*other);
-    std::sort(group.begin(), group.end());
     count(outcome_.summary, 2, static_cast<std::int64_t>(mine.size()));
+    return {std::min(rank, *other), std::max(rank, *other)};
   }
 
   void push(const Vector& gradient, std::int64_t staleness) {
@@ -133,7 +162,8 @@ class Simulation {
   std::int64_t pushes_ = 0;
   std::vector<Rank> waited_;
   std::vector<Duration> computed_;
-  std::priority_queue<Finish, std::vector<Finish>, std::greater<>> due_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  Instant link_free_{};
   Outcome outcome_;
 };
 

@@ -30,6 +30,10 @@ Result<Outcome> drive(World world, Learner learner, const Strategy& strategy, st
       return simulation.take_outcome();
     }
     case Coordination::mixing: {
+      if (world.network.takes_time()) {  // Every worker on a host of its own: whatever goes to another one travels.
+        world.nodes = workers;
+        for (std::int32_t i = 0; i < workers; ++i) world.node_of[static_cast<std::size_t>(i)] = NodeId{i};
+      }
       MixRules rules{.order = strategy.order, .push_sum = strategy.push_sum, .bound = strategy.overlap};
       rules.plan = [strategy, workers, seed] { return *algorithms::make_mix_plan(strategy, workers, seed); };
       rules.groups = strategy.tiers[0].groups.kind == algorithms::Groups::Kind::clusters;

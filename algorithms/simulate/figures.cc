@@ -76,7 +76,8 @@ Figures figures_of(const Job& job, const Outcome& outcome, double lowest, Batche
   figures.share_done = figures.batches / (workers * static_cast<double>(job.steps) * batches.of_step);
   figures.waited /= workers * time;
   figures.late /= std::max<double>(1, static_cast<double>(outcome.rows.size()));
-  figures.loss = job.problem->objective(outcome.summary.model) - lowest;
+  const Vector last = job.failures.empty() ? outcome.summary.model : models.mean(figures.virtual_s);
+  figures.loss = job.problem->objective(last) - lowest;
   figures.apart = models.apart(figures.virtual_s);
   figures.messages = static_cast<double>(outcome.summary.messages);
   figures.bytes = static_cast<double>(outcome.summary.bytes);

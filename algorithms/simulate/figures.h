@@ -15,8 +15,8 @@ struct Figures {
   double share_done = 0;  ///< Of the mini-batches that all workers could have done in the job's steps.
   double waited = 0;      ///< Share of all workers' time.
   double late = 0;        ///< Share of the rows that are not fresh.
-  double loss = 0;        ///< Objective at the summary's model, above `lowest`.
-  double apart = 0;       ///< Root of the mean square distance between a worker's last model and the mean of those.
+  double loss = 0;   ///< Objective above `lowest`, at the summary's model; after failures at the mean of the living.
+  double apart = 0;  ///< Root of the mean square distance between a worker's last model and the mean of those.
   double messages = 0;
   double bytes = 0;
   std::vector<std::pair<double, double>>

@@ -62,6 +62,7 @@ TEST_F(FiguresTest, TheDeadHaveNoSay) {
   job.failures = {{Rank{0}, 3, std::nullopt}};
   const Figures figures = figures_of(job, outcome, 0, {});
   EXPECT_EQ(figures.curve.back().second, job.problem->objective({3}));
+  EXPECT_EQ(figures.loss, job.problem->objective({3}));
   EXPECT_EQ(figures.apart, 0);
 }
 

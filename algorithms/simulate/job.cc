@@ -20,8 +20,7 @@ Result<void> check(const Job& job) {
                  "]: a and c must have as many numbers as worker 0's a, at least one");
     }
   }
-  if (job.start.size() != 1 && job.start.size() != count)
-    return bad("start: give one vector, or one for each worker");
+  if (job.start.size() != 1 && job.start.size() != count) return bad("start: give one vector, or one for each worker");
   for (const Vector& x : job.start) {
     if (x.size() != size)
       return bad("start: has " + std::to_string(x.size()) + " numbers, the problem " + std::to_string(size));
@@ -34,11 +33,9 @@ Result<void> check(const Job& job) {
       if (!(s >= 1e-9) || s > 1e6) return bad("compute_s: " + std::to_string(s) + "; must be from 1e-9 to 1e6 seconds");
     }
   }
-  if (!job.node_of.empty() && job.node_of.size() != count)
-    return bad("node_of: must have one number for each worker");
+  if (!job.node_of.empty() && job.node_of.size() != count) return bad("node_of: must have one number for each worker");
   for (std::int32_t n : job.node_of) {
-    if (n < 0 || static_cast<std::size_t>(n) >= count)
-      return bad("node_of: agents are numbered from 0, densely");
+    if (n < 0 || static_cast<std::size_t>(n) >= count) return bad("node_of: agents are numbered from 0, densely");
   }
   std::vector<bool> failing(count);
   for (const Job::Failure& failure : job.failures) {
@@ -79,9 +76,10 @@ Result<Outcome> simulate(const Job& job) {
   };
   if (!job.failures.empty()) {
     if (algorithms::coordination(*strategy) != algorithms::Coordination::rounds)
-      return fail(ErrorKind::invalid, "failures (--fail) of workers under " + job.strategy +
-                                          " are not simulated; take a strategy whose workers average in rounds, such as "
-                                          "allreduce, local-sgd, wagma or nonblocking");
+      return fail(ErrorKind::invalid,
+                  "failures (--fail) of workers under " + job.strategy +
+                      " are not simulated; take a strategy whose workers average in rounds, such as "
+                      "allreduce, local-sgd, wagma or nonblocking");
     const scheduler::RoundEngine::Options real;  // The others wait for the silent as long as in real runs.
     world.patience_min = real.patience_min;
     world.patience_median_steps = real.patience_median_steps;

@@ -1,5 +1,6 @@
 #include "algorithms/simulate/job_lines.h"
 
+#include <utility>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -19,15 +20,21 @@ void append(std::string& out, std::int64_t value) { out += std::to_string(value)
 void append(std::string& out, Rank rank) { out += std::to_string(rank.value); }
 void append(std::string& out, Duration time) { append(out, seconds(time)); }
 
-template <class T>
-void append(std::string& out, const std::vector<T>& values) {
+template <class Range>
+void append_list(std::string& out, const Range& values) {
   out += '[';
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    if (k > 0) out += ',';
-    append(out, values[k]);
+  const char* separator = "";
+  for (const auto& value : values) {
+    out += std::exchange(separator, ",");
+    append(out, value);
   }
   out += ']';
 }
+template <class T>
+void append(std::string& out, const std::vector<T>& values) {
+  append_list(out, values);
+}
+void append(std::string& out, const Members& members) { append_list(out, members); }
 
 template <class T>
 void member(std::string& out, const char* name, const T& value) {

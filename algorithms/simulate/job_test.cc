@@ -82,6 +82,52 @@ TEST(Simulate, NonblockingOnT4CountsWhatIsFinished) {
   }
 }
 
+/// When the last worker has done each step, with messages that take half a second.
+std::vector<double> ends(const std::string& strategy, std::int64_t steps = 2, std::size_t workers = 4) {
+  Job job = t4(strategy, steps);
+  job.workers.resize(workers);
+  job.compute_s = {std::vector<double>(workers, 1.0)};
+  job.latency_s = 0.5;
+  const auto outcome = simulate(job);
+  EXPECT_TRUE(outcome) << (outcome ? "" : outcome.error().text);
+  std::vector<double> last(static_cast<std::size_t>(steps), 0);
+  for (const Row& row : outcome->rows) {
+    double& end = last[static_cast<std::size_t>(row.step.value)];
+    end = std::max(end, seconds(row.time));
+  }
+  return last;
+}
+
+TEST(SimulateANetwork, AveragesTakeTheFasterOfRingAndRecursiveDoubling) {
+  EXPECT_EQ(ends("allreduce"), (std::vector<double>{2, 4}));  // Two rounds of doubling; a ring takes six messages.
+  EXPECT_EQ(ends("local-sgd(period=2)"), (std::vector<double>{1, 3}));
+  EXPECT_EQ(ends("wagma(group=2,sync=2)"), (std::vector<double>{1.5, 3.5}));
+  EXPECT_EQ(ends("hier-avg(k1=1,k2=2,group=2)"), (std::vector<double>{1.5, 3.5}));
+  EXPECT_EQ(ends("server(sync)"), (std::vector<double>{5, 10}));  // Eight messages through one link.
+}
+
+TEST(SimulateANetwork, NeighboursWaitForWhatTheyAreSentUnlessItTravelsWhileTheyCompute) {
+  EXPECT_EQ(ends("d-psgd(ring,order=atc)"), (std::vector<double>{2, 4})) << "the second of two messages";
+  EXPECT_EQ(ends("d-psgd(ring,order=cta)"), (std::vector<double>{1, 2}));
+  EXPECT_EQ(ends("sgp"), (std::vector<double>{1.5, 3}));
+  EXPECT_EQ(ends("osgp"), (std::vector<double>{1, 2}));
+}
+
+TEST(SimulateANetwork, PushesAndPullsQueueAtTheServer) {
+  EXPECT_EQ(ends("server(async)", 2, 1), (std::vector<double>{1.5, 3.5}));
+  EXPECT_EQ(ends("server(async)", 1, 2), (std::vector<double>{2.0})) << "the second push waits for the first";
+  EXPECT_EQ(ends("ad-psgd(bipartite)", 2, 2), (std::vector<double>{1.5, 3}));
+}
+
+TEST(SimulateANetwork, BytesTakeTime) {
+  Job job = t4("sgp", 1);
+  job.bandwidth_Bps = 16;  // A number and a weight.
+  const auto outcome = simulate(job);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->summary.time, from_seconds(2));
+  EXPECT_EQ(outcome->summary.bytes, 4 * 16);
+}
+
 TEST(Simulate, RefusesWhatMakesNoSense) {
   const auto error = [](auto&& spoil) {
     Job job = t4("allreduce", 3);

@@ -31,9 +31,15 @@ Outcome MixSimulation::run() {
   for (Worker& w : workers_) begin(w);
   while (!due_.empty()) {
     now_ = due_.top().at;
-    std::vector<Rank> finished;
-    for (; !due_.empty() && due_.top().at == now_; due_.pop()) finished.push_back(due_.top().rank);
-    for (Rank rank : finished) finish_step(worker(rank));
+    std::vector<Due> now;
+    for (; !due_.empty() && due_.top().at == now_; due_.pop()) now.push_back(due_.top());
+    for (const Due& due : now) {
+      switch (due.what) {
+        case Due::What::step_ends: finish_step(worker(due.rank)); break;
+        case Due::What::share_arrives: arrive(due); break;
+        case Due::What::averaged: averaged(worker(due.rank)); break;
+      }
+    }
     // What was sent in this very instant has come by now; whoever ends his job in it is waited for no longer after it.
     std::erase_if(may_go_on_, [&](Rank rank) { return !worker(rank).waits; });
     for (Rank rank : may_go_on_) node_of(rank).engine->on_not_wanted(rank);
@@ -67,37 +73,50 @@ void MixSimulation::begin(Worker& w) {
     w.sent_at = w.t;
     contribute(w, w.exchange);
     if (rules_.bound > 0) {  // What it does not give away it keeps.
-      for (const auto& share : node_of(w.rank).engine->plan().row(w.rank, w.exchange)) {
-        if (share.from != w.rank) continue;
-        for (std::size_t k = 0; k < w.x.size(); ++k) {
-          under_way_.x[k] += (1 - share.weight) * w.x[k];
-          w.x[k] *= share.weight;
-        }
-        under_way_.weight += (1 - share.weight) * w.weight;
-        w.weight *= share.weight;
+      const double kept = kept_share(w);
+      for (std::size_t k = 0; k < w.x.size(); ++k) {
+        under_way_.x[k] += (1 - kept) * w.x[k];
+        w.x[k] *= kept;
       }
+      under_way_.weight += (1 - kept) * w.weight;
+      w.weight *= kept;
     }
   }
   const Duration d = world_.compute(w.rank, w.t);
   PACELINE_CHECK(d > Duration::zero(), "an iteration takes some time");
-  due_.push({now_ + d, w.rank});
+  due_.push({now_ + d, Due::What::step_ends, w.rank});
+}
+
+/// Its own share, and those of workers that have ended and take none.
+double MixSimulation::kept_share(const Worker& w) {
+  const auto& plan = node_of(w.rank).engine->plan();
+  const auto share_in = [&](Rank to) {
+    for (const auto& share : plan.row(to, w.exchange))
+      if (share.from == w.rank) return share.weight;
+    return 0.0;
+  };
+  double kept = share_in(w.rank);
+  for (Rank to : plan.receivers(w.rank, w.exchange))
+    if (has_ended(worker(to))) kept += share_in(to);
+  return kept;
 }
 
 void MixSimulation::contribute(Worker& w, Version v) {
-  node_of(w.rank).held[{w.rank, v}] = {w.x, w.weight};
+  node_of(w.rank).held[{w.rank, v}] = std::make_shared<const Contribution>(Contribution{w.x, w.weight});
   count_messages(w, v);
   act(id_of(w.rank), node_of(w.rank).engine->on_contribution(w.rank, v));
 }
 
 void MixSimulation::count_messages(const Worker& w, Version v) {
-  const auto& plan = node_of(w.rank).engine->plan();
+  const Engine& engine = *node_of(w.rank).engine;
   const auto numbers = static_cast<std::int64_t>(w.x.size());
   if (!rules_.groups) {
-    count(outcome_.summary, static_cast<std::int64_t>(plan.receivers(w.rank, v).size()),
+    const auto others = engine.plan().receivers(w.rank, v);
+    count(outcome_.summary, std::count_if(others.begin(), others.end(), [&](Rank to) { return !has_ended(worker(to)); }),
           numbers + (rules_.push_sum ? 1 : 0));
     return;
   }
-  const auto row = plan.row(w.rank, v);
+  const auto row = engine.row(w.rank, v);
   const auto g = static_cast<std::int64_t>(row.size());
   if (row.front().from == w.rank) count_ring(outcome_.summary, g, numbers);
 }
@@ -115,6 +134,12 @@ void MixSimulation::finish_step(Worker& w) {
   Engine& engine = *node_of(w.rank).engine;
   if (rules_.order == Order::adapt_then_combine) {
     for (std::size_t k = 0; k < w.x.size(); ++k) w.x[k] += w.change[k];
+    const auto members = rules_.groups ? engine.row(w.rank, w.exchange).size() : 1;
+    const Duration average = world_.network.time_of_average(static_cast<std::int64_t>(members), message_bytes());
+    if (average > Duration::zero()) {  // The group has averaged so long after the last of it is there.
+      due_.push({now_ + average, Due::What::averaged, w.rank});
+      return;
+    }
     contribute(w, w.exchange);
   } else if (rules_.bound > 0) {
     for (std::size_t k = 0; k < w.x.size(); ++k) w.x[k] += w.change[k];
@@ -124,13 +149,38 @@ void MixSimulation::finish_step(Worker& w) {
   act(id_of(w.rank), engine.on_wanted(w.rank, w.exchange));
 }
 
+void MixSimulation::averaged(Worker& w) {
+  w.waits = true;
+  contribute(w, w.exchange);
+  act(id_of(w.rank), node_of(w.rank).engine->on_wanted(w.rank, w.exchange));
+}
+
+double MixSimulation::message_bytes() const {
+  if (world_.model_bytes > 0) return world_.model_bytes;
+  return static_cast<double>(workers_[0].x.size() + (rules_.push_sum ? 1 : 0)) * sizeof(double);
+}
+
+void MixSimulation::arrive(const Due& share) {
+  Node& to = nodes_[static_cast<std::size_t>(share.to.value)];
+  to.held[{share.rank, share.version}] = share.share;
+  act(share.to, to.engine->on_contribution(share.rank, share.version));
+}
+
 void MixSimulation::act(NodeId id, const Engine::Actions& actions) {
   Node& node = nodes_[static_cast<std::size_t>(id.value)];
+  std::int64_t sent = 0;
   for (const auto& action : actions) {
     if (const auto* send = std::get_if<Engine::Send>(&action)) {
-      Node& to = nodes_[static_cast<std::size_t>(send->to.value)];
-      to.held[{send->rank, send->version}] = node.held.at({send->rank, send->version});
-      act(send->to, to.engine->on_contribution(send->rank, send->version));
+      ++sent;
+      Due share{now_, Due::What::share_arrives, send->rank, send->version, send->to};
+      share.share = node.held.at({send->rank, send->version});
+      // One after the other on the sender's link.
+      if (!rules_.groups) share.at += world_.network.time(static_cast<double>(sent), message_bytes());
+      if (share.at > now_) {
+        due_.push(std::move(share));
+      } else {
+        arrive(share);
+      }
     } else if (const auto* release = std::get_if<Engine::Release>(&action)) {
       node.held.erase({release->rank, release->version});
     } else {
@@ -157,7 +207,7 @@ void MixSimulation::take_mixed(Worker& w, Version v, const std::vector<scheduler
   double weight = 0;
   for (const auto& share : row) {
     if (rules_.bound > 0 && share.from == w.rank) continue;  // It has kept that.
-    const Contribution& c = node_of(w.rank).held.at({share.from, v});
+    const Contribution& c = *node_of(w.rank).held.at({share.from, v});
     for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += share.weight * c.x[k];
     weight += share.weight * c.weight;
   }
@@ -189,10 +239,10 @@ void MixSimulation::end_step(Worker& w, std::vector<Rank> group, bool fresh) {
                            .period = rules_.period ? rules_.period() : 1,
                            .loss = w.loss});
   if (w.t == world_.last) {
-    w.ended = true;
-    const Version last{w.outstanding ? w.exchange.value : w.exchange.value - 1};
+    w.ended = now_;
+    const Version mixed{w.exchange.value - 1}, contributed = w.outstanding ? w.exchange : mixed;
     for (std::size_t n = 0; n < nodes_.size(); ++n)
-      act(NodeId{static_cast<std::int32_t>(n)}, nodes_[n].engine->on_gone(w.rank, last));
+      act(NodeId{static_cast<std::int32_t>(n)}, nodes_[n].engine->on_gone(w.rank, contributed, mixed));
     return;
   }
   w.t = w.t.next();

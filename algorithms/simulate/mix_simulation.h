@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <vector>
 
@@ -44,7 +45,7 @@ class MixSimulation {
     Vector change;       ///< Combine-then-adapt: what the local step does to the mixed model.
     double loss = 0;
     bool waits = false;
-    bool ended = false;
+    std::optional<Instant> ended = {};
   };
   /// What a worker contributed to a version; kept while an agent holds it.
   struct Contribution {
@@ -53,12 +54,21 @@ class MixSimulation {
   };
   struct Node {
     std::unique_ptr<Engine> engine;
-    std::map<std::pair<Rank, Version>, Contribution> held;
+    std::map<std::pair<Rank, Version>, std::shared_ptr<const Contribution>> held;
   };
-  struct Finish {
+  /// What comes at an instant: first steps end, then shares arrive, then groups have averaged.
+  struct Due {
+    enum class What { step_ends, share_arrives, averaged };
     Instant at;
+    What what;
     Rank rank;
-    bool operator>(const Finish& other) const { return std::tie(at, rank) > std::tie(other.at, other.rank); }
+    Version version{};  ///< Shares.
+    NodeId to{};        ///< Shares.
+    std::shared_ptr<const Contribution> share = {};
+    bool operator>(const Due& other) const {
+      return std::tie(at, what, rank, version, to) >
+             std::tie(other.at, other.what, other.rank, other.version, other.to);
+    }
   };
 
   Worker& worker(Rank rank) { return workers_[static_cast<std::size_t>(rank.value)]; }
@@ -66,10 +76,16 @@ class MixSimulation {
   Node& node_of(Rank rank) { return nodes_[static_cast<std::size_t>(id_of(rank).value)]; }
 
   Vector model_of(const Worker& w) const;
+  double kept_share(const Worker& w);
+  /// Before this instant.
+  bool has_ended(const Worker& w) const { return w.ended && *w.ended < now_; }
   void begin(Worker& w);
   void finish_step(Worker& w);
   void contribute(Worker& w, Version v);
   void count_messages(const Worker& w, Version v);
+  void arrive(const Due& share);
+  void averaged(Worker& w);
+  double message_bytes() const;
   void act(NodeId id, const Engine::Actions& actions);
   void mix(const Engine::Mix& action);
   void end_step(Worker& w, std::vector<Rank> group, bool fresh);
@@ -84,7 +100,7 @@ class MixSimulation {
   std::vector<Duration> computed_;
   Contribution under_way_;  ///< Shares that were sent ahead and are not taken yet, all together.
   std::vector<Rank> may_go_on_;  ///< In this instant, without what they have not been sent.
-  std::priority_queue<Finish, std::vector<Finish>, std::greater<>> due_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   Outcome outcome_;
 };
 

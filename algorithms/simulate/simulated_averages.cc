@@ -16,14 +16,12 @@ void add(Vector& to, const Vector& what, double weight = 1) {
 
 }  // namespace
 
-std::vector<Rank> Simulation::members_of(NodeId id, const Engine::Execute& a) const {
+Members Simulation::members_of(NodeId id, const Engine::Execute& a) const {
   if (!a.sync) {
     return nodes_[static_cast<std::size_t>(id.value)].engine->plan().groups(
         a.version)[static_cast<std::size_t>(a.group)];
   }
-  std::vector<Rank> all;
-  for (const Worker& w : workers_) all.push_back(w.rank);
-  return all;
+  return everybody_;
 }
 
 Simulation::Result Simulation::average(NodeId id, const Engine::Execute& a, const Contributions& all,
@@ -36,13 +34,15 @@ Simulation::Result Simulation::average(NodeId id, const Engine::Execute& a, cons
   result.period = result.models ? plan.period() : 1;
   result.sum.assign(workers_[0].model.size(), 0.0);
   std::int64_t batches = 0;
+  std::vector<Rank> contributors;
   for (const auto& [rank, c] : all) {
     add(result.sum, c.numbers);
-    result.members.push_back(rank);
+    contributors.push_back(rank);
     batches += c.batches;
     sums.loss_sum += c.loss;
     ++sums.loss_count;
   }
+  result.members = std::move(contributors);
   sums.learning_rate = learner_.lr;
   sums.leader_time = now_ - Instant{};
   const auto workers = static_cast<std::int64_t>(workers_.size());
@@ -131,11 +131,11 @@ void Simulation::mix_models(const Contributions& all, Version v) {
 }
 
 Duration Simulation::travel(NodeId id, const Engine::Execute& a) {
-  const auto members = members_of(id, a);
+  const Members members = members_of(id, a);
   const auto g = static_cast<std::int64_t>(members.size());
   const auto numbers = static_cast<std::int64_t>(workers_[0].model.size());
   const double bytes = world_.model_bytes > 0 ? world_.model_bytes : static_cast<double>(numbers) * sizeof(double);
-  const bool counts = id_of(members.front()) == id;  // Agents that share a group count it once.
+  const bool counts = id_of(*members.begin()) == id;  // Agents that share a group count it once.
   const double phases = std::log2(static_cast<double>(g));
   const auto kind = rules_.strategy.tiers.front().groups.kind;
   if (rules_.mixing) {
@@ -157,9 +157,7 @@ Duration Simulation::travel(NodeId id, const Engine::Execute& a) {
     return world_.network.time(phases, bytes);
   }
   if (counts) count_ring(outcome_.summary, g, numbers);
-  const double ring = 2 * static_cast<double>(g - 1);
-  return std::min(world_.network.time(ring, bytes / static_cast<double>(g)),
-                  world_.network.time(std::ceil(phases), bytes));
+  return world_.network.time_of_average(g, bytes);
 }
 
 void Simulation::summarise() {
@@ -171,7 +169,10 @@ void Simulation::summarise() {
     return;
   }
   summary.model.assign(workers_[0].model.size(), 0.0);
-  for (const Worker& w : workers_) add(summary.model, w.model, 1 / static_cast<double>(workers_.size()));
+  std::vector<const Worker*> living;  // Who died has left the job.
+  for (const Worker& w : workers_)
+    if (w.phase != Worker::Phase::dead) living.push_back(&w);
+  for (const Worker* w : living) add(summary.model, w->model, 1 / static_cast<double>(living.size()));
 }
 
 }  // namespace paceline::simulate

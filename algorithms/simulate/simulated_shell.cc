@@ -121,17 +121,20 @@ void Simulation::carry_out(NodeId id, const Engine::Execute& a) {
 void Simulation::execute(NodeId id, const Engine::Execute& a) {
   Node& n = node(id);
   const Key key{a.version, a.group};
-  Contributions all = *n.sealed.at(key);
+  const auto own = n.sealed.at(key);
+  Contributions gathered;
+  if (!a.others.empty()) gathered = *own;
   for (NodeId other : a.others) {
     const auto& partial = *n.partials.at(key).at(other);
-    all.insert(partial.begin(), partial.end());
+    gathered.insert(partial.begin(), partial.end());
   }
+  const Contributions& all = a.others.empty() ? *own : gathered;
   scheduler::RoundSums sums;
-  const Result result = average(id, a, all, sums);
+  const auto result = std::make_shared<const Result>(average(id, a, all, sums));
   if (world_.keeps_events) {
     std::map<Rank, Version> tags;
     for (const auto& [rank, c] : all) tags[rank] = c.tag;
-    log(event::Executed{id, a.version, a.group, tags, result.mean, a.fresh, a.stale});
+    log(event::Executed{id, a.version, a.group, tags, result->mean, a.fresh, a.stale});
   }
   const bool ends_updates = abandons();
   for (Rank rank : a.fresh) worker(rank).delivered = result;
@@ -146,8 +149,10 @@ void Simulation::execute(NodeId id, const Engine::Execute& a) {
     for (const auto* ranks : {&a.fresh, &a.stale}) {
       for (Rank rank : *ranks) {
         const Mixture& mixture = mixtures_[static_cast<std::size_t>(rank.value)];
-        worker(rank).delivered.mean = mixture.model;
-        worker(rank).delivered.members = mixture.members;
+        Result mixed = *result;
+        mixed.mean = mixture.model;
+        mixed.members = mixture.members;
+        worker(rank).delivered = std::make_shared<const Result>(std::move(mixed));
       }
     }
   }
@@ -168,7 +173,7 @@ void Simulation::carry_out(NodeId id, const Engine::Merge& a) {
   log(event::Merged{a.rank, a.own, a.with});
   const auto kept = w.retained.find(a.with);
   PACELINE_CHECK(kept != w.retained.end(), "a late worker merges with a sum that its node has kept");
-  merge(w, kept->second);
+  merge(w, *kept->second);
   act(id, node(id).engine->on_merged(a.rank, now_));
 }
 
@@ -176,19 +181,20 @@ void Simulation::carry_out(NodeId id, const Engine::Verdict& a) {
   Worker& w = worker(a.rank);
   if (abandons() || w.phase != Worker::Phase::waiting) return;  // end_update() has done it all; or it is dead.
   std::int64_t period = node(id).engine->plan().period();
-  std::vector<Rank> group{w.rank};
+  Members group{w.rank};
   if (a.averaged && a.fresh) {
-    PACELINE_CHECK(w.delivered.version == a.own, "a present worker goes on with the result of its own version");
-    group = w.delivered.members;
-    period = w.delivered.period;
-    take(w, w.delivered);
+    PACELINE_CHECK(w.delivered && w.delivered->version == a.own, "a present worker goes on with the result of its own version");
+    group = w.delivered->members;
+    period = w.delivered->period;
+    take(w, *w.delivered);
   } else if (a.averaged) {
     const auto& plan = node(id).engine->plan();
     const auto kept = plan.round(a.own).merges_own_version ? w.retained.find(a.own) : std::prev(w.retained.end());
-    group = kept->second.members;
+    group = kept->second->members;
     if (std::find(group.begin(), group.end(), w.rank) == group.end()) {
-      group.push_back(w.rank);
-      std::sort(group.begin(), group.end());
+      std::vector<Rank> more(group.begin(), group.end());
+      more.insert(std::upper_bound(more.begin(), more.end(), w.rank), w.rank);
+      group = std::move(more);
     }
   }
   log(event::WentOn{w.rank, a.own, a.next, a.fresh, a.averaged, a.end, now_ - w.arrived});
@@ -231,9 +237,8 @@ void Simulation::end_update(Worker& w, const Engine::Execute& a, const Contribut
   const auto mine = all.find(w.rank);
   const std::int64_t done = mine == all.end() ? 0 : mine->second.batches;
   w.loss = learner_.gradient(w.rank, a.version, w.model).second;
-  take(w, w.delivered);
-  std::vector<Rank> group = w.delivered.members;
-  add_row(w, a.version, done > 0, std::move(group), w.delivered.period, done);
+  take(w, *w.delivered);
+  add_row(w, a.version, done > 0, w.delivered->members, w.delivered->period, done);
   log(event::WentOn{w.rank, a.version, a.version.next(), true, true, a.version == world_.last,
                     w.phase == Worker::Phase::waiting ? now_ - w.arrived : Duration::zero()});
   if (a.version == world_.last) {
@@ -243,7 +248,7 @@ void Simulation::end_update(Worker& w, const Engine::Execute& a, const Contribut
   }
 }
 
-void Simulation::add_row(Worker& w, Version step, bool fresh, std::vector<Rank> group, std::int64_t period,
+void Simulation::add_row(Worker& w, Version step, bool fresh, Members group, std::int64_t period,
                          std::int64_t batches) {
   outcome_.rows.push_back({.worker = w.rank,
                            .step = step,

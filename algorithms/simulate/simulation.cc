@@ -45,6 +45,9 @@ Simulation::Simulation(World world, Learner learner, Rules rules)
     n.outer_buffer.assign(mean.size(), 0.0);
   }
   computed_.resize(workers_.size());
+  std::vector<Rank> all;
+  for (const Worker& w : workers_) all.push_back(w.rank);
+  everybody_ = std::move(all);
   for (const World::Fault& f : world_.faults) {
     worker(f.rank).fault = f;
     if (!f.until) schedule(f.at, Death{f.rank});
@@ -70,6 +73,7 @@ void Simulation::run() {
 std::optional<Instant> Simulation::next_instant() const {
   std::optional<Instant> next;
   if (!due_.empty()) next = due_.top().at;
+  if (!has_deadlines()) return next;
   for (const Node& n : nodes_) {
     if (const auto deadline = n.engine->next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
   }
@@ -139,8 +143,7 @@ void Simulation::report(std::vector<Rank> ranks) {
     return round.kind == Round::Kind::sync && round.trigger == scheduler::Trigger::all_arrived;
   };
   const auto joins = [&](const Worker& w) {
-    const auto pending = node_of(w.rank).engine->waiting();
-    return pending && !pending->arrived.empty() && pending->version > w.t;
+    return node_of(w.rank).engine->is_awaited_after(w.t);
   };
   take(at_sync);
   take(joins);
@@ -158,7 +161,13 @@ void Simulation::arrive(Rank rank) {
   act(id_of(rank), node_of(rank).engine->on_arrival(rank, t, Duration::zero(), now_));
 }
 
+bool Simulation::has_deadlines() const {
+  return !world_.faults.empty() || std::any_of(rules_.strategy.tiers.begin(), rules_.strategy.tiers.end(),
+                                               [](const auto& tier) { return tier.grace.has_value(); });
+}
+
 void Simulation::tick_due() {
+  if (!has_deadlines()) return;
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     Engine& e = *nodes_[n].engine;
     const auto deadline = e.next_deadline();

@@ -57,7 +57,7 @@ class Simulation {
     Vector mean = {}, sum = {};
     bool sync = false;
     bool models = true;
-    std::vector<Rank> members = {};
+    Members members = {};
     std::int64_t period = 1;
   };
 
@@ -79,8 +79,8 @@ class Simulation {
     double loss = 0;
     std::deque<double> losses;
     std::optional<Contribution> published;
-    Result delivered;
-    std::map<Version, Result> retained;  ///< Of versions that it missed; all but the newest only if it merges with them.
+    std::shared_ptr<const Result> delivered;
+    std::map<Version, std::shared_ptr<const Result>> retained;  ///< Of versions that it missed; all but the newest only if it merges with them.
     std::optional<World::Fault> fault;
   };
 
@@ -143,6 +143,8 @@ class Simulation {
   Instant active_end(const Worker& w, Instant from, Duration d) const;
   Duration active_time(const Worker& w, Instant from, Instant to) const;
   bool abandons() const;
+  /// Nobody can ever be given up on: deadlines need not be looked at.
+  bool has_deadlines() const;
   void settle(Worker& w);
   void publish_gradient(Worker& w, Vector gradient, double mean_loss);
 
@@ -170,11 +172,11 @@ class Simulation {
   /// A present worker goes on with the average; a late one merges with it.
   void take(Worker& w, const Result& result);
   void merge(Worker& w, const Result& result);
-  std::vector<Rank> members_of(NodeId id, const Engine::Execute& a) const;
+  Members members_of(NodeId id, const Engine::Execute& a) const;
   /// Counts the messages of an average among its members; returns how long they take.
   Duration travel(NodeId id, const Engine::Execute& a);
   void summarise();
-  void add_row(Worker& w, Version step, bool fresh, std::vector<Rank> group, std::int64_t period,
+  void add_row(Worker& w, Version step, bool fresh, Members group, std::int64_t period,
                std::int64_t batches = 1);
   template <class Entry>
   void log(Entry what) {
@@ -190,12 +192,13 @@ class Simulation {
   std::int64_t messages_ = 0;
   struct Mixture {
     Vector model;
-    std::vector<Rank> members;
+    Members members;
   };
   Version mixed_{-1};  ///< Last version that mix_models() has done, for all agents, and what came out for each worker.
   std::vector<Mixture> mixtures_;
   std::vector<Duration> computed_;
   std::vector<Worker> workers_;
+  Members everybody_;
   std::vector<Node> nodes_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::deque<Todo> todo_;

@@ -1,6 +1,7 @@
 #include "algorithms/simulate/world.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 namespace paceline::simulate {
@@ -24,6 +25,12 @@ void step(const Learner& learner, Momentum& momentum, Vector& model, const Vecto
 Duration Network::time(double messages, double bytes_each) const {
   const double transfer = bytes_per_second > 0 ? bytes_each / bytes_per_second : 0;
   return from_seconds(messages * (seconds(latency) + transfer));
+}
+
+Duration Network::time_of_average(std::int64_t members, double bytes) const {
+  if (members < 2) return Duration::zero();
+  const auto g = static_cast<double>(members);
+  return std::min(time(2 * (g - 1), bytes / g), time(std::ceil(std::log2(g)), bytes));
 }
 
 void finish(Outcome& outcome, const std::vector<Duration>& computed) {

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,6 +27,8 @@ struct Network {
   bool takes_time() const { return latency > Duration::zero() || bytes_per_second > 0; }
   /// `messages` one after the other on one link.
   Duration time(double messages, double bytes_each) const;
+  /// Of an average of `members`: a ring or recursive doubling, whichever is faster.
+  Duration time_of_average(std::int64_t members, double bytes) const;
 };
 
 /// What a simulated job runs on: who is where, how long things take, what goes wrong. Functions are asked in a fixed
@@ -135,6 +139,26 @@ struct Event {
       what;
 };
 
+/// Sorted ranks that many rows share: a thousand workers that have averaged have one list.
+class Members {
+ public:
+  Members() = default;
+  Members(std::vector<Rank> ranks) : ranks_(std::make_shared<const std::vector<Rank>>(std::move(ranks))) {}
+  Members(std::initializer_list<Rank> ranks) : Members(std::vector<Rank>(ranks)) {}
+
+  auto begin() const { return get().begin(); }
+  auto end() const { return get().end(); }
+  std::size_t size() const { return get().size(); }
+  bool operator==(const Members& other) const { return get() == other.get(); }
+
+ private:
+  const std::vector<Rank>& get() const {
+    static const std::vector<Rank> none;
+    return ranks_ ? *ranks_ : none;
+  }
+  std::shared_ptr<const std::vector<Rank>> ranks_;
+};
+
 /// One row of the job contract: what a worker has to show for one of its steps.
 struct Row {
   Rank worker;
@@ -142,7 +166,7 @@ struct Row {
   Duration time{};          ///< When the step's averaging had been applied.
   Vector model = {};        ///< After it.
   bool fresh = true;        ///< Its contribution to this version was no older one.
-  std::vector<Rank> group;  ///< Whose models went in.
+  Members group;            ///< Whose models went in.
   double weight = 1;
   std::int64_t period = 1;
   std::int64_t batches_done = 1;

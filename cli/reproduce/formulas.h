@@ -39,7 +39,8 @@ double hierarchy_bound(double k1, double k2, double s);
 double share_used(const std::vector<double>& times);
 double throughput_ratio(const std::vector<double>& times);
 
-/// Time of an average of `workers` models, each of which takes a link `transfer_s`: around a ring, by recursive doubling.
+/// Time of an average of `workers` models, each of which takes a link `transfer_s`: around a ring, by recursive
+/// doubling.
 double ring_s(double workers, double transfer_s);
 double doubling_s(double workers, double transfer_s);
 

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "algorithms/simulate/figures.h"
 #include "runtime/base/check.h"
 
 namespace paceline::cli::reproduce {
@@ -89,7 +90,7 @@ std::shared_ptr<const Problem> nothing(std::int32_t workers, std::size_t numbers
 
 Classification::Classification(std::int32_t workers, std::uint64_t seed) : seed_(seed) {
   simulate::Softmax set{
-      .workers = workers, .classes = 10, .features = 16, .samples = 128, .batch = 8, .spread = 1.5, .skew = 0.5};
+      .workers = workers, .classes = 10, .features = 16, .samples = 128, .batch = 8, .spread = 3, .skew = 0.5};
   problem_ = simulate::make_softmax(set, seed);
   set.batch = 0;
   whole_ = simulate::make_softmax(set, seed);
@@ -109,22 +110,29 @@ double Classification::loss(const Lab& lab, const Vector& model) const {
   return problem_->objective(model) - lowest(lab);
 }
 
-std::vector<std::pair<double, double>> Classification::curve(const Lab& lab, const Job& job, const Outcome& outcome,
-                                                             int points) const {
-  std::vector<Vector> models(static_cast<std::size_t>(job.problem->workers()), job.start[0]);
-  std::vector<std::pair<double, double>> curve;
-  auto row = outcome.rows.begin();
-  for (int point = 0; point <= points; ++point) {
-    const double time = seconds(outcome.summary.time) * point / points;
-    for (; row != outcome.rows.end() && seconds(row->time) <= time + 1e-9; ++row)
-      models[static_cast<std::size_t>(row->worker.value)] = row->model;
-    Vector mean(job.problem->dimensions(), 0);
-    for (const Vector& model : models) {
-      for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += model[k] / static_cast<double>(models.size());
-    }
-    curve.emplace_back(time, loss(lab, mean));
+double Classification::own_loss(const Lab& lab, const Job& job, const Outcome& outcome) const {
+  const auto models = last_models(job, outcome);
+  double sum = 0;
+  for (const Vector& model : models) sum += loss(lab, model);
+  return sum / static_cast<double>(models.size());
+}
+
+PlotLine Classification::curve(const Lab& lab, const std::string& name, const Job& job, const Outcome& outcome) const {
+  return {name, simulate::figures_of(job, outcome, lowest(lab), {}).curve};
+}
+
+double level(const PlotLine& curve) {
+  double sum = 0;
+  const std::size_t from = curve.points.size() * 3 / 4;
+  for (std::size_t k = from; k < curve.points.size(); ++k) sum += curve.points[k].second;
+  return sum / static_cast<double>(curve.points.size() - from);
+}
+
+double time_to(const PlotLine& curve, double target) {
+  for (const auto& [time, loss] : curve.points) {
+    if (loss <= target) return time;
   }
-  return curve;
+  return curve.points.back().first;
 }
 
 Seen::Seen(std::shared_ptr<const Problem> inner, Source source, Scale scale)

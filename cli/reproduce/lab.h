@@ -51,14 +51,16 @@ Draw uniform(double least, double most);
 Draw exponential();
 
 /// A job whose times are drawn anew for every worker and step, the same for all strategies.
-simulate::Job job_of(std::shared_ptr<const simulate::Problem> problem, const std::string& strategy,
-                     std::int64_t steps, std::uint64_t seed, const Draw& time);
+simulate::Job job_of(std::shared_ptr<const simulate::Problem> problem, const std::string& strategy, std::int64_t steps,
+                     std::uint64_t seed, const Draw& time);
 /// Seconds a step.
 double step_s(const simulate::Job& job, const simulate::Outcome& outcome);
 
 /// Nothing to learn: numbers that only averaging changes. `noise`: they take a random walk of this step (at lr 1).
 std::shared_ptr<const simulate::Problem> nothing(std::int32_t workers, std::size_t numbers = 1, double noise = 0,
                                                  std::uint64_t seed = 0);
+
+inline constexpr double kLearningRate = .1;
 
 /// Linear classification, 10 classes of 16 features, 128 samples a worker of which half are of its own class, batch 8.
 class Classification {
@@ -68,9 +70,11 @@ class Classification {
   const std::shared_ptr<const simulate::Problem>& problem() const { return problem_; }
   /// Loss over all samples, above the lowest (which 600 steps of gradient descent find).
   double loss(const Lab& lab, const simulate::Vector& model) const;
-  /// The same at the workers' mean model, whenever a step ends: a point for each of `points` equal pieces of time.
-  std::vector<std::pair<double, double>> curve(const Lab& lab, const simulate::Job& job,
-                                               const simulate::Outcome& outcome, int points) const;
+  /// Mean of the same over the workers' own last models.
+  double own_loss(const Lab& lab, const simulate::Job& job, const simulate::Outcome& outcome) const;
+  /// The loss of the workers' mean model over time.
+  PlotLine curve(const Lab& lab, const std::string& name, const simulate::Job& job,
+                 const simulate::Outcome& outcome) const;
 
  private:
   double lowest(const Lab& lab) const;
@@ -98,6 +102,11 @@ class Seen final : public simulate::Problem {
   Source source_;
   Scale scale_;
 };
+
+/// Mean of a curve's last quarter: where it has come to.
+double level(const PlotLine& curve);
+/// When it first is at `target` or below; the end of the curve if never.
+double time_to(const PlotLine& curve, double target);
 
 /// The workers' models after their last rows.
 std::vector<simulate::Vector> last_models(const simulate::Job& job, const simulate::Outcome& outcome);

@@ -40,9 +40,8 @@ std::string page_of(const Study& study, const std::string& command) {
 std::string json_of(const Study& study) {
   std::string lines;
   for (const Claim& claim : study.claims) {
-    const nlohmann::json line = {{"paper", study.name},           {"claim", claim.text},
-                                 {"method", in_words(claim.method)}, {"paper_says", claim.paper},
-                                 {"ours", claim.ours},            {"holds", claim.holds},
+    const nlohmann::json line = {{"paper", study.name},       {"claim", claim.text}, {"method", in_words(claim.method)},
+                                 {"paper_says", claim.paper}, {"ours", claim.ours},  {"holds", claim.holds},
                                  {"why", claim.why}};
     lines += line.dump() + "\n";
   }

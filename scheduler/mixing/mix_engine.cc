@@ -20,7 +20,7 @@ MixEngine::Actions MixEngine::on_contribution(Rank from, Version v) {
   last->second = v;
   if (is_local(from)) {
     std::set<NodeId> others;
-    for (Rank to : plan_->receivers(from, v)) {
+    for (Rank to : receivers(from, v)) {
       if (!is_local(to)) others.insert(options_.node_of[static_cast<std::size_t>(to.value)]);
     }
     for (NodeId to : others) out.push_back(Send{to, from, v});
@@ -45,7 +45,7 @@ MixEngine::Actions MixEngine::on_wanted(Rank rank, Version v) {
 
 MixEngine::Actions MixEngine::on_mixed(Rank rank, Version v) {
   Actions out;
-  for (const Share& share : row_of(rank, v)) {
+  for (const Share& share : row(rank, v)) {
     const auto it = held_.find({v, share.from});
     PACELINE_CHECK(it != held_.end(), "what was mixed had been held");
     if (--it->second > 0) continue;
@@ -55,15 +55,15 @@ MixEngine::Actions MixEngine::on_mixed(Rank rank, Version v) {
   return out;
 }
 
-MixEngine::Actions MixEngine::on_gone(Rank rank, Version last) {
+MixEngine::Actions MixEngine::on_gone(Rank rank, Version contributed, Version mixed) {
   Actions out;
-  gone_after_.try_emplace(rank, last);
+  gone_.try_emplace(rank, Last{contributed, mixed});
   wanted_.erase(rank);
   // It takes no more shares itself: contributions to versions that it will not mix have one reader less.
   for (auto it = held_.begin(); it != held_.end();) {
-    const auto receivers = plan_->receivers(it->first.rank, it->first.version);
-    const bool reads = is_local(rank) && it->first.version > last &&
-                       std::find(receivers.begin(), receivers.end(), rank) != receivers.end();
+    const auto takers = plan_->receivers(it->first.rank, it->first.version);
+    const bool reads = is_local(rank) && it->first.version > mixed &&
+                       (it->first.rank == rank || std::find(takers.begin(), takers.end(), rank) != takers.end());
     if (reads && --it->second == 0) {
       out.push_back(Release{it->first.rank, it->first.version});
       it = held_.erase(it);
@@ -78,36 +78,47 @@ MixEngine::Actions MixEngine::on_gone(Rank rank, Version last) {
 }
 
 bool MixEngine::ready(Rank rank, Version v) const {
-  const auto row = row_of(rank, v);
-  return std::all_of(row.begin(), row.end(), [&](const Share& share) { return held_.contains({v, share.from}); });
+  const auto shares = row(rank, v);
+  return std::all_of(shares.begin(), shares.end(), [&](const Share& share) { return held_.contains({v, share.from}); });
 }
 
-bool MixEngine::is_gone(Rank rank, Version v) const {
-  const auto it = gone_after_.find(rank);
-  return it != gone_after_.end() && v > it->second;
+bool MixEngine::gives(Rank rank, Version v) const {
+  const auto it = gone_.find(rank);
+  return it == gone_.end() || v <= it->second.contributed;
 }
 
-std::vector<Share> MixEngine::row_of(Rank rank, Version v) const {
-  auto row = plan_->row(rank, v);
-  if (gone_after_.empty()) return row;
-  std::erase_if(row, [&](const Share& share) { return is_gone(share.from, v); });
+bool MixEngine::takes(Rank rank, Version v) const {
+  const auto it = gone_.find(rank);
+  return it == gone_.end() || v <= it->second.mixed;
+}
+
+std::vector<Share> MixEngine::row(Rank rank, Version v) const {
+  auto shares = plan_->row(rank, v);
+  if (gone_.empty()) return shares;
+  std::erase_if(shares, [&](const Share& share) { return !gives(share.from, v); });
   for (Rank to : plan_->receivers(rank, v)) {
-    if (!is_gone(to, v)) continue;
+    if (takes(to, v)) continue;
     for (const Share& lost : plan_->row(to, v)) {
       if (lost.from != rank) continue;
-      for (Share& own : row) {
+      for (Share& own : shares) {
         if (own.from == rank) own.weight += lost.weight;
       }
     }
   }
-  return row;
+  return shares;
+}
+
+std::vector<Rank> MixEngine::receivers(Rank from, Version v) const {
+  auto others = plan_->receivers(from, v);
+  std::erase_if(others, [&](Rank to) { return !takes(to, v); });
+  return others;
 }
 
 /// Local workers whose rows take from it, itself included.
 std::vector<Rank> MixEngine::readers_of(Rank from, Version v) const {
-  auto readers = plan_->receivers(from, v);
+  auto readers = receivers(from, v);
   readers.push_back(from);
-  std::erase_if(readers, [&](Rank to) { return !is_local(to) || is_gone(to, v); });
+  std::erase_if(readers, [&](Rank to) { return !is_local(to); });
   return readers;
 }
 
@@ -116,7 +127,7 @@ void MixEngine::mix_if_ready(Rank rank, Actions& out) {
   if (it == wanted_.end() || !ready(rank, it->second)) return;
   const Version v = it->second;
   wanted_.erase(it);
-  out.push_back(Mix{rank, v, row_of(rank, v)});
+  out.push_back(Mix{rank, v, row(rank, v)});
 }
 
 }  // namespace paceline::scheduler

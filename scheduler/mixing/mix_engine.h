@@ -57,10 +57,12 @@ class MixEngine {
   /// It waits no longer, and will ask again.
   void on_not_wanted(Rank rank) { wanted_.erase(rank); }
   Actions on_mixed(Rank rank, Version v);
-  /// The worker, here or elsewhere, contributes nothing after `last`: later versions are mixed without it. What it
-  /// would have been sent stays with the sender, so that columns still add up to 1.
-  Actions on_gone(Rank rank, Version last);
+  /// The worker, here or elsewhere, contributes nothing after `contributed` and mixes nothing after `mixed`: others mix
+  /// without it. What it would have been sent stays with the sender, so that columns still add up to 1.
+  Actions on_gone(Rank rank, Version contributed, Version mixed);
 
+  /// The plan's row without those that are gone.
+  std::vector<Share> row(Rank to, Version v) const;
   /// Whether a mixing that is wanted now would be done at once.
   bool ready(Rank rank, Version v) const;
   const MixPlan& plan() const { return *plan_; }
@@ -73,8 +75,9 @@ class MixEngine {
   };
 
   bool is_local(Rank rank) const { return options_.node_of[static_cast<std::size_t>(rank.value)] == options_.self; }
-  bool is_gone(Rank rank, Version v) const;
-  std::vector<Share> row_of(Rank rank, Version v) const;
+  std::vector<Rank> receivers(Rank from, Version v) const;
+  bool gives(Rank rank, Version v) const;
+  bool takes(Rank rank, Version v) const;
   std::vector<Rank> readers_of(Rank from, Version v) const;
   void mix_if_ready(Rank rank, Actions& out);
 
@@ -83,7 +86,10 @@ class MixEngine {
   std::map<Key, std::int32_t> held_;  ///< Contributions, with how many local rows are still to take from them.
   std::map<Rank, Version> contributed_;
   std::map<Rank, Version> wanted_;
-  std::map<Rank, Version> gone_after_;
+  struct Last {
+    Version contributed, mixed;
+  };
+  std::map<Rank, Last> gone_;
 };
 
 }  // namespace paceline::scheduler

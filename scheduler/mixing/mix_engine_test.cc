@@ -100,7 +100,7 @@ TEST(MixEngineTest, OneThatIsGoneIsMixedWithoutAndItsShareStaysWithTheSender) {
   sut.on_contribution(Rank{0}, Version{1});
   sut.on_contribution(Rank{1}, Version{1});
   sut.on_wanted(Rank{0}, Version{1});
-  const auto alone = sut.on_gone(Rank{2}, Version{0});
+  const auto alone = sut.on_gone(Rank{2}, Version{0}, Version{0});
   ASSERT_THAT(mixed(alone), ElementsAre(Rank{0})) << "it waited for rank 2";
   const auto actions = sut.on_wanted(Rank{1}, Version{1});
   ASSERT_EQ(actions.size(), 1U);

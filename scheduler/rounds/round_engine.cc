@@ -126,6 +126,11 @@ RoundEngine::Actions RoundEngine::tick(Instant now) {
 
 std::optional<Instant> RoundEngine::next_deadline() const { return state_->next_deadline(*plan_); }
 std::optional<RoundEngine::Waiting> RoundEngine::waiting() const { return state_->waiting(*plan_); }
+bool RoundEngine::is_awaited_after(Version t) const {
+  if (state_->flight) return state_->flight->version > t;
+  const auto v = state_->open_version(*plan_);
+  return v && state_->fired >= *v && *v > t;
+}
 Version RoundEngine::done() const { return state_->done; }
 Version RoundEngine::last() const { return state_->options.last; }
 

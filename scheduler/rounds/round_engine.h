@@ -152,6 +152,8 @@ class RoundEngine {
     Instant since;
   };
   std::optional<Waiting> waiting() const;
+  /// Somebody is known to be at an open version that is later than t.
+  bool is_awaited_after(Version t) const;
   Version done() const;
   Version last() const;
   const RoundPlan& plan() const { return *plan_; }

@@ -199,8 +199,7 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
   std::vector<std::optional<Version>> contributed;
   for (const Rank rank : a.members) {
     const auto it = members_.find(rank);
-    // Has not opened its share yet: it contributes nothing. Nor does the only worker of a job: it publishes nothing.
-    if (it == members_.end() || options_.engine.node_of.size() == 1) {
+    if (it == members_.end()) {  // Has not opened its share yet: it contributes nothing.
       contributed.emplace_back();
       continue;
     }

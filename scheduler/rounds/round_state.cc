@@ -154,9 +154,18 @@ void RoundEngine::State::advance(const RoundPlan& plan, Instant now, Actions& ou
   }
 }
 
+bool RoundEngine::State::is_missing(Rank rank, Version v) const {
+  const auto it = workers.find(rank);
+  if (it == workers.end() || it->second.phase == Phase::left) return false;
+  return it->second.phase != Phase::parked || it->second.engaged != v;
+}
+
 bool RoundEngine::State::gate_opens(Version v, const Round& round, Instant now, Deadlines deadlines, Actions& out) {
+  // Most of the time the one that was missed last is still missing.
+  if (deadlines == Deadlines::pass_by && is_missing(missed_last, v)) return false;
   bool opens = true;
   for (Rank rank : missing_at(v)) {
+    missed_last = rank;
     Worker& w = workers.at(rank);
     if (deadlines == Deadlines::pass_by || now < waited_until(w, round)) {
       opens = false;
@@ -248,7 +257,12 @@ void RoundEngine::State::release_members(GroupInFlight& g, const RoundPlan& plan
   }
   for (Rank rank : g.local) {
     Worker& w = workers.at(rank);
-    if (w.phase == Phase::late) merge(w, plan, out);
+    if (w.phase != Phase::late) continue;
+    if (lateness == Lateness::abandons) {  // It takes the result as it is: gradients do not merge.
+      release(w, v, v.next(), {.fresh = true, .averaged = true}, plan, now, out);
+    } else {
+      merge(w, plan, out);
+    }
   }
 }
 

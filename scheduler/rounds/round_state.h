@@ -75,6 +75,7 @@ struct RoundEngine::State {
   Version told_to_finish;                   ///< Lateness finishes: the last version whose Abandon is out.
   std::map<std::pair<Version, std::int32_t>, std::set<NodeId>> partials;
   RunningMedian steps;
+  Rank missed_last{-1};  ///< Of those for whom the gate did not open.
 
   struct Outcome {
     bool fresh = true;
@@ -116,6 +117,7 @@ struct RoundEngine::State {
   void close_version(const RoundPlan& plan, Instant now);
   void release(Worker& w, Version own, Version next, Outcome outcome, const RoundPlan& plan, Instant now, Actions& out);
 
+  bool is_missing(Rank rank, Version v) const;
   std::vector<Rank> missing_at(Version v) const;
   std::optional<Duration> grace(const Round& round) const;
   Duration patience() const;

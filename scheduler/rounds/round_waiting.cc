@@ -15,10 +15,8 @@ Duration times(double factor, Duration d) { return Duration(std::llround(factor 
 
 std::vector<Rank> RoundEngine::State::missing_at(Version v) const {
   std::vector<Rank> missing;
-  for (const auto& [rank, w] : workers) {
-    if (w.phase == Phase::left || (w.phase == Phase::parked && w.engaged == v)) continue;
-    missing.push_back(rank);
-  }
+  for (const auto& [rank, w] : workers)
+    if (is_missing(rank, v)) missing.push_back(rank);
   return missing;
 }
 

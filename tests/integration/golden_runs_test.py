@@ -214,6 +214,7 @@ class OnOneNode(GoldenRuns, IntegrationTest):
         ends, _ = outer_blocks(3, workers=1, beta=0.5, alpha=1)
         run = self.run_job("slowmo(period=2,beta=0.5)", workers=1, updates=6)
         self.assert_close(run, ends, workers=1)
+        self.assertAlmostEqual(run.final(0), ends[-1], delta=1e-12)
 
 
 class OnTwoNodes(GoldenRuns, IntegrationTest):

@@ -1,87 +1,126 @@
 #include "tests/sim/explorer/round_state.h"
 
-#include <set>
-#include <sstream>
+#include <algorithm>
 
 namespace paceline::explorer {
 namespace {
 
-void put(std::ostream& out, const Contents& contents) {
-  for (const Content& c : contents) out << static_cast<int>(c.tag) << '.' << static_cast<int>(c.gradients) << ' ';
-}
-
-void put(std::ostream& out, const RoundEngine::Action& action) {
-  if (const auto* s = std::get_if<RoundEngine::Seal>(&action)) out << 's' << s->version.value << '.' << s->group;
-  if (const auto* x = std::get_if<RoundEngine::Execute>(&action)) out << 'x' << x->version.value << '.' << x->group;
-  if (const auto* m = std::get_if<RoundEngine::Merge>(&action)) out << 'm' << m->rank.value << '.' << m->with.value;
-}
-
-void put(std::ostream& out, const Agent& agent) {
-  out << agent.core->print << '|';
-  for (const auto& action : agent.work) {
-    put(out, action);
-    out << ',';
+/// Numbers here are small; those that are not take more room.
+void put(std::string& out, std::int64_t number) {
+  if (number >= -60 && number < 120) {
+    out.push_back(static_cast<char>(number));
+    return;
   }
+  out.push_back(127);
+  for (int shift = 0; shift < 64; shift += 8) out.push_back(static_cast<char>(number >> shift));
+}
+
+void put(std::string& out, const Key& key) {
+  put(out, key.first.value);
+  put(out, key.second);
+}
+
+void put(std::string& out, const Contents& contents) {
+  for (const Content& c : contents) {
+    put(out, c.tag);
+    put(out, c.gradients);
+  }
+}
+
+void put(std::string& out, const RoundEngine::Action& action) {
+  put(out, static_cast<std::int64_t>(action.index()));
+  if (const auto* s = std::get_if<RoundEngine::Seal>(&action)) put(out, Key{s->version, s->group});
+  if (const auto* x = std::get_if<RoundEngine::Execute>(&action)) put(out, Key{x->version, x->group});
+  if (const auto* m = std::get_if<RoundEngine::Merge>(&action)) put(out, Key{m->with, m->rank.value});
+}
+
+void put(std::string& out, const Agent& agent) {
+  put(out, agent.core->id);
+  put(out, static_cast<std::int64_t>(agent.work.size()));
+  for (const auto& action : agent.work) put(out, action);
+  put(out, static_cast<std::int64_t>(agent.pinned.size()));
   for (const auto& [key, contents] : agent.pinned) {
-    out << 'P' << key.first.value << '.' << key.second << ' ';
+    put(out, key);
     put(out, contents);
   }
+  put(out, static_cast<std::int64_t>(agent.partials.size()));
   for (const auto& [key, sums] : agent.partials) {
+    put(out, key);
+    put(out, static_cast<std::int64_t>(sums.size()));
     for (const auto& [from, sum] : sums) {
-      out << 'R' << key.first.value << '.' << key.second << '<' << from.value << ' ';
+      put(out, from.value);
       put(out, sum);
     }
   }
-  for (const auto& [key, done] : agent.executed) out << 'X' << key.first.value << '.' << key.second;
-  out << 'A' << agent.abandoned.value << ' ' << agent.result.value << '/';
+  put(out, static_cast<std::int64_t>(agent.executed.size()));
+  for (const auto& key : agent.executed) put(out, key);
+  put(out, agent.abandoned.value);
+  put(out, agent.result.value);
 }
 
-void put(std::ostream& out, const Worker& w) {
-  out << static_cast<int>(w.phase) << (w.paused ? 'z' : '-') << (w.dead ? 'd' : '-') << (w.noticed ? 'n' : '-')
-      << (w.left ? 'l' : '-') << w.t.value << ' ' << w.next_round.value << ' '
-      << static_cast<int>(w.publication.tag) << '.' << static_cast<int>(w.publication.gradients) << ' ';
-  for (const Version v : w.reports) out << 'r' << v.value;
-  out << ' ' << w.delivered.value << ' ' << w.retained.value << ' ' << w.merged.value << ' '
-      << static_cast<int>(w.contributed) << ' ' << static_cast<int>(w.given_up) << ';';
+void put(std::string& out, const Worker& w) {
+  put(out, static_cast<int>(w.phase) + 4 * w.paused + 8 * w.dead + 16 * w.noticed + 32 * w.left);
+  put(out, w.t.value);
+  put(out, w.next_round.value);
+  put(out, w.publication.tag);
+  put(out, w.publication.gradients);
+  put(out, static_cast<std::int64_t>(w.reports.size()));
+  for (const Version v : w.reports) put(out, v.value);
+  put(out, w.delivered.value);
+  put(out, w.retained.value);
+  put(out, w.merged.value);
+  put(out, w.contributed);
+  put(out, w.given_up);
 }
 
 }  // namespace
 
-std::string print(const Message& m) {
-  std::ostringstream out;
-  out << m.from.value << '>' << m.to.value;
+std::string bytes_of(const Message& m) {
+  std::string out;
+  put(out, static_cast<std::int64_t>(m.body.index()));
+  put(out, m.from.value);
+  put(out, m.to.value);
   if (const auto* a = std::get_if<RoundEngine::Activate>(&m.body)) {
-    out << 'a' << a->version.value << 'r' << a->root.value;
+    put(out, Key{a->version, a->root.value});
   } else if (const auto* c = std::get_if<RoundEngine::Count>(&m.body)) {
-    out << 'c' << c->version.value;
+    put(out, c->version.value);
   } else {
     const auto& p = std::get<RoundEngine::SendPartial>(m.body);
-    out << 'p' << p.version.value << '.' << p.group << ' ';
+    put(out, Key{p.version, p.group});
     put(out, m.sum);
   }
-  return out.str();
+  return out;
 }
 
-std::string print(const State& s) {
-  std::ostringstream out;
+std::string bytes_of(const State& s) {
+  std::string out;
   for (const Agent& agent : s.agents) put(out, agent);
-  std::multiset<std::string> messages;
-  for (const Message& m : s.network) messages.insert(print(m));
-  for (const auto& m : messages) out << m << ';';
   for (const Worker& w : s.workers) put(out, w);
+  std::vector<std::string> messages;
+  for (const Message& m : s.network) messages.push_back(bytes_of(m));
+  std::sort(messages.begin(), messages.end());  // Any of them may be next.
+  put(out, static_cast<std::int64_t>(messages.size()));
+  for (const auto& m : messages) out += m;
   for (const auto& [key, contents] : s.truth) {
-    out << 'T' << key.first.value << '.' << key.second << ' ';
+    put(out, key);
     put(out, contents);
   }
-  out << s.pause_used << s.crash_used << s.spoilt << '@' << s.now.count();
-  return out.str();
+  put(out, s.pause_used + 2 * s.crash_used + 4 * s.spoilt);
+  put(out, s.now.count());
+  return out;
 }
 
 std::string print(const Move& move) {
-  static constexpr const char* kNames[] = {"worker publishes",       "worker publishes a part", "report arrives of worker",
-                                           "worker takes up result", "worker stops",            "worker wakes",
-                                           "worker dies",            "agent hears of the death of worker",
-                                           "message arrives",        "agent carries out its next work",
+  static constexpr const char* kNames[] = {"worker publishes",
+                                           "worker publishes a part",
+                                           "report arrives of worker",
+                                           "worker takes up result",
+                                           "worker stops",
+                                           "worker wakes",
+                                           "worker dies",
+                                           "agent hears of the death of worker",
+                                           "message arrives",
+                                           "agent carries out its next work",
                                            "agent looks at its deadlines"};
   return std::string(kNames[static_cast<int>(move.kind)]) + " " + std::to_string(move.who);
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -32,6 +33,7 @@ struct Model {
   bool pause = true;        ///< One worker stands still somewhere, for some time or for good.
   bool crash = false;       ///< One worker dies somewhere.
   bool clock_runs = false;  ///< A deadline may pass at any moment; else only for somebody who is paused.
+  bool parts = false;       ///< A worker may have published a part of its update when others end it.
 };
 
 /// What a member gave to a round, as the shells carry it: how far its model is, and which gradients are in it.
@@ -52,10 +54,11 @@ struct Message {
   Contents sum = {};  ///< Of a partial.
 };
 
-/// An engine that does not change, shared by the states in which it is the same.
+/// An engine that does not change, shared by all states in which it is the same: equal engines are one core.
 struct Core {
   RoundEngine engine;
-  std::string print;
+  NodeId self;
+  std::int32_t id;
 };
 
 struct Agent {
@@ -63,9 +66,9 @@ struct Agent {
   std::deque<RoundEngine::Action> work;  ///< Averagings run one after the other.
   std::map<Key, Contents> pinned;
   std::map<Key, std::map<NodeId, Contents>> partials;
-  std::map<Key, bool> executed;  ///< Of versions that the engine has not done.
-  Version abandoned{-1};         ///< The word on every control page.
-  Version result{-1};            ///< Lateness abandons: the newest result that workers can take up.
+  std::set<Key> executed;  ///< Of versions that the engine has not done.
+  Version abandoned{-1};   ///< The word on every control page.
+  Version result{-1};      ///< Lateness abandons: the newest result that workers can take up.
 };
 
 struct Worker {
@@ -96,9 +99,9 @@ struct State {
   Duration now{};
 };
 
-std::string print(const Message& message);
-/// Equal for states with the same futures.
-std::string print(const State& state);
+/// Bytes that are equal for messages, for states, with the same futures.
+std::string bytes_of(const Message& message);
+std::string bytes_of(const State& state);
 
 /// One thing that can happen next.
 struct Move {

@@ -76,6 +76,7 @@ class Overlapped {
     int sent_at = 0;           ///< Step whose start it began with.
     bool waits = false;        ///< At the end of step t.
     Time ends = kNever;
+    Time ended = kNever;  ///< When it had done its last step.
     double loss = 0;
   };
   struct Mass {
@@ -105,10 +106,18 @@ class Overlapped {
     ++w.exchange;
     const std::vector<int> out = out_neighbours(run_, w.exchange)[static_cast<std::size_t>(i)];
     const double parts = static_cast<double>(out.size() + 1);
-    w.x = divided(w.x, parts);
-    w.w /= parts;
-    for (const int j : out) in_flight_[{w.exchange, j, i}] = {w.x, w.w};
-    run_.count(static_cast<std::int64_t>(out.size()), run_.model_bytes() + 8);
+    const Mass share{divided(w.x, parts), w.w / parts};
+    w.x = share.x;
+    w.w = share.w;
+    for (const int j : out) {
+      if (worker(j).ended < now) {  // It takes no more: its share stays.
+        w.x = plus(w.x, share.x);
+        w.w += share.w;
+        continue;
+      }
+      in_flight_[{w.exchange, j, i}] = share;
+      run_.count(1, run_.model_bytes() + 8);
+    }
   }
 
   void complete(int i) {
@@ -174,6 +183,7 @@ class Overlapped {
              now);
     w.waits = false;
     ++w.t;
+    if (w.t == run_.job.steps) w.ended = now;
     begin(i, now);
   }
 

@@ -1,0 +1,86 @@
+#include "tests/sim/explorer/explorer.h"
+
+#include <memory>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/explorer/round_shell.h"
+
+namespace paceline::explorer {
+namespace {
+
+/// The last move on the way to a state, and the way before it.
+struct Way {
+  Move move;
+  std::shared_ptr<const Way> before;
+};
+using WayPtr = std::shared_ptr<const Way>;
+
+std::string print(const WayPtr& way) {
+  std::vector<const Way*> moves;
+  for (const Way* w = way.get(); w != nullptr; w = w->before.get()) moves.push_back(w);
+  std::string text;
+  for (auto it = moves.rbegin(); it != moves.rend(); ++it) text += "  " + explorer::print((*it)->move) + "\n";
+  return text;
+}
+
+class Walker {
+ public:
+  Walker(const Model& model, Mutation mutation) : shell_(model, mutation) {}
+
+  Walk run() {
+    visit(shell_.start(), nullptr);
+    while (!stack_.empty() && shell_.violation().empty()) {
+      const auto [state, way] = std::move(stack_.back());
+      stack_.pop_back();
+      expand(state, way);
+    }
+    result_.states = seen_.size();
+    result_.violation = shell_.violation();
+    return std::move(result_);
+  }
+
+ private:
+  void expand(const State& s, const WayPtr& way) {
+    const auto steps = shell_.steps(s), ticks = shell_.ticks(s), thaws = shell_.thaws(s);
+    if (steps.empty()) shell_.check_quiet(s);
+    if (steps.empty() && ticks.empty()) {
+      ++result_.ends;
+      shell_.check_end(s);
+    }
+    if (!shell_.violation().empty()) result_.way = print(way);
+    for (const auto& moves : {shell_.faults(s), thaws, ticks, steps}) {
+      for (const Move& move : moves) {
+        if (!shell_.violation().empty()) return;
+        State next = s;
+        shell_.make(next, move);
+        visit(std::move(next), std::make_shared<const Way>(Way{move, way}));
+      }
+    }
+  }
+
+  void visit(State s, WayPtr way) {
+    if (shell_.violation().empty()) {
+      shell_.drop_idle_messages(s);
+      if (!seen_.insert(std::hash<std::string>{}(bytes_of(s))).second) return;
+      shell_.check(s);
+    }
+    if (!shell_.violation().empty()) {
+      result_.way = print(way);
+      return;
+    }
+    stack_.emplace_back(std::move(s), std::move(way));
+  }
+
+  RoundShell shell_;
+  std::unordered_set<std::size_t> seen_;
+  std::vector<std::pair<State, WayPtr>> stack_;
+  Walk result_;
+};
+
+}  // namespace
+
+Walk walk(const Model& model, Mutation mutation) { return Walker(model, mutation).run(); }
+
+}  // namespace paceline::explorer

@@ -1,0 +1,240 @@
+#include "tests/sim/explorer/round_shell.h"
+
+#include <algorithm>
+
+// What can happen, and what a shell does about it. What must hold: round_checks.cc.
+
+namespace paceline::explorer {
+
+using scheduler::Lateness;
+using scheduler::Round;
+using std::chrono::seconds;
+
+namespace {
+
+std::uint8_t bit(Version v) { return static_cast<std::uint8_t>(1U << static_cast<unsigned>(v.value)); }
+
+/// Where once would be mended by what follows, or goes unnoticed.
+bool always(Mutation m) {
+  switch (m) {
+    case Mutation::loses_activations:
+    case Mutation::forwards_no_activation:
+    case Mutation::ignores_deadlines:
+    case Mutation::is_impatient:
+    case Mutation::duplicates_partials:
+    case Mutation::duplicates_activations: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+RoundShell::RoundShell(Model model, Mutation mutation) : model_(std::move(model)), mutation_(mutation) {}
+
+bool RoundShell::spoils(State& s, Mutation mutation) const {
+  if (mutation != mutation_ || s.spoilt) return false;
+  s.spoilt = !always(mutation);
+  return true;
+}
+
+std::unique_ptr<test::TestPlan> RoundShell::plan(NodeId self) const {
+  auto answers = model_.answers;
+  if (self.value != model_.nodes - 1) return std::make_unique<test::TestPlan>(answers);
+  if (mutation_ == Mutation::skips_a_version_on_one_agent) {
+    answers.round = [given = answers.round](Version v) { return v.value == 0 ? Round{} : given(v); };
+  }
+  if (mutation_ == Mutation::groups_differ_on_one_agent) {
+    answers.groups = [given = answers.groups](Version v) { return given(v.next()); };
+  }
+  return std::make_unique<test::TestPlan>(answers);
+}
+
+State RoundShell::start() {
+  State s;
+  RoundEngine::Options options;
+  options.node_of = model_.node_of;
+  options.nodes = model_.nodes;
+  options.last = model_.last;
+  options.patience_median_steps = 0;
+  for (std::int32_t n = 0; n < model_.nodes; ++n) {
+    options.self = NodeId{n};
+    s.agents.emplace_back();
+    s.agents.back().core = cores_.add(options.self, RoundEngine(options, plan(options.self)));
+  }
+  s.workers.resize(model_.node_of.size());
+  const test::TestPlan first(model_.answers);
+  for (Worker& w : s.workers) {
+    if (!model_.answers.publishes_every_iteration) w.next_round = first.next_round(Version{0});
+    if (gives_once(Version{0})) w.publication.tag = Content::kNothing;
+  }
+  return s;
+}
+
+bool RoundShell::gives_once(Version v) const {
+  const auto late = round(v).late;
+  return late == Lateness::accumulates || late == Lateness::drops;
+}
+
+std::vector<Move> RoundShell::steps(const State& s) const {
+  std::vector<Move> moves;
+  for (int i = 0; i < static_cast<int>(s.workers.size()); ++i) {
+    const Worker& w = s.workers[static_cast<std::size_t>(i)];
+    if (w.paused || w.left) continue;
+    if (!w.reports.empty() && !w.noticed) moves.push_back({Move::Kind::report, i});
+    if (w.dead && !w.noticed) moves.push_back({Move::Kind::notice, i});
+    if (w.dead || w.phase == Worker::Phase::over) continue;
+    if (w.phase == Worker::Phase::computing) moves.push_back({Move::Kind::publish, i});
+    if (!abandons(w.t)) continue;
+    if (model_.parts && w.phase == Worker::Phase::computing && w.publication.tag != w.t.value)
+      moves.push_back({Move::Kind::part, i});
+    if (agent_of(s, i).result >= w.t) moves.push_back({Move::Kind::take_up, i});
+  }
+  for (int m = 0; m < static_cast<int>(s.network.size()); ++m) moves.push_back({Move::Kind::deliver, m});
+  for (int n = 0; n < model_.nodes; ++n) {
+    if (!s.agents[static_cast<std::size_t>(n)].work.empty()) moves.push_back({Move::Kind::work, n});
+  }
+  return moves;
+}
+
+std::vector<Move> RoundShell::thaws(const State& s) const {
+  std::vector<Move> moves;
+  for (int i = 0; i < static_cast<int>(s.workers.size()); ++i) {
+    const Worker& w = s.workers[static_cast<std::size_t>(i)];
+    if (w.paused && w.takes_part()) moves.push_back({Move::Kind::thaw, i});
+  }
+  return moves;
+}
+
+std::vector<Move> RoundShell::faults(const State& s) const {
+  std::vector<Move> moves;
+  for (int i = 0; i < static_cast<int>(s.workers.size()); ++i) {
+    const Worker& w = s.workers[static_cast<std::size_t>(i)];
+    if (!w.takes_part() || w.phase == Worker::Phase::over) continue;
+    const bool acts = w.phase == Worker::Phase::computing || !w.reports.empty();
+    if (model_.pause && !s.pause_used && acts) moves.push_back({Move::Kind::pause, i});
+    if (model_.crash && !s.crash_used && !w.paused) moves.push_back({Move::Kind::crash, i});
+  }
+  return moves;
+}
+
+std::vector<Move> RoundShell::ticks(const State& s) const {
+  std::vector<Move> moves;
+  if (mutation_ == Mutation::ignores_deadlines) return moves;
+  for (int n = 0; n < model_.nodes; ++n) {
+    const RoundEngine& e = s.agents[static_cast<std::size_t>(n)].core->engine;
+    if (!e.next_deadline()) continue;
+    const auto waiting = e.waiting();
+    const bool for_the_paused = waiting && !waiting->missing.empty() &&
+                                std::all_of(waiting->missing.begin(), waiting->missing.end(), [&](Rank r) {
+                                  return s.workers[static_cast<std::size_t>(r.value)].paused;
+                                });
+    if (for_the_paused || model_.clock_runs || mutation_ == Mutation::is_impatient)
+      moves.push_back({Move::Kind::tick, n});
+  }
+  return moves;
+}
+
+void RoundShell::make(State& s, const Move& move) {
+  const auto who = static_cast<std::size_t>(move.who);
+  const NodeId id{move.who};
+  switch (move.kind) {
+    case Move::Kind::publish: return publish(s, s.workers[who], true);
+    case Move::Kind::part: return publish(s, s.workers[who], false);
+    case Move::Kind::report: {
+      Worker& w = s.workers[who];
+      const Version t = w.reports.front();
+      w.reports.erase(w.reports.begin());
+      if (spoils(s, Mutation::loses_an_arrival)) return;
+      const Rank rank{move.who};
+      return act(s, node(move.who),
+                 step(agent_of(s, move.who), {kArrival, move.who, t.value, s.now.count()},
+                      [&](RoundEngine& e) { return e.on_arrival(rank, t, seconds(1), Instant{s.now}); }));
+    }
+    case Move::Kind::take_up: {
+      Worker& w = s.workers[who];
+      const Version v = agent_of(s, move.who).result;
+      w.t = v.next();
+      w.phase = v >= model_.last ? Worker::Phase::over : Worker::Phase::computing;
+      return;
+    }
+    case Move::Kind::pause: s.pause_used = s.workers[who].paused = true; return;
+    case Move::Kind::thaw: s.workers[who].paused = false; return;
+    case Move::Kind::crash: s.crash_used = s.workers[who].dead = true; return;
+    case Move::Kind::notice: {
+      s.workers[who].noticed = true;
+      if (spoils(s, Mutation::forgets_the_dead)) return;
+      const Rank rank{move.who};
+      return act(s, node(move.who), step(agent_of(s, move.who), {kGone, move.who, s.now.count()}, [&](RoundEngine& e) {
+                   return e.on_gone(rank, Instant{s.now});
+                 }));
+    }
+    case Move::Kind::deliver: {
+      const Message m = s.network[who];
+      s.network.erase(s.network.begin() + move.who);
+      Agent& agent = s.agents[index(m.to)];
+      if (const auto* p = std::get_if<RoundEngine::SendPartial>(&m.body); p && p->version > agent.core->engine.done())
+        agent.partials[{p->version, p->group}].try_emplace(m.from, m.sum);
+      return act(s, m.to, deliver(agent, m, s.now));
+    }
+    case Move::Kind::work: return carry_out_next(s, id);
+    case Move::Kind::tick: {
+      s.now = std::max(s.now, s.agents[who].core->engine.next_deadline()->time_since_epoch());
+      return act(s, id,
+                 step(s.agents[who], {kTick, s.now.count()}, [&](RoundEngine& e) { return e.tick(Instant{s.now}); }));
+    }
+  }
+}
+
+RoundEngine::Actions RoundShell::deliver(Agent& to, const Message& m, Duration at) {
+  const Instant now{at};
+  if (const auto* a = std::get_if<RoundEngine::Activate>(&m.body)) {
+    return step(to, {kActivation, a->root.value, m.from.value, a->version.value, at.count()},
+                [&](RoundEngine& e) { return e.on_activation(a->root, m.from, a->version, now); });
+  }
+  if (const auto* c = std::get_if<RoundEngine::Count>(&m.body)) {
+    return step(to, {kCount, c->version.value, at.count()},
+                [&](RoundEngine& e) { return e.on_count(c->version, now); });
+  }
+  const auto& p = std::get<RoundEngine::SendPartial>(m.body);
+  return step(to, {kPartial, m.from.value, p.version.value, p.group, at.count()},
+              [&](RoundEngine& e) { return e.on_partial(m.from, p.version, p.group, now); });
+}
+
+void RoundShell::drop_idle_messages(State& s) {
+  std::erase_if(s.network, [&](const Message& m) {
+    Agent there;
+    there.core = s.agents[index(m.to)].core;
+    return deliver(there, m, s.now).empty() && there.core == s.agents[index(m.to)].core;
+  });
+}
+
+void RoundShell::publish(State&, Worker& w, bool whole) const {
+  const Version t = w.t;
+  if (t < w.next_round) return begin(w, t.next());
+  const auto late = round(t).late;
+  w.publication.tag = static_cast<std::int8_t>(t.value);
+  if (gives_once(t)) {
+    w.publication.gradients =
+        static_cast<std::uint8_t>((late == Lateness::accumulates ? w.publication.gradients : 0) | bit(t));
+  } else {  // A model: it has taken the step itself, with what it still had to give.
+    w.given_up = static_cast<std::uint8_t>(w.given_up | w.publication.gradients);
+    w.publication.gradients = 0;
+  }
+  if (!whole) return;
+  w.phase = Worker::Phase::waiting;
+  w.reports.push_back(t);
+}
+
+void RoundShell::begin(Worker& w, Version t) const {
+  w.t = t;
+  w.phase = Worker::Phase::computing;
+}
+
+Contents RoundShell::publications(const State& s, const std::vector<Rank>& members) const {
+  Contents contents;
+  for (const Rank r : members)
+    contents[static_cast<std::size_t>(r.value)] = s.workers[static_cast<std::size_t>(r.value)].publication;
+  return contents;
+}
+
+}  // namespace paceline::explorer
