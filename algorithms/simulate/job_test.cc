@@ -142,6 +142,16 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error([](Job& j) { j.start = {{0.0}, {1.0}}; }), HasSubstr("start"));
   EXPECT_THAT(error([](Job& j) { j.start = {{0.0}, {1.0}, {2.0}, {3.0}}; }), HasSubstr("one model"));
   EXPECT_THAT(error([](Job& j) { j.strategy = "alreduce"; }), HasSubstr("alreduce"));
+  const auto one_dies = [&](const char* strategy) {
+    return error([&](Job& j) {
+      j.strategy = strategy;
+      j.failures = {{.worker = Rank{1}, .at_s = 1.5}};
+    });
+  };
+  EXPECT_THAT(one_dies("eager-sgd(majority)"), HasSubstr("wait for a dead worker"));
+  EXPECT_THAT(one_dies("eager-sgd(quorum=4)"), HasSubstr("wait for a dead worker"));
+  EXPECT_EQ(one_dies("eager-sgd(quorum=3)"), "");
+  EXPECT_EQ(one_dies("eager-sgd(solo)"), "");
 }
 
 }  // namespace

@@ -162,7 +162,8 @@ void Simulation::arrive(Rank rank) {
 }
 
 bool Simulation::has_deadlines() const {
-  return !world_.faults.empty() || std::any_of(rules_.strategy.tiers.begin(), rules_.strategy.tiers.end(),
+  return !world_.faults.empty() || world_.patience_min < World{}.patience_min ||
+         std::any_of(rules_.strategy.tiers.begin(), rules_.strategy.tiers.end(),
                                                [](const auto& tier) { return tier.grace.has_value(); });
 }
 

@@ -118,20 +118,29 @@ void claim_race(Study& study, const Lab& lab, const std::string& text, const std
               tau_0, alpha, least)});
 }
 
+/// Time to a loss far from the end, of allreduce over that of a period of 100. Short runs, so that the curves are fine.
+double early_gain(const Lab& lab, double far, std::uint64_t seed) {
+  const Classification data(4, seed);
+  const PlotLine sync = learn(lab, data, "allreduce", 100, 4, 0, seed);
+  const PlotLine quick = learn(lab, data, local_sgd(100), 480, 4, 0, seed);
+  return time_to(sync, far) / time_to(quick, far);
+}
+
 void claim_floors(Study& study, const Lab& lab) {
   Spread early, floor;
   for (const std::uint64_t seed : {1, 2, 3}) {
     const Race r = race(lab, 4, 20, 0, seed);
-    const double far = 4 * level(r.sync);
-    early.values.push_back(time_to(r.sync, far) / time_to(r.quick, far));
+    early.values.push_back(early_gain(lab, 4 * level(r.sync), seed));
     floor.values.push_back(level(r.quick) / level(r.sync));
     if (seed == 1) study.plot.lines = {r.sync, r.quick, r.adacomm};
   }
-  study.claims.push_back({"Fig. 9: a large period (tau=100) drops rapidly at first but ends on a higher floor",
-                          Method::simulation, "shown",
-                          "time of allreduce over its time to 4 times the loss that allreduce comes to " +
-                              early.text() + "; its loss in the last quarter over allreduce's " + floor.text(),
-                          early.least() > 1 && floor.least() > 1, "a=4 as for VGG-16"});
+  study.claims.push_back(
+      {"Fig. 9: a large period (tau=100) drops rapidly at first but ends on a higher floor", Method::simulation,
+       "shown",
+       "to 4 times the loss that allreduce comes to in 1 / " + early.text() +
+           " of its time; loss in the last quarter over allreduce's " + floor.text(),
+       early.least() > 1.5 && floor.least() > 1.1,
+       "a=4 as for VGG-16; the loss is that of the mean of the workers' models, also between averages"});
 }
 
 /// How much higher the loss of a worker's own model is than that of their mean, just before an averaging.

@@ -337,5 +337,18 @@ TEST(Nonblocking, AReportThatCrossesTheAbandonmentIsAnswered) {
   EXPECT_THAT(sut.merged, IsEmpty());
 }
 
+TEST(Nonblocking, AReportBetweenSealAndExecutionIsAnsweredWithTheResultAndNeverMerged) {
+  Agents sut(1, {0, 0}, test::nonblocking(), 5);
+  sut.hold_executions = true;
+  sut.arrive(0, 0);
+  sut.arrive(1, 0);  // It had published nothing when the update was sealed.
+  sut.release();
+  EXPECT_EQ(sut.verdict(1).own, Version{0});
+  EXPECT_EQ(sut.verdict(1).next, Version{1});
+  EXPECT_THAT(sut.merged, IsEmpty());
+  sut.arrive(1, 1);  // Is heard at once.
+  EXPECT_EQ(sut.abandoned.back().second, Version{1});
+}
+
 }  // namespace
 }  // namespace paceline::scheduler

@@ -13,8 +13,8 @@ namespace paceline::scheduler {
 enum class Trigger {
   all_arrived,
   first_arrived,
-  initiator,  ///< One worker, another at every version, has arrived.
-  quorum,     ///< So many have arrived.
+  initiator,  ///< One worker, another at every version, has arrived; it is waited for also if it is dead.
+  quorum,     ///< So many have arrived; no fewer if fewer are left.
 };
 /// What a late worker does (architecture: "lateness").
 enum class Lateness {

@@ -87,7 +87,7 @@ TEST_P(WaitAvoiding, HoldsItsPromisesForAnyOrderOfEvents) {
     };
     simulate::Rules rules;
     rules.plan = [&] { return algorithms::make_plan(*strategy, kWorkers, kSteps); };
-    rules.batches = strategy->batches;
+    rules.strategy = *strategy;
     const simulate::World world = random_world(c, kSteps, dice);
     sim::Expected expected{
         .node_of = world.node_of, .groups = {}, .sync = {}, .delay_max = milliseconds(6), .faults = c.faults};

@@ -37,6 +37,7 @@ std::string name_of(const testing::TestParamInfo<Model>& tested) {
   return name;
 }
 
+constexpr scheduler::Grace kGrace{.fixed = std::chrono::seconds(1)};
 const auto kMerge = test::wagma(3, Lateness::merges, {}, all_three);
 const auto kSkip = test::wagma(3, Lateness::skips, {}, all_three);
 
@@ -72,21 +73,23 @@ std::vector<Model> skipping() {
           {"skip 3 agents", test::wagma(2, Lateness::skips, {}, all_three), on({0, 1, 2}), 3, Version{1},
            AtOnce::everything},
           {"skip death", kSkip, on({0, 1, 1}), 2, Version{2}, AtOnce::everything, false, true},
-          {"skip grace", test::local_sgd(2, Lateness::skips, scheduler::Grace{.fixed = std::chrono::seconds(1)}),
-           on({0, 1, 1}), 2, Version{1}, AtOnce::everything, false, false, true}};
+          {"merge grace", test::wagma(2, Lateness::merges, kGrace, all_three), on({0, 0, 1}), 2, Version{1},
+           AtOnce::everything, true, false, true},
+          {"skip grace groups", test::wagma(2, Lateness::skips, kGrace, two_and_one), on({0, 0, 1}), 2, Version{1},
+           AtOnce::everything, true, false, true},
+          {"skip grace", test::local_sgd(2, Lateness::skips, kGrace), on({0, 1, 1}), 2, Version{1}, AtOnce::everything,
+           false, false, true}};
 }
 INSTANTIATE_TEST_SUITE_P(WhereTheLateSkip, Explorer, testing::ValuesIn(skipping()), name_of);
 
 std::vector<Model> gradients() {
   const auto solo = eager(Trigger::first_arrived, Lateness::accumulates);
   return {
-      {"abandons 1 agent", test::nonblocking(), on({0, 0, 0}), 1, Version{2}, AtOnce::seals},
+      {"abandons 1 agent", test::nonblocking(), on({0, 0, 0}), 1, Version{2}, AtOnce::everything},
       {"abandons parts", test::nonblocking(), on({0, 0, 0}), 1, Version{1}, AtOnce::seals, true, false, false, true},
       {"abandons 2 agents", test::nonblocking(), on({0, 1, 1}), 2, Version{1}},
       {"abandons death", test::nonblocking(), on({0, 1, 1}), 2, Version{1}, AtOnce::everything, false, true},
-      {"accumulates initiator death", eager(Trigger::initiator, Lateness::accumulates), on({0, 1, 1}), 2, Version{2},
-       AtOnce::everything, false, true},
-      {"accumulates quorum death", eager(Trigger::quorum, Lateness::accumulates, 3), on({0, 1, 1}), 2, Version{2},
+      {"accumulates quorum death", eager(Trigger::quorum, Lateness::accumulates, 2), on({0, 1, 1}), 2, Version{2},
        AtOnce::everything, false, true},
       {"accumulates solo", solo, on({0, 1, 1}), 2, Version{2}, AtOnce::everything},
       {"accumulates solo death", solo, on({0, 1, 1}), 2, Version{2}, AtOnce::everything, false, true},

@@ -17,8 +17,7 @@ using AtOnce = Model::AtOnce;
 
 const auto kAllreduce = test::allreduce();
 const auto kMerge = test::wagma(2, Lateness::merges, {}, all_three);
-const auto kMergeLong = test::wagma(3, Lateness::merges, {}, all_three);
-const auto kSolo = eager(Trigger::first_arrived, Lateness::accumulates);
+const auto kSolo = eager(Trigger::first_arrived, Lateness::accumulates, 0, 2);
 const auto kQuorum = eager(Trigger::quorum, Lateness::accumulates, 2);
 
 Model on_two_agents(test::TestPlan::Answers answers, Version last = Version{1}) {
@@ -69,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"CallsAllFresh", "older publications are taken for this version's", Mutation::calls_all_fresh,
              on_two_agents(kMerge)},
         Case{"GivesAGradientTwice", "a gradient stays in the window when it was given",
-             Mutation::gives_a_gradient_twice, quick(kSolo)},
+             Mutation::gives_a_gradient_twice, quick(kSolo, Version{1})},
         Case{"ExecutesTwice", "a version is executed twice", Mutation::executes_twice, on_two_agents(kMerge)},
         Case{"ReportsBeforeItReduces", "on_executed comes before the reduction", Mutation::reports_before_it_reduces,
              on_two_agents(kAllreduce)},
@@ -78,9 +77,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"MergesWithAnOlderSum", "a late worker merges with a version before its own",
              Mutation::merges_with_an_older_sum, on_two_agents(kMerge)},
         Case{"MergesWithTheNewestSum", "not with the version that it missed, as was asked",
-             Mutation::merges_with_the_newest_sum, quick(own_version(3, all_three))},
+             Mutation::merges_with_the_newest_sum,
+             Model{"", own_version(3, all_three), on({0, 0, 0}), 1, Version{2}, AtOnce::seals}},
         Case{"LosesALateGradient", "a late gradient that is to count later does not", Mutation::loses_a_late_gradient,
-             quick(kSolo)},
+             quick(kSolo, Version{1})},
         Case{"LosesAVerdict", "a worker is never told", Mutation::loses_a_verdict, on_two_agents(kAllreduce)},
         Case{"GivesAVerdictTwice", "a worker is told twice", Mutation::gives_a_verdict_twice,
              on_two_agents(kAllreduce)},
@@ -111,10 +111,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(Plans, Mutated,
                          testing::Values(Case{"SkipsAVersionOnOneAgent", "agents do not agree which versions there are",
-                                              Mutation::skips_a_version_on_one_agent, quick(kMergeLong)},
+                                              Mutation::skips_a_version_on_one_agent, quick(kMerge, Version{1})},
                                          Case{"GroupsDifferOnOneAgent", "agents do not agree who averages together",
                                               Mutation::groups_differ_on_one_agent,
-                                              quick(test::wagma(3, Lateness::merges, {}, changing))}),
+                                              quick(test::wagma(2, Lateness::merges, {}, changing), Version{1})}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 class Borne : public testing::TestWithParam<Case> {};
