@@ -64,8 +64,7 @@ Result<Strategy> allreduce(const Values&, std::int32_t) {
 
 /// Local SGD, PASGD, K-AVG; with period=run one-shot averaging.
 Result<Strategy> local_sgd(const Values& given, std::int32_t) {
-  return Strategy{
-      .tiers = {average(given, given.is("period", "run") ? whole_run() : every(given.integer("period")))}};
+  return Strategy{.tiers = {average(given, given.is("period", "run") ? whole_run() : every(given.integer("period")))}};
 }
 
 Result<Strategy> one_shot(const Values&, std::int32_t) { return Strategy{.tiers = {average(whole_run())}}; }
@@ -136,11 +135,10 @@ Result<Strategy> eager_sgd(const Values& given, std::int32_t workers) {
     return fail(ErrorKind::invalid, "quorum is a third way beside solo and majority; give one of them");
   if (counts && given.integer("quorum") > workers)
     return fail(ErrorKind::invalid, "quorum=" + std::to_string(given.integer("quorum")) + " is more than the " +
-                                        std::to_string(workers) + " workers; quorum is from 1 to the number of workers");
+                                        std::to_string(workers) +
+                                        " workers; quorum is from 1 to the number of workers");
   Tier tier{.payload = gradients, .late = given.is("late", "drop") ? Lateness::drops : Lateness::accumulates};
-  tier.trigger = counts                      ? Trigger::quorum
-                 : given.is("start", "solo") ? first_arrived
-                                             : Trigger::initiator;
+  tier.trigger = counts ? Trigger::quorum : given.is("start", "solo") ? first_arrived : Trigger::initiator;
   tier.quorum = counts ? static_cast<std::int32_t>(given.integer("quorum")) : 0;
   return Strategy{.tiers = {tier, average(every(given.integer("sync")))}};
 }
@@ -171,9 +169,8 @@ Result<Strategy> ad_psgd(const Values& given, std::int32_t workers) {
 
 /// MATCHA (Wang et al. 2019): a graph's matchings, each active with its own probability.
 Result<Strategy> matcha(const Values& given, std::int32_t) {
-  return neighbours(
-      {.kind = Groups::Kind::matchings, .graph = given.text("graph"), .budget = given.real("budget")},
-      Order::adapt_then_combine);
+  return neighbours({.kind = Groups::Kind::matchings, .graph = given.text("graph"), .budget = given.real("budget")},
+                    Order::adapt_then_combine);
 }
 
 /// Stochastic Gradient Push (Assran et al.): directed and exact by push-sum.
@@ -191,9 +188,9 @@ Result<Strategy> sgp(const Values& given, std::int32_t) {
 
 /// SGP that sends while it computes.
 Result<Strategy> osgp(const Values& given, std::int32_t) {
-  Strategy strategy = neighbours(
-      {.kind = Groups::Kind::exponential, .peers = static_cast<std::int32_t>(given.integer("peers"))},
-      Order::combine_then_adapt);
+  Strategy strategy =
+      neighbours({.kind = Groups::Kind::exponential, .peers = static_cast<std::int32_t>(given.integer("peers"))},
+                 Order::combine_then_adapt);
   strategy.push_sum = true;
   strategy.overlap = static_cast<std::int32_t>(given.integer("bound"));
   return strategy;
@@ -229,16 +226,14 @@ Result<Strategy> bmuf(const Values& given, std::int32_t workers) {
 
 /// SlowMo (Wang et al. 2020).
 Result<Strategy> slowmo(const Values& given, std::int32_t) {
-  return Strategy{
-      .tiers = {average(every(given.integer("period")))},
-      .outer = {.kind = Outer::Kind::slowmo, .momentum = given.real("beta"), .rate = given.real("alpha")}};
+  return Strategy{.tiers = {average(every(given.integer("period")))},
+                  .outer = {.kind = Outer::Kind::slowmo, .momentum = given.real("beta"), .rate = given.real("alpha")}};
 }
 
 /// DiLoCo (Douillard et al. 2023).
 Result<Strategy> diloco(const Values& given, std::int32_t) {
-  return Strategy{
-      .tiers = {average(every(given.integer("period")))},
-      .outer = {.kind = Outer::Kind::diloco, .momentum = given.real("momentum"), .rate = given.real("lr")}};
+  return Strategy{.tiers = {average(every(given.integer("period")))},
+                  .outer = {.kind = Outer::Kind::diloco, .momentum = given.real("momentum"), .rate = given.real("lr")}};
 }
 
 /// Non-blocking SGD (He & Dube) over a base algorithm: the base's tiers, started by the first worker that completes its
@@ -404,12 +399,14 @@ const std::vector<Preset>& presets() {
       {.name = "matcha",
        .sentence = "averages with neighbours of a graph, of whose matchings only a share is active in a step",
        .alternative = {},
-       .parameters = {{.name = "graph", .kind = Kind::graph, .standard = "ring", .words = {"ring", "8-node"}, .bare = true},
-                      {.name = "budget", .kind = Kind::real, .standard = "0.5", .least = 0.001, .most = 1}},
+       .parameters =
+           {{.name = "graph", .kind = Kind::graph, .standard = "ring", .words = {"ring", "8-node"}, .bare = true},
+            {.name = "budget", .kind = Kind::real, .standard = "0.5", .least = 0.001, .most = 1}},
        .build = matcha},
       {.name = "sgp",
-       .sentence = "pushes shares of the model to peers along directed edges and waits for what it is sent, never for an "
-                   "answer",
+       .sentence =
+           "pushes shares of the model to peers along directed edges and waits for what it is sent, never for an "
+           "answer",
        .alternative = {},
        .parameters = {steps("peers", "1", 1 << 20),
                       one_of("hops", {"pow2", "base"}),

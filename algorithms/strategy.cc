@@ -163,8 +163,7 @@ Result<void> check_sizes(const Strategy& strategy, const Preset& preset, std::st
                              " workers; group " + what + ": " + sizes_that_fit(workers, powers));
     };
     if (tier.groups.kind == Groups::Kind::strided || tier.groups.kind == Groups::Kind::clusters) {
-      if (size < 1 || size > workers || workers % size != 0)
-        return refuse_size(false, "divides the number of workers");
+      if (size < 1 || size > workers || workers % size != 0) return refuse_size(false, "divides the number of workers");
     }
     if (tier.groups.kind != Groups::Kind::butterfly || size == 1) continue;
     if (!is_power_of_two(workers)) {
@@ -220,9 +219,8 @@ Coordination coordination(const Strategy& strategy) {
     case Groups::Kind::butterfly:
     case Groups::Kind::strided: return Coordination::rounds;
     case Groups::Kind::server:
-      return strategy.tiers.front().trigger == Trigger::all_arrived || strategy.brings_batches()
-                 ? Coordination::rounds
-                 : Coordination::server;
+      return strategy.tiers.front().trigger == Trigger::all_arrived || strategy.brings_batches() ? Coordination::rounds
+                                                                                                 : Coordination::server;
     case Groups::Kind::pair: return Coordination::pairs;
     default: return strategy.brings_batches() ? Coordination::rounds : Coordination::mixing;
   }

@@ -66,7 +66,7 @@ struct Tier {
   Trigger trigger = Trigger::all_arrived;
   Lateness late = Lateness::waits;
   std::optional<Grace> grace = {};
-  std::int32_t quorum = 0;         ///< Trigger quorum: how many.
+  std::int32_t quorum = 0;          ///< Trigger quorum: how many.
   bool merges_own_version = false;  ///< A late worker merges with the version that it missed, not with the newest.
 };
 
@@ -101,11 +101,11 @@ struct Strategy {
   std::int32_t batches = 1;  ///< nonblocking: mini-batches (bodies) an update; others: 1 unless accumulate is set.
   enum class Normalise { a, b, d } normalise = Normalise::b;  ///< nonblocking only (algorithms 11).
   bool rotate_shards = false;                                 ///< Worker i reads shard (i + epoch) mod P.
-  std::int64_t warmup = 0;      ///< So many iterations gradients are averaged, then the tiers begin to count.
-  Outer outer = {};             ///< After every average of all.
+  std::int64_t warmup = 0;  ///< So many iterations gradients are averaged, then the tiers begin to count.
+  Outer outer = {};         ///< After every average of all.
   Order order = Order::adapt_then_combine;
-  bool push_sum = false;        ///< Mixings carry weights that make up for shares that do not sum to 1.
-  std::int32_t overlap = 0;     ///< Mixings may arrive so many steps after they were sent.
+  bool push_sum = false;     ///< Mixings carry weights that make up for shares that do not sum to 1.
+  std::int32_t overlap = 0;  ///< Mixings may arrive so many steps after they were sent.
   Server server = {};
   /// wagma as its authors' code: group averages take models of the step's start, and always count one's own again.
   bool code_parity = false;
@@ -119,10 +119,10 @@ struct Strategy {
 
 /// Which core decides when something is averaged.
 enum class Coordination {
-  rounds,   ///< Versions that all agents execute in order (scheduler/rounds).
-  mixing,   ///< Every worker waits for its own neighbours (scheduler/mixing).
-  server,   ///< Gradients go to a server one by one (scheduler/asynchronous).
-  pairs,    ///< Two average whenever one of them has done a step.
+  rounds,  ///< Versions that all agents execute in order (scheduler/rounds).
+  mixing,  ///< Every worker waits for its own neighbours (scheduler/mixing).
+  server,  ///< Gradients go to a server one by one (scheduler/asynchronous).
+  pairs,   ///< Two average whenever one of them has done a step.
 };
 Coordination coordination(const Strategy& strategy);
 

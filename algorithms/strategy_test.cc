@@ -126,8 +126,9 @@ TEST(StrategyErrorTest, UnknownParametersListTheStrategysOwn) {
       "late_merge, grouping, parity");
   EXPECT_EQ(error("allreduce(sync=2)"),
             "strategy allreduce(sync=2): unknown parameter 'sync'; allreduce takes no parameters");
-  EXPECT_EQ(error("wagma(2)"), "strategy wagma(2): '2' has no name; parameters are group, sync, late, grace, "
-      "late_merge, grouping, parity");
+  EXPECT_EQ(error("wagma(2)"),
+            "strategy wagma(2): '2' has no name; parameters are group, sync, late, grace, "
+            "late_merge, grouping, parity");
 }
 
 TEST(StrategyErrorTest, ValuesOutOfRangeNameTheRangeAndTheDefault) {
@@ -174,7 +175,8 @@ TEST(StrategyErrorTest, BasesThatCannotBeAbandonedAreRefused) {
   EXPECT_TRUE(has(error("nonblocking(wagma)"),
                   "its base 'wagma' is none that averages at every iteration; use allreduce, d-psgd, matcha or "
                   "server(sync)"));
-  for (const auto* base : {"nonblocking", "sgp", "ad-psgd", "server(async)", "local-sgd", "hier-avg", "nonblocking(d-psgd)"})
+  for (const auto* base :
+       {"nonblocking", "sgp", "ad-psgd", "server(async)", "local-sgd", "hier-avg", "nonblocking(d-psgd)"})
     EXPECT_TRUE(has(error(std::string("nonblocking(") + base + ")"), "averages at every iteration")) << base;
   EXPECT_TRUE(has(error("nonblocking(allreduce,allreduce)"), "parameter base is given twice"));
 }
@@ -200,14 +202,32 @@ TEST(StrategyErrorTest, WhatAnAlgorithmNeedsIsSaid) {
 
 TEST(PresetTest, SpellingsOfTheContractAreUnderstood) {
   for (const auto* text :
-       {"one-shot", "k-avg(period=8)", "post-local(period=8,warmup=100)", "hier-avg(k1=4,k2=8,group=4)", "eager-sgd(solo)",
-        "eager-sgd(majority,late=drop,sync=32)", "eager-sgd(quorum=4)", "d-psgd(ring)", "d-psgd(bipartite,order=atc)",
-        "d-psgd(complete,order=cta)", "ad-psgd(random)", "ad-psgd(bipartite)", "matcha(graph=ring,budget=0.5)",
-        "matcha(8-node)", "sgp(peers=2,hops=base)", "osgp(peers=1,bound=2)", "server(sync)", "server(async,scale=p)",
-        "server(bounded=4,scale=staleness)", "bmuf(period=8,nesterov)", "bmuf(classic)",
-        "slowmo(period=8,beta=0.5,alpha=1)", "diloco(period=500,lr=0.7,momentum=0.9)",
+       {"one-shot",
+        "k-avg(period=8)",
+        "post-local(period=8,warmup=100)",
+        "hier-avg(k1=4,k2=8,group=4)",
+        "eager-sgd(solo)",
+        "eager-sgd(majority,late=drop,sync=32)",
+        "eager-sgd(quorum=4)",
+        "d-psgd(ring)",
+        "d-psgd(bipartite,order=atc)",
+        "d-psgd(complete,order=cta)",
+        "ad-psgd(random)",
+        "ad-psgd(bipartite)",
+        "matcha(graph=ring,budget=0.5)",
+        "matcha(8-node)",
+        "sgp(peers=2,hops=base)",
+        "osgp(peers=1,bound=2)",
+        "server(sync)",
+        "server(async,scale=p)",
+        "server(bounded=4,scale=staleness)",
+        "bmuf(period=8,nesterov)",
+        "bmuf(classic)",
+        "slowmo(period=8,beta=0.5,alpha=1)",
+        "diloco(period=500,lr=0.7,momentum=0.9)",
         "wagma(group=auto,sync=10,late=merge,grace=1.5x,late_merge=latest,grouping=strided,parity=paper)",
-        "nonblocking(matcha(8-node,budget=0.5),inflight=wait)", "nonblocking(d-psgd(ring),normalise=a)",
+        "nonblocking(matcha(8-node,budget=0.5),inflight=wait)",
+        "nonblocking(d-psgd(ring),normalise=a)",
         "nonblocking(server,batches=4)"}) {
     EXPECT_EQ(error(text, 8), "no error") << text;
   }

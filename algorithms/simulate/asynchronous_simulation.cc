@@ -46,8 +46,7 @@ class Simulation {
     if (rules_.partner) {
       std::fill(model.begin(), model.end(), 0.0);
       for (const Worker& w : workers_) {
-        for (std::size_t k = 0; k < model.size(); ++k)
-          model[k] += w.model[k] / static_cast<double>(workers_.size());
+        for (std::size_t k = 0; k < model.size(); ++k) model[k] += w.model[k] / static_cast<double>(workers_.size());
       }
     }
     finish(outcome_, computed_);
@@ -67,7 +66,9 @@ class Simulation {
     Instant at;
     What what;
     Rank rank;
-    bool operator>(const Due& other) const { return std::tie(at, what, rank) > std::tie(other.at, other.what, other.rank); }
+    bool operator>(const Due& other) const {
+      return std::tie(at, what, rank) > std::tie(other.at, other.what, other.rank);
+    }
   };
 
   Worker& worker(Rank rank) { return workers_[static_cast<std::size_t>(rank.value)]; }
@@ -94,7 +95,8 @@ class Simulation {
     return link_free_;
   }
   Duration message_time() const {
-    const double bytes = world_.model_bytes > 0 ? world_.model_bytes : static_cast<double>(server_.size()) * sizeof(double);
+    const double bytes =
+        world_.model_bytes > 0 ? world_.model_bytes : static_cast<double>(server_.size()) * sizeof(double);
     return world_.network.time(1, bytes);
   }
 

@@ -45,11 +45,8 @@ Result<Outcome> drive(World world, Learner learner, const Strategy& strategy, st
   }
   AsynchronousRules rules{.bound = strategy.server.bound, .scale = strategy.server.scale};
   if (algorithms::coordination(strategy) == Coordination::pairs) {
-    const auto pairing =
-        strategy.tiers[0].groups.random ? algorithms::Pairing::random : algorithms::Pairing::bipartite;
-    rules.partner = [=](Rank rank, Version step) {
-      return algorithms::partner(seed, workers, rank, step, pairing);
-    };
+    const auto pairing = strategy.tiers[0].groups.random ? algorithms::Pairing::random : algorithms::Pairing::bipartite;
+    rules.partner = [=](Rank rank, Version step) { return algorithms::partner(seed, workers, rank, step, pairing); };
   }
   return simulate_asynchronous(world, learner, rules);
 }

@@ -1,9 +1,9 @@
 #include "algorithms/simulate/job_lines.h"
 
-#include <utility>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace paceline::simulate {
 namespace {

@@ -145,7 +145,7 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
   const auto one_dies = [&](const char* strategy) {
     return error([&](Job& j) {
       j.strategy = strategy;
-      j.failures = {{.worker = Rank{1}, .at_s = 1.5}};
+      j.failures = {{.worker = Rank{1}, .at_s = 1.5, .down_s = {}}};
     });
   };
   EXPECT_THAT(one_dies("eager-sgd(majority)"), HasSubstr("wait for a dead worker"));

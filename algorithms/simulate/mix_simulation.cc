@@ -112,7 +112,8 @@ void MixSimulation::count_messages(const Worker& w, Version v) {
   const auto numbers = static_cast<std::int64_t>(w.x.size());
   if (!rules_.groups) {
     const auto others = engine.plan().receivers(w.rank, v);
-    count(outcome_.summary, std::count_if(others.begin(), others.end(), [&](Rank to) { return !has_ended(worker(to)); }),
+    count(outcome_.summary,
+          std::count_if(others.begin(), others.end(), [&](Rank to) { return !has_ended(worker(to)); }),
           numbers + (rules_.push_sum ? 1 : 0));
     return;
   }

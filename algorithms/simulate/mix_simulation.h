@@ -98,7 +98,7 @@ class MixSimulation {
   std::vector<Worker> workers_;
   std::vector<Node> nodes_;
   std::vector<Duration> computed_;
-  Contribution under_way_;  ///< Shares that were sent ahead and are not taken yet, all together.
+  Contribution under_way_;       ///< Shares that were sent ahead and are not taken yet, all together.
   std::vector<Rank> may_go_on_;  ///< In this instant, without what they have not been sent.
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   Outcome outcome_;

@@ -183,7 +183,8 @@ void Simulation::carry_out(NodeId id, const Engine::Verdict& a) {
   std::int64_t period = node(id).engine->plan().period();
   Members group{w.rank};
   if (a.averaged && a.fresh) {
-    PACELINE_CHECK(w.delivered && w.delivered->version == a.own, "a present worker goes on with the result of its own version");
+    PACELINE_CHECK(w.delivered && w.delivered->version == a.own,
+                   "a present worker goes on with the result of its own version");
     group = w.delivered->members;
     period = w.delivered->period;
     take(w, *w.delivered);

@@ -142,9 +142,7 @@ void Simulation::report(std::vector<Rank> ranks) {
     const Round round = e.plan().round(w.t);
     return round.kind == Round::Kind::sync && round.trigger == scheduler::Trigger::all_arrived;
   };
-  const auto joins = [&](const Worker& w) {
-    return node_of(w.rank).engine->is_awaited_after(w.t);
-  };
+  const auto joins = [&](const Worker& w) { return node_of(w.rank).engine->is_awaited_after(w.t); };
   take(at_sync);
   take(joins);
   std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) { return worker(a).t < worker(b).t; });
@@ -164,7 +162,7 @@ void Simulation::arrive(Rank rank) {
 bool Simulation::has_deadlines() const {
   return !world_.faults.empty() || world_.patience_min < World{}.patience_min ||
          std::any_of(rules_.strategy.tiers.begin(), rules_.strategy.tiers.end(),
-                                               [](const auto& tier) { return tier.grace.has_value(); });
+                     [](const auto& tier) { return tier.grace.has_value(); });
 }
 
 void Simulation::tick_due() {
@@ -176,9 +174,7 @@ void Simulation::tick_due() {
   }
 }
 
-void Simulation::schedule(Instant at, What what) {
-  due_.push({at, order_++, std::move(what)});
-}
+void Simulation::schedule(Instant at, What what) { due_.push({at, order_++, std::move(what)}); }
 
 Instant Simulation::active_end(const Worker& w, Instant from, Duration d) const {
   if (!w.fault || !w.fault->until || from >= *w.fault->until) return from + d;
@@ -264,8 +260,7 @@ void Simulation::publish_gradient(Worker& w, Vector gradient, double mean_loss) 
   } else if (late == Lateness::accumulates && w.published) {
     for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] += w.published->numbers[k];
   }
-  w.published =
-      Contribution{.tag = w.t, .numbers = std::move(gradient), .loss = mean_loss, .batches = w.batches};
+  w.published = Contribution{.tag = w.t, .numbers = std::move(gradient), .loss = mean_loss, .batches = w.batches};
 }
 
 }  // namespace paceline::simulate

@@ -80,7 +80,8 @@ class Simulation {
     std::deque<double> losses;
     std::optional<Contribution> published;
     std::shared_ptr<const Result> delivered;
-    std::map<Version, std::shared_ptr<const Result>> retained;  ///< Of versions that it missed; all but the newest only if it merges with them.
+    std::map<Version, std::shared_ptr<const Result>>
+        retained;  ///< Of versions that it missed; all but the newest only if it merges with them.
     std::optional<World::Fault> fault;
   };
 
@@ -176,8 +177,7 @@ class Simulation {
   /// Counts the messages of an average among its members; returns how long they take.
   Duration travel(NodeId id, const Engine::Execute& a);
   void summarise();
-  void add_row(Worker& w, Version step, bool fresh, Members group, std::int64_t period,
-               std::int64_t batches = 1);
+  void add_row(Worker& w, Version step, bool fresh, Members group, std::int64_t period, std::int64_t batches = 1);
   template <class Entry>
   void log(Entry what) {
     if (!world_.keeps_events) return;

@@ -57,7 +57,7 @@ struct World {
   bool late_finish_their_iterations = false;
   bool keeps_events = true;  ///< For checkers; they take memory.
   Network network = {};
-  double model_bytes = 0;    ///< What a model weighs on the network; 0: 8 a number.
+  double model_bytes = 0;  ///< What a model weighs on the network; 0: 8 a number.
 };
 
 /// How workers learn: what a local step makes of a model.
@@ -163,10 +163,10 @@ class Members {
 struct Row {
   Rank worker;
   Version step;
-  Duration time{};          ///< When the step's averaging had been applied.
-  Vector model = {};        ///< After it.
-  bool fresh = true;        ///< Its contribution to this version was no older one.
-  Members group;            ///< Whose models went in.
+  Duration time{};    ///< When the step's averaging had been applied.
+  Vector model = {};  ///< After it.
+  bool fresh = true;  ///< Its contribution to this version was no older one.
+  Members group;      ///< Whose models went in.
   double weight = 1;
   std::int64_t period = 1;
   std::int64_t batches_done = 1;
@@ -175,10 +175,10 @@ struct Row {
 
 /// What the whole job came to.
 struct Summary {
-  Vector model;               ///< Mean of the workers' current models; the server's; sum x / sum w of push-sum.
-  Duration time{};            ///< Of the last row.
-  std::int64_t messages = 0;  ///< Of the strategy's schedule on a network without shared memory.
-  std::int64_t bytes = 0;     ///< 8 a number.
+  Vector model;                  ///< Mean of the workers' current models; the server's; sum x / sum w of push-sum.
+  Duration time{};               ///< Of the last row.
+  std::int64_t messages = 0;     ///< Of the strategy's schedule on a network without shared memory.
+  std::int64_t bytes = 0;        ///< 8 a number.
   std::vector<Duration> waited;  ///< A worker's last row less the computing that it had completed by then.
 };
 

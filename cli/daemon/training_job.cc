@@ -83,7 +83,8 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
     return refuse("worker " + to_string(rank) + " does not belong to this node");
   if (worker_of_.contains(rank)) return refuse("a job has one share a worker: me.share() was called twice");
   if (share.getElements() == 0) return refuse("the model has no trainable parameters");
-  if (settings_.strategy.outer.kind != algorithms::Outer::Kind::none && share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f64))
+  if (settings_.strategy.outer.kind != algorithms::Outer::Kind::none &&
+      share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f64))
     return refuse("block momentum and other outer steps work on float32 and float64 parameters");
   if (share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f16)) return refuse("unknown type of parameters");
 

@@ -91,12 +91,12 @@ PlotLine learn(const Lab& lab, const Classification& data, const std::string& st
   averaging_takes(job, alpha);
   job.lr = momentum > 0 ? .02 : kLearningRate;
   job.momentum = momentum;
-  return data.curve(lab, strategy, job, lab.run(job));
+  return data.curve(strategy, job, lab.run(job));
 }
 
 /// All get the time that allreduce takes for 4000 steps.
 Race race(const Lab& lab, double alpha, int tau_0, double momentum, std::uint64_t seed) {
-  const Classification data(4, seed);
+  const Classification data(lab, 4, seed);
   const std::int64_t steps = lab.steps(4000);
   const double time = static_cast<double>(steps) * (1 + alpha);
   const auto steps_of = [&](double tau) { return static_cast<std::int64_t>(time / (1 + alpha / tau)); };
@@ -120,7 +120,7 @@ void claim_race(Study& study, const Lab& lab, const std::string& text, const std
 
 /// Time to a loss far from the end, of allreduce over that of a period of 100. Short runs, so that the curves are fine.
 double early_gain(const Lab& lab, double far, std::uint64_t seed) {
-  const Classification data(4, seed);
+  const Classification data(lab, 4, seed);
   const PlotLine sync = learn(lab, data, "allreduce", 100, 4, 0, seed);
   const PlotLine quick = learn(lab, data, local_sgd(100), 480, 4, 0, seed);
   return time_to(sync, far) / time_to(quick, far);
@@ -145,12 +145,12 @@ void claim_floors(Study& study, const Lab& lab) {
 
 /// How much higher the loss of a worker's own model is than that of their mean, just before an averaging.
 double local_gap(const Lab& lab, int tau, std::uint64_t seed) {
-  const Classification data(4, seed);
+  const Classification data(lab, 4, seed);
   const std::int64_t blocks = lab.steps(600) / tau;
   Job job = job_of(data.problem(), local_sgd(tau), blocks * tau - 1, seed, [](simulate::Random&) { return 1.0; });
   job.lr = kLearningRate;
   const auto outcome = lab.run(job);
-  return data.own_loss(lab, job, outcome) / data.loss(lab, outcome.summary.model);
+  return data.own_loss(job, outcome) / data.loss(outcome.summary.model);
 }
 
 void claim_gap(Study& study, const Lab& lab) {

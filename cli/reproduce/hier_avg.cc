@@ -13,25 +13,17 @@ double one(simulate::Random&) { return 1; }
 
 std::string hier_avg(int k1, int k2, int group) { return format("hier-avg(k1=%d,k2=%d,group=%d)", k1, k2, group); }
 
-struct Learned {
-  double loss = 0;
-  PlotLine curve;
-};
-
-Learned learn(const Lab& lab, int workers, const std::string& strategy, std::uint64_t seed) {
-  const Classification data(workers, seed);
+PlotLine learn(const Lab& lab, const Classification& data, const std::string& strategy, std::uint64_t seed) {
   Job job = job_of(data.problem(), strategy, lab.steps(960), seed, one);
   job.lr = kLearningRate;
-  Learned learned;
-  learned.curve = data.curve(lab, strategy, job, lab.run(job));
-  learned.loss = level(learned.curve);
-  return learned;
+  return data.curve(strategy, job, lab.run(job));
 }
 
-/// Loss under one strategy over loss under another.
+/// Loss under one strategy over loss under another, in the last quarter.
 Spread ratio(const Lab& lab, int workers, const std::string& strategy, const std::string& base) {
   return lab.over_seeds([&](std::uint64_t seed) {
-    return learn(lab, workers, strategy, seed).loss / learn(lab, workers, base, seed).loss;
+    const Classification data(lab, workers, seed);
+    return level(learn(lab, data, strategy, seed)) / level(learn(lab, data, base, seed));
   });
 }
 
@@ -45,7 +37,7 @@ void claim_bound(Study& study) {
 }
 
 void claim_reductions(Study& study, const Lab& lab) {
-  const Classification data(8, 1);
+  const Classification data(lab, 8, 1);
   const auto model = [&](const std::string& strategy) {
     Job job = job_of(data.problem(), strategy, 48, 1, one);
     return lab.run(job).summary.model;
@@ -107,11 +99,12 @@ void claim_time(Study& study) {
 }
 
 void plot(Study& study, const Lab& lab) {
+  const Classification data(lab, 32, 1);
   for (const auto& [strategy, every] : {std::pair{std::string("k-avg(period=4)"), 4},
                                         {std::string("k-avg(period=8)"), 8},
                                         {hier_avg(4, 8, 8), 8},
                                         {hier_avg(1, 8, 4), 8}}) {
-    PlotLine line = learn(lab, 32, strategy, 1).curve;
+    PlotLine line = learn(lab, data, strategy, 1);
     for (auto& [at, loss] : line.points) at /= every;
     study.plot.lines.push_back(std::move(line));
   }

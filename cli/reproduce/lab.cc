@@ -88,37 +88,40 @@ std::shared_ptr<const Problem> nothing(std::int32_t workers, std::size_t numbers
   return simulate::make_quadratic(std::vector(static_cast<std::size_t>(workers), flat), noise, seed);
 }
 
-Classification::Classification(std::int32_t workers, std::uint64_t seed) : seed_(seed) {
-  simulate::Softmax set{
-      .workers = workers, .classes = 10, .features = 16, .samples = 128, .batch = 8, .spread = 3, .skew = 0.5};
+Classification::Classification(const Lab& lab, std::int32_t workers, std::uint64_t seed) : lab_(lab), seed_(seed) {
+  simulate::Softmax set{.workers = workers,
+                        .classes = 10,
+                        .features = 16,
+                        .samples = lab.quick() ? 16 : 128,
+                        .batch = 8,
+                        .spread = 3,
+                        .skew = 0.5};
   problem_ = simulate::make_softmax(set, seed);
   set.batch = 0;
   whole_ = simulate::make_softmax(set, seed);
 }
 
-double Classification::lowest(const Lab& lab) const {
+double Classification::lowest() const {
   if (lowest_ < 0) {
-    Job job = job_of(whole_, "allreduce", lab.steps(600), seed_, [](simulate::Random&) { return 1.0; });
+    Job job = job_of(whole_, "allreduce", lab_.steps(600), seed_, [](simulate::Random&) { return 1.0; });
     job.lr = 0.2;
     job.momentum = 0.9;
-    lowest_ = problem_->objective(lab.run(job).summary.model);
+    lowest_ = problem_->objective(lab_.run(job).summary.model);
   }
   return lowest_;
 }
 
-double Classification::loss(const Lab& lab, const Vector& model) const {
-  return problem_->objective(model) - lowest(lab);
-}
+double Classification::loss(const Vector& model) const { return problem_->objective(model) - lowest(); }
 
-double Classification::own_loss(const Lab& lab, const Job& job, const Outcome& outcome) const {
+double Classification::own_loss(const Job& job, const Outcome& outcome) const {
   const auto models = last_models(job, outcome);
   double sum = 0;
-  for (const Vector& model : models) sum += loss(lab, model);
+  for (const Vector& model : models) sum += loss(model);
   return sum / static_cast<double>(models.size());
 }
 
-PlotLine Classification::curve(const Lab& lab, const std::string& name, const Job& job, const Outcome& outcome) const {
-  return {name, simulate::figures_of(job, outcome, lowest(lab), {}).curve};
+PlotLine Classification::curve(const std::string& name, const Job& job, const Outcome& outcome) const {
+  return {name, simulate::figures_of(job, outcome, lowest(), {}).curve};
 }
 
 double level(const PlotLine& curve) {

@@ -62,23 +62,24 @@ std::shared_ptr<const simulate::Problem> nothing(std::int32_t workers, std::size
 
 inline constexpr double kLearningRate = .1;
 
-/// Linear classification, 10 classes of 16 features, 128 samples a worker of which half are of its own class, batch 8.
+/// Linear classification, 10 classes of 16 features, 128 samples a worker (quick: 16) of which half are of its own
+/// class, batch 8.
 class Classification {
  public:
-  Classification(std::int32_t workers, std::uint64_t seed);
+  Classification(const Lab& lab, std::int32_t workers, std::uint64_t seed);
 
   const std::shared_ptr<const simulate::Problem>& problem() const { return problem_; }
   /// Loss over all samples, above the lowest (which 600 steps of gradient descent find).
-  double loss(const Lab& lab, const simulate::Vector& model) const;
+  double loss(const simulate::Vector& model) const;
   /// Mean of the same over the workers' own last models.
-  double own_loss(const Lab& lab, const simulate::Job& job, const simulate::Outcome& outcome) const;
+  double own_loss(const simulate::Job& job, const simulate::Outcome& outcome) const;
   /// The loss of the workers' mean model over time.
-  PlotLine curve(const Lab& lab, const std::string& name, const simulate::Job& job,
-                 const simulate::Outcome& outcome) const;
+  PlotLine curve(const std::string& name, const simulate::Job& job, const simulate::Outcome& outcome) const;
 
  private:
-  double lowest(const Lab& lab) const;
+  double lowest() const;
 
+  const Lab& lab_;
   std::shared_ptr<const simulate::Problem> problem_, whole_;
   std::uint64_t seed_;
   mutable double lowest_ = -1;

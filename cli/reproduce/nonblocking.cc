@@ -143,7 +143,7 @@ Learned learn(const Lab& lab, const Classification& data, const std::string& str
   Job job = split(job_of(data.problem(), strategy, steps, seed, uniform(1, 2)), batches);
   job.lr = kLearningRate;
   const auto outcome = lab.run(job);
-  return {level(data.curve(lab, strategy, job, outcome)), seconds(outcome.summary.time)};
+  return {level(data.curve(strategy, job, outcome)), seconds(outcome.summary.time)};
 }
 
 void claim_accuracy(Study& study, const Lab& lab, const std::string& name, const std::string& base,
@@ -152,7 +152,7 @@ void claim_accuracy(Study& study, const Lab& lab, const std::string& name, const
   const std::int64_t steps = lab.steps(3000), more = std::lround(static_cast<double>(steps) / kUsed);
   Spread loss, time, loss_same_data, time_same_data;
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const Classification data(8, seed);
+    const Classification data(lab, 8, seed);
     const std::string ours = "nonblocking(" + base + ",batches=8)";
     const Learned all = learn(lab, data, base, steps, 1, seed), first = learn(lab, data, ours, steps, 8, seed),
                   longer = learn(lab, data, ours, more, 8, seed);
@@ -174,7 +174,7 @@ void claim_accuracy(Study& study, const Lab& lab, const std::string& name, const
 void claim_rotation(Study& study, const Lab& lab) {
   std::vector<double> ratio;
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const Classification data(8, seed);
+    const Classification data(lab, 8, seed);
     const Draw same = [](simulate::Random&) { return 1.0; };
     const auto loss = [&](bool rotates) {
       const auto source = [=](Rank rank, Version step) {
@@ -184,7 +184,7 @@ void claim_rotation(Study& study, const Lab& lab) {
       Job job = split(job_of(seen, "nonblocking(batches=8)", lab.steps(1500), seed, same), 8);
       for (auto& row : job.compute_s) row[3] *= 8;  // Worker 3 ends one mini-batch while the others end all.
       job.lr = kLearningRate;
-      return level(data.curve(lab, "", job, lab.run(job)));
+      return level(data.curve("", job, lab.run(job)));
     };
     ratio.push_back(loss(false) / loss(true));
   }

@@ -143,7 +143,7 @@ Learned learn(const Lab& lab, const Classification& data, const std::string& str
       job_of(std::make_shared<Seen>(data.problem(), nullptr, scale), strategy, std::lround(share * total), seed, one);
   job.lr = kLearningRate;
   std::vector<double> losses;
-  for (const auto& model : last_models(job, lab.run(job))) losses.push_back(data.loss(lab, model));
+  for (const auto& model : last_models(job, lab.run(job))) losses.push_back(data.loss(model));
   const auto [least, most] = std::minmax_element(losses.begin(), losses.end());
   return {*most - *least, Spread{losses}.mean()};
 }
@@ -151,7 +151,7 @@ Learned learn(const Lab& lab, const Classification& data, const std::string& str
 void claim_learning(Study& study, const Lab& lab) {
   std::vector<double> before, after, two, dpsgd, exact;
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const Classification data(32, seed);
+    const Classification data(lab, 32, seed);
     before.push_back(learn(lab, data, "sgp", .4, seed).spread);
     const Learned push = learn(lab, data, "sgp", 1, seed);
     after.push_back(push.spread);

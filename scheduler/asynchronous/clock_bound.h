@@ -14,7 +14,9 @@ namespace paceline::scheduler {
 class ClockBound {
  public:
   ClockBound(std::int32_t workers, std::optional<std::int64_t> bound)
-      : bound_(bound), clocks_(static_cast<std::size_t>(workers), 0), waits_(static_cast<std::size_t>(workers), false) {}
+      : bound_(bound),
+        clocks_(static_cast<std::size_t>(workers), 0),
+        waits_(static_cast<std::size_t>(workers), false) {}
 
   /// The worker has done one more iteration and would begin the next. Returns all who may begin theirs now.
   std::vector<Rank> on_done(Rank rank) {

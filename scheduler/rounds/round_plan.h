@@ -23,7 +23,8 @@ enum class Lateness {
              ///< iteration.
   skips,     ///< The same, but it goes on with the iteration that is then current.
   abandons,  ///< It drops the rest of its batch when the round fires; finished mini-batches count (n may be 0).
-  finishes,  ///< It drops the rest of its batch when the first arrives, but the round waits for the mini-batch under way.
+  finishes,  ///< It drops the rest of its batch when the first arrives, but the round waits for the mini-batch under
+             ///< way.
   accumulates,  ///< Gradients: it applies the newest result when it arrives; its own is added to its next contribution.
   drops,        ///< The same, but its own gradient is lost.
 };

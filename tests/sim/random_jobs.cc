@@ -45,7 +45,7 @@ struct Draft {
   int steps;
   std::uint64_t seed;
   int workers = 0;
-  bool one_start = false;  ///< All share one model.
+  bool one_start = false;    ///< All share one model.
   bool small_steps = false;  ///< Where a worker's step may count several times over, so that models stay bounded.
   std::ostringstream text = {};
 };
@@ -270,8 +270,8 @@ const std::map<std::string, std::function<void(Draft&)>>& makers() {
          d.workers = d.dice.workers();
          s.peers = d.dice(1, 3);
          s.hops = d.dice.coin() ? reference::Strategy::Hops::base : reference::Strategy::Hops::pow2;
-         d.text << "sgp(peers=" << s.peers
-                << ",hops=" << (s.hops == reference::Strategy::Hops::base ? "base" : "pow2") << ")";
+         d.text << "sgp(peers=" << s.peers << ",hops=" << (s.hops == reference::Strategy::Hops::base ? "base" : "pow2")
+                << ")";
        }},
       {"osgp",
        [](Draft& d) {
@@ -368,8 +368,7 @@ Pair random_pair(const std::string& strategy, unsigned seed) {
   const bool ties = dice(0, 2) != 0;
   for (int r = 0; r < rows; ++r) {
     p.job.compute_s.emplace_back();
-    for (int i = 0; i < d.workers; ++i)
-      p.job.compute_s.back().push_back(ties ? dice(1, 4) : 1e-3 * dice(500, 4000));
+    for (int i = 0; i < d.workers; ++i) p.job.compute_s.back().push_back(ties ? dice(1, 4) : 1e-3 * dice(500, 4000));
   }
   p.expected.compute_s = p.job.compute_s;
   return p;

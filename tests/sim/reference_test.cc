@@ -18,9 +18,7 @@ unsigned jobs() {
 
 /// An overlapped push steps z = x / w, where the weight w may be a small rest: what rounding leaves grows with every
 /// step.
-double tolerance(double value, const std::string& strategy) {
-  return 1e-12 * std::max(1.0, std::abs(value));
-}
+double tolerance(double value, const std::string& strategy) { return 1e-12 * std::max(1.0, std::abs(value)); }
 
 void expect_equal(const std::vector<simulate::Row>& rows, const std::vector<reference::Row>& expected,
                   const std::string& strategy) {

@@ -3,8 +3,8 @@
 // shows.
 //
 // The endpoint is JSON: {"payload": "models"|"gradients", "bodies": 1, "updates": 10, "first_update": 0, "seed": 1,
-// "workers": 1, "evaluate_every": 0, "capture_at": [updates], "capture_body": 0, "restore_at": [updates], "drop_at": [updates],
-// "reset_momentum": 0}.
+// "workers": 1, "evaluate_every": 0, "capture_at": [updates], "capture_body": 0, "restore_at": [updates], "drop_at":
+// [updates], "reset_momentum": 0}.
 
 #include "tests/support/solo_session.h"
 

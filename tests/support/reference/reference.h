@@ -39,7 +39,8 @@
 ///   - osgp: the r-th exchange of every worker uses the r-th graph; a step in which none ended has group [i]; fresh is
 ///     false where an exchange ends that began with an earlier step. At an instant, receiving comes before going on
 ///     without. A worker that has done its T steps sends no more, nobody waits for it, and later than in that
-///     instant nobody sends to it: such a share stays with its sender. What is in flight at the end counts in the summary's model.
+///     instant nobody sends to it: such a share stays with its sender. What is in flight at the end counts in the
+///     summary's model.
 ///   - ad-psgd: at one instant workers complete in order, and each copies its model for its next step at once.
 ///   - d-psgd, one worker: W = 1; the ring of two weighs 1/2; the bipartite graph needs an even number.
 ///   - sgp: shares are uniform; hops of `base` at step k are j (peers+1)^(k mod M), M = ceil(log_{peers+1} P).
