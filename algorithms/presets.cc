@@ -4,37 +4,14 @@
 #include <array>
 #include <charconv>
 
-#include "algorithms/groups.h"
+#include "algorithms/preset_builders.h"
 
 namespace paceline::algorithms {
 namespace {
 
 using Kind = Parameter::Kind;
 
-constexpr auto gradients = Payload::gradients;
-constexpr auto models = Payload::models;
-constexpr auto all_arrived = Trigger::all_arrived;
-constexpr auto first_arrived = Trigger::first_arrived;
-constexpr auto waits = Lateness::waits;
-constexpr auto abandons = Lateness::abandons;
 constexpr double kStepsMax = 1e9;
-
-Groups butterfly(std::int64_t size) {
-  return {.kind = Groups::Kind::butterfly, .size = static_cast<std::int32_t>(size)};
-}
-Period every(std::int64_t steps) { return {.kind = Period::Kind::every, .steps = steps}; }
-Period whole_run() { return {.kind = Period::Kind::whole_run}; }
-
-std::optional<Grace> grace(const Values& given) {
-  const auto* value = given.get<Grace>("grace");
-  return value != nullptr ? std::optional(*value) : std::nullopt;
-}
-
-/// `late=skip`: skips. `late=merge`: merges, where a round can fire without the late worker at all.
-Lateness lateness(const Values& given, bool can_fire_without) {
-  if (given.is("late", "skip")) return Lateness::skips;
-  return can_fire_without ? Lateness::merges : waits;
-}
 
 const Parameter kLate{.name = "late", .kind = Kind::word, .standard = "merge", .words = {"merge", "skip"}};
 const Parameter kGrace{.name = "grace", .kind = Kind::grace, .standard = "none", .words = {"none"}};
@@ -48,220 +25,6 @@ Parameter fraction(std::string_view name, std::string_view standard) {
 Parameter one_of(std::string_view name, std::vector<std::string_view> words, bool bare = false) {
   const auto standard = words.front();
   return {.name = name, .kind = Kind::word, .standard = standard, .words = std::move(words), .bare = bare};
-}
-
-/// Models, everybody, every `period`.
-Tier average(const Values& given, Period period) {
-  const auto limit = grace(given);
-  return {.period = period, .trigger = all_arrived, .late = lateness(given, limit.has_value()), .grace = limit};
-}
-Tier average(Period period) { return {.period = period}; }
-
-/// Synchronous data parallel SGD.
-Result<Strategy> allreduce(const Values&, std::int32_t) {
-  return Strategy{.tiers = {{.payload = gradients, .period = every(1), .trigger = all_arrived, .late = waits}}};
-}
-
-/// Local SGD, PASGD, K-AVG; with period=run one-shot averaging.
-Result<Strategy> local_sgd(const Values& given, std::int32_t) {
-  return Strategy{.tiers = {average(given, given.is("period", "run") ? whole_run() : every(given.integer("period")))}};
-}
-
-Result<Strategy> one_shot(const Values&, std::int32_t) { return Strategy{.tiers = {average(whole_run())}}; }
-
-/// Post-local SGD (Lin et al. 2020): gradients are averaged for `warmup` steps, then models every `period`.
-Result<Strategy> post_local(const Values& given, std::int32_t) {
-  return Strategy{.tiers = {{.payload = gradients}, average(given, every(given.integer("period")))},
-                  .warmup = given.integer("warmup")};
-}
-
-/// WAGMA-SGD (Li et al., Alg. 2): group averaging that waits for nobody, a global average every `sync` steps.
-/// late=skip, grace and strided groups are ours: for workers that are always slow, frozen or dead, and for any number.
-Result<Strategy> wagma(const Values& given, std::int32_t workers) {
-  const bool strided = given.is("grouping", "strided");
-  // sqrt(P) by default; where P is no power of two parse_strategy refuses butterflies, whatever the size.
-  std::int64_t size = 2;
-  if (!given.is("group", "auto")) {
-    size = given.integer("group");
-  } else if (strided) {
-    size = default_strided_size(workers);
-  } else if (is_power_of_two(workers)) {
-    size = default_group_size(workers);
-  }
-  Groups groups = butterfly(size);
-  if (strided) groups.kind = Groups::Kind::strided;
-  const auto limit = grace(given);
-  Tier grouped{.groups = groups, .period = every(1), .trigger = first_arrived, .late = lateness(given, true)};
-  grouped.merges_own_version = given.is("late_merge", "version");
-  const bool code = given.is("parity", "code");
-  const Tier sync = average(given, every(given.integer("sync")));
-  if (grouped.merges_own_version && (grouped.late == Lateness::skips || limit))
-    return fail(ErrorKind::invalid, "late_merge=version is the paper's; it goes with late=merge and grace=none");
-  if (code && (grouped.late == Lateness::skips || limit || grouped.merges_own_version))
-    return fail(ErrorKind::invalid, "parity=code goes with late=merge, late_merge=latest and grace=none");
-  return Strategy{.tiers = {grouped, sync}, .code_parity = code};
-}
-
-/// AdaComm (Wang & Joshi): local SGD whose period shrinks as the loss falls (eq. 18 with 20), optionally with block
-/// momentum.
-Result<Strategy> adacomm(const Values& given, std::int32_t) {
-  const Period period{.kind = Period::Kind::adacomm,
-                      .steps = given.integer("period"),
-                      .interval_s = seconds(*given.get<Duration>("interval")),
-                      .gamma = given.real("gamma"),
-                      .slack = given.real("slack"),
-                      .loss_window = given.integer("loss_window"),
-                      .reset_on_lr_change = given.is("reset_on_lr_change", "yes")};
-  const double momentum = given.real("block_momentum");
-  const auto kind = momentum > 0 ? Outer::Kind::block_momentum : Outer::Kind::none;
-  return Strategy{.tiers = {average(period)}, .outer = {.kind = kind, .momentum = momentum}};
-}
-
-/// Hier-AVG (Zhou & Cong, Alg. 1).
-Result<Strategy> hier_avg(const Values& given, std::int32_t) {
-  const auto k1 = given.integer("k1"), k2 = given.integer("k2");
-  if (k1 > k2)
-    return fail(ErrorKind::invalid, "k1=" + std::to_string(k1) + " is larger than k2=" + std::to_string(k2) +
-                                        "; groups average every k1 steps, everybody every k2: k1 is at most k2");
-  Tier local{.period = every(k1)};
-  local.groups = {.kind = Groups::Kind::clusters, .size = static_cast<std::int32_t>(given.integer("group"))};
-  return Strategy{.tiers = {local, average(every(k2))}};
-}
-
-/// Partial allreduce of gradients (Li et al., PPoPP 2020): those who are late contribute nothing, or what they have.
-Result<Strategy> eager_sgd(const Values& given, std::int32_t workers) {
-  const bool counts = !given.is("quorum", "none");
-  if (counts && given.written("start"))
-    return fail(ErrorKind::invalid, "quorum is a third way beside solo and majority; give one of them");
-  if (counts && given.integer("quorum") > workers)
-    return fail(ErrorKind::invalid, "quorum=" + std::to_string(given.integer("quorum")) + " is more than the " +
-                                        std::to_string(workers) +
-                                        " workers; quorum is from 1 to the number of workers");
-  Tier tier{.payload = gradients, .late = given.is("late", "drop") ? Lateness::drops : Lateness::accumulates};
-  tier.trigger = counts ? Trigger::quorum : given.is("start", "solo") ? first_arrived : Trigger::initiator;
-  tier.quorum = counts ? static_cast<std::int32_t>(given.integer("quorum")) : 0;
-  return Strategy{.tiers = {tier, average(every(given.integer("sync")))}};
-}
-
-Strategy neighbours(Groups groups, Order order) {
-  Tier tier;
-  tier.groups = std::move(groups);
-  return Strategy{.tiers = {tier}, .order = order};
-}
-
-/// D-PSGD (Lian et al. 2017).
-Result<Strategy> d_psgd(const Values& given, std::int32_t) {
-  Groups groups;
-  groups.kind = given.is("graph", "ring")       ? Groups::Kind::ring
-                : given.is("graph", "complete") ? Groups::Kind::complete
-                                                : Groups::Kind::bipartite;
-  return neighbours(groups, given.is("order", "cta") ? Order::combine_then_adapt : Order::adapt_then_combine);
-}
-
-/// AD-PSGD (Lian et al. 2018).
-Result<Strategy> ad_psgd(const Values& given, std::int32_t workers) {
-  const bool random = given.is("pairs", "random");
-  if (!random && workers % 2 != 0)
-    return fail(ErrorKind::invalid, "bipartite pairs need an even number of workers, not " + std::to_string(workers) +
-                                        "; use ad-psgd(random)");
-  return neighbours({.kind = Groups::Kind::pair, .random = random}, Order::adapt_then_combine);
-}
-
-/// MATCHA (Wang et al. 2019): a graph's matchings, each active with its own probability.
-Result<Strategy> matcha(const Values& given, std::int32_t) {
-  return neighbours({.kind = Groups::Kind::matchings, .graph = given.text("graph"), .budget = given.real("budget")},
-                    Order::adapt_then_combine);
-}
-
-/// Stochastic Gradient Push (Assran et al.): directed and exact by push-sum.
-Result<Strategy> sgp(const Values& given, std::int32_t) {
-  Groups groups{.kind = Groups::Kind::exponential,
-                .peers = static_cast<std::int32_t>(given.integer("peers")),
-                .fast_hops = given.is("hops", "base")};
-  if (!given.is("graph", "none") && (given.written("peers") || given.written("hops")))
-    return fail(ErrorKind::invalid, "graph says who sends to whom; peers and hops are for graphs of our own");
-  if (!given.is("graph", "none")) groups = {.kind = Groups::Kind::digraph, .graph = given.text("graph")};
-  Strategy strategy = neighbours(groups, Order::adapt_then_combine);
-  strategy.push_sum = true;
-  return strategy;
-}
-
-/// SGP that sends while it computes.
-Result<Strategy> osgp(const Values& given, std::int32_t) {
-  Strategy strategy =
-      neighbours({.kind = Groups::Kind::exponential, .peers = static_cast<std::int32_t>(given.integer("peers"))},
-                 Order::combine_then_adapt);
-  strategy.push_sum = true;
-  strategy.overlap = static_cast<std::int32_t>(given.integer("bound"));
-  return strategy;
-}
-
-/// Parameter server: rounds, or gradients as they come.
-Result<Strategy> server(const Values& given, std::int32_t) {
-  const bool bounded = !given.is("bounded", "none");
-  if (bounded && given.written("mode"))
-    return fail(ErrorKind::invalid, "bounded is a third way beside sync and async; give one of them");
-  if (given.is("mode", "sync") && !bounded) {
-    if (!given.is("scale", "one"))
-      return fail(ErrorKind::invalid, "scale is for server(async) and server(bounded=..): a round is a mean");
-    return Strategy{.tiers = {{.payload = gradients, .groups = {.kind = Groups::Kind::server}}}};
-  }
-  Strategy strategy = neighbours({.kind = Groups::Kind::server}, Order::adapt_then_combine);
-  strategy.tiers[0].payload = gradients;
-  strategy.tiers[0].trigger = first_arrived;
-  if (bounded) strategy.server.bound = given.integer("bounded");
-  strategy.server.scale = given.is("scale", "p")           ? Server::Scale::workers
-                          : given.is("scale", "staleness") ? Server::Scale::staleness
-                                                           : Server::Scale::one;
-  return strategy;
-}
-
-/// Block-wise model update filtering (Chen & Huo 2016).
-Result<Strategy> bmuf(const Values& given, std::int32_t workers) {
-  return Strategy{.tiers = {average(every(given.integer("period")))},
-                  .outer = {.kind = Outer::Kind::bmuf,
-                            .momentum = 1 - 1 / static_cast<double>(workers),
-                            .nesterov = given.is("momentum", "nesterov")}};
-}
-
-/// SlowMo (Wang et al. 2020).
-Result<Strategy> slowmo(const Values& given, std::int32_t) {
-  return Strategy{.tiers = {average(every(given.integer("period")))},
-                  .outer = {.kind = Outer::Kind::slowmo, .momentum = given.real("beta"), .rate = given.real("alpha")}};
-}
-
-/// DiLoCo (Douillard et al. 2023).
-Result<Strategy> diloco(const Values& given, std::int32_t) {
-  return Strategy{.tiers = {average(every(given.integer("period")))},
-                  .outer = {.kind = Outer::Kind::diloco, .momentum = given.real("momentum"), .rate = given.real("lr")}};
-}
-
-/// Non-blocking SGD (He & Dube) over a base algorithm: the base's tiers, started by the first worker that completes its
-/// batch, while the others abandon the rest of theirs.
-Result<Strategy> nonblocking(const Values& given, std::int32_t) {
-  Strategy strategy = *given.get<Strategy>("base");
-  const auto who = strategy.tiers.back().groups.kind;
-  const bool synchronous = std::all_of(strategy.tiers.begin(), strategy.tiers.end(), [](const Tier& tier) {
-    return tier.payload == gradients && tier.trigger == all_arrived && tier.late == waits;
-  });
-  const bool mixes = who == Groups::Kind::ring || who == Groups::Kind::complete || who == Groups::Kind::bipartite ||
-                     who == Groups::Kind::matchings;
-  if ((!synchronous && !mixes) || strategy.brings_batches())
-    return fail(ErrorKind::invalid, "its base '" + strategy.name +
-                                        "' is none that averages at every iteration; use allreduce, d-psgd, matcha or "
-                                        "server(sync)");
-  const bool drops = given.is("inflight", "drop");
-  for (Tier& tier : strategy.tiers) {
-    tier.payload = gradients;
-    tier.trigger = drops ? first_arrived : all_arrived;
-    tier.late = drops ? abandons : Lateness::finishes;
-  }
-  strategy.batches = static_cast<std::int32_t>(given.integer("batches"));
-  strategy.normalise = given.is("normalise", "a")   ? Strategy::Normalise::a
-                       : given.is("normalise", "d") ? Strategy::Normalise::d
-                                                    : Strategy::Normalise::b;
-  strategy.rotate_shards = true;
-  return strategy;
 }
 
 std::string number(double value) {
@@ -302,7 +65,7 @@ const std::vector<Preset>& presets() {
        .sentence = "averages gradients at every step and waits for everybody: exact, and as slow as the slowest worker",
        .alternative = {},
        .parameters = {},
-       .build = allreduce},
+       .build = build::allreduce},
       {.name = "local-sgd",
        .sentence = "trains alone for `period` steps, then averages models; hides short delays, not a worker that is "
                    "always slow (late=skip and grace do)",
@@ -311,22 +74,22 @@ const std::vector<Preset>& presets() {
            {{.name = "period", .kind = Kind::integer, .standard = "8", .least = 1, .most = kStepsMax, .words = {"run"}},
             kLate,
             kGrace},
-       .build = local_sgd},
+       .build = build::local_sgd},
       {.name = "k-avg",
        .sentence = "local-sgd under the name that Hier-AVG's authors give it",
        .alternative = {},
        .parameters = {steps("period", "8"), kLate, kGrace},
-       .build = local_sgd},
+       .build = build::local_sgd},
       {.name = "one-shot",
        .sentence = "trains alone to the end and averages once",
        .alternative = {},
        .parameters = {},
-       .build = one_shot},
+       .build = build::one_shot},
       {.name = "post-local",
        .sentence = "allreduce for `warmup` steps, then local SGD: the start, where models drift most, is exact",
        .alternative = {},
        .parameters = {steps("period", "8"), steps("warmup", "100"), kLate, kGrace},
-       .build = post_local},
+       .build = build::post_local},
       {.name = "wagma",
        .sentence = "averages models in changing groups that wait for nobody, and with everybody every `sync` steps; as "
                    "in the paper it hides random delays, with late=skip and grace also workers that are always slow, "
@@ -344,7 +107,7 @@ const std::vector<Preset>& presets() {
                       one_of("late_merge", {"latest", "version"}),
                       one_of("grouping", {"butterfly", "strided"}),
                       one_of("parity", {"paper", "code"})},
-       .build = wagma},
+       .build = build::wagma},
       {.name = "adacomm",
        .sentence = "local SGD whose period starts long and shrinks as the loss falls: fast at first, exact at the end",
        .alternative = {},
@@ -356,7 +119,7 @@ const std::vector<Preset>& presets() {
             {.name = "loss_window", .kind = Kind::integer, .standard = "100", .least = 1, .most = 1e6},
             {.name = "block_momentum", .kind = Kind::real, .standard = "0", .least = 0, .most = 0.999},
             {.name = "reset_on_lr_change", .kind = Kind::word, .standard = "no", .words = {"yes", "no"}}},
-       .build = adacomm},
+       .build = build::adacomm},
       {.name = "nonblocking",
        .sentence = "every update is a batch of `batches` mini-batches; the first worker to finish ends it and the "
                    "others' finished mini-batches count: for workers that are always or randomly slow",
@@ -365,13 +128,13 @@ const std::vector<Preset>& presets() {
                       {.name = "batches", .kind = Kind::integer, .standard = "8", .least = 1, .most = 1e6},
                       {.name = "normalise", .kind = Kind::word, .standard = "b", .words = {"b", "a", "d"}},
                       {.name = "inflight", .kind = Kind::word, .standard = "drop", .words = {"drop", "wait"}}},
-       .build = nonblocking},
+       .build = build::nonblocking},
       {.name = "hier-avg",
        .sentence = "averages models inside groups every `k1` steps and among everybody every `k2`: for hosts that are "
                    "close inside and far apart",
        .alternative = {},
        .parameters = {steps("k1", "4"), steps("k2", "8"), steps("group", "4", 1 << 20)},
-       .build = hier_avg},
+       .build = build::hier_avg},
       {.name = "eager-sgd",
        .sentence = "averages the gradients of those who are there when the first (solo), a random one (majority) or so "
                    "many (quorum) are; the late add theirs to the next",
@@ -385,24 +148,24 @@ const std::vector<Preset>& presets() {
                        .words = {"none"}},
                       one_of("late", {"accumulate", "drop"}),
                       steps("sync", "32")},
-       .build = eager_sgd},
+       .build = build::eager_sgd},
       {.name = "d-psgd",
        .sentence = "averages models with neighbours at every step; delays spread along the graph only",
        .alternative = {},
        .parameters = {one_of("graph", {"ring", "bipartite", "complete"}, true), one_of("order", {"cta", "atc"})},
-       .build = d_psgd},
+       .build = build::d_psgd},
       {.name = "ad-psgd",
        .sentence = "averages with one other worker after each step and waits for nobody",
        .alternative = {},
        .parameters = {one_of("pairs", {"random", "bipartite"}, true)},
-       .build = ad_psgd},
+       .build = build::ad_psgd},
       {.name = "matcha",
        .sentence = "averages with neighbours of a graph, of whose matchings only a share is active in a step",
        .alternative = {},
        .parameters =
            {{.name = "graph", .kind = Kind::graph, .standard = "ring", .words = {"ring", "8-node"}, .bare = true},
             {.name = "budget", .kind = Kind::real, .standard = "0.5", .least = 0.001, .most = 1}},
-       .build = matcha},
+       .build = build::matcha},
       {.name = "sgp",
        .sentence =
            "pushes shares of the model to peers along directed edges and waits for what it is sent, never for an "
@@ -411,12 +174,12 @@ const std::vector<Preset>& presets() {
        .parameters = {steps("peers", "1", 1 << 20),
                       one_of("hops", {"pow2", "base"}),
                       {.name = "graph", .kind = Kind::graph, .standard = "none", .words = {"none"}}},
-       .build = sgp},
+       .build = build::sgp},
       {.name = "osgp",
        .sentence = "sgp that sends while it computes",
        .alternative = {},
        .parameters = {steps("peers", "1", 1 << 20), steps("bound", "1", 1e6)},
-       .build = osgp},
+       .build = build::osgp},
       {.name = "server",
        .sentence = "a parameter server: in rounds (sync), or each gradient as it comes (async, bounded)",
        .alternative = {},
@@ -428,26 +191,26 @@ const std::vector<Preset>& presets() {
                        .most = kStepsMax,
                        .words = {"none"}},
                       one_of("scale", {"one", "p", "staleness"})},
-       .build = server},
+       .build = build::server},
       {.name = "bmuf",
        .sentence = "local SGD with momentum on the averages of blocks, eta = 1 - 1/P",
        .alternative = {},
        .parameters = {steps("period", "8"), one_of("momentum", {"classic", "nesterov"}, true)},
-       .build = bmuf},
+       .build = build::bmuf},
       {.name = "slowmo",
        .sentence = "local SGD with slow momentum on the averages",
        .alternative = {},
        .parameters = {steps("period", "8"),
                       fraction("beta", "0.5"),
                       {.name = "alpha", .kind = Kind::real, .standard = "1", .least = 0.001, .most = 1000}},
-       .build = slowmo},
+       .build = build::slowmo},
       {.name = "diloco",
        .sentence = "long local periods, averages stepped with an outer Nesterov optimiser",
        .alternative = {},
        .parameters = {steps("period", "500"),
                       {.name = "lr", .kind = Kind::real, .standard = "0.7", .least = 0.001, .most = 1000},
                       fraction("momentum", "0.9")},
-       .build = diloco},
+       .build = build::diloco},
   };
   return table;
 }

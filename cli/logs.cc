@@ -6,22 +6,13 @@
 
 #include "cli/commands.h"
 #include "cli/process.h"
+#include "cli/recorded/run_history.h"
 
 namespace paceline::cli {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The newest folder in `base` by name (names begin with the date), or "".
-fs::path newest(const fs::path& base) {
-  fs::path last;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(base, ignored)) {
-    if (entry.is_directory(ignored) && entry.path() > last) last = entry.path();
-  }
-  return last;
-}
 
 std::vector<fs::path> log_files(const fs::path& run, const std::string& wanted) {
   std::vector<fs::path> files;
@@ -49,7 +40,7 @@ Action add_logs(CLI::App& app) {
   command->add_option("--only", flags->which, "logs whose name holds this, such as worker-3");
   command->add_option("--lines,-n", flags->lines, "of each")->capture_default_str()->check(CLI::Range(1, 1'000'000));
   return [flags] {
-    const fs::path run = flags->run.empty() ? newest("runs") : fs::path(flags->run);
+    const fs::path run = flags->run.empty() ? recorded::newest_run("runs") : fs::path(flags->run);
     if (run.empty() || !fs::is_directory(run)) {
       return report(
           {ErrorKind::not_found,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <set>
 
 #include "cli/report/thinning.h"
@@ -43,9 +42,9 @@ json rounded(double value) {
   return std::strtod(text, nullptr);
 }
 
-json curve(const std::vector<Point>& points) {
+json curve(const std::vector<recorded::Point>& points) {
   json curve{{"clock_s", json::array()}, {"samples", json::array()}, {"value", json::array()}};
-  for (const Point& point : points) {
+  for (const recorded::Point& point : points) {
     curve["clock_s"].push_back(rounded(point.clock_s));
     curve["samples"].push_back(std::llround(point.samples));
     curve["value"].push_back(rounded(point.value));
@@ -53,7 +52,7 @@ json curve(const std::vector<Point>& points) {
   return curve;
 }
 
-json thinned_curve(const std::vector<Point>& points, std::size_t points_max, const char* what, json& notes) {
+json thinned_curve(const std::vector<recorded::Point>& points, std::size_t points_max, const char* what, json& notes) {
   const auto kept = thinned(points, points_max);
   if (kept.size() < points.size()) {
     notes.push_back(std::string(what) + " was thinned for drawing: " + std::to_string(kept.size()) + " of " +
@@ -63,7 +62,8 @@ json thinned_curve(const std::vector<Point>& points, std::size_t points_max, con
 }
 
 /// The strategy; with the directory's name where two runs have the same one, and a number where that is the same, too.
-std::string name_for(const RunHistory& run, const std::multiset<std::string>& strategies, std::set<std::string>& used) {
+std::string name_for(const recorded::RunHistory& run, const std::multiset<std::string>& strategies,
+                     std::set<std::string>& used) {
   const std::string directory = run.directory.filename().string();
   std::string name = run.strategy();
   if (name.empty()) name = directory;
@@ -73,22 +73,8 @@ std::string name_for(const RunHistory& run, const std::multiset<std::string>& st
   return name;
 }
 
-/// The directories of the runs of a comparison ("1-allreduce", "2-wagma"), in their order; else `directory` alone.
-std::vector<fs::path> runs_in(const fs::path& directory) {
-  if (is_run(directory)) return {directory};
-  std::vector<fs::path> runs;
-  std::error_code failed;
-  for (fs::directory_iterator it(directory, failed), end; !failed && it != end; it.increment(failed))
-    if (is_run(it->path())) runs.push_back(it->path());
-  if (runs.empty()) return {directory};
-  std::sort(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
-    return ::strverscmp(a.filename().c_str(), b.filename().c_str()) < 0;
-  });
-  return runs;
-}
-
 json run_data(const LoadedRun& run, std::string name, const Limits& limits) {
-  const RunHistory& history = run.history;
+  const recorded::RunHistory& history = run.history;
   json notes = history.notes;
   if (!run.trace) notes.push_back("there is no trace, so no timeline");
   json data{{"name", std::move(name)},
@@ -116,10 +102,10 @@ Result<std::vector<LoadedRun>> load_runs(const fs::path& directory) {
   std::error_code failed;
   const auto canonical = fs::canonical(directory, failed);
   std::vector<LoadedRun> runs;
-  for (const fs::path& run : runs_in(failed ? directory : canonical)) {
-    auto history = read_run(run);
+  for (const fs::path& run : recorded::runs_in(failed ? directory : canonical)) {
+    auto history = recorded::read_run(run);
     if (!history) return tl::unexpected(history.error());
-    auto trace = read_trace(run);
+    auto trace = recorded::read_trace(run);
     if (!trace) return tl::unexpected(trace.error());
     runs.push_back({std::move(*history), std::move(*trace)});
   }

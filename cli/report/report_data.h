@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "cli/report/run_history.h"
-#include "cli/report/run_trace.h"
+#include "cli/recorded/run_history.h"
+#include "cli/recorded/run_trace.h"
 #include "runtime/base/result.h"
 
 namespace paceline::report {
@@ -16,12 +16,12 @@ inline constexpr std::size_t kRunsMax = 64;
 
 /// One run, all of it.
 struct LoadedRun {
-  RunHistory history;
-  std::optional<RunTrace> trace;
+  recorded::RunHistory history;
+  std::optional<recorded::RunTrace> trace;
 };
 
 /// Reads the history and the trace of the run in `directory` or, where that is the directory of a comparison, of each
-/// run in it. Errors as of read_run().
+/// run in it. Errors as of recorded::read_run().
 Result<std::vector<LoadedRun>> load_runs(const std::filesystem::path& directory);
 
 /// What the page shows (and `paceline report --json` prints): {"runs": [...]}, a run as

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/recorded/recorded_test_support.h"
 #include "cli/report/page.h"
-#include "cli/report/report_test_support.h"
 
 namespace paceline::report {
 namespace {
 
-class ReportDataTest : public RunDirectoryTest {
+class ReportDataTest : public recorded::RunDirectoryTest {
  protected:
   LoadedRun load() const {
     auto runs = load_runs(folder);
@@ -64,11 +64,11 @@ TEST_F(ReportDataTest, AHundredThousandLinesMakeASmallPageThatSaysSo) {
 TEST_F(ReportDataTest, ManyRunsStillMakeASmallPage) {
   write_small_run();
   LoadedRun run = load();
-  RunTrace trace;
+  recorded::RunTrace trace;
   for (int worker = 0; worker < 16; ++worker) {
     trace.tracks.push_back({"worker " + std::to_string(worker), {}});
     for (int k = 0; k < 500; ++k)
-      trace.tracks.back().spans.push_back({k + 0.1234567, k + 0.7654321, Activity::compute});
+      trace.tracks.back().spans.push_back({k + 0.1234567, k + 0.7654321, recorded::Activity::compute});
   }
   trace.duration_s = 500;
   run.trace = trace;

@@ -7,8 +7,8 @@
 namespace paceline::report {
 namespace {
 
-std::vector<Point> ramp(int points) {
-  std::vector<Point> made;
+std::vector<recorded::Point> ramp(int points) {
+  std::vector<recorded::Point> made;
   for (int k = 0; k < points; ++k) made.push_back({double(k), double(10 * k), double(k % 7)});
   return made;
 }
@@ -26,14 +26,14 @@ TEST(ThinningTest, ALongCurveKeepsItsEndsItsOrderAndItsSpikes) {
   EXPECT_EQ(kept.back().clock_s, 99'999);
   EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end(), [](auto& a, auto& b) { return a.clock_s < b.clock_s; }));
   const auto has = [&](double value) {
-    return std::any_of(kept.begin(), kept.end(), [&](const Point& point) { return point.value == value; });
+    return std::any_of(kept.begin(), kept.end(), [&](const recorded::Point& point) { return point.value == value; });
   };
   EXPECT_TRUE(has(1e6));
   EXPECT_TRUE(has(-1e6));
 }
 
 TEST(ThinningTest, OfAPeriodOnlyTheChangesAndTheEndAreKept) {
-  const std::vector<Point> period{{0, 0, 20}, {1, 0, 20}, {2, 0, 10}, {3, 0, 10}, {4, 0, 10}};
+  const std::vector<recorded::Point> period{{0, 0, 20}, {1, 0, 20}, {2, 0, 10}, {3, 0, 10}, {4, 0, 10}};
   const auto kept = changes(period);
   ASSERT_EQ(kept.size(), 3u);
   EXPECT_EQ(kept[1].clock_s, 2);

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
-#include "cli/report/run_trace.h"
+#include "cli/recorded/run_trace.h"
 
 namespace paceline::report {
 
@@ -19,6 +19,6 @@ struct TimelineLimits {
 ///   shares    a track each: {activity: percent of each slice of the run}
 ///   excerpts  some updates, exactly: {name, begin_s, end_s, spans: [[track, activity, begin_s, end_s], ...]};
 ///             one excerpt of all if it is that short, else one of the beginning, the middle and the end
-nlohmann::json timeline(const RunTrace& trace, const TimelineLimits& limits);
+nlohmann::json timeline(const recorded::RunTrace& trace, const TimelineLimits& limits);
 
 }  // namespace paceline::report

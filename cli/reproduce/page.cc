@@ -25,10 +25,11 @@ std::string cell(const std::string& text) {
 
 std::string page_of(const Study& study, const std::string& command) {
   const auto held = std::count_if(study.claims.begin(), study.claims.end(), [](const Claim& c) { return c.holds; });
-  std::string page = "# " + study.name + ": " + study.title + "\n\n`" + command + "` wrote this page. " +
-                     std::to_string(held) + " of " + std::to_string(study.claims.size()) +
-                     " claims hold here. What the paper shows on real networks and data sets is not part of it.\n\n" +
-                     study.setting + "\n\n";
+  std::string page =
+      "# " + study.name + ": " + study.title + "\n\n`" + command + "` wrote this page. " + std::to_string(held) +
+      " of " + std::to_string(study.claims.size()) +
+      " claims hold here. What the paper shows with real models on real data sets is not part of it.\n\n" +
+      study.setting + "\n\n";
   page += "| claim | how | the paper | here | holds | why |\n|---|---|---|---|---|---|\n";
   for (const Claim& claim : study.claims) {
     page += "| " + cell(claim.text) + " | " + in_words(claim.method) + " | " + cell(claim.paper) + " | " +

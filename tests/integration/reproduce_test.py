@@ -63,7 +63,7 @@ class ReproduceTest(IntegrationTest):
     def test_what_is_refused(self):
         self.assert_refused("wagna", words=["wagna", "wagma", "all"])
         self.assert_refused("sgp", "--quick", "-o", "/dev/null/x", words=["-o /dev/null/x"])
-        self.assert_refused(words=["PAPER"])
+        self.assert_refused(words=["paper"])
 
 
 if __name__ == "__main__":

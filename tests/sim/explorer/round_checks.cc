@@ -127,6 +127,7 @@ bool RoundShell::may_wait(const State& s, int rank) const {
   const auto waiting = agent_of(s, rank).core->engine.waiting();
   if (waiting && round(waiting->version).trigger == Trigger::all_arrived) return true;
   const Round r = round(t);
+  if (r.trigger == Trigger::all_arrived && agent_of(s, rank).core->engine.done() < t) return true;
   const auto is_there = [&](const Worker& w) { return has_arrived(w, t) && w.reports.empty(); };
   if (r.trigger == Trigger::quorum) return std::count_if(s.workers.begin(), s.workers.end(), is_there) < r.quorum;
   return r.trigger == Trigger::initiator && !is_there(s.workers[static_cast<std::size_t>(r.initiator.value)]);

@@ -1,11 +1,11 @@
-#include "cli/report/metrics_reader.h"
+#include "cli/recorded/metrics_reader.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "cli/report/json_fields.h"
+#include "cli/recorded/json_fields.h"
 
-namespace paceline::report {
+namespace paceline::recorded {
 
 namespace {
 
@@ -102,4 +102,4 @@ void MetricsReader::finish(RunHistory& history) {
   history.period = std::move(period_);
 }
 
-}  // namespace paceline::report
+}  // namespace paceline::recorded

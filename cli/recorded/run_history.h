@@ -8,7 +8,7 @@
 
 #include "runtime/base/result.h"
 
-namespace paceline::report {
+namespace paceline::recorded {
 
 /// A figure as it stood at a moment of a run.
 struct Point {
@@ -35,10 +35,14 @@ struct RunHistory {
 
 /// Whether a directory looks like one of a training run, by the names in it.
 bool is_run(const std::filesystem::path& directory);
+/// The directories of the runs of a comparison ("1-allreduce", "2-wagma"), in their order; else `directory` alone.
+std::vector<std::filesystem::path> runs_in(const std::filesystem::path& directory);
+/// The newest folder in `base` by name (names begin with the date), or "".
+std::filesystem::path newest_run(const std::filesystem::path& base);
 
 /// Reads configuration.json, metrics.jsonl and result.json. The run may still be going on, or have been killed: a last
 /// line that is half written is left out. `not_found`: no such directory; `invalid`: no run directory, or one without
 /// any figure; `internal`: it cannot be read.
 Result<RunHistory> read_run(const std::filesystem::path& directory);
 
-}  // namespace paceline::report
+}  // namespace paceline::recorded

@@ -1,14 +1,16 @@
-#include "cli/report/run_history.h"
+#include "cli/recorded/run_history.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
-#include "cli/report/json_fields.h"
-#include "cli/report/metrics_reader.h"
+#include "cli/recorded/json_fields.h"
+#include "cli/recorded/metrics_reader.h"
 
-namespace paceline::report {
+namespace paceline::recorded {
 
 namespace {
 
@@ -77,6 +79,28 @@ bool is_run(const fs::path& directory) {
   return fs::exists(directory / "metrics.jsonl", ignored) || fs::exists(directory / "configuration.json", ignored);
 }
 
+std::vector<fs::path> runs_in(const fs::path& directory) {
+  if (is_run(directory)) return {directory};
+  std::vector<fs::path> runs;
+  std::error_code failed;
+  for (fs::directory_iterator it(directory, failed), end; !failed && it != end; it.increment(failed))
+    if (is_run(it->path())) runs.push_back(it->path());
+  if (runs.empty()) return {directory};
+  std::sort(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
+    return ::strverscmp(a.filename().c_str(), b.filename().c_str()) < 0;
+  });
+  return runs;
+}
+
+fs::path newest_run(const fs::path& base) {
+  fs::path last;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(base, ignored)) {
+    if (entry.is_directory(ignored) && entry.path() > last) last = entry.path();
+  }
+  return last;
+}
+
 Result<RunHistory> read_run(const fs::path& directory) {
   std::error_code failed;
   const auto kind = fs::status(directory, failed).type();
@@ -117,4 +141,4 @@ Result<RunHistory> read_run(const fs::path& directory) {
   return run;
 }
 
-}  // namespace paceline::report
+}  // namespace paceline::recorded

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace paceline::report {
+namespace paceline::recorded {
 
 /// A field of an object that others wrote; nullopt where it is missing or no number.
 inline std::optional<double> number(const nlohmann::json& object, const char* name) {
@@ -18,4 +18,4 @@ inline std::string text_of(const nlohmann::json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-}  // namespace paceline::report
+}  // namespace paceline::recorded

@@ -1,10 +1,10 @@
-#include "cli/report/run_history.h"
+#include "cli/recorded/run_history.h"
 
 #include <gtest/gtest.h>
 
-#include "cli/report/report_test_support.h"
+#include "cli/recorded/recorded_test_support.h"
 
-namespace paceline::report {
+namespace paceline::recorded {
 namespace {
 
 class RunHistoryTest : public RunDirectoryTest {
@@ -128,4 +128,4 @@ TEST_F(RunHistoryTest, MetricsThatCannotBeReadAreAnError) {
 }
 
 }  // namespace
-}  // namespace paceline::report
+}  // namespace paceline::recorded

@@ -6,7 +6,7 @@
 
 #include "runtime/observe/observe_test_support.h"
 
-namespace paceline::report {
+namespace paceline::recorded {
 
 /// A folder that a test makes into a run directory.
 class RunDirectoryTest : public observe::FolderTest {
@@ -42,4 +42,4 @@ class RunDirectoryTest : public observe::FolderTest {
   }
 };
 
-}  // namespace paceline::report
+}  // namespace paceline::recorded

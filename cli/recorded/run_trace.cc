@@ -1,4 +1,4 @@
-#include "cli/report/run_trace.h"
+#include "cli/recorded/run_trace.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-namespace paceline::report {
+namespace paceline::recorded {
 
 namespace {
 
@@ -100,4 +100,4 @@ Result<std::optional<RunTrace>> read_trace(const fs::path& directory) {
   return trace_of(std::move(tracks));
 }
 
-}  // namespace paceline::report
+}  // namespace paceline::recorded

@@ -9,7 +9,7 @@
 
 #include "runtime/base/result.h"
 
-namespace paceline::report {
+namespace paceline::recorded {
 
 /// What a worker, or an agent's averaging, does during a span of the trace.
 enum class Activity { compute, abandoned, evaluate, wait, hold, average, merge };
@@ -38,4 +38,4 @@ struct RunTrace {
 /// span. Lines that are no event are passed over. Fails if a file cannot be read.
 Result<std::optional<RunTrace>> read_trace(const std::filesystem::path& directory);
 
-}  // namespace paceline::report
+}  // namespace paceline::recorded

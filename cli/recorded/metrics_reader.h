@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "algorithms/job/job_record.h"
-#include "cli/report/run_history.h"
+#include "cli/recorded/run_history.h"
 
-namespace paceline::report {
+namespace paceline::recorded {
 
 /// Makes the curves of a run from the lines of its metrics.jsonl. Pure: lines in, figures out. Lines that are no event
 /// are counted. Where several runs wrote into one file, the last one counts.
@@ -45,4 +45,4 @@ class MetricsReader {
   bool ended_ = false;
 };
 
-}  // namespace paceline::report
+}  // namespace paceline::recorded
