@@ -1,64 +1,24 @@
-#include <unistd.h>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <optional>
 
 #include "algorithms/simulate/job_json.h"
 #include "algorithms/simulate/job_lines.h"
 #include "cli/commands.h"
 #include "cli/run_options.h"
+#include "cli/simulate_from.h"
+#include "cli/simulate_one.h"
 #include "cli/simulate_options.h"
 #include "cli/simulate_plot.h"
 #include "cli/simulate_view.h"
 #include "cli/text_file.h"
-#include "runtime/base/steady_now.h"
 #include "runtime/observe/atomic_file.h"
-#include "runtime/observe/progress.h"
 
 namespace paceline::cli {
 
 namespace {
 
-// Beyond these it takes --yes.
-constexpr double kTimeMax = 60;
-constexpr double kBytesMax = 2.0 * (1 << 30);
 constexpr std::size_t kChunk = 1 << 20;
-
-/// On stderr, once a simulation takes longer than two seconds.
-class Progress {
- public:
-  Progress(std::string label, double steps) : started_(steady_now()) {
-    view_.strategy = std::move(label);
-    view_.updates = static_cast<std::int64_t>(steps);
-    if (observe::is_live_terminal(STDERR_FILENO)) live_.emplace(STDERR_FILENO);
-  }
-  ~Progress() {
-    if (shown_ && live_) live_->finish(view_);
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  void on_step() {
-    if (++view_.update % 1024 != 0) return;
-    const Instant now = steady_now();
-    view_.elapsed = now - started_;
-    if (view_.elapsed < kQuiet) return;
-    shown_ = true;
-    const double rate = static_cast<double>(view_.update) / seconds(view_.elapsed);
-    view_.samples_per_s = rate;
-    view_.eta = from_seconds(std::max(0.0, static_cast<double>(view_.updates - view_.update) / rate));
-    live_ ? live_->show(view_, now) : plain_.show(view_, now);
-  }
-
- private:
-  static constexpr Duration kQuiet = std::chrono::seconds(2);
-  Instant started_;
-  observe::RunView view_;
-  std::optional<observe::LiveBlock> live_;
-  observe::PlainLines plain_{STDERR_FILENO};
-  bool shown_ = false;
-};
 
 /// Standard output, or a file that appears when everything is written.
 class Output {
@@ -86,21 +46,6 @@ class Output {
   std::unique_ptr<observe::AtomicFile> file_;
 };
 
-Result<void> check_cost(const simulate::Cost& cost, bool yes) {
-  if (yes || (cost.time_s <= kTimeMax && cost.bytes <= kBytesMax)) return {};
-  return fail(ErrorKind::invalid, "would take about " + time_in_words(cost.time_s) + " and " +
-                                      size_in_words(cost.bytes) + "; pass --yes to do it all the same");
-}
-
-Result<simulate::Outcome> simulate_one(simulate::Job& job, const std::string& label) {
-  PACELINE_TRY(simulate::check_span(job));
-  Progress progress(label, job.problem->workers() * static_cast<double>(job.steps));
-  job.on_step = [&progress] { progress.on_step(); };
-  auto outcome = simulate::simulate(job);
-  job.on_step = nullptr;
-  return outcome;
-}
-
 Result<void> write_lines(Output& output, const simulate::Outcome& outcome) {
   std::string lines;
   for (const simulate::Row& row : outcome.rows) {
@@ -114,7 +59,7 @@ Result<void> write_lines(Output& output, const simulate::Outcome& outcome) {
 }
 
 Result<void> simulate_job(const SimulateFlags& flags) {
-  if (const auto other = scenario_flag_given(flags)) {
+  if (const auto other = flag_beside_job(flags)) {
     return fail(ErrorKind::invalid, *other + " is for simulations without a job file: " + flags.job +
                                         " says everything itself; give one or the other");
   }
@@ -201,10 +146,12 @@ constexpr const char* kFooter =
     "\nA job file says everything: a small problem, a strategy, and how long each worker computes at each step.\n"
     "The same file gives the same numbers to any program that follows docs/jobs.md. Without one, workers, delays\n"
     "and network are described by flags, and strategies are compared on a noisy problem made from the seed.\n"
+    "With --from they are fitted to a run, and the answer is the time that it would have taken.\n"
     "\n"
     "Examples:\n"
     "  paceline simulate job.json --json\n"
-    "  paceline simulate --compare 'allreduce,nonblocking,wagma' -w 16 --compute 'exponential(1s)' -o plot.html\n";
+    "  paceline simulate --compare 'allreduce,nonblocking,wagma' -w 16 --compute 'exponential(1s)' -o plot.html\n"
+    "  paceline simulate --from last --compare 'allreduce,nonblocking' --workers 8\n";
 
 }  // namespace
 
@@ -215,12 +162,14 @@ Action add_simulate(CLI::App& app) {
   add_simulate_flags(*command, *flags);
   command->footer([] { return strategies_in_words(Where::simulation) + kFooter; });
   return [flags] {
-    if (flags->job.empty() && flags->strategy.empty() && flags->compare.empty()) {
+    if (flags->from.empty() && flags->job.empty() && flags->strategy.empty() && flags->compare.empty()) {
       return report({ErrorKind::invalid,
-                     "simulate: give a job file, or --strategy or --compare with what is to be simulated; see "
-                     "paceline simulate --help"});
+                     "simulate: give a job file, --strategy or --compare with what is to be simulated, or --from with "
+                     "a run; see paceline simulate --help"});
     }
-    const auto done = flags->job.empty() ? simulate_scenario(*flags) : simulate_job(*flags);
+    const auto done = !flags->from.empty()   ? simulate_from(*flags)
+                      : !flags->job.empty() ? simulate_job(*flags)
+                                            : simulate_scenario(*flags);
     return done ? kDone : report(done.error());
   };
 }

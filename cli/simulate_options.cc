@@ -171,6 +171,24 @@ Result<void> read_numbers(const SimulateFlags& flags, simulate::Scenario& scenar
   return {};
 }
 
+/// Of what only flags can describe.
+std::optional<std::string> scenario_flag_given(const SimulateFlags& flags) {
+  const std::pair<const char*, bool> given[] = {{"--steps", flags.steps.has_value()},
+                                                {"--accumulate", flags.accumulate.has_value()},
+                                                {"--compute", !flags.compute.empty()},
+                                                {"--straggle", !flags.straggle.empty()},
+                                                {"--slow", !flags.slow.empty()},
+                                                {"--network", !flags.network.empty()},
+                                                {"--bytes", !flags.bytes.empty()},
+                                                {"--fail", !flags.fail.empty()},
+                                                {"--lr", flags.lr.has_value()},
+                                                {"--seed", flags.seed.has_value()}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given) return name;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void add_simulate_flags(CLI::App& app, SimulateFlags& flags) {
@@ -178,6 +196,10 @@ void add_simulate_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_flag("--json", flags.json, "JSON lines: a row a worker and step, then a summary; without JOB one a strategy");
   app.add_flag("--yes", flags.yes, "simulate even what takes very long or much memory");
   app.add_option("--output,-o", flags.output, "with JOB: where to write instead of stdout; else plot.svg or plot.html");
+  app.add_option("--from", flags.from,
+                 "a run's directory, or last: what its workers and averages took is fitted to its trace, and --strategy, "
+                 "--compare, --workers and --without-slow say what is to be different");
+  app.add_option("--without-slow", flags.without_slow, "with --from: this worker takes the times of the median one");
   const std::string group = "Without JOB";
   app.add_option("--strategy,-s", flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'")
       ->group(group);
@@ -231,24 +253,18 @@ Result<SimulationPlan> plan_simulation(const SimulateFlags& flags) {
   return plan;
 }
 
-std::optional<std::string> scenario_flag_given(const SimulateFlags& flags) {
-  const std::pair<const char*, bool> given[] = {{"--strategy", !flags.strategy.empty()},
-                                                {"--compare", !flags.compare.empty()},
-                                                {"--workers", flags.workers.has_value()},
-                                                {"--steps", flags.steps.has_value()},
-                                                {"--accumulate", flags.accumulate.has_value()},
-                                                {"--compute", !flags.compute.empty()},
-                                                {"--straggle", !flags.straggle.empty()},
-                                                {"--slow", !flags.slow.empty()},
-                                                {"--network", !flags.network.empty()},
-                                                {"--bytes", !flags.bytes.empty()},
-                                                {"--fail", !flags.fail.empty()},
-                                                {"--lr", flags.lr.has_value()},
-                                                {"--seed", flags.seed.has_value()}};
-  for (const auto& [name, is_given] : given) {
-    if (is_given) return name;
-  }
-  return std::nullopt;
+std::optional<std::string> flag_beside_job(const SimulateFlags& flags) {
+  if (!flags.from.empty()) return "--from";
+  if (flags.without_slow) return "--without-slow";
+  if (!flags.strategy.empty()) return "--strategy";
+  if (!flags.compare.empty()) return "--compare";
+  if (flags.workers) return "--workers";
+  return scenario_flag_given(flags);
+}
+
+std::optional<std::string> flag_beside_run(const SimulateFlags& flags) {
+  if (!flags.output.empty()) return "--output";
+  return scenario_flag_given(flags);
 }
 
 std::optional<double> parse_size(std::string_view text) {

@@ -14,6 +14,8 @@ namespace paceline::cli {
 /// The flags of `paceline simulate` as given.
 struct SimulateFlags {
   std::string job;  ///< A file, or "-"; empty: a scenario made of the flags below.
+  std::string from;                         ///< A run's directory, or "last"; cli/simulate_from.h.
+  std::optional<std::int64_t> without_slow;  ///< With `from`: a worker.
   std::string strategy;
   std::string compare;
   std::optional<std::int64_t> workers;
@@ -48,8 +50,10 @@ struct SimulationPlan {
 /// `invalid` names the flag, its value and what it takes; `not_found` the file of a trace that is not there.
 Result<SimulationPlan> plan_simulation(const SimulateFlags& flags);
 
-/// For flags of a scenario that were given beside a JOB: the first of them.
-std::optional<std::string> scenario_flag_given(const SimulateFlags& flags);
+/// The first flag given that does not go with a JOB, which says everything itself.
+std::optional<std::string> flag_beside_job(const SimulateFlags& flags);
+/// The same of --from, which takes strategies and workers.
+std::optional<std::string> flag_beside_run(const SimulateFlags& flags);
 
 /// "100MB", "1.5GiB", "4096": bytes; at least 1.
 std::optional<double> parse_size(std::string_view text);

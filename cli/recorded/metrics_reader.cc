@@ -97,6 +97,8 @@ void MetricsReader::finish(RunHistory& history) {
   if (runs_ > 1)
     history.notes.push_back("metrics.jsonl holds " + std::to_string(runs_) + " runs, of which this is the last");
   if (unreadable_ > 0) history.notes.push_back(std::to_string(unreadable_) + " lines of metrics.jsonl are no events");
+  history.first_update = first_update_;
+  for (const auto& [rank, worker] : record_.workers()) history.samples[rank] = worker.samples;
   history.loss = std::move(loss_);
   history.accuracy = std::move(accuracy_);
   history.period = std::move(period_);

@@ -47,12 +47,12 @@ std::string target_text(const RunHistory& run, double seconds) {
   return text;
 }
 
-/// How it ended, in words. `written`: it left a result.
-std::string outcome_of(const RunHistory& run, bool written, const job::JobRecord& record) {
+/// How it ended, in words.
+std::string outcome_of(const RunHistory& run, const job::JobRecord& record) {
   const std::string at = "update " + std::to_string(record.update()) +
                          (record.updates() > 0 ? " of " + std::to_string(record.updates()) : std::string());
   if (run.failed) return "failed at " + at + ": " + text_of(run.result, "failure");
-  if (!written) return "no result: it still runs, or was killed, at " + at;
+  if (!run.ended) return "no result: it still runs, or was killed, at " + at;
   const auto interrupted = run.result.find("interrupted");
   if (interrupted != run.result.end() && *interrupted == true) return "interrupted at " + at;
   if (const auto reached = number(run.result, "time_to_target_s")) return target_text(run, *reached);
@@ -133,10 +133,10 @@ Result<RunHistory> read_run(const fs::path& directory) {
     return fail(ErrorKind::invalid, directory.string() + " has no figures (yet): its metrics.jsonl " +
                                         (fs::exists(metrics, failed) ? "tells of no update" : "is missing"));
   }
-  const bool written = !result->empty();
-  run.result = written ? std::move(*result) : reader.record().result();
+  run.ended = !result->empty();
+  run.result = run.ended ? std::move(*result) : reader.record().result();
   run.failed = run.result.contains("failure");
-  run.outcome = outcome_of(run, written, reader.record());
+  run.outcome = outcome_of(run, reader.record());
   reader.finish(run);
   return run;
 }

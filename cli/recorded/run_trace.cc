@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -30,10 +31,19 @@ std::optional<Activity> activity_named(std::string_view name) {
   return static_cast<Activity>(found - kActivities.begin());
 }
 
+/// "compute 17" -> 17.
+std::int64_t update_in(const std::string& name) {
+  const std::string_view digits = std::string_view(name).substr(name.rfind(' ') + 1);
+  std::int64_t update = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), update);
+  return error == std::errc() && end == digits.data() + digits.size() ? update : -1;
+}
+
 Track& track_of(Tracks& tracks, const json& event) {
   const auto process = event.value("pid", std::int64_t{0});
   const auto thread = event.value("tid", std::int64_t{0});
   Track& track = tracks[{thread == 0, process, thread}];
+  track.rank = static_cast<std::int32_t>(thread - 1);
   if (track.name.empty())
     track.name = thread == 0 ? "node " + std::to_string(process) : "worker " + std::to_string(thread - 1);
   return track;
@@ -44,7 +54,8 @@ void on_event(Tracks& tracks, const json& event) {
   const auto activity = activity_named(event.value("cat", ""));
   if (!activity) return;
   const double begin = event.value("ts", 0.0) / 1e6;
-  track_of(tracks, event).spans.push_back({begin, begin + event.value("dur", 0.0) / 1e6, *activity});
+  track_of(tracks, event).spans.push_back({begin, begin + event.value("dur", 0.0) / 1e6, *activity,
+                                     update_in(event.value("name", ""))});
 }
 
 /// One event a line, in a part as in the joined file (runtime/observe/trace.h).

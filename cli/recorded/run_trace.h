@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -21,11 +22,13 @@ struct Span {
   double begin_s;  ///< Since the first span of the run, evaluations included.
   double end_s;
   Activity activity;
+  std::int64_t update = -1;  ///< Whose; -1: the trace does not say.
 };
 
 struct Track {
   std::string name;  ///< "worker 3", "node 0".
   std::vector<Span> spans;
+  std::int32_t rank = -1;  ///< Of a worker; -1: an agent.
 };
 
 /// Workers by rank, then agents by node.

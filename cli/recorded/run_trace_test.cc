@@ -35,6 +35,17 @@ TEST_F(TraceTest, SpansGoToTheirWorkersAndTheNodesComeLast) {
   EXPECT_EQ(trace->duration_s, 3);
 }
 
+TEST_F(TraceTest, SpansKnowTheirUpdateAndTracksTheirWorker) {
+  const char* named = R"({"ph":"X","cat":"compute","name":"compute 17","pid":0,"tid":3,"ts":0,"dur":5})";
+  write("trace.json", std::string(named) + ",\n" + span(0, "average", 0, 1e6) + "\n");
+  const auto trace = read();
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->tracks[0].rank, 2);
+  EXPECT_EQ(trace->tracks[0].spans[0].update, 17);
+  EXPECT_EQ(trace->tracks[1].rank, -1);
+  EXPECT_EQ(trace->tracks[1].spans[0].update, -1);
+}
+
 TEST_F(TraceTest, ARunThatStillGoesOnHasParts) {
   write("worker-0.trace", span(1, "compute", 0, 1e6) + "\n" + span(1, "wait", 1e6, 1e6) + "\n{\"ph\":\"X\",\"ca");
   write("worker-1.trace", span(2, "compute", 0, 4e6) + "\n{\"ph\":\"X\",\"cat\":7}\n");

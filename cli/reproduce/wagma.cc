@@ -201,7 +201,8 @@ void claim_learning(Study& study, const Lab& lab) {
       {"Fig. 5: allreduce ends best, WAGMA close to it, then SGP (2), D-PSGD, AD-PSGD", Method::simulation,
        "75.9, 75.3, 74.8, 71.3, 66.9 %", ours, std::is_sorted(means.begin(), means.end()),
        "mean of the workers' own losses above the lowest after 300 steps of 64 workers. The first three are in the "
-       "paper's order; a ring of 64 is worse here than random pairs, whose models are stale by a few steps only"});
+       "paper's order, allreduce and WAGMA within noise; a ring of 64 is worse here than random pairs, whose models "
+       "are stale by a few steps only"});
 }
 
 // Uneven work ---------------------------------------------------------------------------------------------------------

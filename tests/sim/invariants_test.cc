@@ -1,12 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <unistd.h>
 #include <bit>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <map>
+#include <tuple>
 
+#include "tests/sim/outcomes.h"
 #include "tests/sim/random_jobs.h"
 
 // What must hold whatever the job: invariants across strategies, on random jobs, without the reference. What is given

@@ -46,7 +46,7 @@ std::vector<Model> waiting() {
   return {{"allreduce 1 agent", allreduce, on({0, 0, 0})},
           {"allreduce 2 agents", allreduce, on({0, 0, 1}), 2},
           {"allreduce 3 agents", allreduce, on({0, 1, 2}), 3, Version{2}, AtOnce::everything},
-          {"allreduce 4 workers 2 agents", allreduce, on({0, 0, 1, 1}), 2, Version{1}, AtOnce::everything},
+          {"allreduce 4 workers 2 agents", allreduce, on({0, 0, 1, 1}), 2, Version{2}, AtOnce::everything},
           {"allreduce death", allreduce, on({0, 0, 1}), 2, Version{2}, AtOnce::seals, false, true},
           {"local sgd period 2", test::local_sgd(2), on({0, 0, 1}), 2, Version{3}, AtOnce::seals},
           {"finishes 2 agents", finishing(), on({0, 0, 1}), 2, Version{2}, AtOnce::seals}};
@@ -63,7 +63,8 @@ std::vector<Model> merging() {
           {"merge own version", own_version(3, all_three), on({0, 0, 0}), 1, Version{2}, AtOnce::seals},
           {"merge 3 agents", test::wagma(2, Lateness::merges, {}, all_three), on({0, 1, 2}), 3, Version{1},
            AtOnce::everything},
-          {"merge 4 workers", test::wagma(2), on({0, 0, 1, 1}), 2, Version{1}, AtOnce::everything, false}};
+          {"merge 4 workers", test::wagma(3), on({0, 0, 1, 1}), 2, Version{2}, AtOnce::everything, false},
+          {"merge 4 workers stops", test::wagma(2), on({0, 0, 1, 1}), 2, Version{1}, AtOnce::everything}};
 }
 INSTANTIATE_TEST_SUITE_P(WhereTheLateMerge, Explorer, testing::ValuesIn(merging()), name_of);
 

@@ -138,8 +138,8 @@ void RoundShell::make(State& s, const Move& move) {
   const auto who = static_cast<std::size_t>(move.who);
   const NodeId id{move.who};
   switch (move.kind) {
-    case Move::Kind::publish: return publish(s, s.workers[who], true);
-    case Move::Kind::part: return publish(s, s.workers[who], false);
+    case Move::Kind::publish: return publish(s.workers[who], true);
+    case Move::Kind::part: return publish(s.workers[who], false);
     case Move::Kind::report: {
       Worker& w = s.workers[who];
       const Version t = w.reports.front();
@@ -208,7 +208,7 @@ void RoundShell::drop_idle_messages(State& s) {
   });
 }
 
-void RoundShell::publish(State&, Worker& w, bool whole) const {
+void RoundShell::publish(Worker& w, bool whole) {
   const Version t = w.t;
   if (t < w.next_round) return begin(w, t.next());
   const auto late = round(t).late;
@@ -217,6 +217,7 @@ void RoundShell::publish(State&, Worker& w, bool whole) const {
     w.publication.gradients =
         static_cast<std::uint8_t>((late == Lateness::accumulates ? w.publication.gradients : 0) | bit(t));
   } else {  // A model: it has taken the step itself, with what it still had to give.
+    expect((w.contributed & w.publication.gradients) == 0, "a worker applies a gradient that it has given");
     w.given_up = static_cast<std::uint8_t>(w.given_up | w.publication.gradients);
     w.publication.gradients = 0;
   }

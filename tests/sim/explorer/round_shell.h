@@ -38,7 +38,7 @@ class RoundShell {
   const std::string& violation() const { return violation_; }
 
  private:
-  void publish(State& s, Worker& w, bool whole) const;
+  void publish(Worker& w, bool whole);
   void begin(Worker& w, Version t) const;
   void act(State& s, NodeId id, const RoundEngine::Actions& actions);
   void send(State& s, Message message);
