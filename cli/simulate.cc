@@ -167,7 +167,7 @@ Action add_simulate(CLI::App& app) {
                      "simulate: give a job file, --strategy or --compare with what is to be simulated, or --from with "
                      "a run; see paceline simulate --help"});
     }
-    const auto done = !flags->from.empty()   ? simulate_from(*flags)
+    const auto done = !flags->from.empty()  ? simulate_from(*flags)
                       : !flags->job.empty() ? simulate_job(*flags)
                                             : simulate_scenario(*flags);
     return done ? kDone : report(done.error());

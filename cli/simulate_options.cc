@@ -173,16 +173,12 @@ Result<void> read_numbers(const SimulateFlags& flags, simulate::Scenario& scenar
 
 /// Of what only flags can describe.
 std::optional<std::string> scenario_flag_given(const SimulateFlags& flags) {
-  const std::pair<const char*, bool> given[] = {{"--steps", flags.steps.has_value()},
-                                                {"--accumulate", flags.accumulate.has_value()},
-                                                {"--compute", !flags.compute.empty()},
-                                                {"--straggle", !flags.straggle.empty()},
-                                                {"--slow", !flags.slow.empty()},
-                                                {"--network", !flags.network.empty()},
-                                                {"--bytes", !flags.bytes.empty()},
-                                                {"--fail", !flags.fail.empty()},
-                                                {"--lr", flags.lr.has_value()},
-                                                {"--seed", flags.seed.has_value()}};
+  const std::pair<const char*, bool> given[] = {
+      {"--steps", flags.steps.has_value()},  {"--accumulate", flags.accumulate.has_value()},
+      {"--compute", !flags.compute.empty()}, {"--straggle", !flags.straggle.empty()},
+      {"--slow", !flags.slow.empty()},       {"--network", !flags.network.empty()},
+      {"--bytes", !flags.bytes.empty()},     {"--fail", !flags.fail.empty()},
+      {"--lr", flags.lr.has_value()},        {"--seed", flags.seed.has_value()}};
   for (const auto& [name, is_given] : given) {
     if (is_given) return name;
   }
@@ -196,10 +192,12 @@ void add_simulate_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_flag("--json", flags.json, "JSON lines: a row a worker and step, then a summary; without JOB one a strategy");
   app.add_flag("--yes", flags.yes, "simulate even what takes very long or much memory");
   app.add_option("--output,-o", flags.output, "with JOB: where to write instead of stdout; else plot.svg or plot.html");
-  app.add_option("--from", flags.from,
-                 "a run's directory, or last: what its workers and averages took is fitted to its trace, and --strategy, "
-                 "--compare, --workers and --without-slow say what is to be different");
-  app.add_option("--without-slow", flags.without_slow, "with --from: this worker takes the times of the median one");
+  auto* from = app.add_option(
+      "--from", flags.from,
+      "a run's directory, or last: what its workers and averages took is fitted to its trace, and --strategy, "
+      "--compare, --workers and --without-slow say what is to be different");
+  app.add_option("--without-slow", flags.without_slow, "with --from: this worker takes the times of the median one")
+      ->needs(from);
   const std::string group = "Without JOB";
   app.add_option("--strategy,-s", flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'")
       ->group(group);

@@ -13,8 +13,8 @@ namespace paceline::cli {
 
 /// The flags of `paceline simulate` as given.
 struct SimulateFlags {
-  std::string job;  ///< A file, or "-"; empty: a scenario made of the flags below.
-  std::string from;                         ///< A run's directory, or "last"; cli/simulate_from.h.
+  std::string job;                           ///< A file, or "-"; empty: a scenario made of the flags below.
+  std::string from;                          ///< A run's directory, or "last"; cli/simulate_from.h.
   std::optional<std::int64_t> without_slow;  ///< With `from`: a worker.
   std::string strategy;
   std::string compare;

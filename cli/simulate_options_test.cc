@@ -120,9 +120,9 @@ TEST(SimulateOptions, SizesHaveUnits) {
 
 TEST(SimulateOptions, FlagsOfScenariosAreRecognised) {
   SimulateFlags flags;
-  EXPECT_EQ(scenario_flag_given(flags), std::nullopt);
+  EXPECT_EQ(flag_beside_job(flags), std::nullopt);
   flags.slow = {"1:2x"};
-  EXPECT_EQ(scenario_flag_given(flags), "--slow");
+  EXPECT_EQ(flag_beside_job(flags), "--slow");
 }
 
 }  // namespace

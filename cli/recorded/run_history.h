@@ -24,10 +24,10 @@ struct RunHistory {
   nlohmann::json options = nlohmann::json::object();
   nlohmann::json environment = nlohmann::json::object();
   nlohmann::json result;  ///< As in result.json; of a run without one, what its metrics come to.
-  bool ended = false;  ///< It left a result.
+  bool ended = false;     ///< It left a result.
   bool failed = false;
-  std::string outcome;  ///< In words.
-  std::int64_t first_update = 0;  ///< Above 0 where it went on from a checkpoint.
+  std::string outcome;                           ///< In words.
+  std::int64_t first_update = 0;                 ///< Above 0 where it went on from a checkpoint.
   std::map<std::int32_t, std::int64_t> samples;  ///< That each worker processed, by rank.
   std::vector<Point> loss, accuracy, period;
   std::vector<std::int64_t> staleness;  ///< Contributions by how many versions late they were; empty: not recorded.

@@ -54,8 +54,8 @@ void on_event(Tracks& tracks, const json& event) {
   const auto activity = activity_named(event.value("cat", ""));
   if (!activity) return;
   const double begin = event.value("ts", 0.0) / 1e6;
-  track_of(tracks, event).spans.push_back({begin, begin + event.value("dur", 0.0) / 1e6, *activity,
-                                     update_in(event.value("name", ""))});
+  track_of(tracks, event)
+      .spans.push_back({begin, begin + event.value("dur", 0.0) / 1e6, *activity, update_in(event.value("name", ""))});
 }
 
 /// One event a line, in a part as in the joined file (runtime/observe/trace.h).

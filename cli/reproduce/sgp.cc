@@ -194,8 +194,8 @@ Study study_sgp(const Lab& lab) {
   Study study{.name = "sgp",
               .title = "Stochastic Gradient Push for Distributed Deep Learning (submission to ICLR 2019)",
               .setting =
-                  "Seeds 1, 2, 3; a figure of several is their mean, with the lowest and the highest. The simulator "
-                  "charges gossip no time for messages, so transfers are closed forms. Learning: 1000 steps of "
+                  "Seeds 1, 2, 3; a figure of several is their mean, with the lowest and the highest. What "
+                  "transfers take are closed forms. Learning: 1000 steps of "
                   "softmax classification of made-up points (half of a worker's are of its own class), 10 classes, "
                   "batch 8, learning rate 0.1.",
               .claims = {},

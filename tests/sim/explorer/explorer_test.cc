@@ -63,8 +63,7 @@ std::vector<Model> merging() {
           {"merge own version", own_version(3, all_three), on({0, 0, 0}), 1, Version{2}, AtOnce::seals},
           {"merge 3 agents", test::wagma(2, Lateness::merges, {}, all_three), on({0, 1, 2}), 3, Version{1},
            AtOnce::everything},
-          {"merge 4 workers", test::wagma(3), on({0, 0, 1, 1}), 2, Version{2}, AtOnce::everything, false},
-          {"merge 4 workers stops", test::wagma(2), on({0, 0, 1, 1}), 2, Version{1}, AtOnce::everything}};
+          {"merge 4 workers", test::wagma(2), on({0, 0, 1, 1}), 2, Version{1}, AtOnce::everything}};
 }
 INSTANTIATE_TEST_SUITE_P(WhereTheLateMerge, Explorer, testing::ValuesIn(merging()), name_of);
 
@@ -73,6 +72,7 @@ std::vector<Model> skipping() {
           {"skip 2 agents", kSkip, on({0, 1, 1}), 2, Version{2}, AtOnce::everything},
           {"skip 3 agents", test::wagma(2, Lateness::skips, {}, all_three), on({0, 1, 2}), 3, Version{1},
            AtOnce::everything},
+          {"skip 4 workers", test::wagma(2, Lateness::skips), on({0, 0, 1, 1}), 2, Version{1}, AtOnce::everything},
           {"skip death", kSkip, on({0, 1, 1}), 2, Version{2}, AtOnce::everything, false, true},
           {"merge grace", test::wagma(2, Lateness::merges, kGrace, all_three), on({0, 0, 1}), 2, Version{1},
            AtOnce::everything, true, false, true},

@@ -1,0 +1,115 @@
+"""paceline simulate --from: a model fitted to a real run takes as long as that run, and what is refused."""
+import json
+import os
+import shutil
+
+from harness import IntegrationTest, main
+
+USAGE = 2
+SLEEPS = [20, 25, 22, 60]
+UPDATES = 60
+CLOSE = 0.15  # Of the recorded time.
+
+
+class SimulateFromTest(IntegrationTest):
+    def simulated(self, run, *flags):
+        """The fit, and the answers."""
+        done = self.paceline("simulate", "--from", run.run_directory, "--json", *flags)
+        self.assertEqual(done.code, 0, done.said())
+        lines = [json.loads(line) for line in done.out.splitlines()]
+        self.assertTrue(lines[0]["fit"])
+        return lines[0], lines[1:]
+
+    def assert_refused(self, *arguments, words):
+        done = self.paceline("simulate", *arguments)
+        self.assertEqual((done.code, done.out), (USAGE, ""), done.said())
+        self.assertEqual(len(done.err.splitlines()), 1, done.said())
+        for word in words:
+            self.assertIn(word, done.err)
+
+
+class Calibration(SimulateFromTest):
+    def assert_close(self, strategy, updates=UPDATES):
+        """The fit is close to a real run, at the second try at the latest: others may have used the machine."""
+        for _ in range(2):
+            run = self.quadratic("--strategy", strategy, nodes=None, sleep_ms=SLEEPS, updates=updates, timeout=60)
+            fit, _ = self.simulated(run)
+            print(f"\n{strategy}: recorded {fit['recorded_s']:.3f} s, simulated {fit['simulated_s']:.3f} s, "
+                  f"{100 * fit['error_share']:+.1f} %", flush=True)
+            self.assertEqual((fit["workers"], fit["updates"]), (4, updates))
+            if abs(fit["error_share"]) <= CLOSE:
+                return run
+        self.fail(f"{strategy}: {fit}")
+
+    def test_allreduce_and_what_if(self):
+        run = self.assert_close("allreduce")
+        _, (mended,) = self.simulated(run, "--without-slow", 3)
+        self.assertAlmostEqual(mended["speed_up"], 60 / 25, delta=0.5)
+        eight = self.simulated(run, "--workers", 8, "--compare", "allreduce,local-sgd")[1]
+        self.assertEqual([(row["strategy"], row["workers"]) for row in eight], [("allreduce", 8), ("local-sgd", 8)])
+        text = self.paceline("simulate", "--from", run.run_directory, "--strategy", "nonblocking").out
+        self.assertTrue(text.startswith(f"Fit to {run.run_directory}: 4 workers made 60 updates under allreduce in "),
+                        text)
+
+    def test_one_run_tells_of_another(self):
+        """Fitted to allreduce: how long does another strategy take, which then really runs?"""
+        for strategy in ("wagma(late=skip)", "nonblocking(batches=1)"):
+            for attempt in range(2):
+                told, really = [self.quadratic("--strategy", name, nodes=None, sleep_ms=SLEEPS, updates=UPDATES,
+                                               timeout=60) for name in ("allreduce", strategy)]
+                _, (answer,) = self.simulated(told, "--strategy", strategy)
+                recorded = really.result()["train_s"]
+                error = answer["time_s"] / recorded - 1
+                print(f"\n{strategy} from allreduce: recorded {recorded:.3f} s, told {answer['time_s']:.3f} s, "
+                      f"{100 * error:+.1f} %", flush=True)
+                if abs(error) <= CLOSE:
+                    break
+                self.assertEqual(attempt, 0, strategy)
+
+    def test_local_sgd(self):
+        self.assert_close("local-sgd")
+
+    def test_wagma_that_skips(self):
+        self.assert_close("wagma(late=skip)")
+
+    def test_nonblocking(self):
+        run = self.assert_close("nonblocking(batches=4)", updates=40)
+        _, (allreduce,) = self.simulated(run, "--strategy", "allreduce")
+        self.assertAlmostEqual(allreduce["step_s"], 4 * 0.060, delta=0.06, msg="worker 3 is known by its mini-batches")
+
+
+class Refusals(SimulateFromTest):
+    def test_one_line_says_why_a_run_cannot_be_fitted(self):
+        run = self.quadratic("--strategy", "allreduce", nodes=None, sleep_ms=[1], updates=5)
+        directory = run.run_directory
+
+        def without(*names):
+            copy = os.path.join(self.folder, "copy")
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(directory, copy)
+            for name in names:
+                os.remove(os.path.join(copy, name))
+            return copy
+
+        self.assert_refused("--from", without("result.json"), words=["still runs, or was killed"])
+        self.assert_refused("--from", without("trace.json"), words=["no trace"])
+        self.assert_refused("--from", os.path.join(self.folder, "nowhere"), words=["no run directory"])
+        self.assert_refused("--from", "last", words=["no run in runs/"])
+        self.assert_refused("--from", directory, "--strategy", "adacomm", words=["adacomm", "loss"])
+        self.assert_refused("--from", directory, "--slow", "3:4x", words=["--slow", "--from"])
+        self.assert_refused("--from", directory, "--without-slow", 4, words=["--without-slow 4", "0 to 3"])
+        self.assert_refused("--from", directory, "--strategy", "nonblocking(batches=3)", words=["batches"])
+
+    def test_a_comparison_names_its_runs_and_last_is_the_newest(self):
+        run = self.quadratic("--strategy", "allreduce", nodes=None, sleep_ms=[5], updates=10)
+        comparison = os.path.join(self.folder, "runs", "2026-01-01_00-00-00-both")
+        shutil.copytree(run.run_directory, os.path.join(comparison, "1-allreduce"))
+        self.assert_refused("--from", "last", words=["comparison of 1 runs", "1-allreduce"])
+        shutil.copytree(run.run_directory, os.path.join(self.folder, "runs", "2026-01-02_00-00-00-one"))
+        done = self.paceline("simulate", "--from", "last")
+        self.assertEqual(done.code, 0, done.said())
+        self.assertTrue(": 4 workers made 10 updates" in done.out.splitlines()[0], done.out)
+
+
+if __name__ == "__main__":
+    main()
