@@ -61,7 +61,9 @@ configure() {
   cmake --preset "$@" >"build/configure-$1.log" 2>&1 || { cat "build/configure-$1.log" >&2; return 1; }
 }
 
-# build PRESET [TARGET]: builds what is not up to date; everything where no target is named.
+# build PRESET [TARGET...]: builds what is not up to date; everything where no target is named.
 build() {
-  cmake --build --preset "$1" ${2:+--target "$2"}
+  preset=$1
+  shift
+  cmake --build --preset "$preset" ${1:+--target "$@"}
 }
