@@ -38,7 +38,7 @@ MixEngine::Actions MixEngine::on_contribution(Rank from, Version v) {
 MixEngine::Actions MixEngine::on_wanted(Rank rank, Version v) {
   Actions out;
   PACELINE_CHECK(is_local(rank), "a mixing is wanted where its worker is");
-  wanted_[rank] = v;
+  wanted_[rank] = {v};
   mix_if_ready(rank, out);
   return out;
 }
@@ -124,10 +124,19 @@ std::vector<Rank> MixEngine::readers_of(Rank from, Version v) const {
 
 void MixEngine::mix_if_ready(Rank rank, Actions& out) {
   const auto it = wanted_.find(rank);
-  if (it == wanted_.end() || !ready(rank, it->second)) return;
-  const Version v = it->second;
+  if (it == wanted_.end()) return;
+  auto& [v, missing] = it->second;
+  if (missing && gives(*missing, v) && !held_.contains({v, *missing})) return;
+  auto shares = row(rank, v);
+  const auto absent = std::find_if(shares.begin(), shares.end(), [&](const Share& share) {
+    return !held_.contains({v, share.from});
+  });
+  if (absent != shares.end()) {
+    missing = absent->from;
+    return;
+  }
+  out.push_back(Mix{rank, v, std::move(shares)});
   wanted_.erase(it);
-  out.push_back(Mix{rank, v, row(rank, v)});
 }
 
 }  // namespace paceline::scheduler

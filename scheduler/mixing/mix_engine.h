@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -85,7 +86,11 @@ class MixEngine {
   std::unique_ptr<const MixPlan> plan_;
   std::map<Key, std::int32_t> held_;  ///< Contributions, with how many local rows are still to take from them.
   std::map<Rank, Version> contributed_;
-  std::map<Rank, Version> wanted_;
+  struct Wanted {
+    Version version;
+    std::optional<Rank> missing = {};  ///< A share that was not here when we last looked.
+  };
+  std::map<Rank, Wanted> wanted_;
   struct Last {
     Version contributed, mixed;
   };
