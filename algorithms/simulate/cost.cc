@@ -10,9 +10,9 @@ namespace {
 
 // Of one step of one worker: whatever it is, for each number of the model, for each worker of the job. Measured on one
 // core of an AMD EPYC (two cores, 2026-11), release build: 2 us and 216 bytes at 4 workers and one number, 16 us and
-// 7,750 bytes at 1000 numbers; 12 us (wagma) at 1,024 workers and 32 numbers. Where a step takes from all others (the
+// 7,750 bytes at 1000 numbers; 5 us (wagma) at 1,024 workers and 32 numbers. Where a step takes from all others (the
 // global averages of hier-avg, d-psgd(complete)) it is ten times as much.
-constexpr double kNsStep = 2000, kNsNumber = 14, kNsMember = 10;
+constexpr double kNsStep = 2000, kNsNumber = 14, kNsMember = 3;
 constexpr double kBytesStep = 216, kBytesNumber = 8, kBytesMember = 0.1;
 
 constexpr double kSpanMax = 9e9;  // Seconds.

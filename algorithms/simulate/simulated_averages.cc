@@ -16,12 +16,14 @@ void add(Vector& to, const Vector& what, double weight = 1) {
 
 }  // namespace
 
-Members Simulation::members_of(NodeId id, const Engine::Execute& a) const {
-  if (!a.sync) {
-    return nodes_[static_cast<std::size_t>(id.value)].engine->plan().groups(
-        a.version)[static_cast<std::size_t>(a.group)];
+const Members& Simulation::members_of(NodeId id, const Engine::Execute& a) {
+  if (a.sync) return everybody_;
+  if (grouped_ != a.version) {
+    grouped_ = a.version;
+    groups_.clear();
+    for (auto& group : node(id).engine->plan().groups(a.version)) groups_.emplace_back(std::move(group));
   }
-  return everybody_;
+  return groups_[static_cast<std::size_t>(a.group)];
 }
 
 Simulation::Result Simulation::average(NodeId id, const Engine::Execute& a, const Contributions& all,
@@ -131,7 +133,7 @@ void Simulation::mix_models(const Contributions& all, Version v) {
 }
 
 Duration Simulation::travel(NodeId id, const Engine::Execute& a) {
-  const Members members = members_of(id, a);
+  const Members& members = members_of(id, a);
   const auto g = static_cast<std::int64_t>(members.size());
   const auto numbers = static_cast<std::int64_t>(workers_[0].model.size());
   const double bytes = world_.model_bytes > 0 ? world_.model_bytes : static_cast<double>(numbers) * sizeof(double);

@@ -173,7 +173,7 @@ class Simulation {
   /// A present worker goes on with the average; a late one merges with it.
   void take(Worker& w, const Result& result);
   void merge(Worker& w, const Result& result);
-  Members members_of(NodeId id, const Engine::Execute& a) const;
+  const Members& members_of(NodeId id, const Engine::Execute& a);
   /// Counts the messages of an average among its members; returns how long they take.
   Duration travel(NodeId id, const Engine::Execute& a);
   void summarise();
@@ -199,6 +199,8 @@ class Simulation {
   std::vector<Duration> computed_;
   std::vector<Worker> workers_;
   Members everybody_;
+  Version grouped_{-1};  ///< Whose groups groups_ holds.
+  std::vector<Members> groups_;
   std::vector<Node> nodes_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::deque<Todo> todo_;
