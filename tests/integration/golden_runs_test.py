@@ -114,7 +114,9 @@ class GoldenRuns:
 
     def test_a_server_in_rounds_is_allreduce(self):
         self.assert_models(self.run_job("server(sync)", updates=3), ALLREDUCE)
-        self.assert_same_final(self.run_job("nonblocking(server,batches=2)", updates=3))
+        run = self.run_job("nonblocking(server,batches=4)", updates=12, sleep_ms=[12, 30, 20, 25])
+        self.assert_same_final(run)
+        self.assertGreater(run.result()["abandoned_batches"], 0)
 
     def test_outer_steps_follow_the_average_of_a_block(self):
         golden = [3.875, 7.38671875, 8.6317138671875]
