@@ -35,7 +35,7 @@ Result<Outcome> drive(World world, Learner learner, const Strategy& strategy, st
         for (std::int32_t i = 0; i < workers; ++i) world.node_of[static_cast<std::size_t>(i)] = NodeId{i};
       }
       MixRules rules{.order = strategy.order, .push_sum = strategy.push_sum, .bound = strategy.overlap};
-      rules.plan = [strategy, workers, seed] { return *algorithms::make_mix_plan(strategy, workers, seed); };
+      rules.plan = std::move(*mixing);
       rules.groups = strategy.tiers[0].groups.kind == algorithms::Groups::Kind::clusters;
       rules.period = [steps = strategy.tiers.back().period.steps] { return steps; };
       return MixSimulation(std::move(world), std::move(learner), std::move(rules)).run();

@@ -13,7 +13,7 @@ namespace paceline::simulate {
 
 /// What a strategy whose workers mix with their neighbours says beside its plan.
 struct MixRules {
-  std::function<std::unique_ptr<scheduler::MixPlan>()> plan = {};  ///< One for each agent.
+  std::shared_ptr<const scheduler::MixPlan> plan = {};
   algorithms::Order order = algorithms::Order::adapt_then_combine;
   bool groups = false;     ///< Rows are means of groups: on a network each is one average.
   bool push_sum = false;   ///< Models are numerators, each with a weight; gradients are taken at their quotient.

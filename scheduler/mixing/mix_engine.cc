@@ -7,7 +7,7 @@
 
 namespace paceline::scheduler {
 
-MixEngine::MixEngine(Options options, std::unique_ptr<const MixPlan> plan)
+MixEngine::MixEngine(Options options, std::shared_ptr<const MixPlan> plan)
     : options_(std::move(options)), plan_(std::move(plan)) {
   PACELINE_CHECK(plan_ != nullptr && !options_.node_of.empty(), "a mix engine needs a plan and workers");
 }

@@ -49,7 +49,8 @@ class MixEngine {
   using Action = std::variant<Send, Mix, Release>;
   using Actions = std::vector<Action>;
 
-  MixEngine(Options options, std::unique_ptr<const MixPlan> plan);
+  /// Plans are immutable: engines of one process may share theirs.
+  MixEngine(Options options, std::shared_ptr<const MixPlan> plan);
 
   /// A local worker has contributed, or another agent's contribution has come. What came before is ignored.
   Actions on_contribution(Rank from, Version v);
@@ -83,7 +84,7 @@ class MixEngine {
   void mix_if_ready(Rank rank, Actions& out);
 
   Options options_;
-  std::unique_ptr<const MixPlan> plan_;
+  std::shared_ptr<const MixPlan> plan_;
   std::map<Key, std::int32_t> held_;  ///< Contributions, with how many local rows are still to take from them.
   std::map<Rank, Version> contributed_;
   struct Wanted {
