@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
+
+#include "runtime/observe/format.h"
 
 namespace paceline::cli {
 
@@ -16,15 +16,7 @@ constexpr double kDecadesMax = 12;  // Below the highest.
 // Okabe and Ito's colours, which people with colour blindness can tell apart; the second round is dashed.
 constexpr std::array kColors = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"};
 
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
-std::string format(const char* pattern, ...) {
-  char text[320];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof text, pattern, arguments);
-  va_end(arguments);
-  return text;
-}
+using observe::format;
 
 std::string escaped(const std::string& text) {
   std::string result;

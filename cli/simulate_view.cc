@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "runtime/observe/format.h"
 #include "runtime/observe/table.h"
 
 namespace paceline::cli {
@@ -14,15 +13,7 @@ namespace {
 
 using simulate::Figures;
 
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
-std::string format(const char* pattern, ...) {
-  char text[160];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof text, pattern, arguments);
-  va_end(arguments);
-  return text;
-}
+using observe::format;
 
 std::string percent(double share) { return format("%.1f %%", 100 * share); }
 std::string number(double value) { return std::isfinite(value) ? format("%.4g", value) : "diverged"; }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -18,15 +16,6 @@ using simulate::Outcome;
 using simulate::Problem;
 using simulate::Row;
 using simulate::Vector;
-
-std::string format(const char* pattern, ...) {
-  char text[320];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof text, pattern, arguments);
-  va_end(arguments);
-  return text;
-}
 
 double Spread::mean() const {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());

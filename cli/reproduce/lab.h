@@ -9,11 +9,11 @@
 #include "algorithms/simulate/job.h"
 #include "algorithms/simulate/random.h"
 #include "cli/reproduce/study.h"
+#include "runtime/observe/format.h"
 
 namespace paceline::cli::reproduce {
 
-/// printf into a string.
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
+using observe::format;
 
 /// A figure under several seeds.
 struct Spread {

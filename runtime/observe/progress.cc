@@ -2,23 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 
+#include "runtime/observe/format.h"
 #include "runtime/observe/text_width.h"
 
 namespace paceline::observe {
 namespace {
-
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
-std::string format(const char* pattern, ...) {
-  char text[256];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof text, pattern, arguments);
-  va_end(arguments);
-  return text;
-}
 
 std::string rate_text(double samples_per_s) {
   if (samples_per_s >= 99'950) return format("%.0f k", samples_per_s / 1e3);

@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 
+#include "runtime/observe/format.h"
 #include "runtime/observe/table.h"
 #include "runtime/observe/text_width.h"
 
@@ -175,6 +176,12 @@ TEST(TableTest, NumbersAreAlignedRightAndTextLeft) {
             "──────────  ────────────  ──\n"
             "allreduce         41.2 s   1\n"
             "wagma(τ=4)             -  10\n");
+}
+
+TEST(FormatTest, TextOfAnyLengthIsWhole) {
+  EXPECT_EQ(format("%d of %s", 3, "four"), "3 of four");
+  EXPECT_EQ(format("%s|", std::string(1000, 'x').c_str()), std::string(1000, 'x') + "|");
+  EXPECT_EQ(format("%s", ""), "");
 }
 
 }  // namespace

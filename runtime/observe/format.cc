@@ -1,0 +1,20 @@
+#include "runtime/observe/format.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+namespace paceline::observe {
+
+std::string format(const char* pattern, ...) {
+  va_list arguments, again;
+  va_start(arguments, pattern);
+  va_copy(again, arguments);
+  std::string text(static_cast<std::size_t>(std::max(0, std::vsnprintf(nullptr, 0, pattern, arguments))), '\0');
+  std::vsnprintf(text.data(), text.size() + 1, pattern, again);
+  va_end(again);
+  va_end(arguments);
+  return text;
+}
+
+}  // namespace paceline::observe
