@@ -12,8 +12,7 @@ namespace paceline::algorithms {
 namespace {
 
 Result<MixPlanPtr> matchings(const Groups& groups, std::int32_t workers, std::uint64_t seed) {
-  const bool is_file = groups.graph.find_first_of("./") != std::string::npos;
-  auto graph = is_file ? read_graph(groups.graph, workers) : named_graph(groups.graph, workers);
+  auto graph = names_graph_file(groups.graph) ? read_graph(groups.graph, workers) : named_graph(groups.graph, workers);
   if (!graph) return tl::unexpected(graph.error());
   auto matcha = make_matcha(*graph, groups.budget);
   if (!matcha) return tl::unexpected(matcha.error());

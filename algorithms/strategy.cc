@@ -6,6 +6,7 @@
 #include "algorithms/groups.h"
 #include "algorithms/parse.h"
 #include "algorithms/presets.h"
+#include "algorithms/topology/graph_file.h"
 
 namespace paceline::algorithms {
 namespace {
@@ -66,7 +67,7 @@ std::optional<Value> read_value(const Parameter& parameter, const std::string& w
       if (const auto x = read_factor(word); x && *x > 0) return Value(Grace{.fixed = {}, .median_steps = *x});
       break;
     case Kind::graph:
-      if (word.find_first_of("./") != std::string::npos) return Value(word);  // A file's name.
+      if (names_graph_file(word)) return Value(word);
       break;
     case Kind::period:
       if (const auto n = read_integer(word); n && in_range(parameter, static_cast<double>(*n)))
@@ -287,8 +288,7 @@ std::string with_absolute_paths(std::string_view strategy) {
     const std::string word(strategy.substr(0, end));
     strategy.remove_prefix(end);
     std::error_code none;
-    const bool is_file = word.find_first_of("./") != std::string::npos && !read_real(word) &&
-                         std::filesystem::is_regular_file(word, none);
+    const bool is_file = names_graph_file(word) && !read_real(word) && std::filesystem::is_regular_file(word, none);
     text += is_file ? std::filesystem::absolute(word, none).string() : word;
   }
   return text;

@@ -356,6 +356,24 @@ collective::Reduction AveragingService::reduction() const {
   return reduction;
 }
 
+std::optional<memory::Buffer> AveragingService::begin_result(Rank rank, Member& member, Version v) {
+  const auto buffer = member.window.begin_result();
+  if (!buffer) {
+    fail_job(damaged_window(rank));
+    return {};
+  }
+  member.window.tag(*buffer) = {};
+  member.window.tag(*buffer).iteration = v.value;
+  return buffer;
+}
+
+bool AveragingService::has_right_size(NodeId from, const char* what, std::size_t size) {
+  if (elements_ == 0 || size == bytes()) return true;  // Nobody here has opened a share yet.
+  fail_job("node " + to_string(from) + " sent " + what + " of " + std::to_string(size) + " bytes, expected " +
+           std::to_string(bytes()) + ": the workers build different models");
+  return false;
+}
+
 void AveragingService::trace(const char* category, Version v, Instant begin, Instant end) {
   if (!trace_) return;
   const std::string version = std::to_string(v.value);

@@ -181,6 +181,12 @@ class AveragingService {
   /// Of the averaging that is being finished.
   Instant averaging_began() const { return began_; }
   collective::Reduction reduction() const;
+  /// A free buffer of its window, tagged as a result of iteration v; nullopt, and the job fails: there is none, which a
+  /// window that nobody overwrote does not come to.
+  std::optional<memory::Buffer> begin_result(Rank rank, Member& member, Version v);
+  std::size_t bytes() const { return elements_ * memory::size_of(dtype_); }
+  /// Whether what another agent sent can be a model of this job; else the job fails. `what`: "a model".
+  bool has_right_size(NodeId from, const char* what, std::size_t size);
   void set_verdict(Rank rank, const memory::WorkerVerdict& verdict);
   void send(NodeId to, wire::Message& message, std::vector<std::vector<std::byte>> bulk = {});
   bool evaluation_due(Version v) const;
@@ -234,7 +240,8 @@ class AveragingService {
   Instant looked_{};
 };
 
-/// The roles word lies in memory that the worker can write.
+/// What a job fails with whose window has no buffer for a result: the roles word lies in memory that the worker can
+/// write.
 std::string damaged_window(Rank rank);
 
 void add(RoundSums& to, const RoundSums& from);

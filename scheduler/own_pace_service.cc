@@ -40,6 +40,12 @@ std::set<NodeId> OwnPaceService::other_nodes() const {
 
 Duration OwnPaceService::patience() const { return std::max<Duration>(kPatienceMin, kPatienceSteps * steps_.get()); }
 
+void OwnPaceService::leave_if_silent(Rank rank, Version t, Instant since, Instant now) {
+  if (now - since < patience()) return;
+  tell(Left{rank, t, now - since});
+  on_gone(rank, now);
+}
+
 Version OwnPaceService::done() const {
   Version done = last_;
   for (const Rank rank : living_ranks()) {
@@ -194,10 +200,7 @@ void OwnPaceService::on_part(NodeId from, const wire::Partial::Reader& header, s
   const bool at_end = header.getGroup() == kEnd;
   if ((!at_end && header.getGroup() != kSnapshot) || v < job().first) return;
   if (!at_end && v >= last_ && !parts_are_by_version()) return;  // A stop has come in between.
-  if (!sum.empty() && elements_ > 0 && sum.size() != bytes()) {
-    return fail_job("node " + to_string(from) + " sent a sum of " + std::to_string(sum.size()) + " bytes, expected " +
-                    std::to_string(bytes()) + ": the workers build different models");
-  }
+  if (!sum.empty() && !has_right_size(from, "a sum", sum.size())) return;
   RemotePart part{std::move(sum), header.getWeight(), {}};
   part.sums.loss_sum = header.getLossSum();
   part.sums.loss_count = header.getLossCount();
@@ -237,10 +240,8 @@ void OwnPaceService::average_for_evaluation(Version v) {
   const auto prepare = [this, v, evaluator] {
     auto reduction = mean_of(v);
     Member* const member = living(evaluator);
-    const auto buffer = member ? member->window.begin_result() : std::nullopt;
+    const auto buffer = member ? begin_result(evaluator, *member, v) : std::nullopt;
     if (!buffer) return this->reduction();
-    member->window.tag(*buffer) = {};
-    member->window.tag(*buffer).iteration = v.value;
     reduction.outputs.push_back({member->window.data(*buffer).data(), 1.0});
     return reduction;
   };
@@ -268,13 +269,8 @@ void OwnPaceService::average_at_end(Version v) {
     auto reduction = mean_of(v);
     for (const Rank rank : living_ranks()) {
       Member* const member = living(rank);
-      const auto buffer = member ? member->window.begin_result() : std::nullopt;
-      if (!buffer) {
-        fail_job(damaged_window(rank));
-        continue;
-      }
-      member->window.tag(*buffer) = {};
-      member->window.tag(*buffer).iteration = v.value;
+      const auto buffer = member ? begin_result(rank, *member, v) : std::nullopt;
+      if (!buffer) continue;
       reduction.outputs.push_back({member->window.data(*buffer).data(), 1.0});
       given->push_back(rank);
     }

@@ -75,11 +75,12 @@ class OwnPaceService : public AveragingService {
   /// Of this node, those too that have not opened their shares yet.
   std::vector<Rank> living_ranks() const;
   Duration patience() const;
+  /// Others wait for it: if it has been silent, at iteration t, for longer than patience, it leaves.
+  void leave_if_silent(Rank rank, Version t, Instant since, Instant now);
   Instant started() const { return started_; }
   /// It may be silent for long.
   bool is_evaluating(Rank rank) const { return under_evaluation_ && evaluator_ == rank; }
   std::set<NodeId> other_nodes() const;
-  std::size_t bytes() const { return elements_ * memory::size_of(dtype_); }
 
  private:
   struct Part {

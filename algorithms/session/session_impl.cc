@@ -238,7 +238,8 @@ std::optional<memory::Buffer> Session::snapshot() const {
 }
 
 paceline_span Session::model() const {
-  const auto buffer = snapshot() ? snapshot() : window_->writing();
+  auto buffer = snapshot();
+  if (!buffer) buffer = window_->writing();
   if (!buffer || !in_window_) return {};
   return {window_->data(*buffer).data(), window_->layout().elements};
 }

@@ -25,6 +25,9 @@ namespace paceline::algorithms {
 inline constexpr std::size_t kGraphBytesMax = std::size_t{16} << 20;  ///< Checked before anything is read.
 inline constexpr std::size_t kGraphEdgesMax = std::size_t{1} << 20;
 
+/// Whether what stands for a graph is a file's name, which has a '.' or a '/', and not a graph's own.
+inline bool names_graph_file(std::string_view graph) { return graph.find_first_of("./") != std::string_view::npos; }
+
 Result<Graph> read_graph(const std::filesystem::path& file, std::int32_t workers);
 Result<Digraph> read_digraph(const std::filesystem::path& file, std::int32_t workers);
 

@@ -59,11 +59,9 @@ void AsynchronousService::arrived(Rank rank, Version t, Duration compute, Instan
 void AsynchronousService::add_result(Rank rank, collective::Reduction& to) {
   Member* const member = living(rank);
   if (!member) return;
-  const auto buffer = member->window.begin_result();
-  if (!buffer) return fail_job(damaged_window(rank));
   const Worker& w = workers_.at(rank);
-  member->window.tag(*buffer) = {};
-  member->window.tag(*buffer).iteration = w.t.value;
+  const auto buffer = begin_result(rank, *member, w.t);
+  if (!buffer) return;
   to.outputs.push_back({member->window.data(*buffer).data(), 1.0});
   to.outputs.push_back({w.taken->data(), 1.0});
 }
@@ -149,10 +147,7 @@ void AsynchronousService::on_strategy_message(NodeId from, const wire::Envelope:
                                               std::vector<std::byte> bulk, Instant now) {
   if (!message.isExchange()) return;
   const auto exchange = message.getExchange();
-  if (!bulk.empty() && elements_ > 0 && bulk.size() != bytes()) {
-    return fail_job("node " + to_string(from) + " sent a model of " + std::to_string(bulk.size()) +
-                    " bytes, expected " + std::to_string(bytes()) + ": the workers build different models");
-  }
+  if (!bulk.empty() && !has_right_size(from, "a model", bulk.size())) return;
   const Version v{exchange.getVersion()};
   switch (exchange.getPhase()) {
     case Phase::GATHER: gather(v, false); break;
@@ -193,10 +188,9 @@ std::optional<Instant> AsynchronousService::silent_since(Rank rank) const {
 void AsynchronousService::look(Instant now) {
   for (const Rank rank : living_ranks()) {
     const auto since = silent_since(rank);
-    if (!since || now - *since < patience()) continue;
+    if (!since) continue;
     const auto it = workers_.find(rank);
-    tell(Left{rank, it == workers_.end() ? job().first : it->second.t, now - *since});
-    on_gone(rank, now);
+    leave_if_silent(rank, it == workers_.end() ? job().first : it->second.t, *since, now);
   }
 }
 

@@ -64,12 +64,12 @@ void MixService::on_arrival(Rank rank, Version t, Duration compute, Instant now)
   w.since = now;
   w.waits = true;
   if (overlaps()) {
-    add_step(rank, now);
+    add_step(rank);
   } else if (options_.combine_then_adapt) {
     want(rank, now);
   } else {
     // The model after the step; under push-sum the numerator x + (after - x / w).
-    const auto contribution = std::make_shared<Bytes>(bytes());
+    const auto contribution = spare_bytes();
     add_for(
         rank,
         [this, contribution](Member& member, Worker& of) {
@@ -91,7 +91,7 @@ void MixService::on_arrival(Rank rank, Version t, Duration compute, Instant now)
 }
 
 /// Overlap: the step's change goes to what the worker kept; shares that are here already are taken.
-void MixService::add_step(Rank rank, Instant) {
+void MixService::add_step(Rank rank) {
   const auto change = [this](Member& member, const Worker& w, Bytes& to) {
     auto r = reduction();
     r.inputs = {to.data(), member.window.data(w.published).data(), w.x.data()};
@@ -135,7 +135,7 @@ void MixService::contribute(Rank rank, Version v, Contribution contribution, Ins
 
 /// Overlap: what the worker gives away leaves x and w.
 void MixService::begin_exchange(Rank rank) {
-  const auto contribution = std::make_shared<Bytes>(bytes());
+  const auto contribution = spare_bytes();
   Worker& w = workers_.at(rank);
   w.outstanding = true;
   add_for(
@@ -151,6 +151,13 @@ void MixService::begin_exchange(Rank rank) {
         of.weight *= kept_share(rank, of.exchange);
         contribute(rank, of.exchange, {contribution, weight}, now);
       });
+}
+
+/// Memory for a model; what nobody reads any more is used again, so that a step allocates nothing.
+std::shared_ptr<MixService::Bytes> MixService::spare_bytes() {
+  for (const auto& model : pool_)
+    if (model.use_count() == 1) return model;
+  return pool_.emplace_back(std::make_shared<Bytes>(bytes()));
 }
 
 /// Its own share, and those of workers that are gone and take none.
@@ -197,8 +204,8 @@ std::shared_ptr<MixService::Terms> MixService::terms_of(const MixEngine::Mix& a)
 void MixService::carry_out(const MixEngine::Mix& a) {
   if (!options_.combine_then_adapt && !options_.push_sum) return mix_alike(a);
   const auto terms = terms_of(a);
-  const auto next = std::make_shared<Bytes>();
   const bool adds_change = !overlaps() && options_.combine_then_adapt;
+  const auto next = adds_change ? spare_bytes() : nullptr;
   add_for(
       a.rank,
       [this, a, terms, next, adds_change](Member& member, Worker& w) {
@@ -220,7 +227,6 @@ void MixService::carry_out(const MixEngine::Mix& a) {
         if (adds_change) {
           r.inputs.push_back(member.window.data(w.published).data());
           r.weights.push_back(1);
-          next->resize(bytes());
           r.outputs.push_back({next->data(), 1.0});
         }
         if (options_.push_sum) {
@@ -276,17 +282,6 @@ void MixService::end_mix(Rank rank, Version v, Member& member, Worker& w, Instan
   deliver(rank, member, w, now);
 }
 
-std::optional<memory::Buffer> MixService::begin_result(Rank rank, Member& member, Version t) {
-  const auto buffer = member.window.begin_result();
-  if (!buffer) {
-    fail_job(damaged_window(rank));
-    return {};
-  }
-  member.window.tag(*buffer) = {};
-  member.window.tag(*buffer).iteration = t.value;
-  return buffer;
-}
-
 void MixService::deliver(Rank rank, Member& member, Worker& w, Instant now) {
   if (member.window.sealed()) member.window.unseal(memory::Window::Unseal::recycle);
   member.window.deliver();
@@ -315,10 +310,7 @@ void MixService::on_strategy_message(NodeId from, const wire::Envelope::Reader& 
                                      Instant now) {
   if (message.isShare()) {
     const auto share = message.getShare();
-    if (elements_ > 0 && bulk.size() != bytes()) {
-      return fail_job("node " + to_string(from) + " sent a model of " + std::to_string(bulk.size()) +
-                      " bytes, expected " + std::to_string(bytes()) + ": the workers build different models");
-    }
+    if (!has_right_size(from, "a model", bulk.size())) return;
     const Rank rank{share.getRank()};
     const Version v{share.getVersion()};
     if (!lives_on(rank, from)) return;
@@ -387,10 +379,8 @@ void MixService::on_awaited(Rank rank, Version v, Instant now) {
   const auto it = workers_.find(rank);
   if (!member || is_evaluating(rank) || (it != workers_.end() && (it->second.waits || it->second.contributed >= v)))
     return;
-  const Instant since = it == workers_.end() ? started() : it->second.since;
-  if (now - since < patience()) return;
-  tell(Left{rank, it == workers_.end() ? job().first : it->second.t, now - since});
-  on_gone(rank, now);
+  it == workers_.end() ? leave_if_silent(rank, job().first, started(), now)
+                       : leave_if_silent(rank, it->second.t, it->second.since, now);
 }
 
 std::optional<Instant> MixService::core_deadline() const {

@@ -83,9 +83,10 @@ class MixService final : public OwnPaceService {
   void add_for(Rank rank, std::function<collective::Reduction(Member&, Worker&)> prepare,
                std::function<void(Member&, Worker&, Instant)> finish);
   void begin_exchange(Rank rank);
+  std::shared_ptr<Bytes> spare_bytes();
   double kept_share(Rank rank, Version v) const;
   void contribute(Rank rank, Version v, Contribution contribution, Instant now);
-  void add_step(Rank rank, Instant now);
+  void add_step(Rank rank);
   void want(Rank rank, Instant now);
   void act(MixEngine::Actions actions, Instant now);
   void carry_out(const MixEngine::Send& send);
@@ -95,7 +96,6 @@ class MixService final : public OwnPaceService {
   void mix_alike(const MixEngine::Mix& mix);
   void end_mix(Rank rank, Version v, Member& member, Worker& w, Instant now);
   void go_on_without(Rank rank);
-  std::optional<memory::Buffer> begin_result(Rank rank, Member& member, Version t);
   void deliver(Rank rank, Member& member, Worker& w, Instant now);
   void on_awaited(Rank rank, Version v, Instant now);
 
@@ -105,6 +105,7 @@ class MixService final : public OwnPaceService {
   std::map<std::pair<Rank, Version>, Contribution> held_;
   std::deque<std::pair<MixEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;
+  std::vector<std::shared_ptr<Bytes>> pool_;  ///< As many as were ever held at once.
 };
 
 }  // namespace paceline::scheduler

@@ -56,11 +56,7 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
                               Instant now) {
   RemotePartial partial;
   partial.contributions = header.getContributions();
-  if (partial.contributions > 0 && elements_ > 0 && sum.size() != elements_ * memory::size_of(dtype_)) {
-    fail_job("node " + to_string(from) + " sent a partial sum of " + std::to_string(sum.size()) + " bytes, expected " +
-             std::to_string(elements_ * memory::size_of(dtype_)) + ": the workers build different models");
-    return;
-  }
+  if (partial.contributions > 0 && !has_right_size(from, "a partial sum", sum.size())) return;
   partial.sum = std::move(sum);
   partial.bodies = header.getBodies();
   partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
@@ -343,7 +339,7 @@ collective::Reduction RoundService::prepare_partial(const Key& key) {
   auto& round = rounds_.at(key);
   auto reduction = this->reduction();
   if (round.contributions.empty()) return reduction;
-  round.own_partial.resize(elements_ * memory::size_of(dtype_));
+  round.own_partial.resize(bytes());
   for (const auto& c : round.contributions)
     reduction.inputs.push_back(members_.at(c.rank).window.data(c.buffer).data());
   reduction.outputs.push_back({round.own_partial.data(), 1.0});
@@ -429,8 +425,7 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
   if (!engine_.plan().round(what.version).merges_own_version) {
     for (const Rank rank : what.stale) output(rank, false);
   } else if (!what.stale.empty()) {
-    auto kept =
-        std::make_shared<Kept>(Kept{std::vector<std::byte>(elements_ * memory::size_of(dtype_)), contributions});
+    auto kept = std::make_shared<Kept>(Kept{std::vector<std::byte>(bytes()), contributions});
     reduction.outputs.push_back({kept->sum.data(), 1.0});
     for (const Rank rank : what.stale) kept_[rank][what.version] = kept;
   }
@@ -506,14 +501,9 @@ collective::Reduction RoundService::prepare_merge(const RoundEngine::Merge& what
   const auto missed = kept.find(what.with);
   const auto with = missed == kept.end() ? window.latest() : std::nullopt;
   if (merges ? !own : !is_partial(what.own)) return reduction;
-  const auto buffer = window.begin_result();
-  if (!buffer) {
-    fail_job(damaged_window(what.rank));
-    return reduction;
-  }
+  const auto buffer = begin_result(what.rank, *member, what.own);
+  if (!buffer) return reduction;
   outputs_.push_back(what.rank);
-  window.tag(*buffer) = {};
-  window.tag(*buffer).iteration = what.own.value;
   // A worker that opened its share after the round has no result to merge with: it goes on with its own.
   std::int32_t contributions = 0;
   if (missed != kept.end()) {
