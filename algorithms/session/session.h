@@ -67,6 +67,7 @@ typedef struct paceline_lease {
   int64_t update;           /* iteration that the body belongs to: learning rate schedules and samples follow it */
   int32_t body;             /* 0..bodies-1 */
   paceline_payload payload; /* what its step gives to the others */
+  int32_t lr_may_decay;     /* 0: where a schedule would lower the learning rate it is held, until this is 1 again */
 } paceline_lease;
 
 typedef struct paceline_span {

@@ -102,6 +102,7 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
   steps_apart_ = body.value("steps_apart", false) && !alone_;
   loss_window_ = std::max<std::size_t>(1, body.value("loss_window", std::size_t{1}));
   next_round_ = body.value("next_round", std::int64_t{0});
+  lr_may_decay_ = body.value("lr_may_decay", true);
 
   const memory::Window::Layout layout{config.elements, static_cast<memory::Dtype>(config.dtype),
                                       body.value("buffers", 1)};
@@ -279,7 +280,7 @@ void Session::publish_start() {
 }
 
 void Session::begin_update(std::int64_t update) {
-  lease_ = {update, 0, payload_at(update)};
+  lease_ = {update, 0, payload_at(update), lr_may_decay_};
   update_began_ = steady_now();
   window_->progress().step.store(update, std::memory_order_relaxed);
 }
@@ -524,6 +525,7 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
   verdicts_seen_ = answer->number;
   const memory::WorkerVerdict* verdict = &answer->verdict;
   next_round_ = verdict->next_round;
+  lr_may_decay_ = verdict->lr_may_decay;
   // The job is over and this worker was late for its last averaging: it ends with the same model as the others.
   needs_replica_ = verdict->end && !verdict->fresh;
   const bool gradients = lease_.payload == PACELINE_GRADIENTS;

@@ -221,8 +221,23 @@ void Core::schedule(std::size_t number, torch::optim::LRScheduler& scheduler) {
 }
 
 void Core::advance_schedules(std::int64_t to) {
-  for (auto& share : shares_)
-    for (; share.scheduler && share.scheduled < to; ++share.scheduled) share.scheduler->step();
+  for (auto& share : shares_) {
+    if (!share.scheduler || (share.scheduled >= to && share.wanted.empty())) continue;
+    const auto rates = learning_rates(*share.optimizer);
+    if (!share.wanted.empty()) set_learning_rates(*share.optimizer, std::exchange(share.wanted, {}));
+    for (; share.scheduled < to; ++share.scheduled) share.scheduler->step();
+    if (!lease_.lr_may_decay) hold_decay(share, rates);
+  }
+}
+
+/// Where the schedule has gone below `rates` these stay; it goes on from its own.
+void Core::hold_decay(Share& share, const std::vector<double>& rates) {
+  auto wanted = learning_rates(*share.optimizer);
+  auto held = wanted;
+  for (std::size_t i = 0; i < std::min(held.size(), rates.size()); ++i) held[i] = std::max(held[i], rates[i]);
+  if (held == wanted) return;
+  set_learning_rates(*share.optimizer, held);
+  share.wanted = std::move(wanted);
 }
 
 void Core::evaluate() {

@@ -88,7 +88,8 @@ struct Core {
     torch::optim::Optimizer* optimizer = nullptr;
     torch::optim::LRScheduler* scheduler = nullptr;
     std::int64_t scheduled = 0;
-    bool stepped = false;  ///< In this body.
+    std::vector<double> wanted;  ///< The schedule's learning rates, while a decay is held back; else empty.
+    bool stepped = false;        ///< In this body.
     double loss = 0;
     StepOptions options;  ///< Gradients: of this body's step.
   };
@@ -115,6 +116,7 @@ struct Core {
   void load_state(const Replica& replica);
   void save_checkpoint();
   void advance_schedules(std::int64_t to);
+  void hold_decay(Share& share, const std::vector<double>& rates);
   std::string prefix(std::size_t share) const;
   void share_optimizer_state();
 
@@ -122,7 +124,7 @@ struct Core {
   WorkerSettings settings_;
   std::unique_ptr<paceline_session, CloseSession> session_;
   paceline_session_info info_{};
-  paceline_lease lease_{};
+  paceline_lease lease_{.lr_may_decay = 1};
   std::int64_t reached_ = 0;  // First update that is not done: what a replica made now goes on with.
   std::vector<Share> shares_;
   Parameters parameters_;

@@ -37,7 +37,10 @@ Replica Core::state() {
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     auto& share = shares_[i];
     replica.scheduled = std::max(replica.scheduled, share.scheduled);
-    for (const double rate : learning_rates(*share.optimizer)) replica.learning_rates.push_back(rate);
+    const auto rates = learning_rates(*share.optimizer);
+    const auto& wanted = share.wanted.empty() ? rates : share.wanted;
+    replica.learning_rates.insert(replica.learning_rates.end(), rates.begin(), rates.end());
+    replica.scheduled_rates.insert(replica.scheduled_rates.end(), wanted.begin(), wanted.end());
     for (const auto& item : share.module->named_parameters())
       replica.model.emplace_back(prefix(i) + item.key(), item.value());
     for (const auto& item : share.module->named_buffers())
@@ -93,12 +96,18 @@ void Core::load_state(const Replica& replica) {
   }
   for (std::size_t i = 0; i < user_states.size(); ++i) user_states[i].load(replica.user[i]);
   advance_schedules(replica.scheduled);
-  auto rates = replica.learning_rates.begin();
-  for (const auto& share : shares_) {
-    const auto left = replica.learning_rates.end() - rates;
-    const auto mine = std::min<std::ptrdiff_t>(left, std::ssize(share.optimizer->param_groups()));
-    set_learning_rates(*share.optimizer, {rates, rates + mine});
-    rates += mine;
+  std::size_t first = 0;
+  for (auto& share : shares_) {
+    const auto of_share = [&](const std::vector<double>& rates) {
+      const auto from = std::min(first, rates.size());
+      const auto to = std::min(from + share.optimizer->param_groups().size(), rates.size());
+      return std::vector<double>(rates.begin() + std::ptrdiff_t(from), rates.begin() + std::ptrdiff_t(to));
+    };
+    const auto rates = of_share(replica.learning_rates);
+    set_learning_rates(*share.optimizer, rates);
+    share.wanted = of_share(replica.scheduled_rates);
+    if (share.wanted == rates) share.wanted.clear();
+    first += share.optimizer->param_groups().size();
   }
   summed_bodies_ = 0;
 }

@@ -320,6 +320,48 @@ TEST_P(CoreTest, TheScheduleFollowsTheJobsUpdates) {
     EXPECT_DOUBLE_EQ(step.learning_rate, wanted.at(static_cast<std::size_t>(step.update))) << step.update;
 }
 
+/// Learning rates of the updates, under a schedule that is 1, 2, 3, 4, 2, 1, .5, .5, .5 times 0.1.
+std::vector<double> scheduled(const json& session, const std::string& replica = "") {
+  reset_solo_log();
+  solo_log().replica = replica;
+  Bench bench(session);
+  auto shared = bench.me.share(bench.net, bench.optimizer);
+  struct Hill : torch::optim::LRScheduler {
+    using LRScheduler::LRScheduler;
+    std::vector<double> get_lrs() override {
+      constexpr double kFactors[] = {2, 1.5, 4.0 / 3, 0.5, 0.5, 0.5, 1, 1};
+      auto rates = get_current_lrs();
+      for (double& rate : rates) rate *= kFactors[step_count_];
+      return rates;
+    }
+  } hill(bench.optimizer);
+  shared.schedule(hill);
+  auto batches = bench.me.batches(problem());
+  while (bench.me.next()) bench.body(shared, batches);
+  std::vector<double> rates;
+  for (const auto& step : solo_log().steps) rates.push_back(step.learning_rate);
+  return rates;
+}
+
+TEST_P(CoreTest, ADecayOfTheLearningRateWaitsAndIsMadeUpFor) {
+  const auto near = [](const std::vector<double>& found, const std::vector<double>& wanted) {
+    ASSERT_EQ(found.size(), wanted.size());
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-12) << i;
+  };
+  auto job = session(9, 1);
+  near(scheduled(job), {.1, .2, .3, .4, .2, .1, .05, .05, .05});
+  job["decay_from"] = 7;
+  near(scheduled(job), {.1, .2, .3, .4, .4, .4, .4, .05, .05});
+  job["decay_from"] = 5;
+  near(scheduled(job), {.1, .2, .3, .4, .4, .1, .05, .05, .05});
+  // A replica says what is held back.
+  job.update({{"decay_from", 7}, {"capture_at", {5}}});
+  scheduled(job);
+  job.update({{"first_update", 5}, {"restore_at", {5}}});
+  const std::string replica = solo_log().captures.at(0);
+  near(scheduled(job, replica), {.4, .4, .05, .05});
+}
+
 TEST_P(CoreTest, ClippingSeesTheGradientThatIsApplied) {
   Bench bench(session(2, 2));
   torch::optim::SGD gentle(bench.net->parameters(), torch::optim::SGDOptions(1));

@@ -46,16 +46,29 @@ torch::ScalarType type_of(TensorType type) {
   return torch::kUInt8;
 }
 
-std::string exact(double value) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-  return {text, end};
+std::string list_of(const std::vector<double>& values) {
+  std::string list;
+  for (const double value : values) {
+    char text[32];
+    const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+    list.append(list.empty() ? "" : ",").append(text, end);
+  }
+  return list;
 }
 
 template <class T>
 bool read_number(std::string_view text, T& out) {
   const auto read = std::from_chars(text.data(), text.data() + text.size(), out);
   return read.ec == std::errc{} && read.ptr == text.data() + text.size();
+}
+
+bool read_list(std::string_view text, std::vector<double>& out) {
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    if (!read_number(text.substr(0, comma), out.emplace_back())) return false;
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return true;
 }
 
 torch::Tensor view_of(const TensorView& view) {
@@ -107,9 +120,8 @@ Result<std::vector<std::byte>> encode_replica(const Replica& replica) {
   metadata["paceline"] = kFormat;
   metadata["update"] = std::to_string(replica.update);
   metadata["scheduled"] = std::to_string(replica.scheduled);
-  std::string rates;
-  for (const double rate : replica.learning_rates) rates += (rates.empty() ? "" : ",") + exact(rate);
-  metadata["learning_rates"] = rates;
+  metadata["learning_rates"] = list_of(replica.learning_rates);
+  metadata["scheduled_rates"] = list_of(replica.scheduled_rates);
   // Wide types first would be usual; all we write is f32 but for a few counters, which go to the end with the bytes.
   for (const auto& [name, tensor] : replica.model) PACELINE_TRY(encoder.add(name, tensor));
   for (const auto& [name, tensor] : replica.optimizer)
@@ -134,14 +146,9 @@ Result<Replica> decode_replica(std::span<const std::byte> bytes) {
       replica.update < 0 || replica.scheduled < 0) {
     return fail(ErrorKind::invalid, "the checkpoint's update or schedule is not a number");
   }
-  std::string_view rates = note("learning_rates");
-  while (!rates.empty()) {
-    const auto comma = std::min(rates.find(','), rates.size());
-    if (!read_number(rates.substr(0, comma), replica.learning_rates.emplace_back())) {
-      return fail(ErrorKind::invalid, "the checkpoint's learning rates are not numbers");
-    }
-    rates.remove_prefix(std::min(comma + 1, rates.size()));
-  }
+  if (!read_list(note("learning_rates"), replica.learning_rates) ||
+      !read_list(note("scheduled_rates"), replica.scheduled_rates))
+    return fail(ErrorKind::invalid, "the checkpoint's learning rates are not numbers");
   for (const auto& view : content->tensors) {
     if (view.name.starts_with(kOptimizer)) {
       replica.optimizer.emplace_back(view.name.substr(kOptimizer.size()), view_of(view));

@@ -22,6 +22,7 @@ struct Replica {
   std::int64_t update = 0;     ///< The next one to compute.
   std::int64_t scheduled = 0;  ///< Steps that the learning rate schedule has made.
   std::vector<double> learning_rates;
+  std::vector<double> scheduled_rates;  ///< What they were if no decay were held back.
   NamedTensors model;
   NamedTensors optimizer;
   std::vector<std::string> user;

@@ -147,6 +147,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
       {"accumulates", settings_.strategy.tiers.front().late == scheduler::Lateness::accumulates},
       {"finishes", settings_.strategy.tiers.front().late == scheduler::Lateness::finishes},
       {"steps_apart", settings_.strategy.code_parity},
+      {"lr_may_decay", workers == 1 || long_plan->lr_may_decay()},
       {"loss_window", settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window},
       {"node", settings_.self.value}};
   if (const auto& outer = settings_.strategy.outer; outer.kind != algorithms::Outer::Kind::none) {

@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint64_t kSize = 4096;
 constexpr std::uint64_t kMagic = 0x316c746e6f636170;  // "paconlt1"
 
-constexpr std::int64_t kFresh = 1, kAveraged = 2, kEnd = 4;
+constexpr std::int64_t kFresh = 1, kAveraged = 2, kEnd = 4, kLrMayDecay = 8;
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -110,8 +110,8 @@ void ControlPage::set_verdict(const WorkerVerdict& verdict) {
   const std::uint64_t sequence = page_->sequence.load(std::memory_order_relaxed);
   page_->sequence.store(sequence + 1, std::memory_order_relaxed);
   // Release on every field: who reads a new one also sees the odd sequence.
-  const std::int64_t flags =
-      (verdict.fresh ? kFresh : 0) | (verdict.averaged ? kAveraged : 0) | (verdict.end ? kEnd : 0);
+  const std::int64_t flags = (verdict.fresh ? kFresh : 0) | (verdict.averaged ? kAveraged : 0) |
+                             (verdict.end ? kEnd : 0) | (verdict.lr_may_decay ? kLrMayDecay : 0);
   const std::array<std::int64_t, 5> values{verdict.own, verdict.next, verdict.next_round, verdict.skipped, flags};
   for (std::size_t i = 0; i < values.size(); ++i) page_->fields[i].store(values[i], std::memory_order_release);
   page_->sequence.store(sequence + 2, std::memory_order_release);
@@ -130,7 +130,8 @@ std::optional<ControlPage::Numbered> ControlPage::verdict(std::uint64_t seen) co
                    .skipped = values[3],
                    .fresh = (values[4] & kFresh) != 0,
                    .averaged = (values[4] & kAveraged) != 0,
-                   .end = (values[4] & kEnd) != 0}};
+                   .end = (values[4] & kEnd) != 0,
+                   .lr_may_decay = (values[4] & kLrMayDecay) != 0}};
 }
 
 bool ControlPage::wait(std::uint32_t seen, Duration timeout, Patience patience) const {

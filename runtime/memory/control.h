@@ -19,6 +19,7 @@ struct WorkerVerdict {
   bool fresh = true;
   bool averaged = false;
   bool end = false;
+  bool lr_may_decay = true;  ///< Else a decay of the learning rate waits.
   bool operator==(const WorkerVerdict&) const = default;
 };
 

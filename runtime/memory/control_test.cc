@@ -52,8 +52,14 @@ TEST_F(ControlPageTest, RingingChangesTheBell) {
 }
 
 TEST_F(ControlPageTest, EachVerdictIsSeenOnceByItsNumber) {
-  const WorkerVerdict first{
-      .own = 3, .next = 6, .next_round = 10, .skipped = 2, .fresh = false, .averaged = true, .end = false};
+  const WorkerVerdict first{.own = 3,
+                            .next = 6,
+                            .next_round = 10,
+                            .skipped = 2,
+                            .fresh = false,
+                            .averaged = true,
+                            .end = false,
+                            .lr_may_decay = false};
   agent.set_verdict(first);
   const auto one = worker.verdict(0);
   ASSERT_TRUE(one);
@@ -66,6 +72,7 @@ TEST_F(ControlPageTest, EachVerdictIsSeenOnceByItsNumber) {
   EXPECT_EQ(two->number, 2u);
   EXPECT_TRUE(two->verdict.end);
   EXPECT_TRUE(two->verdict.fresh);
+  EXPECT_TRUE(two->verdict.lr_may_decay);
 }
 
 // For TSan, and for the sequence lock: the agent keeps its word only to write after a report; this one does not.

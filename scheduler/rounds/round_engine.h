@@ -103,6 +103,7 @@ class RoundEngine {
         false;         ///< A result (mean, merge) is in its window's writing buffer (gradients abandoned: in latest).
     bool end = false;  ///< The last version is executed: no further iteration.
     std::int64_t skipped = 0;  ///< Iterations jumped over.
+    bool lr_may_decay = true;
   };
   /// Mini-batches of updates <= version are abandoned by all local workers (raise the abandon word, wake sleepers).
   struct Abandon {

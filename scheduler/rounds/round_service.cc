@@ -307,6 +307,7 @@ void RoundService::carry_out(const RoundEngine::Verdict& a, Instant) {
   verdict.fresh = a.fresh;
   verdict.averaged = a.averaged;
   verdict.end = a.end;
+  verdict.lr_may_decay = a.lr_may_decay;
   set_verdict(a.rank, verdict);
   if (!a.end && !abandons_ && window(a.rank)) begin_compute(a.rank);
 }

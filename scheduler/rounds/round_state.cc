@@ -311,7 +311,8 @@ void RoundEngine::State::release(Worker& w, Version own, Version next, Outcome o
                   .fresh = outcome.fresh,
                   .averaged = outcome.averaged,
                   .end = over || next > options.last,
-                  .skipped = outcome.skipped};
+                  .skipped = outcome.skipped,
+                  .lr_may_decay = plan.lr_may_decay()};
   if (!verdict.end && !plan.publishes_every_iteration()) verdict.next_round = plan.next_round(next);
   out.push_back(verdict);
 }

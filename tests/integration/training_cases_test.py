@@ -47,6 +47,13 @@ class TrainingCases(IntegrationTest):
             self.assertGreater(min(moved), 1e-4)
         self.assert_one_model(run)
 
+    def test_a_decay_of_the_learning_rate_waits_until_adacomms_period_is_1(self):
+        # Averages after updates 4, 6 and each one from there: the period is 4, 2 and 1.
+        run = self.case("loader", "--strategy", "adacomm(period=4,interval=0.000001s)")
+        for rates in self.logged(run, "rate"):
+            self.assertEqual(rates, [0.1] * 6 + [0.1 * 0.5 ** 2, 0.1 * 0.5 ** 3])
+        self.assert_one_model(run)
+
     def test_one_worker_stops_the_job_for_all_and_the_users_state_goes_on_in_the_next(self):
         first = self.case("stop", "--epochs", 100)
         done = first.result()["updates"]

@@ -4,7 +4,8 @@
 //
 // The endpoint is JSON: {"payload": "models"|"gradients"|"both"|"warm_up" (two updates of gradients), "bodies": 1,
 // "updates": 10, "first_update": 0, "seed": 1, "workers": 1, "evaluate_every": 0, "capture_at": [updates],
-// "capture_body": 0, "restore_at": [updates], "drop_at": [updates], "reset_momentum": 0, "averages": true}.
+// "capture_body": 0, "restore_at": [updates], "drop_at": [updates], "reset_momentum": 0, "averages": true,
+// "decay_from": 0 (first update at which the learning rate may decay)}.
 
 #include "tests/support/solo_session.h"
 
@@ -30,6 +31,7 @@ void reset_solo_log() { solo_log() = SoloLog{}; }
 struct paceline_session {
   paceline_session_info info{};
   std::int64_t evaluate_every = 0;
+  std::int64_t decay_from = 0;
   bool averages = true;  // Models: else every step only goes to the next buffer.
   std::set<std::int64_t> capture_at, restore_at, drop_at;
   std::int32_t capture_body = 0;
@@ -51,7 +53,11 @@ struct paceline_session {
   }
   void begin(std::int64_t update) {
     const bool models = payload == "models" || (payload == "warm_up" && update >= 2);
-    lease = {update, 0, models ? PACELINE_MODELS : payload == "both" ? PACELINE_BOTH : PACELINE_GRADIENTS};
+    lease = {update, 0,
+             models              ? PACELINE_MODELS
+             : payload == "both" ? PACELINE_BOTH
+                                 : PACELINE_GRADIENTS,
+             update >= decay_from};
   }
   void record(const paceline_stats& stats) {
     paceline::test::solo_log().steps.push_back(
@@ -81,6 +87,7 @@ paceline_session* paceline_session_open(const paceline_session_config* config, c
   session->info.seed = json.value("seed", 1);
   session->info.reset_momentum = json.value("reset_momentum", 0);
   session->evaluate_every = json.value("evaluate_every", 0);
+  session->decay_from = json.value("decay_from", 0);
   session->averages = json.value("averages", true);
   solo_log().elements = config->elements;
   solo_log().outer_elements = config->outer_elements;
