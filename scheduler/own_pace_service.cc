@@ -374,10 +374,16 @@ void OwnPaceService::on_message(NodeId from, const wire::Envelope::Reader& messa
 }
 
 void OwnPaceService::on_gone(Rank rank, Instant now) {
-  if (!lives_on(rank, job().self) || !gone_.insert(rank).second) return;
-  if (!over_ && !replays()) record({.kind = Decision::Kind::lost, .rank = rank});
-  if (!over_ && replays())
-    lose_way("worker " + to_string(rank) + " has ended, which it did not in the run that is replayed");
+  if (lives_on(rank, job().self) && !gone_.contains(rank))
+    hear({.kind = Decision::Kind::gone, .rank = rank, .at = now}, now);
+}
+
+void OwnPaceService::step(const Decision& d) {
+  if (d.kind == Decision::Kind::gone) go(d.rank, steady_now());
+}
+
+void OwnPaceService::go(Rank rank, Instant now) {
+  if (!gone_.insert(rank).second) return;
   if (Member* const member = living(rank)) member->gone = true;
   end_compute(rank);
   waiting_.erase(rank);

@@ -53,6 +53,8 @@ class OwnPaceService : public AveragingService {
   /// Messages of the strategy itself.
   virtual void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                                    Instant now) = 0;
+  /// What is common to all strategies; each calls it for what it does not know.
+  void step(const Decision& d) override;
   void step_end(Version last) override;
   /// How the job ended was agreed on in the recorded run.
   bool needs_nothing(const Decision& d) const override { return d.kind == Decision::Kind::ends; }
@@ -108,6 +110,7 @@ class OwnPaceService : public AveragingService {
   collective::Reduction mean_of(Version v) const;
   void verdict(Rank rank, Version own, bool end);
   void go_on(Rank rank, Version own, Instant now);
+  void go(Rank rank, Instant now);
   void on_part(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum, Instant now);
   void on_ending(NodeId from, const wire::Ending::Reader& ending);
   void ask_all();

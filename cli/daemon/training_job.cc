@@ -182,8 +182,6 @@ bool TrainingJob::own_pace() const {
 }
 
 /// Where shares overlap with computing, the moments at which they come and workers end decide, which no record has.
-bool TrainingJob::is_recorded() const { return !own_pace() || settings_.strategy.overlap == 0; }
-
 std::unique_ptr<AveragingService> TrainingJob::make_service(AveragingService::JobOptions job) {
   const auto& strategy = settings_.strategy;
   const auto workers = static_cast<std::int32_t>(settings_.node_of.size());
@@ -269,7 +267,7 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   job.evaluate_every = std::max<std::int64_t>(0, evaluate_every);
   if (!settings_.run_directory.empty()) {
     job.trace_path = settings_.run_directory + "/node-" + to_string(settings_.self) + ".trace";
-    if (is_recorded()) job.record_path = scheduler::record_path(settings_.run_directory, settings_.self);
+    job.record_path = scheduler::record_path(settings_.run_directory, settings_.self);
   }
   job.record_head = record_head(settings_, first, updates, evaluate_every);
   if (const auto read = read_replay(job); !read) return fail_job(read.error().text, now);

@@ -87,7 +87,6 @@ class TrainingJob {
  private:
   void on_plan(const nlohmann::json& plan, Instant now);
   bool own_pace() const;
-  bool is_recorded() const;
   Result<void> read_replay(scheduler::AveragingService::JobOptions& job) const;
   std::unique_ptr<scheduler::AveragingService> make_service(scheduler::AveragingService::JobOptions job);
   void on_evaluated(Rank rank, std::int64_t update, double value, Instant now);

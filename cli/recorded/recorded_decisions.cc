@@ -52,8 +52,7 @@ Result<RecordedRun> read_recorded(const fs::path& directory) {
   if (!first && first.error().kind == ErrorKind::not_found)
     return fail(ErrorKind::not_found, directory.string() +
                                           " has no record of its decisions (decisions-0.bin): it was run by an older "
-                                          "Paceline, under a strategy whose shares overlap with computing (osgp: "
-                                          "not recorded yet), or never began to train");
+                                          "Paceline, or never began to train");
   if (!first) return tl::unexpected(first.error());
 
   run.result = read_json(directory / "result.json");
@@ -72,11 +71,6 @@ Result<RecordedRun> read_recorded(const fs::path& directory) {
   for (const std::int32_t node : std::set<std::int32_t>(run.node_of.begin(), run.node_of.end())) {
     auto record = scheduler::read_record(scheduler::record_path(directory.string(), NodeId{node}));
     if (!record) return tl::unexpected(record.error());
-    for (const auto& d : record->decisions)
-      if (d.kind == scheduler::Decision::Kind::lost)
-        return fail(ErrorKind::invalid, directory.string() + " cannot be replayed: worker " + to_string(d.rank) +
-                                            " left it, and where workers have a pace of their own a replay cannot "
-                                            "repeat that yet");
     run.records.emplace(node, std::move(*record));
   }
   return run;

@@ -65,13 +65,6 @@ TEST_F(RecordedDecisionsTest, ARunThatCameToItsEndIsRead) {
   EXPECT_TRUE(changes_since(*run).empty());
 }
 
-TEST_F(RecordedDecisionsTest, AWorkerThatLeftItsOwnPaceIsNamed) {
-  auto decisions = two_updates();
-  decisions.push_back({.kind = Kind::lost, .rank = Rank{1}});
-  write_run(decisions);
-  assert_refused("worker 1 left it");
-}
-
 TEST_F(RecordedDecisionsTest, OthersAreRefused) {
   assert_refused("no directory of a training run");
   write_run(two_updates(), false);

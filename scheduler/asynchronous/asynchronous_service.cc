@@ -20,11 +20,12 @@ void AsynchronousService::on_arrival(Rank rank, Version t, Duration compute, Ins
   hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
 }
 
-/// The models depend on the order in which workers arrive and messages come, and on nothing else that is told here.
+/// The models depend on the order in which workers arrive and leave and messages come, and on nothing else that is told
+/// here.
 void AsynchronousService::step(const Decision& d) {
   const Instant now = steady_now();
   if (d.kind == Decision::Kind::arrived) return arrived(d.rank, d.version, d.took, now);
-  if (d.kind != Decision::Kind::exchanged) return;
+  if (d.kind != Decision::Kind::exchanged) return OwnPaceService::step(d);
   auto& waiting = exchanged_[{d.node, d.rank, static_cast<Phase>(d.group)}];
   if (waiting.empty()) return;
   auto [message, bulk] = std::move(waiting.front());

@@ -141,10 +141,15 @@ void ServerService::on_exchange(NodeId from, const Message& message, std::shared
 // Others
 // ------------------------------------------------------------------------------------------------------------------
 
+void ServerService::step(const Decision& d) {
+  d.kind == Decision::Kind::gone_elsewhere ? on_rank_gone(d.rank, steady_now()) : AsynchronousService::step(d);
+}
+
 void ServerService::on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                                         Instant now) {
   if (message.isGone() && is_server()) {
-    if (const Rank rank{message.getGone().getRank()}; lives_on(rank, from)) on_rank_gone(rank, now);
+    if (const Rank rank{message.getGone().getRank()}; lives_on(rank, from))
+      hear({.kind = Decision::Kind::gone_elsewhere, .rank = rank, .at = now}, now);
   } else if (message.isAwaited()) {
     awaited_.insert(Rank{message.getAwaited().getRank()});
     if (!replays()) look(now);

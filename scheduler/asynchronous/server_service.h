@@ -25,6 +25,7 @@ class ServerService final : public AsynchronousService {
   std::optional<Waiting> waiting() const override;
 
  private:
+  void step(const Decision& d) override;
   void look(Instant now) override;
   std::optional<Instant> core_deadline() const override;
   void on_start(Rank rank, Instant now) override;

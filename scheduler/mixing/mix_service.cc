@@ -16,13 +16,16 @@ MixService::~MixService() = default;
 
 void MixService::add_for(Rank rank, std::function<collective::Reduction(Member&, Worker&)> prepare,
                          std::function<void(Member&, Worker&, Instant)> finish) {
+  const Decision done{.kind = Decision::Kind::averaged, .rank = rank};
   add_averaging({[this, rank, prepare = std::move(prepare)] {
                    Member* const member = living(rank);
                    return member ? prepare(*member, workers_.at(rank)) : reduction();
                  },
-                 [this, rank, finish = std::move(finish)](Instant now) {
+                 [this, rank, done, finish = std::move(finish)](Instant now) {
+                   decide(done);
                    if (Member* const member = living(rank)) finish(*member, workers_.at(rank), now);
-                 }},
+                 },
+                 done},
                 {rank});
 }
 
@@ -53,6 +56,24 @@ void MixService::on_start(Rank rank, Instant now) {
 }
 
 void MixService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
+  if (!living(rank) && !replays()) return;
+  hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
+}
+
+/// Which shares there are when a worker goes on without the others', and who is known to be gone, depends on the order
+/// in which all of these happen.
+void MixService::step(const Decision& d) {
+  const Instant now = steady_now();
+  if (d.kind == Decision::Kind::arrived) return arrived(d.rank, d.version, d.took, now);
+  if (d.kind != Decision::Kind::exchanged) return OwnPaceService::step(d);
+  auto& waiting = exchanged_[{d.node, d.rank, d.group}];
+  if (waiting.empty()) return;
+  const auto message = std::move(waiting.front());
+  waiting.pop_front();
+  std::visit([&](const auto& each) { take(d.rank, each, now); }, message);
+}
+
+void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
   if (t < job().first) return on_start(rank, now);
   const auto it = workers_.find(rank);
   if (it == workers_.end()) return;
@@ -138,17 +159,18 @@ void MixService::begin_exchange(Rank rank) {
   const auto contribution = spare_bytes();
   Worker& w = workers_.at(rank);
   w.outstanding = true;
+  const double kept = kept_share(rank, w.exchange);  // Known now: who leaves until it is done changes nothing.
   add_for(
       rank,
-      [this, rank, contribution](Member&, Worker& of) {
+      [this, kept, contribution](Member&, Worker& of) {
         auto r = reduction();
         r.inputs = {of.x.data()};
-        r.outputs = {{contribution->data(), 1.0}, {of.x.data(), kept_share(rank, of.exchange)}};
+        r.outputs = {{contribution->data(), 1.0}, {of.x.data(), kept}};
         return r;
       },
-      [this, rank, contribution](Member&, Worker& of, Instant now) {
+      [this, rank, kept, contribution](Member&, Worker& of, Instant now) {
         const double weight = of.weight;
-        of.weight *= kept_share(rank, of.exchange);
+        of.weight *= kept;
         contribute(rank, of.exchange, {contribution, weight}, now);
       });
 }
@@ -269,7 +291,14 @@ void MixService::mix_alike(const MixEngine::Mix& a) {
     for (const Rank rank : *ranks)
       if (Member* const member = living(rank)) end_mix(rank, v, *member, workers_.at(rank), now);
   };
-  add_averaging({prepare, finish}, *ranks);
+  const Decision done{.kind = Decision::Kind::averaged, .rank = a.rank};
+  add_averaging({prepare,
+                 [this, finish, done](Instant now) {
+                   decide(done);
+                   finish(now);
+                 },
+                 done},
+                *ranks);
 }
 
 void MixService::end_mix(Rank rank, Version v, Member& member, Worker& w, Instant now) {
@@ -311,19 +340,30 @@ void MixService::on_strategy_message(NodeId from, const wire::Envelope::Reader& 
   if (message.isShare()) {
     const auto share = message.getShare();
     if (!has_right_size(from, "a model", bulk.size())) return;
-    const Rank rank{share.getRank()};
-    const Version v{share.getVersion()};
-    if (!lives_on(rank, from)) return;
-    held_[{rank, v}] = {std::make_shared<Bytes>(std::move(bulk)), share.getWeight()};
-    return act(engine_.on_contribution(rank, v), now);
-  }
-  if (message.isGone()) {
+    exchange(from, Rank{share.getRank()},
+             Given{Version{share.getVersion()}, {std::make_shared<Bytes>(std::move(bulk)), share.getWeight()}}, now);
+  } else if (message.isGone()) {
     const auto gone = message.getGone();
-    if (!lives_on(Rank{gone.getRank()}, from)) return;
-    return act(engine_.on_gone(Rank{gone.getRank()}, Version{gone.getContributed()}, Version{gone.getMixed()}), now);
-  }
-  if (message.isAwaited())
+    exchange(from, Rank{gone.getRank()}, Gone{Version{gone.getContributed()}, Version{gone.getMixed()}}, now);
+  } else if (message.isAwaited() && !replays()) {
     on_awaited(Rank{message.getAwaited().getRank()}, Version{message.getAwaited().getVersion()}, now);
+  }
+}
+
+void MixService::exchange(NodeId from, Rank rank, std::variant<Given, Gone> message, Instant now) {
+  if (!lives_on(rank, from)) return;
+  const auto which = static_cast<std::int32_t>(message.index());
+  exchanged_[{from, rank, which}].push_back(std::move(message));
+  hear({.kind = Decision::Kind::exchanged, .rank = rank, .node = from, .group = which}, now);
+}
+
+void MixService::take(Rank rank, const Given& given, Instant now) {
+  held_[{rank, given.version}] = given.contribution;
+  act(engine_.on_contribution(rank, given.version), now);
+}
+
+void MixService::take(Rank rank, const Gone& gone, Instant now) {
+  act(engine_.on_gone(rank, gone.contributed, gone.mixed), now);
 }
 
 /// Others may be more exchanges ahead than this worker will ever do.

@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "scheduler/mixing/mix_engine.h"
@@ -39,15 +41,21 @@ class MixService final : public OwnPaceService {
   std::optional<Waiting> waiting() const override;
 
  private:
+  void step(const Decision& d) override;
   void look(Instant now) override;
   std::optional<Instant> core_deadline() const override;
-  /// Without overlap who mixes what when depends on the plan only, so that the end is all that a replay needs to know.
-  bool joins_early() const override { return true; }
-  bool needs_nothing(const Decision&) const override { return true; }
   /// What a worker contributed to a version; shared with the averagings that read it.
   struct Contribution {
     std::shared_ptr<Bytes> data;
     double weight = 1;
+  };
+  // What other agents tell about their workers.
+  struct Given {
+    Version version;
+    Contribution contribution;
+  };
+  struct Gone {
+    Version contributed, mixed;  ///< The last ones.
   };
   struct Term {
     Contribution contribution;
@@ -77,6 +85,10 @@ class MixService final : public OwnPaceService {
   void on_last(Rank rank, Instant now) override;
   void leave(Rank rank, Instant now) override;
 
+  void arrived(Rank rank, Version t, Duration compute, Instant now);
+  void exchange(NodeId from, Rank rank, std::variant<Given, Gone> message, Instant now);
+  void take(Rank rank, const Given& given, Instant now);
+  void take(Rank rank, const Gone& gone, Instant now);
   void on_start(Rank rank, Instant now);
   bool overlaps() const { return options_.overlap > 0; }
   /// An averaging for a worker that may be gone when its turn comes.
@@ -103,6 +115,8 @@ class MixService final : public OwnPaceService {
   MixEngine engine_;
   std::map<Rank, Worker> workers_;
   std::map<std::pair<Rank, Version>, Contribution> held_;
+  /// Not told yet, by the kind of message.
+  std::map<std::tuple<NodeId, Rank, std::int32_t>, std::deque<std::variant<Given, Gone>>> exchanged_;
   std::deque<std::pair<MixEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;
   std::vector<std::shared_ptr<Bytes>> pool_;  ///< As many as were ever held at once.

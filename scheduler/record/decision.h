@@ -12,7 +12,7 @@ namespace paceline::scheduler {
 /// Something that a strategy's core was told on one agent. Cores are deterministic: one that is told the same in the
 /// same order decides the same again. So these are all that a run decides by its timing.
 struct Decision {
-  /// In brackets: the fields that count. The numbers are those of the file: only add.
+  /// In brackets: the fields that count. The numbers are those of the file.
   enum class Kind : std::uint8_t {
     joined = 1,     ///< A worker opened its share (rank).
     arrived = 2,    ///< A worker has published and waits (rank, version, took: computing).
@@ -27,10 +27,9 @@ struct Decision {
     looked = 10,    ///< A deadline has passed.
     ends = 11,      ///< The job ends at this version, earlier than planned.
     gone_elsewhere = 12,  ///< A worker of another agent has ended (rank).
-    exchanged = 13,       ///< Another agent's message of an asynchronous strategy (node, rank, group: which).
-    averaged = 14,        ///< The meeting's models are averaged (rank: who began it).
+    exchanged = 13,       ///< Another agent's message of a strategy without rounds (node, rank, group: which).
+    averaged = 14,        ///< A meeting's models are averaged, a worker's averaging is done (rank: who began it).
     stepped = 15,         ///< The worker's step is added to its model (rank).
-    lost = 16,            ///< A worker with a pace of its own has ended before the job (rank): no replay of this.
   };
   /// What the seal found of a member; no iteration: it had published nothing that counts.
   struct Contribution {

@@ -137,8 +137,7 @@ bool code(Coder& coder, Decision& d, DecisionContext& context) {
   switch (d.kind) {
     case Kind::joined:
     case Kind::averaged:
-    case Kind::stepped:
-    case Kind::lost: return code_small(coder, d.rank.value);
+    case Kind::stepped: return code_small(coder, d.rank.value);
     case Kind::exchanged:
       return code_small(coder, d.node.value) && code_small(coder, d.rank.value) && code_small(coder, d.group);
     case Kind::arrived:

@@ -43,7 +43,6 @@ std::vector<Decision> all_kinds() {
       {.kind = Kind::exchanged, .rank = Rank{4}, .node = NodeId{1}, .group = 7},
       {.kind = Kind::averaged, .rank = Rank{4}},
       {.kind = Kind::stepped, .rank = Rank{4}},
-      {.kind = Kind::lost, .rank = Rank{5}},
       {.kind = Kind::ends, .version = Version{INT64_MAX}},
       {.kind = Kind::counted, .version = Version{INT64_MIN}, .at = at(9)},
   };

@@ -47,8 +47,7 @@ bool Replay::is_due() const {
     case Kind::executed:
     case Kind::merged:
     case Kind::averaged:
-    case Kind::stepped:
-    case Kind::lost: return false;
+    case Kind::stepped: return false;
   }
   return false;
 }

@@ -97,8 +97,15 @@ class QuadraticReplays(ReplayTest):
         for strategy in ("d-psgd(ring)", "sgp", "matcha(ring)", "hier-avg(k1=1,k2=4,group=2)"):
             self.check(strategy, 2, updates=12)
 
+    def test_shares_that_come_later(self):
+        for nodes in (1, 2):
+            self.check("osgp", nodes)
+            self.check("osgp(bound=3)", nodes)
+        self.check("osgp(peers=2,bound=2)", 2, workers=5)
+        self.check("osgp", 2, updates=15, elements=100_003)
+
     def test_an_end_that_workers_of_their_own_pace_agreed_on(self):
-        for strategy in ("ad-psgd", "server(async)", "d-psgd(ring)"):
+        for strategy in ("ad-psgd", "server(async)", "d-psgd(ring)", "osgp"):
             run = self.check(strategy, 2, stop_rank=3, stop_update=7)
             self.assertLess(run.result()["updates"], UPDATES)
 
@@ -108,14 +115,17 @@ class QuadraticReplays(ReplayTest):
         self.check("local-sgd(period=4,grace=5ms,late=skip)", 1)
 
     def test_a_worker_that_was_killed_leaves_where_it_left(self):
-        run = self.start_quadratic(nodes=1, workers=4, strategy="wagma(group=2,sync=10)", updates=300, random_ms=12)
-        self.wait_for_update(run, 20)
-        os.kill(wait_until(lambda: self.worker_pid(run, 2), 10, "worker 2"), signal.SIGKILL)
-        self.assertEqual(run.wait(60), 0, run.said())
-        self.assertEqual(list(run.left()), [2], run.said())
-        again = self.replay(run)
-        self.assert_same(run, again)
-        self.assertIn("left here in the run that is replayed", again.left()[2])
+        for strategy, nodes in (("wagma(group=2,sync=10)", 1), ("d-psgd(ring)", 2), ("osgp", 2), ("ad-psgd", 2),
+                                ("server(bounded=4)", 2)):
+            with self.subTest(strategy):
+                run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=200, random_ms=12)
+                self.wait_for_update(run, 20)
+                os.kill(wait_until(lambda run=run: self.worker_pid(run, 2), 10, "worker 2"), signal.SIGKILL)
+                self.assertEqual(run.wait(60), 0, run.said())
+                self.assertEqual(list(run.left()), [2], run.said())
+                again = self.replay(run)
+                self.assert_same(run, again)
+                self.assertIn("left here in the run that is replayed", again.left()[2])
 
     def test_a_job_that_a_worker_ended(self):
         run = self.check("local-sgd(period=4,grace=5ms)", 2, stop_rank=3, stop_update=17)
@@ -197,17 +207,6 @@ class Refusals(ReplayTest):
         self.refused(run, program, "changed")
         os.remove(program)
         self.refused(run, program, "is gone")
-
-    def test_a_strategy_that_is_not_recorded(self):
-        run = self.quadratic(nodes=1, strategy="osgp", updates=5)
-        self.refused(run, "no record of its decisions", "osgp")
-
-    def test_a_worker_of_its_own_pace_that_left(self):
-        run = self.start_quadratic(nodes=1, workers=4, strategy="ad-psgd", updates=400, sleep_ms=[5])
-        self.wait_for_update(run, 10)
-        os.kill(wait_until(lambda: self.worker_pid(run, 2), 10, "worker 2"), signal.SIGKILL)
-        self.assertEqual(run.wait(60), 0, run.said())
-        self.refused(run, "worker 2 left it")
 
     def test_times_of_what_has_no_rounds(self):
         run = self.quadratic(nodes=1, strategy="ad-psgd", updates=5)
