@@ -1,6 +1,7 @@
 #include "cli/recorded/run_times.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -130,6 +131,53 @@ class Node {
   std::map<Group, Instant> ready_;  // When nobody was waited for any more.
 };
 
+/// Where there are no rounds: whose arrivals a worker waits for after an iteration, as far as a rule says so. (Whom a
+/// pair's meeting waits for, and shares that may come later, is a matter of the moment: this counts as averaging.)
+using Arrival = std::pair<Rank, Version>;
+using AwaitedBy = std::function<std::vector<Arrival>(Rank, Version)>;
+
+Result<AwaitedBy> awaited_by(const algorithms::Strategy& strategy, std::int32_t workers, std::uint64_t seed) {
+  using algorithms::Coordination;
+  const auto coordination = algorithms::coordination(strategy);
+  if (const auto bound = strategy.server.bound; coordination == Coordination::server && bound)
+    return [workers, bound = *bound](Rank, Version v) {
+      std::vector<Arrival> all;
+      for (std::int32_t i = 0; i < workers; ++i) all.push_back({Rank{i}, Version{v.value - bound}});
+      return all;
+    };
+  if (coordination != Coordination::mixing || strategy.overlap > 0)
+    return [](Rank, Version) { return std::vector<Arrival>{}; };
+  auto plan = algorithms::make_mix_plan(strategy, workers, seed);
+  if (!plan) return tl::unexpected(plan.error());
+  // Combine then adapt takes the models with which the neighbours began the iteration.
+  const std::int64_t before = strategy.order == algorithms::Order::combine_then_adapt ? 1 : 0;
+  return [plan = std::shared_ptr<scheduler::MixPlan>(std::move(*plan)), before](Rank rank, Version v) {
+    std::vector<Arrival> neighbours;
+    for (const auto& share : plan->row(rank, v)) neighbours.push_back({share.from, Version{v.value - before}});
+    return neighbours;
+  };
+}
+
+void add_arrivals(const std::vector<Decision>& decisions, Version first, std::map<Arrival, Instant>& arrivals) {
+  for (const auto& d : decisions)
+    if (d.kind == Kind::arrived && d.version >= first) arrivals[{d.rank, d.version}] = d.at;
+}
+
+/// The last of those that it waits for lets a worker go on.
+void add_waits(const std::map<Arrival, Instant>& arrivals, const AwaitedBy& awaited,
+               std::map<Rank, WorkerTime>& times) {
+  for (const auto& [arrival, at] : arrivals) {
+    auto& worker = times[arrival.first];
+    ++worker.contributions;
+    auto last = std::pair(arrival.first, at);
+    for (const auto& needed : awaited(arrival.first, arrival.second))
+      if (const auto it = arrivals.find(needed); it != arrivals.end() && it->second > last.second)
+        last = {needed.first, it->second};
+    worker.waiting_s += seconds(last.second - at);
+    times[last.first].awaited_s += seconds(last.second - at);
+  }
+}
+
 void add_trace(const RunTrace& trace, std::map<Rank, WorkerTime>& times) {
   for (const Track& track : trace.tracks) {
     const auto it = times.find(Rank{track.rank});
@@ -172,6 +220,8 @@ Result<std::vector<WorkerTime>> reenact(const RecordedRun& run, const RunTrace& 
   std::map<Rank, WorkerTime> times;
   for (std::int32_t rank = 0; rank < workers; ++rank) times[Rank{rank}].rank = rank;
   PunctualOf punctual;
+  std::map<Arrival, Instant> arrivals;  // Where there are no rounds.
+  AwaitedBy awaited;
   RoundEngine::Options options;
   for (const std::int32_t node : run.node_of) {
     options.node_of.emplace_back(node);
@@ -182,24 +232,28 @@ Result<std::vector<WorkerTime>> reenact(const RecordedRun& run, const RunTrace& 
     if (!head.is_object()) return fail(ErrorKind::invalid, "the head of the recorded decisions is no JSON object");
     auto strategy = algorithms::parse_strategy(head.value("strategy", std::string()), workers);
     if (!strategy) return tl::unexpected(strategy.error());
-    if (workers > 1 && algorithms::coordination(*strategy) != algorithms::Coordination::rounds)
-      return fail(ErrorKind::invalid, run.directory.string() +
-                                          " has no rounds to show the times of: its workers had a "
-                                          "pace of their own (" +
-                                          head.value("strategy", std::string()) + ")");
+    const auto seed = head.value("seed", std::uint64_t{0});
+    if (workers > 1 && algorithms::coordination(*strategy) != algorithms::Coordination::rounds) {
+      add_arrivals(record.decisions, Version{head.value("first", std::int64_t{0})}, arrivals);
+      auto awaited_here = awaited_by(*strategy, workers, seed);
+      if (!awaited_here) return tl::unexpected(awaited_here.error());
+      awaited = std::move(*awaited_here);
+      continue;
+    }
     if (!strategy->brings_batches()) strategy->batches = head.value("accumulate", 1);
     options.self = NodeId{node};
     options.first = Version{head.value("first", std::int64_t{0})};
     options.last = Version{head.value("updates", std::int64_t{1}) - 1};
     const auto versions = rounds_of(record.decisions);
-    auto plan = algorithms::make_plan(*strategy, workers, options.last.value + 1,
-                                      {.first = options.first, .seed = head.value("seed", std::uint64_t{0})});
+    auto plan =
+        algorithms::make_plan(*strategy, workers, options.last.value + 1, {.first = options.first, .seed = seed});
     Node core(options, std::make_unique<RecordedPlan>(std::move(plan), versions, options.last));
     for (const auto& decision : record.decisions) core.tell(decision, times, punctual);
     if (versions.empty() || core.done() != *versions.rbegin())
       return fail(ErrorKind::invalid, "the recorded decisions of node " + std::to_string(node) +
                                           " do not lead to the end of the run: they are of another Paceline");
   }
+  add_waits(arrivals, awaited, times);
   for (const auto& [group, there] : punctual) {
     const auto last = std::max_element(there.begin(), there.end(),
                                        [](const auto& a, const auto& b) { return a.arrived < b.arrived; });

@@ -27,7 +27,8 @@ struct WorkerTime {
 };
 
 /// Re-enacts a run in virtual time: the production core is told the recorded decisions, and says when each worker went
-/// on; the trace says what workers did in between. By rank. `invalid` if the core goes another way.
+/// on; the trace says what workers did in between. Where there are no rounds, recorded arrivals say how long neighbours
+/// and bounds made a worker wait. By rank. `invalid` if the core goes another way.
 Result<std::vector<WorkerTime>> reenact(const RecordedRun& run, const RunTrace& trace);
 
 }  // namespace paceline::recorded
