@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/compile.h"
 #include "cli/driver.h"
+#include "cli/recorded/decision_lines.h"
 #include "cli/recorded/json_fields.h"
 #include "cli/recorded/recorded_decisions.h"
 #include "cli/recorded/run_times.h"
@@ -28,6 +29,7 @@ struct ReplayFlags {
   std::string run;
   std::string run_directory;
   bool simulate = false;
+  bool decisions = false;
   bool json = false;
 };
 
@@ -146,9 +148,23 @@ Result<int> simulate(const recorded::RecordedRun& run, bool as_json) {
   return kDone;
 }
 
+/// Node by node, in each one's own order.
+int show_decisions(const recorded::RecordedRun& run, bool as_json) {
+  Instant start = Instant::max();
+  for (const auto& [node, record] : run.records)
+    for (const auto& d : record.decisions)
+      if (d.at != Instant{}) start = std::min(start, d.at);
+  for (const auto& [node, record] : run.records)
+    for (const auto& d : record.decisions)
+      std::printf("%s\n", as_json ? recorded::decision_json(NodeId{node}, d, start).dump().c_str()
+                                  : recorded::decision_line(NodeId{node}, d, start).c_str());
+  return kDone;
+}
+
 Result<int> replay(const ReplayFlags& flags) {
   const auto run = recorded::read_recorded(flags.run);
   if (!run) return tl::unexpected(run.error());
+  if (flags.decisions) return show_decisions(*run, flags.json);
   if (flags.simulate) return simulate(*run, flags.json);
   const auto program = program_of(*run);
   if (!program) return tl::unexpected(program.error());
@@ -175,10 +191,15 @@ Action add_replay(CLI::App& app) {
       app.add_subcommand("replay", "Run a run again with the same decisions: it ends with the same weights");
   command->add_option("run", flags->run, "a run directory")->required();
   auto* directory = command->add_option("--run-dir", flags->run_directory, "where to write; default runs/DATE-replay");
+  auto* simulate = command->add_flag("--simulate", flags->simulate,
+                                     "start nothing: go through the decisions in virtual time, and show where time "
+                                     "went");
+  simulate->excludes(directory);
   command
-      ->add_flag("--simulate", flags->simulate,
-                 "start nothing: go through the decisions in virtual time, and show where time went")
-      ->excludes(directory);
+      ->add_flag("--decisions", flags->decisions,
+                 "start nothing: print what each node's averagings went by, who was late for which among it")
+      ->excludes(directory)
+      ->excludes(simulate);
   command->add_flag("--json", flags->json, "events as JSON lines on stdout");
   return [flags] {
     const auto code = replay(*flags);
