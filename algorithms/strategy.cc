@@ -267,9 +267,8 @@ Coordination coordination(const Strategy& strategy) {
 
 Result<void> check_runs_on_processes(const Strategy& strategy) {
   const bool own_rounds = std::all_of(strategy.tiers.begin(), strategy.tiers.end(), [](const Tier& tier) {
-    return (tier.groups.kind == Groups::Kind::all || tier.groups.kind == Groups::Kind::butterfly ||
-            tier.groups.kind == Groups::Kind::strided || tier.groups.kind == Groups::Kind::server) &&
-           !tier.weighs_by_samples;
+    return tier.groups.kind == Groups::Kind::all || tier.groups.kind == Groups::Kind::butterfly ||
+           tier.groups.kind == Groups::Kind::strided || tier.groups.kind == Groups::Kind::server;
   });
   const auto core = coordination(strategy);
   if (core == Coordination::rounds ? own_rounds : core != Coordination::exchanges) return {};

@@ -408,9 +408,10 @@ TEST(PresetTest, WhatRealProcessesCannotDoYetIsSaid) {
                            "hier-avg",
                            "server(async)",
                            "server(bounded=2)",
-                           "ad-psgd"})
+                           "ad-psgd",
+                           "decoupled-diloco"})
     EXPECT_TRUE(check_runs_on_processes(parsed(text, 8))) << text;
-  for (const auto* text : {"decoupled-diloco", "streaming-diloco", "noloco", "nonblocking(d-psgd)"}) {
+  for (const auto* text : {"streaming-diloco", "noloco", "nonblocking(d-psgd)"}) {
     const auto result = check_runs_on_processes(parsed(text, 8));
     ASSERT_FALSE(result) << text;
     EXPECT_TRUE(has(result.error().text, "paceline simulate")) << text;

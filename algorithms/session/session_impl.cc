@@ -29,6 +29,7 @@ void fill_share_request(wire::Message& message, const paceline_session_config& c
   body.setElements(config.elements);
   body.setDtype(static_cast<std::uint8_t>(config.dtype));
   body.setWorker(config.worker);
+  body.setOuterElements(config.outer_elements > 0 ? config.outer_elements : config.elements);
 }
 
 /// A sealed copy of `bytes` in shared memory.
@@ -93,10 +94,11 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
     outer_.rate = outer->value("rate", 1.0);
     outer_.nesterov = outer->value("nesterov", false);
   }
-  alone_ = info_.workers == 1 && !has_outer_step();
   publishes_every_ = body.value("publishes_every_iteration", false);
   abandons_ = body.value("abandons", false);
-  own_pace_ = body.value("own_pace", false);
+  shows_start_ = body.value("shows_start", false);
+  weighs_by_samples_ = body.value("weighs_by_samples", false);
+  alone_ = info_.workers == 1 && !has_outer_step() && !shows_start_;
   accumulates_ = body.value("accumulates", false);
   finishes_ = body.value("finishes", false);
   steps_apart_ = body.value("steps_apart", false) && !alone_;
@@ -267,7 +269,7 @@ void Session::publish_start() {
   if (!window_->publish(true)) return;
   const auto source = window_->data(*first);
   std::memcpy(window_->data(*window_->writing()).data(), source.data(), source.size());
-  if (!own_pace_) return;
+  if (!shows_start_) return;
   arrivals_.push_back({lease_.update - 1, {}, 0});
   tell_arrivals();
   const auto seen = [&] {
@@ -499,7 +501,7 @@ paceline_outcome Session::step_model(const paceline_stats& stats) {
     return PACELINE_GO_ON;
   }
   fill_tag(window_->tag(*buffer), stats);
-  samples_ = 0;
+  if (!weighs_by_samples_) samples_ = 0;
   if (alone_) {
     arrive();
     return go_on_alone() == PACELINE_APPLY ? PACELINE_GO_ON : PACELINE_OVER;
@@ -524,6 +526,7 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
   span("wait", begin, steady_now());
   verdicts_seen_ = answer->number;
   const memory::WorkerVerdict* verdict = &answer->verdict;
+  if (verdict->averaged) samples_ = 0;
   next_round_ = verdict->next_round;
   lr_may_decay_ = verdict->lr_may_decay;
   // The job is over and this worker was late for its last averaging: it ends with the same model as the others.

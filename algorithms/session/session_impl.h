@@ -105,13 +105,14 @@ class Session {
   std::uint64_t job_ = 0;
   std::int32_t rank_ = 0;
   std::int32_t node_ = 0;
-  bool publishes_every_ = false;  ///< Every iteration is reported, also those without a round.
-  bool abandons_ = false;         ///< Each mini-batch is published; the update may end early.
-  bool own_pace_ = false;         ///< The agent wants to see the start before the first iteration.
-  bool finishes_ = false;         ///< When another ends the update, the mini-batch under way is the last one.
-  bool steps_apart_ = false;      ///< Models of the step's start are averaged (algorithms/step_apart.h).
-  bool accumulates_ = false;      ///< A gradient that missed its round is added to the next one.
-  bool alone_ = false;            ///< One worker: there is nobody to average with.
+  bool publishes_every_ = false;    ///< Every iteration is reported, also those without a round.
+  bool abandons_ = false;           ///< Each mini-batch is published; the update may end early.
+  bool shows_start_ = false;        ///< The agent wants to see the start before the first iteration.
+  bool finishes_ = false;           ///< When another ends the update, the mini-batch under way is the last one.
+  bool steps_apart_ = false;        ///< Models of the step's start are averaged (algorithms/step_apart.h).
+  bool accumulates_ = false;        ///< A gradient that missed its round is added to the next one.
+  bool weighs_by_samples_ = false;  ///< A publication brings all since the worker last took an average.
+  bool alone_ = false;              ///< One worker: there is nobody to average with.
   algorithms::Payloads payloads_;
   bool in_window_ = false;  ///< The parameters live in the window, not in the caller's memory.
   std::size_t loss_window_ = 1;
@@ -143,7 +144,7 @@ class Session {
   std::uint64_t verdicts_seen_ = 0;
   std::uint32_t captures_seen_ = 0;
   std::deque<double> losses_;
-  std::int64_t samples_ = 0;
+  std::int64_t samples_ = 0;  ///< That the next publication brings.
   Instant update_began_{};
 };
 

@@ -63,8 +63,11 @@ Simulation::Result Simulation::average(NodeId id, const Engine::Execute& a, cons
   if (weighs_by_samples()) divisor = static_cast<double>(steps);
   result.mean = result.sum;
   for (double& x : result.mean) x = divisor > 0 ? x / divisor : 0;
-  if (a.sync && strategy.outer.kind != algorithms::Outer::Kind::none)
+  if (weighs_by_samples() && steps == 0) {
+    result.mean = n.anchor;  // Nobody has done anything.
+  } else if (a.sync && strategy.outer.kind != algorithms::Outer::Kind::none) {
     algorithms::outer_step<double>(strategy.outer, n.anchor, n.outer_buffer, result.mean, learner_.lr);
+  }
   return result;
 }
 

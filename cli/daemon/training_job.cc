@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "algorithms/outer.h"
 #include "algorithms/payloads.h"
 #include "algorithms/plan.h"
 #include "algorithms/session/session_impl.h"
@@ -51,6 +52,23 @@ double median_of(std::vector<float> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+template <class T>
+std::span<T> as(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// On an agent; of a rule that does not ask for the learning rate.
+scheduler::OuterModel::Step outer_step_of(const algorithms::Outer& outer) {
+  return [outer](memory::Dtype dtype, std::span<std::byte> model, std::span<std::byte> momentum,
+                 std::span<std::byte> mean) {
+    if (dtype == memory::Dtype::f64) {
+      algorithms::outer_step(outer, as<double>(model), as<double>(momentum), as<double>(mean), 0);
+    } else {
+      algorithms::outer_step(outer, as<float>(model), as<float>(momentum), as<float>(mean), 0);
+    }
+  };
 }
 
 /// What all decisions of a job rest on.
@@ -111,6 +129,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
       settings_.node_of[static_cast<std::size_t>(rank.value)] != settings_.self)
     return refuse("worker " + to_string(rank) + " does not belong to this node");
   if (worker_of_.contains(rank)) return refuse("a job has one share a worker: me.share() was called twice");
+  if (share.getOuterElements() > share.getElements()) return refuse("its model has more parameters than elements");
   if (share.getElements() == 0) return refuse("the model has no trainable parameters");
   if ((settings_.strategy.outer.kind != algorithms::Outer::Kind::none || settings_.strategy.code_parity) &&
       share.getDtype() > static_cast<std::uint8_t>(memory::Dtype::f64))
@@ -143,14 +162,16 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
       {"publishes_every_iteration", !own_pace() && long_plan->publishes_every_iteration()},
       {"abandons", long_plan->round(long_plan->next_round(Version{0})).late == scheduler::Lateness::abandons},
       {"next_round", own_pace() ? 0 : long_plan->next_round(Version{0}).value},
-      {"own_pace", own_pace()},
+      {"shows_start", own_pace() || weighs_by_samples()},
+      {"weighs_by_samples", weighs_by_samples()},
       {"accumulates", settings_.strategy.tiers.front().late == scheduler::Lateness::accumulates},
       {"finishes", settings_.strategy.tiers.front().late == scheduler::Lateness::finishes},
       {"steps_apart", settings_.strategy.code_parity},
       {"lr_may_decay", workers == 1 || long_plan->lr_may_decay()},
       {"loss_window", settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window},
       {"node", settings_.self.value}};
-  if (const auto& outer = settings_.strategy.outer; outer.kind != algorithms::Outer::Kind::none) {
+  if (const auto& outer = settings_.strategy.outer;
+      outer.kind != algorithms::Outer::Kind::none && !weighs_by_samples()) {
     answer["outer"] = {{"kind", static_cast<int>(outer.kind)},
                        {"momentum", outer.momentum},
                        {"rate", outer.rate},
@@ -160,6 +181,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
     answer["trace"] = settings_.run_directory + "/worker-" + to_string(rank) + ".trace";
   outbox_.to_worker(worker, answer, {window->fd(), *read_only});
   close(*read_only);
+  outer_elements_ = share.getOuterElements();
   rank_of_[worker] = rank;
   worker_of_[rank] = worker;
   const auto bytes = static_cast<double>(memory::Window::bytes_needed(layout));
@@ -220,6 +242,11 @@ std::unique_ptr<AveragingService> TrainingJob::make_service(AveragingService::Jo
   options.bodies = strategy.batches;
   options.adds_own_again = strategy.code_parity;
   options.weighs_by_bodies = strategy.normalise == algorithms::Strategy::Normalise::a;
+  if (weighs_by_samples()) {
+    options.weighs_by_samples = true;
+    options.outer_step = outer_step_of(strategy.outer);
+    options.outer_elements = outer_elements_;
+  }
   const auto late = strategy.tiers.front().late;
   if (strategy.brings_batches()) {
     options.divisor = strategy.normalise == algorithms::Strategy::Normalise::d ? scheduler::Divisor::bodies

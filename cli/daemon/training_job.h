@@ -87,6 +87,7 @@ class TrainingJob {
  private:
   void on_plan(const nlohmann::json& plan, Instant now);
   bool own_pace() const;
+  bool weighs_by_samples() const { return settings_.strategy.tiers.back().weighs_by_samples; }
   Result<void> read_replay(scheduler::AveragingService::JobOptions& job) const;
   std::unique_ptr<scheduler::AveragingService> make_service(scheduler::AveragingService::JobOptions job);
   void on_evaluated(Rank rank, std::int64_t update, double value, Instant now);
@@ -124,6 +125,7 @@ class TrainingJob {
   };
   std::map<Rank, Opened> opened_;             // Before the plan is known.
   std::vector<std::function<void()>> early_;  // Messages of other nodes that came before the plan.
+  std::uint64_t outer_elements_ = 0;
   std::map<WorkerId, Rank> rank_of_;
   std::map<Rank, WorkerId> worker_of_;
   std::set<Rank> gone_;

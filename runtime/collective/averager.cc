@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -46,8 +48,18 @@ bool should_stream(const Reduction& r, std::uint64_t cache) {
 }
 
 void reduce(const Reduction& r, std::uint64_t begin, std::uint64_t end, bool stream) {
-  if (r.weights.empty()) return sum_scaled(r.inputs, r.outputs, begin, end, r.dtype, stream);
-  sum_weighted(r.inputs, r.weights, r.outputs, begin, end, r.dtype);
+  const std::span<const Output> all(r.outputs), outputs = r.then ? all.first(1) : all;
+  if (r.weights.empty()) {
+    sum_scaled(r.inputs, outputs, begin, end, r.dtype, stream && !r.then);
+  } else {
+    sum_weighted(r.inputs, r.weights, outputs, begin, end, r.dtype);
+  }
+  if (!r.then) return;
+  r.then(begin, end);
+  const std::size_t width = memory::size_of(r.dtype);
+  const auto* const result = static_cast<const std::byte*>(outputs[0].data) + begin * width;
+  for (const Output& other : all.subspan(1))
+    std::memcpy(static_cast<std::byte*>(other.data) + begin * width, result, (end - begin) * width);
 }
 
 struct Job {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Reduction {
   std::vector<Output> outputs;
   std::uint64_t elements = 0;
   memory::Dtype dtype = memory::Dtype::f32;
+  /// Called once for each of the ranges of elements into which the reduction falls, concurrently: outputs[0] holds the
+  /// result there, and what it makes of that the other outputs get, too (of their scales only the first one's counts).
+  std::function<void(std::uint64_t begin, std::uint64_t end)> then = {};
 };
 
 /// The agent's averaging threads: carries out reductions in the order of their submission, each split into chunks that

@@ -78,7 +78,7 @@ struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; argum
 struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; }
 struct Prepare { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; }  # start the fork server of an executable
 
-struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; }
+struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; }
 struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; loss @4 :Float64; }
 struct Report { job @0 :UInt64; rank @1 :Int32; kind @2 :Text; name @3 :Text; value @4 :Float64; text @5 :Text; update @6 :Int64; }
 struct Replica { job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt64; node @4 :Int32; }

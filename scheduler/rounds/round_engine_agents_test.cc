@@ -309,6 +309,19 @@ TEST(Quorum, FiresAtOnceWhenAllHaveArrived) {
   EXPECT_EQ(sut.engines[0].next_deadline(), std::nullopt);
 }
 
+TEST(Quorum, IsWaitedForAsLongAsItsRoundsTake) {
+  auto answers = quorum_of_two(Grace{.fixed = seconds(2)});
+  answers.period = 3;
+  Agents sut(2, {0, 0, 1}, answers, 7);
+  sut.arrive(2, 0);  // A step of a second: patience is ten times three of them.
+  sut.after(seconds(29));
+  sut.deliver_all();
+  EXPECT_FALSE(sut.has_verdict(2));
+  sut.after(seconds(1));
+  sut.deliver_all();
+  EXPECT_TRUE(sut.has_verdict(2));
+}
+
 TEST(Quorum, TheGraceIsAMultipleOfTheMedianTimeFromTheFirstArrivalToTheQuorum) {
   Agents sut(1, {0, 0, 0}, quorum_of_two(Grace{.median_spreads = 2}), 9);
   const auto round = [&](std::int64_t v, Duration spread) {

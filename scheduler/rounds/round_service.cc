@@ -27,6 +27,7 @@ RoundService::RoundService(Options options, std::unique_ptr<RoundPlan> plan, Tas
     : AveragingService(options.job, graph, averager, std::move(send)),
       options_(std::move(options)),
       engine_(engine_options(options_), std::move(plan)) {
+  if (options_.outer_step) outer_.emplace(options_.outer_step, options_.outer_elements);
   abandons_ = engine_.plan().round(engine_.plan().next_round(job().first)).late == Lateness::abandons;
 }
 
@@ -37,7 +38,25 @@ RoundService::~RoundService() = default;
 
 void RoundService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
   if (!living(rank) && !replays()) return;
+  if (t < job().first) return on_start(rank, now);
   hear({.kind = Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
+}
+
+/// A worker shows the model that it starts from, the same as the others, and waits until it was seen.
+void RoundService::on_start(Rank rank, Instant now) {
+  Member* const member = living(rank);
+  if (!member || !outer_) return;
+  if (!outer_->has_begun()) {
+    const auto start = member->window.seal();
+    if (!start) return fail_job(damaged_window(rank));
+    outer_->begin(member->window.data(*start), dtype_);
+    member->window.unseal(memory::Window::Unseal::keep);
+  }
+  memory::WorkerVerdict verdict;
+  verdict.own = job().first.value - 1;
+  verdict.next = verdict.next_round = job().first.value;
+  set_verdict(rank, verdict);
+  act({}, now);  // An averaging may have waited for it.
 }
 
 void RoundService::on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
@@ -56,15 +75,25 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
                               Instant now) {
   RemotePartial partial;
   partial.contributions = header.getContributions();
-  if (partial.contributions > 0 && !has_right_size(from, "a partial sum", sum.size())) return;
   partial.sum = std::move(sum);
   partial.bodies = header.getBodies();
   partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
                   header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops()};
   const Version v{header.getVersion()};
+  if (!is_sound(from, partial)) return;
   if (v <= engine_.done()) return;  // A duplicate of what is executed.
   rounds_[{v.value, header.getGroup()}].remote.try_emplace(from, std::move(partial));
   hear({.kind = Kind::partial, .node = from, .version = v, .group = header.getGroup(), .at = now}, now);
+}
+
+/// Whether this node can add it to its own sum; else the job fails.
+bool RoundService::is_sound(NodeId from, const RemotePartial& partial) {
+  if (partial.contributions == 0) return true;
+  const bool weighs = partial.contributions > 0 && (!options_.weighs_by_samples || partial.sums.samples > 0);
+  if (!weighs)
+    fail_job(observe::format("node %d sent a partial sum of %d contributions with %lld samples: it weighs nothing",
+                             from.value, partial.contributions, static_cast<long long>(partial.sums.samples)));
+  return weighs && has_right_size(from, "a partial sum", partial.sum.size());
 }
 
 void RoundService::on_gone(Rank rank, Instant now) {
@@ -140,6 +169,7 @@ bool RoundService::needs_nothing(const Decision& d) const {
 /// In a replay workers come first: they publish what the seal found, and go through every update (in the run a slow
 /// one may have missed some and taken another's state instead, which was the same).
 bool RoundService::is_ready(const RoundEngine::Action& action) {
+  if (std::holds_alternative<RoundEngine::Execute>(action) && waits_for_start()) return false;
   if (!replays()) return true;
   if (const auto* seal = std::get_if<RoundEngine::Seal>(&action))
     return std::all_of(seal->members.begin(), seal->members.end(), [this](Rank r) { return has_published(r); });
@@ -154,6 +184,17 @@ bool RoundService::is_ready(const RoundEngine::Action& action) {
     const auto step = it->second.window.progress().step.load(std::memory_order_acquire);
     return it->second.gone || step >= execute->version.value;
   });
+}
+
+/// The outer model is not known here before a worker has begun, and without it there is no next one.
+bool RoundService::waits_for_start() const {
+  if (!outer_ || outer_->has_begun()) return false;
+  const auto& node_of = job().node_of;
+  for (std::int32_t r = 0; r < static_cast<std::int32_t>(node_of.size()); ++r) {
+    const auto member = members_.find(Rank{r});
+    if (lives_on(Rank{r}, job().self) && (member == members_.end() || !member->second.gone)) return true;
+  }
+  return false;  // Nobody is left here who would get a result.
 }
 
 void RoundService::carry_out(const RoundEngine::Activate& a, Instant) {
@@ -186,7 +227,6 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
   auto& round = rounds_[{a.version.value, a.group}];
   round.members = a.members;
   const Lateness late_ones = engine_.plan().round(a.version).late;
-  const bool accumulates = late_ones == Lateness::accumulates;
   const bool cuts_short = abandons_ || late_ones == Lateness::finishes;
   Decision sealed{.kind = Kind::sealed, .version = a.version, .group = a.group, .at = now};
   if (job().self.value == 0) sealed.took = clock(now);
@@ -201,14 +241,13 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
     const auto buffer = window.seal();
     if (!buffer) continue;
     const auto tag = window.tag(*buffer);
-    // Gradients of another version do not count, unless what was late is to.
-    if (gradients(a.version) && !accumulates && tag.iteration != a.version.value) {
+    if (!counts(tag, a.version)) {
       window.unseal(memory::Window::Unseal::keep);
       continue;
     }
     found.iteration = Version{tag.iteration};
     found.bodies = tag.bodies;
-    add_contribution(round, rank, *buffer, a.version, cuts_short);
+    add_contribution(round, {rank, *buffer, tag.samples}, tag, a.version, cuts_short);
   }
   if (abandons_ && job().node_of.size() > 1) {
     const auto missing = static_cast<std::int64_t>(a.members.size() - round.contributions.size());
@@ -218,16 +257,22 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
   decide(sealed);
 }
 
-void RoundService::add_contribution(Gathering& round, Rank rank, memory::Buffer buffer, Version v, bool cuts_short) {
-  auto& window = members_.at(rank).window;
-  const auto tag = window.tag(buffer);
+bool RoundService::counts(const memory::BufferTag& tag, Version v) const {
+  // Gradients of another version do not, unless what was late is to.
+  if (gradients(v)) return tag.iteration == v.value || engine_.plan().round(v).late == Lateness::accumulates;
+  // What was published before the last average is in it.
+  return !options_.weighs_by_samples || (tag.iteration > engine_.done().value && tag.samples > 0);
+}
+
+void RoundService::add_contribution(Gathering& round, const Contribution& from, const memory::BufferTag& tag, Version v,
+                                    bool cuts_short) {
   if (options_.weighs_by_bodies && tag.bodies < options_.bodies) {
     // Sealed: nobody else touches it before the round is executed.
-    void* sum = window.data(buffer).data();
+    void* sum = members_.at(from.rank).window.data(from.buffer).data();
     const void* inputs[] = {sum};
     collective::sum_into(sum, static_cast<double>(tag.bodies) / options_.bodies, inputs, elements_, dtype_);
   }
-  round.contributions.push_back({rank, buffer});
+  round.contributions.push_back(from);
   round.bodies += tag.bodies;
   add(round.sums, {tag.loss_sum, tag.loss_count, tag.samples, tag.learning_rate, {}, 0});
   if (cuts_short) counters_.abandoned_bodies += std::max(0, options_.bodies - tag.bodies);
@@ -336,13 +381,19 @@ std::vector<Rank> RoundService::ranks_of(const std::vector<Contribution>& contri
   return ranks;
 }
 
+void RoundService::add_inputs(collective::Reduction& reduction, const Gathering& round) {
+  for (const auto& c : round.contributions) {
+    reduction.inputs.push_back(members_.at(c.rank).window.data(c.buffer).data());
+    if (options_.weighs_by_samples) reduction.weights.push_back(static_cast<double>(c.samples));
+  }
+}
+
 collective::Reduction RoundService::prepare_partial(const Key& key) {
   auto& round = rounds_.at(key);
   auto reduction = this->reduction();
   if (round.contributions.empty()) return reduction;
   round.own_partial.resize(bytes());
-  for (const auto& c : round.contributions)
-    reduction.inputs.push_back(members_.at(c.rank).window.data(c.buffer).data());
+  add_inputs(reduction, round);
   reduction.outputs.push_back({round.own_partial.data(), 1.0});
   return reduction;
 }
@@ -360,11 +411,13 @@ bool RoundService::is_partial(Version v) const {
 
 double RoundService::scale_of(const Gathering& round, Version v) const {
   std::int64_t contributions = static_cast<std::int64_t>(round.contributions.size());
-  std::int64_t bodies = round.bodies;
+  std::int64_t bodies = round.bodies, samples = round.sums.samples;
   for (const auto& [node, partial] : round.remote) {
     contributions += partial.contributions;
     bodies += partial.bodies;
+    samples += partial.sums.samples;
   }
+  if (options_.weighs_by_samples) return 1.0 / static_cast<double>(std::max<std::int64_t>(1, samples));
   if (!gradients(v)) return 1.0 / static_cast<double>(std::max<std::int64_t>(1, contributions));
   switch (options_.divisor) {
     case Divisor::contributions:
@@ -379,11 +432,11 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
   auto& round = rounds_.at({what.version.value, what.group});
   auto reduction = this->reduction();
 
+  outputs_.clear();
   // One summation order everywhere: nodes ascending, inside the own node by rank.
   auto contributions = static_cast<std::int32_t>(round.contributions.size());
   if (what.others.empty()) {
-    for (const auto& c : round.contributions)
-      reduction.inputs.push_back(members_.at(c.rank).window.data(c.buffer).data());
+    add_inputs(reduction, round);
   } else {
     bool own_added = round.contributions.empty();
     const auto add_own = [&] {
@@ -392,12 +445,15 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
     };
     for (const auto& [node, partial] : round.remote) {
       if (job().self < node) add_own();
-      if (partial.contributions > 0) reduction.inputs.push_back(partial.sum.data());
+      if (partial.contributions > 0) {
+        // It may have come before anybody here had opened a share.
+        if (!has_right_size(node, "a partial sum", partial.sum.size())) return this->reduction();
+        reduction.inputs.push_back(partial.sum.data());
+      }
       contributions += partial.contributions;
     }
     add_own();
   }
-  outputs_.clear();
   const bool gives_gradients = gradients(what.version), partial = is_partial(what.version);
   if (reduction.inputs.empty() && !partial) return reduction;
 
@@ -423,7 +479,9 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
     reduction.outputs.push_back({window.data(*buffer).data(), whole ? mean : 1.0});
   };
   for (const Rank rank : what.fresh) output(rank, true);
-  if (!engine_.plan().round(what.version).merges_own_version) {
+  if (outer_) {  // The late take it from there.
+    if (outer_->has_begun()) outer_->carry_on(reduction, mean);
+  } else if (!engine_.plan().round(what.version).merges_own_version) {
     for (const Rank rank : what.stale) output(rank, false);
   } else if (!what.stale.empty()) {
     auto kept = std::make_shared<Kept>(Kept{std::vector<std::byte>(bytes()), contributions});
@@ -496,6 +554,14 @@ collective::Reduction RoundService::prepare_merge(const RoundEngine::Merge& what
   Member* const member = living(what.rank);
   if (!member) return reduction;
   auto& window = member->window;
+  if (outer_) {
+    const auto buffer = begin_result(what.rank, *member, what.own);
+    if (!buffer) return reduction;
+    outputs_.push_back(what.rank);
+    reduction.inputs.push_back(outer_->data());
+    reduction.outputs.push_back({window.data(*buffer).data(), 1.0});
+    return reduction;
+  }
   const bool merges = !gradients(what.own);  // A mean gradient is taken as it is.
   const auto own = window.published() ? window.published() : window.sealed();
   const auto& kept = kept_[what.rank];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/averaging_service.h"
+#include "scheduler/rounds/outer_model.h"
 #include "scheduler/rounds/round_engine.h"
 
 namespace paceline::scheduler {
@@ -31,6 +32,10 @@ class RoundService final : public AveragingService {
     Divisor divisor = Divisor::contributions;
     bool adds_own_again = false;    ///< A group's members get the sum, and add their own model once more.
     bool weighs_by_bodies = false;  ///< A contribution of n of N mini-batches counts n/N times (reading A).
+    /// A model counts as many times as it has samples, once, and its worker takes what comes of the mean.
+    bool weighs_by_samples = false;
+    OuterModel::Step outer_step = {};  ///< What comes of it; null: the workers see to that themselves.
+    std::uint64_t outer_elements = 0;
   };
 
   RoundService(Options options, std::unique_ptr<RoundPlan> plan, TaskGraph& graph, collective::Averager& averager,
@@ -54,6 +59,7 @@ class RoundService final : public AveragingService {
   struct Contribution {
     Rank rank;
     memory::Buffer buffer;
+    std::int64_t samples;
   };
   using Kind = Decision::Kind;
   static std::vector<Rank> ranks_of(const std::vector<Contribution>& contributions);
@@ -81,9 +87,11 @@ class RoundService final : public AveragingService {
   std::optional<Instant> core_deadline() const override { return engine_.next_deadline(); }
   void step_end(Version v) override { engine_.end_at(v); }
   bool go_on() override;
-  bool joins_early() const override { return abandons_; }
+  bool joins_early() const override { return abandons_ || outer_; }
   bool needs_nothing(const Decision& d) const override;
   bool is_ready(const RoundEngine::Action& action);
+  bool waits_for_start() const;
+  void on_start(Rank rank, Instant now);
 
   void act(RoundEngine::Actions actions, Instant now);
   void carry_out(const RoundEngine::Activate& a, Instant now);
@@ -98,7 +106,11 @@ class RoundService final : public AveragingService {
   void carry_out(const RoundEngine::Leave& a, Instant now);
 
   void on_partial(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum, Instant now);
-  void add_contribution(Gathering& round, Rank rank, memory::Buffer buffer, Version v, bool cuts_short);
+  bool is_sound(NodeId from, const RemotePartial& partial);
+  bool counts(const memory::BufferTag& tag, Version v) const;
+  void add_contribution(Gathering& round, const Contribution& from, const memory::BufferTag& tag, Version v,
+                        bool cuts_short);
+  void add_inputs(collective::Reduction& reduction, const Gathering& round);
   collective::Reduction prepare_partial(const Key& key);
   collective::Reduction prepare_average(const RoundEngine::Execute& what);
   collective::Reduction prepare_merge(const RoundEngine::Merge& what);
@@ -120,6 +132,7 @@ class RoundService final : public AveragingService {
 
   Options options_;
   RoundEngine engine_;
+  std::optional<OuterModel> outer_;
   std::map<Rank, std::map<Version, std::shared_ptr<const Kept>>> kept_;
   bool abandons_ = false;
   std::map<Key, Gathering> rounds_;

@@ -143,7 +143,8 @@ struct RoundEngine::State {
   bool is_missing(Rank rank, Version v) const;
   std::vector<Rank> missing_at(Version v) const;
   std::optional<Duration> grace(const Round& round) const;
-  Duration patience() const;
+  /// With those who are `period` steps from what others wait for.
+  Duration patience(std::int64_t period = 1) const;
   /// When the missing member stops being waited for.
   Instant waited_until(const Worker& w, const Round& round) const;
   std::optional<Instant> next_deadline(const RoundPlan& plan) const;

@@ -62,8 +62,9 @@ std::optional<Duration> RoundEngine::State::grace(const Round& round) const {
   return times(round.grace->median_steps, median);
 }
 
-Duration RoundEngine::State::patience() const {
-  return std::max(options.patience_min, times(options.patience_median_steps, steps.get()));
+Duration RoundEngine::State::patience(std::int64_t period) const {
+  return std::max(options.patience_min,
+                  times(options.patience_median_steps * static_cast<double>(period), steps.get()));
 }
 
 Instant RoundEngine::State::waited_until(const Worker& w, const Round& round) const {
@@ -84,7 +85,8 @@ std::optional<Instant> RoundEngine::State::fires_without_at(const RoundPlan& pla
   for (const auto& [rank, w] : workers) {
     if (w.phase == Phase::parked && w.engaged == *v && (!first || w.word < *first)) first = w.word;
   }
-  return first ? std::optional(*first + patience()) : std::nullopt;
+  // Whoever is late may have a whole period to do.
+  return first ? std::optional(*first + patience(plan.period())) : std::nullopt;
 }
 
 std::optional<Instant> RoundEngine::State::next_deadline(const RoundPlan& plan) const {

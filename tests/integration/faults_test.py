@@ -48,6 +48,9 @@ class Faults:
     def test_nonblocking_goes_on_without_a_worker_that_was_killed(self):
         self.check_kill("nonblocking(batches=4)")
 
+    def test_decoupled_diloco_goes_on_without_a_worker_that_was_killed(self):
+        self.check_kill("decoupled-diloco(period=5)")
+
     def test_allreduce_goes_on_without_worker_0(self):
         run = self.start_long("allreduce", updates=500)
         self.wait_for_update(run, 40)

@@ -77,6 +77,11 @@ class QuadraticReplays(ReplayTest):
         self.check("nonblocking(batches=4,inflight=wait)", 2, random_ms=6)
         self.check("post-local(period=4,warmup=10)", 1)
 
+    def test_models_that_weigh_what_their_workers_have_done(self):
+        for nodes in (1, 2):
+            run = self.check("decoupled-diloco(period=4,quorum=2,grace=3ms)", nodes)
+            self.assertGreater(sum(self.mean_staleness(run)[1:]), 0, "nobody was late: this shows nothing")
+
     def test_adaptive_periods(self):
         for nodes in (1, 2):
             self.check("adacomm(period=8,interval=0.1s)", nodes, random_ms=6)

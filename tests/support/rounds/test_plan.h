@@ -21,6 +21,7 @@ class TestPlan final : public scheduler::RoundPlan {
     std::function<std::vector<std::vector<Rank>>(Version)> groups;
     bool publishes_every_iteration = false;
     scheduler::Payload payload = scheduler::Payload::models;
+    std::int64_t period = 1;
   };
 
   explicit TestPlan(Answers answers) : answers_(std::move(answers)) {}
@@ -38,7 +39,7 @@ class TestPlan final : public scheduler::RoundPlan {
     return trigger == Trigger::initiator || trigger == Trigger::quorum;
   }
   void on_executed(Version, const scheduler::RoundSums&) override {}
-  std::int64_t period() const override { return 1; }
+  std::int64_t period() const override { return answers_.period; }
   std::int32_t buffers() const override { return 5; }
 
  private:
