@@ -1,0 +1,210 @@
+#include "scheduler/rounds/round_service.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <functional>
+
+#include "tests/support/rounds/test_plan.h"
+
+// The shell with windows and without sockets: models that weigh their samples, and an outer model that doubles each
+// mean.
+
+namespace paceline::scheduler {
+namespace {
+
+constexpr std::int64_t kPeriod = 2;
+
+/// Fires with the first arrival; models, all, every kPeriod.
+std::unique_ptr<RoundPlan> plan() {
+  auto answers = test::local_sgd(kPeriod, Lateness::skips);
+  answers.round = [given = answers.round](Version v) {
+    Round round = given(v);
+    round.trigger = Trigger::quorum;
+    round.quorum = 1;
+    return round;
+  };
+  return std::make_unique<test::TestPlan>(answers);
+}
+
+void doubled(memory::Dtype, std::span<std::byte> model, std::span<std::byte>, std::span<std::byte> mean) {
+  auto* const next = reinterpret_cast<double*>(mean.data());
+  next[0] *= 2;
+  std::memcpy(model.data(), next, sizeof(double));
+}
+
+class RoundServiceTest : public ::testing::Test {
+ protected:
+  struct Node {
+    TaskGraph graph{{}};
+    std::unique_ptr<RoundService> service;
+  };
+
+  /// Rank -> node.
+  void make(std::vector<std::int32_t> node_of) {
+    const std::size_t nodes = static_cast<std::size_t>(node_of.back()) + 1;
+    for (std::size_t n = 0; n < nodes; ++n) {
+      RoundService::Options options;
+      for (const auto of : node_of) options.job.node_of.push_back(NodeId{of});
+      options.job.self = NodeId{static_cast<std::int32_t>(n)};
+      options.job.last = Version{9};
+      options.nodes = static_cast<std::int32_t>(nodes);
+      options.weighs_by_samples = true;
+      options.outer_step = doubled;
+      options.outer_elements = 1;
+      const auto send = [this, from = options.job.self](NodeId to, wire::Message& message, auto bulk) {
+        auto body = std::make_shared<wire::Message>(message.root().asReader());
+        network_.push_back([this, from, to, body, sum = bulk.empty() ? std::vector<std::byte>() : bulk[0]] {
+          at(to).on_message(from, body->root().asReader(), sum, now);
+        });
+      };
+      auto& node = nodes_.emplace_back(std::make_unique<Node>());
+      node->service = std::make_unique<RoundService>(options, plan(), node->graph, *averager_, send);
+    }
+    node_of_ = std::move(node_of);
+  }
+
+  RoundService& at(NodeId node) { return *nodes_.at(static_cast<std::size_t>(node.value))->service; }
+  RoundService& of(int rank) { return at(NodeId{node_of_.at(static_cast<std::size_t>(rank))}); }
+
+  void join(int rank) {
+    auto window = memory::Window::create({.elements = 1, .dtype = memory::Dtype::f64, .buffers = 5});
+    auto control = memory::ControlPage::create();
+    ASSERT_TRUE(window && control);
+    ASSERT_TRUE(of(rank).join(Rank{rank}, std::move(*window), std::move(*control)));
+  }
+  void publish(int rank, std::int64_t t, double model, std::int64_t samples) {
+    auto& window = *of(rank).window(Rank{rank});
+    const auto buffer = window.writing();
+    ASSERT_TRUE(buffer);
+    std::memcpy(window.data(*buffer).data(), &model, sizeof model);
+    window.tag(*buffer) = {.iteration = t, .bodies = 1, .samples = samples};
+    ASSERT_TRUE(window.publish(true));
+    of(rank).on_arrival(Rank{rank}, Version{t}, std::chrono::seconds(1), now);
+  }
+  void start(int rank) { publish(rank, -1, 0, 0); }
+  void deliver_all() {
+    for (; !network_.empty(); network_.pop_front()) network_.front()();
+  }
+
+  double model(int rank) {
+    auto& window = *of(rank).window(Rank{rank});
+    double value = 0;
+    std::memcpy(&value, window.data(*window.writing()).data(), sizeof value);
+    return value;
+  }
+  memory::WorkerVerdict verdict(int rank) { return of(rank).control(Rank{rank})->verdict(0)->verdict; }
+  std::string failure(int rank) {
+    for (const auto& event : of(rank).take_events())
+      if (const auto* failed = std::get_if<RoundService::Failed>(&event)) return failed->text;
+    return {};
+  }
+
+  Instant now{};
+  std::unique_ptr<collective::Averager> averager_ = std::move(*collective::Averager::create(1));
+  std::vector<std::int32_t> node_of_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::deque<std::function<void()>> network_;
+};
+
+TEST_F(RoundServiceTest, ModelsWeighTheirSamplesAndNoneCountsTwice) {
+  make({0, 0});
+  for (const int rank : {0, 1}) {
+    join(rank);
+    start(rank);
+  }
+  publish(1, 0, 8, 1);
+  publish(0, 0, 1, 2);
+  publish(0, 1, 2, 3);
+  EXPECT_EQ(model(0), 2 * (3 * 2 + 1 * 8) / 4.0);
+  publish(0, 2, 3, 1);
+  publish(0, 3, 5, 2);  // The other one has done nothing since.
+  EXPECT_EQ(model(0), 2 * 5);
+}
+
+TEST_F(RoundServiceTest, WhoHasMissedTwoRoundsTakesTheNewestOuterModel) {
+  make({0, 1});
+  for (const int rank : {0, 1}) {
+    join(rank);
+    start(rank);
+  }
+  for (const int t : {0, 1, 2, 3}) {
+    publish(0, t, t, 1);
+    deliver_all();
+  }
+  EXPECT_EQ(model(0), 6);
+  publish(1, 0, 100, 1);
+  EXPECT_EQ(model(1), 6);
+  EXPECT_FALSE(verdict(1).fresh);
+  EXPECT_EQ(verdict(1).next, 4);
+}
+
+TEST_F(RoundServiceTest, ANodeOnWhichNobodyHasBegunEndsItsFirstRoundOnceSomebodyHas) {
+  make({0, 1});
+  join(0);
+  start(0);
+  for (const int t : {0, 1}) publish(0, t, 4, t + 1);
+  join(1);
+  deliver_all();
+  EXPECT_EQ(at(NodeId{0}).done(), Version{1});
+  EXPECT_EQ(at(NodeId{1}).done(), Version{-1});
+  start(1);
+  EXPECT_EQ(verdict(1).next, 0);
+  EXPECT_EQ(at(NodeId{1}).done(), Version{1});
+  publish(1, 0, 100, 1);
+  EXPECT_EQ(model(1), 8);
+}
+
+TEST_F(RoundServiceTest, ANodeOnWhichNobodyIsLeftIsInNobodysWay) {
+  make({0, 1});
+  join(0);
+  start(0);
+  join(1);
+  for (const int t : {0, 1}) publish(0, t, 4, t + 1);
+  deliver_all();
+  EXPECT_EQ(at(NodeId{1}).done(), Version{-1});
+  of(1).on_gone(Rank{1}, now);
+  EXPECT_EQ(at(NodeId{1}).done(), Version{1});
+}
+
+TEST_F(RoundServiceTest, PartialSumsThatWeighNothingOrAreOfAnotherModelFailTheJob) {
+  struct Partial {
+    std::int32_t contributions;
+    std::int64_t samples;
+    std::size_t bytes;
+    const char* said;
+  };
+  for (const auto& [contributions, samples, bytes, said] :
+       {Partial{1, 0, 8, "weighs nothing"}, Partial{1, -3, 8, "weighs nothing"}, Partial{-1, 3, 8, "weighs nothing"},
+        Partial{1, 3, 16, "node 1 sent a partial sum of 16 bytes, expected 8"}}) {
+    nodes_.clear();
+    make({0, 1});
+    join(0);
+    start(0);
+    wire::Message message;
+    auto body = message.root().initPartial();
+    body.setVersion(1);
+    body.setContributions(contributions);
+    body.setSamples(samples);
+    at(NodeId{0}).on_message(NodeId{1}, message.root().asReader(), std::vector<std::byte>(bytes), now);
+    EXPECT_NE(failure(0).find(said), std::string::npos) << said;
+    EXPECT_EQ(at(NodeId{0}).done(), Version{-1});
+  }
+}
+
+TEST_F(RoundServiceTest, APartialSumThatCameBeforeTheModelWasKnownIsCheckedWhenItIs) {
+  make({0, 1});
+  wire::Message message;
+  auto body = message.root().initPartial();
+  body.setVersion(1);
+  body.setContributions(1);
+  body.setSamples(3);
+  at(NodeId{0}).on_message(NodeId{1}, message.root().asReader(), std::vector<std::byte>(4), now);
+  join(0);
+  start(0);
+  EXPECT_NE(failure(0).find("4 bytes, expected 8"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline::scheduler
