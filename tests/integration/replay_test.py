@@ -121,7 +121,7 @@ class QuadraticReplays(ReplayTest):
 
     def test_a_worker_that_was_killed_leaves_where_it_left(self):
         for strategy, nodes in (("wagma(group=2,sync=10)", 1), ("d-psgd(ring)", 2), ("osgp", 2), ("ad-psgd", 2),
-                                ("server(bounded=4)", 2)):
+                                ("server(bounded=4)", 2), ("decoupled-diloco(period=4,grace=3ms)", 2)):
             with self.subTest(strategy):
                 run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=200, random_ms=12)
                 self.wait_for_update(run, 20)
