@@ -138,6 +138,38 @@ class ExplainedRuns(IntegrationTest):
         self.check_models("adacomm(period=6,interval=0.1s)", 2, must_be_late=False)
         self.check_models("tiers(wagma(group=2,sync=4),local-sgd(period=6,late=skip))", 2)
 
+    def check_outer_model(self, strategy, nodes, workers=4, updates=60, rate=0.7, momentum=0.9):
+        with self.subTest(strategy, nodes=nodes):
+            run, record, lines = self.run_job(strategy, nodes, workers, updates)
+            published, samples = {}, {}
+            for rank, steps in lines.items():
+                since = 0
+                for step in steps:
+                    since += 1
+                    published[rank, step["update"]] = step["before"] - RATE * step["gradient"]
+                    samples[rank, step["update"]] = since
+                    if step["outcome"] == "moved":
+                        since = 0
+            x, buffer, outer, part = 0.0, 0.0, {}, 0
+            for version, group in sorted(record.groups):
+                found = [(member, one[0]) for member, one in record.groups[version, group].items() if one]
+                part += len({samples[one] for one in found}) > 1
+                mean = sum(samples[one] * published[one] for one in found) / sum(samples[one] for one in found)
+                buffer = momentum * buffer + x - mean
+                x = outer[version] = x - rate * (x - mean + momentum * buffer)
+            for rank, steps in lines.items():
+                for step in steps:
+                    if (rank, step["update"]) in record.given:
+                        version = record.given[rank, step["update"]][0]
+                        self.assert_near(step["x"], outer[version], f"{strategy}: worker {rank}, update {step['update']}")
+                self.assert_near(run.final(rank), x, f"{strategy}: final model of worker {rank}")
+            self.assertGreater(part, 0, "all had done equally much: this shows nothing")
+            self.assertTrue(record.merges, "nobody was late: this shows nothing")
+
+    def test_an_outer_model(self):
+        for nodes in (1, 2):
+            self.check_outer_model("decoupled-diloco(period=4,quorum=2,grace=3ms)", nodes)
+
     # Gradients --------------------------------------------------------------------------------------------------------
 
     def check_eager(self, strategy, nodes, sync, accumulates=True, workers=4, updates=40):
