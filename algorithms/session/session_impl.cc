@@ -96,6 +96,7 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
   }
   publishes_every_ = body.value("publishes_every_iteration", false);
   abandons_ = body.value("abandons", false);
+  own_pace_ = body.value("own_pace", false);
   shows_start_ = body.value("shows_start", false);
   weighs_by_samples_ = body.value("weighs_by_samples", false);
   alone_ = info_.workers == 1 && !has_outer_step() && !shows_start_;
@@ -236,7 +237,7 @@ paceline_next Session::take_evaluation(paceline_lease& lease) {
 
 /// The averaged model that is evaluated, where it is not the worker's own.
 std::optional<memory::Buffer> Session::snapshot() const {
-  const auto latest = window_->latest();
+  const auto latest = own_pace_ ? window_->latest() : std::nullopt;  // Else what is there is a sum.
   return evaluating_ >= 0 && latest && window_->tag(*latest).iteration == evaluating_ ? latest : std::nullopt;
 }
 

@@ -107,6 +107,7 @@ class Session {
   std::int32_t node_ = 0;
   bool publishes_every_ = false;    ///< Every iteration is reported, also those without a round.
   bool abandons_ = false;           ///< Each mini-batch is published; the update may end early.
+  bool own_pace_ = false;           ///< Evaluations are of models that are nobody's own.
   bool shows_start_ = false;        ///< The agent wants to see the start before the first iteration.
   bool finishes_ = false;           ///< When another ends the update, the mini-batch under way is the last one.
   bool steps_apart_ = false;        ///< Models of the step's start are averaged (algorithms/step_apart.h).

@@ -162,6 +162,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
       {"publishes_every_iteration", !own_pace() && long_plan->publishes_every_iteration()},
       {"abandons", long_plan->round(long_plan->next_round(Version{0})).late == scheduler::Lateness::abandons},
       {"next_round", own_pace() ? 0 : long_plan->next_round(Version{0}).value},
+      {"own_pace", own_pace()},
       {"shows_start", own_pace() || weighs_by_samples()},
       {"weighs_by_samples", weighs_by_samples()},
       {"accumulates", settings_.strategy.tiers.front().late == scheduler::Lateness::accumulates},
@@ -632,9 +633,15 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
                        {"text", "worker " + to_string(rank) + " ended (" + how + "): the others go on without it"}});
   }
   if (evaluating_ && evaluator_ == rank) end_evaluation(now);
-  if (!averagings_) return;
-  averagings_->on_gone(rank, now);
-  drain(now);
+  if (averagings_) {
+    averagings_->on_gone(rank, now);
+    return drain(now);
+  }
+  bool any = false;  // Else nobody tells this node how long the job is, and the other nodes would wait for it for ever.
+  for (std::size_t i = 0; i < settings_.node_of.size(); ++i)
+    any |= settings_.node_of[i] == settings_.self && !gone_.contains(Rank{static_cast<std::int32_t>(i)});
+  if (!any && !stopped_)
+    fail_job("all workers of node " + to_string(settings_.self) + " ended before they began to train: " + how, now);
 }
 
 // The end

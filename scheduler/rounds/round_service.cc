@@ -253,8 +253,17 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
     const auto missing = static_cast<std::int64_t>(a.members.size() - round.contributions.size());
     counters_.abandoned_bodies += missing * options_.bodies;
   }
+  if (!cuts_short && !options_.weighs_by_samples)
+    round.sums.samples = engine_.plan().round(a.version).kind == Round::Kind::sync ? newly_computed() : 0;
   check_learning_rates(round, a.version);
   decide(sealed);
+}
+
+/// Samples since the last average of all: what the late published in between is in no sum, or in several.
+std::int64_t RoundService::newly_computed() {
+  std::int64_t all = 0;
+  for (const auto& [rank, member] : members_) all += member.window.progress().samples.load(std::memory_order_relaxed);
+  return all - std::exchange(counted_samples_, all);
 }
 
 bool RoundService::counts(const memory::BufferTag& tag, Version v) const {
@@ -527,11 +536,12 @@ void RoundService::finish_average(const RoundEngine::Execute& what, Instant now)
   }
   if (evaluate) {
     note_evaluated(v);
-    for (const auto& [rank, member] : members_)
-      if (!member.gone && std::find(fresh.begin(), fresh.end(), rank) != fresh.end()) {
-        evaluator = rank;
-        break;
-      }
+    for (const auto& [rank, member] : members_) {
+      const bool is_fresh = std::find(fresh.begin(), fresh.end(), rank) != fresh.end();
+      if (member.gone || (!is_fresh && (!over || evaluator))) continue;
+      evaluator = rank;
+      if (is_fresh) break;  // At the end the late get the same model, only later.
+    }
     if (job().self.value == 0 && evaluator)
       members_.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
   }

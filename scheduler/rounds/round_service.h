@@ -110,6 +110,7 @@ class RoundService final : public AveragingService {
   bool counts(const memory::BufferTag& tag, Version v) const;
   void add_contribution(Gathering& round, const Contribution& from, const memory::BufferTag& tag, Version v,
                         bool cuts_short);
+  std::int64_t newly_computed();
   void add_inputs(collective::Reduction& reduction, const Gathering& round);
   collective::Reduction prepare_partial(const Key& key);
   collective::Reduction prepare_average(const RoundEngine::Execute& what);
@@ -141,6 +142,7 @@ class RoundService final : public AveragingService {
   std::vector<Rank> outputs_;  ///< Local members whose windows hold a result in progress (of the averaging in flight).
   RoundSums executed_sums_;    ///< Of the averaging that is being finished.
   bool stop_wanted_ = false;
+  std::int64_t counted_samples_ = 0;
 };
 
 }  // namespace paceline::scheduler

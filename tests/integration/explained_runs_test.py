@@ -92,7 +92,10 @@ class ExplainedRuns(IntegrationTest):
 
     def check_models(self, strategy, nodes, workers=4, updates=40, must_be_late=True):
         with self.subTest(strategy, nodes=nodes):
-            run, record, lines = self.run_job(strategy, nodes, workers, updates, x0=3)
+            run, record, lines = self.run_job(strategy, nodes, workers, updates, x0=3, evaluate_every=0)
+            evaluated, = [event for event in run.metrics() if event["event"] == "evaluated"]
+            steps = sum(len(steps) for steps in lines.values())
+            self.assertIn(evaluated["samples"], range(steps - workers, steps + 1), "one a step; the late may still do one")
             published = {(rank, -1): 3.0 for rank in range(workers)}
             for rank, steps in lines.items():
                 for step in steps:
@@ -117,6 +120,7 @@ class ExplainedRuns(IntegrationTest):
             members = record.groups[last]
             mean = sum(published[member, found[0]] for member, found in members.items() if found) / \
                 sum(found is not None for found in members.values())
+            self.assert_near(evaluated["value"], mean, f"{strategy}: evaluated at the end")
             for rank in range(workers):
                 self.assert_near(run.final(rank), mean, f"{strategy}: final model of worker {rank}")
             if must_be_late:

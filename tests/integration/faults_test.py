@@ -68,6 +68,12 @@ class Faults:
             self.assertIn("SIGKILL", run.err)
             self.assert_nobody_left()
 
+    def test_a_node_all_of_whose_workers_die_before_the_job_began_is_named(self):
+        run = self.start_quadratic(nodes=2, workers=3, strategy="allreduce", updates=500, fail="before_start", fail_rank=2)
+        self.assertEqual(run.wait(20), 1, run.said())
+        self.assertIn("all workers of node 1 ended before they began to train", run.err)
+        self.assert_nobody_left()
+
     def test_a_run_all_of_whose_workers_were_killed_has_failed(self):
         run = self.start_long("allreduce")
         self.wait_for_update(run, 20)
