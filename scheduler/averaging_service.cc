@@ -367,10 +367,10 @@ std::optional<memory::Buffer> AveragingService::begin_result(Rank rank, Member& 
   return buffer;
 }
 
-bool AveragingService::has_right_size(NodeId from, const char* what, std::size_t size) {
-  if (elements_ == 0 || size == bytes()) return true;  // Nobody here has opened a share yet.
+bool AveragingService::has_right_size(NodeId from, const char* what, std::size_t size, std::size_t expected) {
+  if (elements_ == 0 || size == expected) return true;  // Nobody here has opened a share yet.
   fail_job("node " + to_string(from) + " sent " + what + " of " + std::to_string(size) + " bytes, expected " +
-           std::to_string(bytes()) + ": the workers build different models");
+           std::to_string(expected) + ": the workers build different models");
   return false;
 }
 

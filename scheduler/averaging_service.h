@@ -186,7 +186,10 @@ class AveragingService {
   std::optional<memory::Buffer> begin_result(Rank rank, Member& member, Version v);
   std::size_t bytes() const { return elements_ * memory::size_of(dtype_); }
   /// Whether what another agent sent can be a model of this job; else the job fails. `what`: "a model".
-  bool has_right_size(NodeId from, const char* what, std::size_t size);
+  bool has_right_size(NodeId from, const char* what, std::size_t size) {
+    return has_right_size(from, what, size, bytes());
+  }
+  bool has_right_size(NodeId from, const char* what, std::size_t size, std::size_t expected);
   void set_verdict(Rank rank, const memory::WorkerVerdict& verdict);
   void send(NodeId to, wire::Message& message, std::vector<std::vector<std::byte>> bulk = {});
   bool evaluation_due(Version v) const;

@@ -8,25 +8,17 @@
 namespace paceline::scheduler {
 
 MixService::MixService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send)
-    : OwnPaceService(options.job, graph, averager, std::move(send)),
-      options_(std::move(options)),
-      engine_({.self = job().self, .node_of = job().node_of}, options_.plan) {}
+    : NeighbourService(options.job, options.plan, graph, averager, std::move(send)), options_(std::move(options)) {}
 
 MixService::~MixService() = default;
 
 void MixService::add_for(Rank rank, std::function<collective::Reduction(Member&, Worker&)> prepare,
                          std::function<void(Member&, Worker&, Instant)> finish) {
-  const Decision done{.kind = Decision::Kind::averaged, .rank = rank};
-  add_averaging({[this, rank, prepare = std::move(prepare)] {
-                   Member* const member = living(rank);
-                   return member ? prepare(*member, workers_.at(rank)) : reduction();
-                 },
-                 [this, rank, done, finish = std::move(finish)](Instant now) {
-                   decide(done);
-                   if (Member* const member = living(rank)) finish(*member, workers_.at(rank), now);
-                 },
-                 done},
-                {rank});
+  NeighbourService::add_for(
+      rank, [this, rank, prepare = std::move(prepare)](Member& member) { return prepare(member, workers_.at(rank)); },
+      [this, rank, finish = std::move(finish)](Member& member, Instant now) {
+        finish(member, workers_.at(rank), now);
+      });
 }
 
 // A step
@@ -39,42 +31,21 @@ void MixService::on_start(Rank rank, Instant now) {
   if (!start) return fail_job(damaged_window(rank));
   const auto data = member->window.data(*start);
   Worker& w = workers_[rank];
-  const Version first = job().first;
-  w.t = w.exchange = w.sent_at = first;
-  w.contributed = w.mixed = Version{first.value - 1};
-  w.since = now;
+  add_turn(rank, w, now);
+  w.sent_at = job().first;
   if (options_.push_sum) w.x.assign(data.begin(), data.end());
   if (overlaps()) w.total = w.x;
   if (overlaps()) {
     begin_exchange(rank);
   } else if (options_.combine_then_adapt) {
-    contribute(rank, first, {std::make_shared<Bytes>(data.begin(), data.end()), 1}, now);
+    contribute(rank, job().first, {std::make_shared<Bytes>(data.begin(), data.end()), 1}, now);
   }
   member->window.unseal(memory::Window::Unseal::keep);
   start_averagings(now);
   begin(rank, now);
 }
 
-void MixService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (!living(rank) && !replays()) return;
-  hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
-}
-
-/// Which shares there are when a worker goes on without the others', and who is known to be gone, depends on the order
-/// in which all of these happen.
-void MixService::step(const Decision& d) {
-  const Instant now = steady_now();
-  if (d.kind == Decision::Kind::arrived) return arrived(d.rank, d.version, d.took, now);
-  if (d.kind != Decision::Kind::exchanged) return OwnPaceService::step(d);
-  auto& waiting = exchanged_[{d.node, d.rank, d.group}];
-  if (waiting.empty()) return;
-  const auto message = std::move(waiting.front());
-  waiting.pop_front();
-  std::visit([&](const auto& each) { take(d.rank, each, now); }, message);
-}
-
 void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
-  if (t < job().first) return on_start(rank, now);
   const auto it = workers_.find(rank);
   if (it == workers_.end()) return;
   const auto buffer = on_published(rank, t, compute);
@@ -90,7 +61,7 @@ void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
     want(rank, now);
   } else {
     // The model after the step; under push-sum the numerator x + (after - x / w).
-    const auto contribution = spare_bytes();
+    const auto contribution = spare_bytes(bytes());
     add_for(
         rank,
         [this, contribution](Member& member, Worker& of) {
@@ -127,7 +98,7 @@ void MixService::add_step(Rank rank) {
       rank, [change](Member& member, Worker& w) { return change(member, w, w.x); },
       [this, rank](Member&, Worker& w, Instant at) {
         const bool must_wait = w.t.value + 1 - w.sent_at.value >= options_.overlap;
-        if (must_wait || engine_.ready(rank, w.exchange)) return want(rank, at);
+        if (must_wait || engine().ready(rank, w.exchange)) return want(rank, at);
         go_on_without(rank);
       });
 }
@@ -146,17 +117,9 @@ void MixService::go_on_without(Rank rank) {
       [this, rank](Member& member, Worker& w, Instant now) { deliver(rank, member, w, now); });
 }
 
-void MixService::want(Rank rank, Instant now) { act(engine_.on_wanted(rank, workers_.at(rank).exchange), now); }
-
-void MixService::contribute(Rank rank, Version v, Contribution contribution, Instant now) {
-  workers_.at(rank).contributed = v;
-  held_[{rank, v}] = std::move(contribution);
-  act(engine_.on_contribution(rank, v), now);
-}
-
 /// Overlap: what the worker gives away leaves x and w.
 void MixService::begin_exchange(Rank rank) {
-  const auto contribution = spare_bytes();
+  const auto contribution = spare_bytes(bytes());
   Worker& w = workers_.at(rank);
   w.outstanding = true;
   const double kept = kept_share(rank, w.exchange);  // Known now: who leaves until it is done changes nothing.
@@ -175,59 +138,18 @@ void MixService::begin_exchange(Rank rank) {
       });
 }
 
-/// Memory for a model; what nobody reads any more is used again, so that a step allocates nothing.
-std::shared_ptr<MixService::Bytes> MixService::spare_bytes() {
-  for (const auto& model : pool_)
-    if (model.use_count() == 1) return model;
-  return pool_.emplace_back(std::make_shared<Bytes>(bytes()));
-}
-
 /// Its own share, and those of workers that are gone and take none.
 double MixService::kept_share(Rank rank, Version v) const {
-  for (const Share& share : engine_.row(rank, v))
+  for (const Share& share : engine().row(rank, v))
     if (share.from == rank) return share.weight;
   return 1;
-}
-
-void MixService::act(MixEngine::Actions actions, Instant now) {
-  for (auto& action : actions) pending_actions_.emplace_back(std::move(action), now);
-  if (acting_) return;  // The outer call carries them out, in order.
-  acting_ = true;
-  while (!pending_actions_.empty()) {
-    const auto [action, at] = std::move(pending_actions_.front());
-    pending_actions_.pop_front();
-    std::visit([this](const auto& a) { carry_out(a); }, action);
-    if (pending_actions_.empty()) start_averagings(at);
-  }
-  acting_ = false;
-}
-
-void MixService::carry_out(const MixEngine::Send& a) {
-  const Contribution& contribution = held_.at({a.rank, a.version});
-  wire::Message message;
-  auto body = message.root().initShare();
-  body.setJob(job().job.value);
-  body.setRank(a.rank.value);
-  body.setVersion(a.version.value);
-  body.setWeight(contribution.weight);
-  send(a.to, message, {*contribution.data});
-}
-
-void MixService::carry_out(const MixEngine::Release& a) { held_.erase({a.rank, a.version}); }
-
-/// What is mixed is kept by the averaging: an engine that hears of a death releases what is being read.
-std::shared_ptr<MixService::Terms> MixService::terms_of(const MixEngine::Mix& a) const {
-  auto terms = std::make_shared<Terms>();
-  for (const Share& share : a.row)
-    terms->push_back({held_.at({share.from, a.version}), share.weight, share.from == a.rank});
-  return terms;
 }
 
 void MixService::carry_out(const MixEngine::Mix& a) {
   if (!options_.combine_then_adapt && !options_.push_sum) return mix_alike(a);
   const auto terms = terms_of(a);
   const bool adds_change = !overlaps() && options_.combine_then_adapt;
-  const auto next = adds_change ? spare_bytes() : nullptr;
+  const auto next = adds_change ? spare_bytes(bytes()) : nullptr;
   add_for(
       a.rank,
       [this, a, terms, next, adds_change](Member& member, Worker& w) {
@@ -266,13 +188,7 @@ void MixService::carry_out(const MixEngine::Mix& a) {
 
 /// Everybody here who is to get the very same mixture (the mean of a cluster, of all) gets it of one pass.
 void MixService::mix_alike(const MixEngine::Mix& a) {
-  auto ranks = std::make_shared<std::vector<Rank>>(1, a.rank);
-  std::erase_if(pending_actions_, [&](const auto& pending) {
-    const auto* other = std::get_if<MixEngine::Mix>(&pending.first);
-    if (!other || other->version != a.version || other->row != a.row) return false;
-    ranks->push_back(other->rank);
-    return true;
-  });
+  const auto ranks = std::make_shared<std::vector<Rank>>(take_alike(a));
   const auto terms = terms_of(a);
   const auto prepare = [this, ranks, terms] {
     auto r = reduction();
@@ -291,31 +207,19 @@ void MixService::mix_alike(const MixEngine::Mix& a) {
     for (const Rank rank : *ranks)
       if (Member* const member = living(rank)) end_mix(rank, v, *member, workers_.at(rank), now);
   };
-  const Decision done{.kind = Decision::Kind::averaged, .rank = a.rank};
-  add_averaging({prepare,
-                 [this, finish, done](Instant now) {
-                   decide(done);
-                   finish(now);
-                 },
-                 done},
-                *ranks);
+  add_told(a.rank, {prepare, finish}, *ranks);
 }
 
 void MixService::end_mix(Rank rank, Version v, Member& member, Worker& w, Instant now) {
-  w.mixed = v;
-  w.exchange = v.next();
   w.outstanding = false;
-  ++counters_.group_averages;
-  trace("mix", v, averaging_began(), steady_now());
-  act(engine_.on_mixed(rank, v), now);
+  NeighbourService::end_mix(rank, v, now);
   deliver(rank, member, w, now);
 }
 
 void MixService::deliver(Rank rank, Member& member, Worker& w, Instant now) {
   if (member.window.sealed()) member.window.unseal(memory::Window::Unseal::recycle);
   member.window.deliver();
-  w.waits = false;
-  w.since = now;
+  end_wait(w, now);
   if (overlaps() && !w.outstanding && w.t < last()) {
     w.sent_at = w.t.next();
     begin_exchange(rank);
@@ -332,115 +236,9 @@ OwnPaceService::ModelPart MixService::model_of(Rank rank) {
   return {result ? window.data(*result).data() : nullptr, 1};
 }
 
-// Others
-// ------------------------------------------------------------------------------------------------------------------
-
-void MixService::on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                                     Instant now) {
-  if (message.isShare()) {
-    const auto share = message.getShare();
-    if (!has_right_size(from, "a model", bulk.size())) return;
-    exchange(from, Rank{share.getRank()},
-             Given{Version{share.getVersion()}, {std::make_shared<Bytes>(std::move(bulk)), share.getWeight()}}, now);
-  } else if (message.isGone()) {
-    const auto gone = message.getGone();
-    exchange(from, Rank{gone.getRank()}, Gone{Version{gone.getContributed()}, Version{gone.getMixed()}}, now);
-  } else if (message.isAwaited() && !replays()) {
-    on_awaited(Rank{message.getAwaited().getRank()}, Version{message.getAwaited().getVersion()}, now);
-  }
-}
-
-void MixService::exchange(NodeId from, Rank rank, std::variant<Given, Gone> message, Instant now) {
-  if (!lives_on(rank, from)) return;
-  const auto which = static_cast<std::int32_t>(message.index());
-  exchanged_[{from, rank, which}].push_back(std::move(message));
-  hear({.kind = Decision::Kind::exchanged, .rank = rank, .node = from, .group = which}, now);
-}
-
-void MixService::take(Rank rank, const Given& given, Instant now) {
-  held_[{rank, given.version}] = given.contribution;
-  act(engine_.on_contribution(rank, given.version), now);
-}
-
-void MixService::take(Rank rank, const Gone& gone, Instant now) {
-  act(engine_.on_gone(rank, gone.contributed, gone.mixed), now);
-}
-
 /// Others may be more exchanges ahead than this worker will ever do.
 void MixService::on_last(Rank rank, Instant now) {
   if (overlaps()) leave(rank, now);
-}
-
-void MixService::leave(Rank rank, Instant now) {
-  const auto it = workers_.find(rank);
-  const Version none{job().first.value - 1};
-  const Version contributed = it == workers_.end() ? none : it->second.contributed;
-  const Version mixed = it == workers_.end() ? none : it->second.mixed;
-  for (const NodeId node : other_nodes()) {
-    wire::Message message;
-    auto body = message.root().initGone();
-    body.setJob(job().job.value);
-    body.setRank(rank.value);
-    body.setContributed(contributed.value);
-    body.setMixed(mixed.value);
-    send(node, message);
-  }
-  act(engine_.on_gone(rank, contributed, mixed), now);
-}
-
-/// Who waits beyond patience complains about the first that is missing, once a patience.
-void MixService::look(Instant now) {
-  std::vector<std::pair<Rank, Version>> awaited;
-  for (auto& [rank, w] : workers_) {
-    const auto missing = engine_.missing(rank);
-    if (!w.waits || !missing || now < std::max(w.since, w.complained) + patience()) continue;
-    w.complained = now;
-    awaited.emplace_back(*missing, w.exchange);
-  }
-  for (const auto& [rank, v] : awaited) {
-    const NodeId node = job().node_of[static_cast<std::size_t>(rank.value)];
-    if (node == job().self) {
-      on_awaited(rank, v, now);
-      continue;
-    }
-    wire::Message message;
-    auto body = message.root().initAwaited();
-    body.setJob(job().job.value);
-    body.setRank(rank.value);
-    body.setVersion(v.value);
-    send(node, message);
-  }
-}
-
-/// A worker of this node: it leaves if it has been silent for longer than patience. If it waits itself, its own
-/// neighbours are asked.
-void MixService::on_awaited(Rank rank, Version v, Instant now) {
-  Member* const member = living(rank);
-  const auto it = workers_.find(rank);
-  if (!member || is_evaluating(rank) || (it != workers_.end() && (it->second.waits || it->second.contributed >= v)))
-    return;
-  it == workers_.end() ? leave_if_silent(rank, job().first, started(), now)
-                       : leave_if_silent(rank, it->second.t, it->second.since, now);
-}
-
-std::optional<Instant> MixService::core_deadline() const {
-  std::optional<Instant> next;
-  for (const auto& [rank, w] : workers_) {
-    if (!w.waits || !engine_.missing(rank)) continue;
-    const Instant at = std::max(w.since, w.complained) + patience();
-    next = next ? std::min(*next, at) : at;
-  }
-  return next;
-}
-
-std::optional<AveragingService::Waiting> MixService::waiting() const {
-  std::optional<Waiting> waiting;
-  for (const auto& [rank, w] : workers_) {
-    const auto missing = engine_.missing(rank);
-    if (!w.waits || !missing || (waiting && waiting->since <= w.since)) continue;
-    waiting = Waiting{w.exchange, {*missing}, w.since};
-  }
-  return waiting;
 }
 
 }  // namespace paceline::scheduler

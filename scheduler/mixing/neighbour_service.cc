@@ -1,0 +1,256 @@
+#include "scheduler/mixing/neighbour_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/steady_now.h"
+
+namespace paceline::scheduler {
+
+NeighbourService::NeighbourService(JobOptions job, std::shared_ptr<const MixPlan> plan, TaskGraph& graph,
+                                   collective::Averager& averager, SendToNode send)
+    : OwnPaceService(std::move(job), graph, averager, std::move(send)),
+      engine_({.self = this->job().self, .node_of = this->job().node_of}, std::move(plan)) {}
+
+void NeighbourService::add_turn(Rank rank, Turn& turn, Instant now) {
+  turns_[rank] = &turn;
+  turn.t = turn.exchange = job().first;
+  turn.contributed = turn.mixed = Version{job().first.value - 1};
+  turn.seen = job().first;
+  turn.since = now;
+}
+
+void NeighbourService::end_wait(Turn& turn, Instant now) {
+  turn.waits = false;
+  turn.seen = turn.t.next();
+  turn.since = now;
+}
+
+void NeighbourService::add_for(Rank rank, std::function<collective::Reduction(Member&)> prepare,
+                               std::function<void(Member&, Instant)> finish) {
+  add_told(rank,
+           {[this, rank, prepare = std::move(prepare)] {
+              Member* const member = living(rank);
+              return member ? prepare(*member) : reduction();
+            },
+            [this, rank, finish = std::move(finish)](Instant now) {
+              if (Member* const member = living(rank)) finish(*member, now);
+            }},
+           {rank});
+}
+
+void NeighbourService::add_told(Rank rank, Averaging averaging, const std::vector<Rank>& contributors) {
+  const Decision done{.kind = Decision::Kind::averaged, .rank = rank};
+  averaging.told = done;
+  averaging.finish = [this, done, finish = std::move(averaging.finish)](Instant now) {
+    decide(done);
+    finish(now);
+  };
+  add_averaging(std::move(averaging), contributors);
+}
+
+std::shared_ptr<NeighbourService::Bytes> NeighbourService::spare_bytes(std::size_t size) {
+  for (const auto& bytes : pool_) {
+    if (bytes.use_count() > 1) continue;
+    bytes->resize(size);
+    return bytes;
+  }
+  return pool_.emplace_back(std::make_shared<Bytes>(size));
+}
+
+void NeighbourService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
+  if (!living(rank) && !replays()) return;
+  hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
+}
+
+void NeighbourService::step(const Decision& d) {
+  const Instant now = steady_now();
+  if (d.kind == Decision::Kind::arrived)
+    return d.version < job().first ? on_start(d.rank, now) : arrived(d.rank, d.version, d.took, now);
+  if (d.kind != Decision::Kind::exchanged) return OwnPaceService::step(d);
+  auto& waiting = exchanged_[{d.node, d.rank, d.group}];
+  if (waiting.empty()) return;
+  const auto message = std::move(waiting.front());
+  waiting.pop_front();
+  std::visit([&](const auto& each) { take(d.rank, each, now); }, message);
+}
+
+// A mixing
+// --------------------------------------------------------------------------------------------------------------
+
+void NeighbourService::contribute(Rank rank, Version v, Contribution contribution, Instant now) {
+  turns_.at(rank)->contributed = v;
+  held_[{rank, v}] = std::move(contribution);
+  act(engine_.on_contribution(rank, v), now);
+}
+
+void NeighbourService::want(Rank rank, Instant now) { act(engine_.on_wanted(rank, turns_.at(rank)->exchange), now); }
+
+void NeighbourService::act(MixEngine::Actions actions, Instant now) {
+  for (auto& action : actions) pending_actions_.emplace_back(std::move(action), now);
+  if (acting_) return;  // The outer call carries them out, in order.
+  acting_ = true;
+  while (!pending_actions_.empty()) {
+    const auto [action, at] = std::move(pending_actions_.front());
+    pending_actions_.pop_front();
+    std::visit([this](const auto& a) { carry_out(a); }, action);
+    if (pending_actions_.empty()) start_averagings(at);
+  }
+  acting_ = false;
+}
+
+void NeighbourService::carry_out(const MixEngine::Send& a) {
+  const Contribution& contribution = held_.at({a.rank, a.version});
+  wire::Message message;
+  auto body = message.root().initShare();
+  body.setJob(job().job.value);
+  body.setRank(a.rank.value);
+  body.setVersion(a.version.value);
+  body.setWeight(contribution.weight);
+  send(a.to, message, {*contribution.data});
+}
+
+std::shared_ptr<NeighbourService::Terms> NeighbourService::terms_of(const MixEngine::Mix& a) const {
+  auto terms = std::make_shared<Terms>();
+  for (const Share& share : a.row)
+    terms->push_back({held_.at({share.from, a.version}), share.weight, share.from == a.rank});
+  return terms;
+}
+
+std::vector<Rank> NeighbourService::take_alike(const MixEngine::Mix& a) {
+  std::vector<Rank> ranks{a.rank};
+  std::erase_if(pending_actions_, [&](const auto& pending) {
+    const auto* other = std::get_if<MixEngine::Mix>(&pending.first);
+    if (!other || other->version != a.version || other->row != a.row) return false;
+    ranks.push_back(other->rank);
+    return true;
+  });
+  return ranks;
+}
+
+void NeighbourService::end_mix(Rank rank, Version v, Instant now) {
+  Turn& turn = *turns_.at(rank);
+  turn.mixed = v;
+  turn.exchange = v.next();
+  ++counters_.group_averages;
+  trace("mix", v, averaging_began(), steady_now());
+  act(engine_.on_mixed(rank, v), now);
+}
+
+// Others
+// ------------------------------------------------------------------------------------------------------------------
+
+void NeighbourService::on_strategy_message(NodeId from, const wire::Envelope::Reader& message,
+                                           std::vector<std::byte> bulk, Instant now) {
+  if (message.isShare()) {
+    const auto share = message.getShare();
+    const Version v{share.getVersion()};
+    if (v < Version{0} || !has_right_size(from, "a model", bulk.size(), contribution_bytes(v))) return;
+    exchange(from, Rank{share.getRank()}, Given{v, {std::make_shared<Bytes>(std::move(bulk)), share.getWeight()}}, now);
+  } else if (message.isGone()) {
+    const auto gone = message.getGone();
+    exchange(from, Rank{gone.getRank()}, Gone{Version{gone.getContributed()}, Version{gone.getMixed()}}, now);
+  } else if (message.isAwaited() && !replays()) {
+    on_awaited(Rank{message.getAwaited().getRank()}, Version{message.getAwaited().getVersion()}, now);
+  }
+}
+
+void NeighbourService::exchange(NodeId from, Rank rank, std::variant<Given, Gone> message, Instant now) {
+  if (!lives_on(rank, from)) return;
+  const auto which = static_cast<std::int32_t>(message.index());
+  exchanged_[{from, rank, which}].push_back(std::move(message));
+  hear({.kind = Decision::Kind::exchanged, .rank = rank, .node = from, .group = which}, now);
+}
+
+void NeighbourService::take(Rank rank, const Given& given, Instant now) {
+  held_[{rank, given.version}] = given.contribution;
+  act(engine_.on_contribution(rank, given.version), now);
+}
+
+void NeighbourService::take(Rank rank, const Gone& gone, Instant now) {
+  act(engine_.on_gone(rank, gone.contributed, gone.mixed), now);
+}
+
+void NeighbourService::leave(Rank rank, Instant now) {
+  const auto it = turns_.find(rank);
+  const Version none{job().first.value - 1};
+  const Version contributed = it == turns_.end() ? none : it->second->contributed;
+  const Version mixed = it == turns_.end() ? none : it->second->mixed;
+  for (const NodeId node : other_nodes()) {
+    wire::Message message;
+    auto body = message.root().initGone();
+    body.setJob(job().job.value);
+    body.setRank(rank.value);
+    body.setContributed(contributed.value);
+    body.setMixed(mixed.value);
+    send(node, message);
+  }
+  act(engine_.on_gone(rank, contributed, mixed), now);
+}
+
+std::optional<Rank> NeighbourService::missing(Rank rank, const Turn& turn) const {
+  return turn.waits ? engine_.missing(rank) : std::nullopt;
+}
+
+/// Who waits beyond patience complains about the first that is missing, once a patience.
+void NeighbourService::look(Instant now) {
+  std::vector<std::pair<Rank, Version>> awaited;
+  for (auto& [rank, turn] : turns_) {
+    const auto missing = this->missing(rank, *turn);
+    if (!missing || now < complaint_at(*turn)) continue;
+    turn->complained = now;
+    awaited.emplace_back(*missing, turn->exchange);
+  }
+  for (const auto& [rank, v] : awaited) {
+    const NodeId node = job().node_of[static_cast<std::size_t>(rank.value)];
+    if (node == job().self) {
+      on_awaited(rank, v, now);
+      continue;
+    }
+    wire::Message message;
+    auto body = message.root().initAwaited();
+    body.setJob(job().job.value);
+    body.setRank(rank.value);
+    body.setVersion(v.value);
+    send(node, message);
+  }
+}
+
+/// A worker of this node: it leaves if it has been silent for longer than patience. If it waits itself, its own
+/// neighbours are asked.
+void NeighbourService::on_awaited(Rank rank, Version v, Instant now) {
+  Member* const member = living(rank);
+  const auto it = turns_.find(rank);
+  if (!member || is_evaluating(rank)) return;
+  if (it == turns_.end()) return leave_if_silent(rank, job().first, started(), now);
+  Turn& turn = *it->second;
+  if (turn.waits || turn.contributed >= v) return;
+  const Version begun{member->window.progress().step.load(std::memory_order_relaxed)};
+  if (begun > turn.seen) {  // It computes iterations that it does not publish.
+    turn.seen = begun;
+    turn.since = now;
+  }
+  leave_if_silent(rank, Version{turn.seen.value - 1}, turn.since, now);
+}
+
+std::optional<Instant> NeighbourService::core_deadline() const {
+  std::optional<Instant> next;
+  for (const auto& [rank, turn] : turns_) {
+    if (!missing(rank, *turn)) continue;
+    const Instant at = complaint_at(*turn);
+    next = next ? std::min(*next, at) : at;
+  }
+  return next;
+}
+
+std::optional<AveragingService::Waiting> NeighbourService::waiting() const {
+  std::optional<Waiting> waiting;
+  for (const auto& [rank, turn] : turns_) {
+    const auto missing = this->missing(rank, *turn);
+    if (!missing || (waiting && waiting->since <= turn->since)) continue;
+    waiting = Waiting{turn->exchange, {*missing}, turn->since};
+  }
+  return waiting;
+}
+
+}  // namespace paceline::scheduler
