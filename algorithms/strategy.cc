@@ -270,8 +270,7 @@ Result<void> check_runs_on_processes(const Strategy& strategy) {
     return tier.groups.kind == Groups::Kind::all || tier.groups.kind == Groups::Kind::butterfly ||
            tier.groups.kind == Groups::Kind::strided || tier.groups.kind == Groups::Kind::server;
   });
-  const auto core = coordination(strategy);
-  if (core == Coordination::rounds ? own_rounds : core != Coordination::exchanges) return {};
+  if (coordination(strategy) != Coordination::rounds || own_rounds) return {};
   return fail(ErrorKind::invalid, "strategy " + strategy.name +
                                       " can be simulated (paceline simulate), not yet run on real processes; "
                                       "`paceline run --help` names those that can");
@@ -305,6 +304,8 @@ Result<void> check_optimizer_state(const Strategy& strategy, std::string_view st
     return refuse("it has no meaning under " + strategy.name +
                   ", which averages gradients: use local-sgd, wagma or another strategy that averages models");
   const bool adds_a_step = strategy.order == Order::combine_then_adapt || strategy.push_sum || strategy.overlap > 0;
+  if (state == "reset" && strategy.tiers.front().fragments > 1)
+    return refuse("under " + strategy.name + " a part of the model is averaged at a time: use keep or average");
   if (state == "average" && adds_a_step)
     return refuse("under " + strategy.name + " a step is added to what was averaged before it: use keep or reset");
   return {};

@@ -147,8 +147,9 @@ Coordination coordination(const Strategy& strategy);
 Result<void> check_runs_on_processes(const Strategy& strategy);
 
 /// Whether the optimisers' state can be kept, reset or averaged (`state`; empty: as the strategy has it) at this
-/// strategy's averagings. `invalid`: it is none of these words, or only gradients are averaged, or models are not
-/// averaged alone but with a step added, which can make a second moment negative.
+/// strategy's averagings. `invalid`: it is none of these words, or only gradients are averaged, or what is to be reset
+/// belongs to other parts of the model, too, or models are not averaged alone but with a step added, which can make a
+/// second moment negative.
 Result<void> check_optimizer_state(const Strategy& strategy, std::string_view state);
 
 /// Parses "wagma(group=2,sync=10,late=skip,grace=2x)" and checks every parameter against P.

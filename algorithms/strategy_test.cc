@@ -41,6 +41,10 @@ TEST(OptimizerStateOptionTest, IsForStrategiesThatAverageModels) {
   }
   EXPECT_FALSE(check_optimizer_state(parsed("sgp"), "average"));
   EXPECT_TRUE(check_optimizer_state(parsed("sgp"), "reset"));
+  for (const char* state : {"keep", "average"}) EXPECT_TRUE(check_optimizer_state(parsed("streaming-diloco"), state));
+  EXPECT_TRUE(has(check_optimizer_state(parsed("streaming-diloco"), "reset").error().text, "a part of the model"));
+  EXPECT_TRUE(check_optimizer_state(parsed("streaming-diloco(fragments=1)"), "reset"));
+  EXPECT_TRUE(check_optimizer_state(parsed("noloco"), "reset"));
   EXPECT_TRUE(has(check_optimizer_state(parsed("wagma"), "mean").error().text, "keep, reset or average"));
 }
 
@@ -409,9 +413,11 @@ TEST(PresetTest, WhatRealProcessesCannotDoYetIsSaid) {
                            "server(async)",
                            "server(bounded=2)",
                            "ad-psgd",
-                           "decoupled-diloco"})
+                           "decoupled-diloco",
+                           "noloco",
+                           "streaming-diloco"})
     EXPECT_TRUE(check_runs_on_processes(parsed(text, 8))) << text;
-  for (const auto* text : {"streaming-diloco", "noloco", "nonblocking(d-psgd)"}) {
+  for (const auto* text : {"nonblocking(d-psgd)"}) {
     const auto result = check_runs_on_processes(parsed(text, 8));
     ASSERT_FALSE(result) << text;
     EXPECT_TRUE(has(result.error().text, "paceline simulate")) << text;

@@ -99,18 +99,29 @@ void OwnPaceService::go_on(Rank rank, Version own, Instant now) {
     return look_at(last_, now);
   }
   const auto& stop = replays() ? replay().ends() : frozen_;  // A replay's is known from the start.
-  if (stop && own.next() > *stop) {
+  if (stop && next_word(own) > *stop) {
     waiting_[rank] = own;
     return;
   }
   verdict(rank, own, false);
 }
 
+/// The iteration after which a worker that has done `own` waits next.
+Version OwnPaceService::next_word(Version own) const {
+  Version next = next_publication(own);
+  const std::int64_t every = job().evaluate_every;
+  if (job().evaluates && every > 0) next = std::min(next, Version{((own.value + 1) / every + 1) * every - 1});
+  return std::min(next, last_);
+}
+
 void OwnPaceService::verdict(Rank rank, Version own, bool end) {
   if (!living(rank)) return;
-  const Version next = own.next();
-  begun_[rank] = next;
-  set_verdict(rank, {.own = own.value, .next = next.value, .next_round = next.value, .averaged = true, .end = end});
+  const Version word = begun_[rank] = next_word(own);
+  set_verdict(rank, {.own = own.value,
+                     .next = own.next().value,
+                     .next_round = word.value,
+                     .averaged = end || averages(own),
+                     .end = end});
   if (!end) begin_compute(rank);
 }
 

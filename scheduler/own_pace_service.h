@@ -22,7 +22,7 @@ namespace paceline::scheduler {
 ///   death       told to all nodes by the worker's own
 ///
 /// Each worker publishes the model that it starts from as the iteration before the first one, and then one an
-/// iteration; each time it waits for its verdict.
+/// iteration, or at those iterations only that the strategy names; each time it waits for its verdict.
 class OwnPaceService : public AveragingService {
  public:
   void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk, Instant now) final;
@@ -50,6 +50,10 @@ class OwnPaceService : public AveragingService {
   /// Whether the mean of all models after v is of what each worker had when it had done v (`model_of`); else the
   /// strategy says when it is due, and what this node's part of it is (`give_part`).
   virtual bool parts_are_by_version() const { return true; }
+  /// The next iteration after v at which the strategy wants workers to publish. Evaluations, and the end, come besides.
+  virtual Version next_publication(Version v) const { return v.next(); }
+  /// Whether what was published after v is changed: else the worker goes on with the same numbers.
+  virtual bool averages(Version) const { return true; }
   /// Messages of the strategy itself.
   virtual void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                                    Instant now) = 0;
@@ -108,6 +112,7 @@ class OwnPaceService : public AveragingService {
   void average_for_evaluation(Version v);
   void average_at_end(Version v);
   collective::Reduction mean_of(Version v) const;
+  Version next_word(Version own) const;
   void verdict(Rank rank, Version own, bool end);
   void go_on(Rank rank, Version own, Instant now);
   void go(Rank rank, Instant now);
@@ -121,7 +126,7 @@ class OwnPaceService : public AveragingService {
   Version last_;
   RunningMedian steps_;
   std::set<Rank> gone_;               ///< Of this node, those too that never opened a share.
-  std::map<Rank, Version> begun_;     ///< The iteration that a local worker may do.
+  std::map<Rank, Version> begun_;     ///< The last iteration that a local worker may do before it waits.
   std::map<Rank, Version> finished_;  ///< The last one that was averaged.
   std::map<Rank, RoundSums> latest_;  ///< Of what it last published.
   RoundSums unreported_;

@@ -113,7 +113,6 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
   if (!window) return tl::unexpected(window.error());
   window_.emplace(std::move(*window));
   outer_elements_ = config.outer_elements > 0 ? config.outer_elements : config.elements;
-  if (outer_elements_ > config.elements) return fail(ErrorKind::invalid, "outer_elements is more than elements");
   auto control = memory::ControlPage::map(answer.fds[1]);
   if (!control) return tl::unexpected(control.error());
   control_.emplace(std::move(*control));
@@ -275,8 +274,10 @@ void Session::publish_start() {
   tell_arrivals();
   const auto seen = [&] {
     const auto answer = control_->verdict(verdicts_seen_);
-    if (answer) verdicts_seen_ = answer->number;
-    return answer.has_value();
+    if (!answer) return false;
+    verdicts_seen_ = answer->number;
+    next_round_ = std::max(next_round_, answer->verdict.next_round);
+    return true;
   };
   wait_until(seen, false);
   update_began_ = steady_now();
@@ -537,7 +538,8 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
     // Published without a round: go on from the same numbers, in the buffer that publish() reserved.
     const auto to = window_->writing();
     if (!to) return PACELINE_OVER;
-    std::memcpy(window_->data(*to).data(), window_->data(published).data(), window_->data(*to).size());
+    if (*to != published)
+      std::memcpy(window_->data(*to).data(), window_->data(published).data(), window_->data(*to).size());
   }
   if (steps_apart_) put_step_together(verdict->fresh);
   if (gradients) {

@@ -15,6 +15,7 @@
 #include "runtime/observe/format.h"
 #include "scheduler/asynchronous/pair_service.h"
 #include "scheduler/asynchronous/server_service.h"
+#include "scheduler/mixing/exchange_service.h"
 #include "scheduler/mixing/mix_service.h"
 #include "scheduler/rounds/round_service.h"
 
@@ -23,6 +24,7 @@ namespace {
 
 using nlohmann::json;
 using scheduler::AveragingService;
+using scheduler::ExchangeService;
 using scheduler::MixService;
 using scheduler::PairService;
 using scheduler::RoundService;
@@ -172,7 +174,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
       {"loss_window", settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window},
       {"node", settings_.self.value}};
   if (const auto& outer = settings_.strategy.outer;
-      outer.kind != algorithms::Outer::Kind::none && !weighs_by_samples()) {
+      outer.kind != algorithms::Outer::Kind::none && !weighs_by_samples() && !exchanges()) {
     answer["outer"] = {{"kind", static_cast<int>(outer.kind)},
                        {"momentum", outer.momentum},
                        {"rate", outer.rate},
@@ -198,10 +200,15 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
   }
 }
 
-/// Alone, a worker has nobody to be apart from.
+/// Here the agent makes the outer step.
+bool TrainingJob::exchanges() const {
+  return algorithms::coordination(settings_.strategy) == algorithms::Coordination::exchanges;
+}
+
+/// Alone, a worker has nobody to be apart from; but an outer step is one of its own, too.
 bool TrainingJob::own_pace() const {
-  return settings_.node_of.size() > 1 &&
-         algorithms::coordination(settings_.strategy) != algorithms::Coordination::rounds;
+  return exchanges() || (settings_.node_of.size() > 1 &&
+                         algorithms::coordination(settings_.strategy) != algorithms::Coordination::rounds);
 }
 
 /// Where shares overlap with computing, the moments at which they come and workers end decide, which no record has.
@@ -226,6 +233,21 @@ std::unique_ptr<AveragingService> TrainingJob::make_service(AveragingService::Jo
     if (!plan) {
       fail_job(plan.error().text, steady_now());
       return nullptr;
+    }
+    if (exchanges()) {
+      const auto& tier = strategy.tiers.front();
+      ExchangeService::Options options;
+      options.job = std::move(job);
+      options.plan = std::move(*plan);
+      options.every = tier.period.steps / std::max(1, tier.fragments);
+      options.parts = tier.fragments;
+      options.delay = tier.delay;
+      options.keeps = tier.keeps;
+      options.momentum = strategy.outer.momentum;
+      options.rate = strategy.outer.rate;
+      options.pull = strategy.outer.pull;
+      options.outer_elements = outer_elements_;
+      return std::make_unique<ExchangeService>(std::move(options), graph_, averager_, outbox_.to_node);
     }
     MixService::Options options;
     options.job = std::move(job);

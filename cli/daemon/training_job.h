@@ -86,6 +86,7 @@ class TrainingJob {
 
  private:
   void on_plan(const nlohmann::json& plan, Instant now);
+  bool exchanges() const;
   bool own_pace() const;
   bool weighs_by_samples() const { return settings_.strategy.tiers.back().weighs_by_samples; }
   Result<void> read_replay(scheduler::AveragingService::JobOptions& job) const;

@@ -1,7 +1,7 @@
 // A training job without torch: plain SGD on four quadratics, driven through the session's C ABI by real processes.
 //
 // Worker i holds f_i(x) = a_i/2 (x - c_i)^2 with a = (1,2,1,2), c = (0,4,8,12), repeated for more workers; the model is
-// one number, repeated `--elements` times; the learning rate is 1/4. Every value is a dyadic rational, so tests compare
+// one number, repeated `elements` times; the learning rate is 1/4. Every value is a dyadic rational, so tests compare
 // with exact arithmetic. Each worker writes what happened to it as JSON lines to OUTPUT/worker-RANK.jsonl.
 #include <unistd.h>
 
@@ -46,8 +46,14 @@ class Quadratic {
   /// Why it could not go on; empty: the job ended.
   std::string run() {
     die_if("before_open");
-    const paceline_session_config config{
-        start_.endpoint.c_str(), start_.worker, start_.fd_socket, start_.job, start_.rank, elements_, PACELINE_F64, 0};
+    const paceline_session_config config{start_.endpoint.c_str(),
+                                         start_.worker,
+                                         start_.fd_socket,
+                                         start_.job,
+                                         start_.rank,
+                                         elements_,
+                                         PACELINE_F64,
+                                         options_.value("outer_elements", std::uint64_t{0})};
     char error[1024] = "";
     session_ = paceline_session_open(&config, error, sizeof error);
     if (!session_) throw std::runtime_error("worker " + std::to_string(start_.rank) + " cannot join its job: " + error);
@@ -87,6 +93,13 @@ class Quadratic {
   bool is_uniform() {
     const double* at = x();
     return std::all_of(at, at + elements_, [&](double v) { return v == at[0]; });
+  }
+  /// The numbers that the test asks for by their places.
+  json watched() {
+    json numbers = json::array();
+    for (const std::uint64_t place : options_.value("watch", std::vector<std::uint64_t>()))
+      numbers.push_back(x()[place]);
+    return numbers;
   }
   double curvature() const { return kCurvature[start_.rank % 4]; }
   double centre() const { return kCentre[start_.rank % 4]; }
@@ -189,7 +202,7 @@ class Quadratic {
         for (std::uint64_t i = 0; i < elements_; ++i) local_[i] -= kLearningRate * averaged[i];
       }
     } else {
-      for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * g;
+      for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * curvature() * (x()[i] - centre());
     }
     if (lease.payload == PACELINE_MODELS || (lease.payload == PACELINE_BOTH && outcome == PACELINE_APPLY)) {
       follow();
@@ -205,6 +218,7 @@ class Quadratic {
           {"outcome", names[outcome]},
           {"result", std::isnan(result) ? json(nullptr) : json(result)},
           {"x", outcome == PACELINE_OVER ? json(nullptr) : json(value())},
+          {"watched", outcome == PACELINE_OVER ? json(nullptr) : watched()},
           {"uniform", is_uniform()}});
   }
 

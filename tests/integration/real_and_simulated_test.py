@@ -106,5 +106,91 @@ class RealAndSimulated(IntegrationTest):
         self.assertEqual({len(run.steps(rank)) for rank in (0, 2, 3)}, {300})
 
 
+class Exchanges(IntegrationTest):
+    """Workers exchange at some iterations only, and make an outer step with what they get."""
+
+    def check(self, strategy, workers=4, nodes=1, steps=14, elements=1, watch=(0,), seed=3, plain=None, **options):
+        """`watch`: a place in the vector of the run for each of the simulator's; `plain`: what the last of them, which
+        get no outer step, do."""
+        with self.subTest(strategy=strategy, workers=workers, nodes=nodes):
+            rows, _ = self.simulate_quadratic(strategy, workers, steps, seed, len(watch))
+            rest, _ = self.simulate_quadratic(plain or strategy, workers, steps, seed, len(watch))
+            tail = len(watch) - 1 if plain else len(watch)
+            expected = {key: row["model"][:tail] + rest[key]["model"][tail:] for key, row in rows.items()}
+            run = self.quadratic("--strategy", strategy, "--seed", seed, workers=workers, nodes=nodes, updates=steps,
+                                 sleep_ms=SLEEPS, elements=elements, watch=list(watch), **options)
+            for rank in range(workers):
+                found = {step["update"]: step["watched"] for step in run.steps(rank)}
+                self.assertEqual(sorted(found), list(range(steps)))
+                for step in range(steps):
+                    want = expected[rank, step]
+                    if step == steps - 1:  # Everybody has the mean.
+                        want = [sum(expected[i, step][k] for i in range(workers)) / workers for k in range(len(watch))]
+                    for place, x, y in zip(watch, found[step], want):
+                        self.assertAlmostEqual(x, y, delta=1e-12, msg=f"{place} of {rank} after {step}")
+            return run
+
+    def test_pairs(self):
+        self.check("noloco(period=3)")
+        self.check("noloco(period=1,lr=0.5,momentum=0.3,gamma=0.6)", nodes=2)
+        self.check("noloco(period=2)", workers=5, nodes=3)  # One is left alone each time.
+        self.check("noloco(period=4)", workers=1, nodes=1)
+
+    def test_parts(self):
+        # Seven numbers in three parts: 0 1, 2 3, 4 5 6.
+        for nodes in (1, 2):
+            self.check("streaming-diloco(period=6,fragments=3,delay=1)", nodes=nodes, elements=7, watch=range(7))
+        self.check("streaming-diloco(period=3,fragments=1,delay=2,alpha=0.25)", workers=3, nodes=2)
+        self.check("streaming-diloco(period=4,fragments=2,delay=0,alpha=0)", workers=1, elements=2, watch=(0, 1))
+        self.check("streaming-diloco(period=4,fragments=4,delay=0)", elements=2, watch=(0, 1))  # Parts with nothing.
+
+    def test_long_vectors(self):
+        self.check("noloco(period=2)", nodes=2, elements=100_003, watch=(0, 50_000, 100_002), steps=6)
+        # The first and last numbers of three parts; in the simulator as many parts of two.
+        self.check("streaming-diloco(period=3,fragments=3,delay=0)", nodes=2, elements=100_003, steps=8,
+                   watch=(0, 33_333, 33_334, 66_667, 66_668, 100_002))
+
+    def test_numbers_without_an_outer_step_are_averaged(self):
+        self.check("noloco(period=2)", nodes=2, elements=5, outer_elements=4, watch=(0, 3, 4),
+                   plain="noloco(period=2,lr=1,momentum=0,gamma=1)")
+        self.check("streaming-diloco(period=4,fragments=2,delay=1)", nodes=2, elements=8, outer_elements=6,
+                   watch=(0, 3, 4, 6), plain="streaming-diloco(period=4,fragments=2,delay=1,lr=1,momentum=0)")
+
+    def test_workers_are_silent_between_exchanges(self):
+        run = self.check("noloco(period=7)", steps=21)
+        self.assertEqual([step["update"] for step in run.steps(1) if step["outcome"] == "moved"], [6, 13, 20])
+
+    def test_evaluations_are_of_the_mean_and_change_nothing(self):
+        for strategy, nodes in (("noloco(period=2)", 2), ("streaming-diloco(period=4,fragments=2,delay=1)", 1)):
+            run = self.check(strategy, nodes=nodes, evaluate_every=3, elements=2, watch=(0, 1), steps=12)
+            rows, _ = self.simulate_quadratic(strategy, 4, 12, 3, 2)
+            values = {event["update"]: event["value"] for event in run.metrics() if event["event"] == "evaluated"}
+            self.assertIn(12, values)
+            self.assertGreater(len(values), 1)
+            for update, value in values.items():
+                mean = sum(rows[rank, update - 1]["model"][0] for rank in range(4)) / 4
+                self.assertAlmostEqual(value, mean, delta=1e-12, msg=f"{strategy} after {update}")
+
+    def test_a_stop_is_at_one_version(self):
+        for strategy, nodes in (("noloco(period=4)", 2), ("streaming-diloco(period=8,fragments=2,delay=2)", 1)):
+            run = self.quadratic("--strategy", strategy, nodes=nodes, updates=100_000, sleep_ms=SLEEPS, stop_rank=2,
+                                 stop_update=20)
+            ends = {run.steps(rank)[-1]["update"] for rank in range(4)}
+            self.assertEqual(len(ends), 1, ends)
+            self.assertTrue(20 <= min(ends) < 60, ends)
+            self.assertEqual(len({run.final(rank) for rank in range(4)}), 1)
+
+    def test_the_others_go_on_without_a_dead_partner(self):
+        for strategy, nodes in (("noloco(period=3)", 2), ("streaming-diloco(period=6,fragments=2,delay=1)", 1)):
+            with self.subTest(strategy):
+                run = self.start_quadratic("--strategy", strategy, nodes=nodes, updates=240, sleep_ms=[4])
+                self.wait_for_update(run, 30)
+                os.kill(self.worker_pid(run, 3), signal.SIGKILL)
+                self.assertEqual(run.wait(60), 0, run.said())
+                self.assertEqual(list(run.left()), [3])
+                self.assertEqual({len(run.steps(rank)) for rank in range(3)}, {240})
+                self.assertEqual(len({run.final(rank) for rank in range(3)}), 1)
+
+
 if __name__ == "__main__":
     main()

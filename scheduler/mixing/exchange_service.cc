@@ -1,0 +1,233 @@
+#include "scheduler/mixing/exchange_service.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline::scheduler {
+
+ExchangeService::ExchangeService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send)
+    : NeighbourService(options.job, options.plan, graph, averager, std::move(send)), options_(std::move(options)) {}
+
+ExchangeService::~ExchangeService() = default;
+
+std::optional<Version> ExchangeService::sent_after(std::int64_t t) const {
+  if (t < job().first.value || (t + 1) % options_.every != 0) return std::nullopt;
+  return Version{(t + 1) / options_.every - 1};
+}
+
+Version ExchangeService::next_publication(Version v) const {
+  const auto next_sent = [this](std::int64_t t) {
+    t = std::max(t, job().first.value);
+    return t + options_.every - 1 - t % options_.every;
+  };
+  const std::int64_t t = v.value + 1;
+  return Version{std::min(next_sent(t), next_sent(t - options_.delay) + options_.delay)};
+}
+
+ExchangeService::Range ExchangeService::part(Version r) const {
+  if (is_whole()) return {0, elements_};
+  const auto parts = static_cast<std::size_t>(options_.parts), part = static_cast<std::size_t>(r.value) % parts;
+  return {elements_ * part / parts, elements_ * (part + 1) / parts};
+}
+
+ExchangeService::Range ExchangeService::outer(Range range) const {
+  const std::size_t end = options_.outer_elements;
+  return {std::min(range.from, end), std::min(range.to, end)};
+}
+
+ExchangeService::Range ExchangeService::rest(Range range) const {
+  const std::size_t begin = options_.outer_elements;
+  return {std::max(range.from, begin), std::max(range.to, begin)};
+}
+
+/// A part; a whole model, and slow weights behind it.
+std::size_t ExchangeService::contribution_bytes(Version r) const {
+  const auto [from, to] = part(r);
+  return (to - from + (is_whole() ? options_.outer_elements : 0)) * memory::size_of(dtype_);
+}
+
+std::byte* ExchangeService::at(Member& member, const Worker& worker, std::size_t i) const {
+  return member.window.data(worker.published).data() + i * memory::size_of(dtype_);
+}
+
+collective::Reduction ExchangeService::sum_of(Range range) const {
+  auto sum = reduction();
+  sum.elements = range.to - range.from;
+  return sum;
+}
+
+// A step
+// -----------------------------------------------------------------------------------------------------------------
+
+void ExchangeService::on_start(Rank rank, Instant now) {
+  Member* const member = living(rank);
+  if (!member || workers_.contains(rank)) return;
+  const auto start = member->window.seal();
+  if (!start) return fail_job(damaged_window(rank));
+  Worker& w = workers_[rank];
+  add_turn(rank, w, now);
+  auto& slow = is_whole() ? w.slow : common_;  // All start alike.
+  if (!slow) {
+    slow = std::make_shared<Slow>();
+    const auto weights = member->window.data(*start).first(options_.outer_elements * memory::size_of(dtype_));
+    slow->weights.assign(weights.begin(), weights.end());
+    slow->buffer.resize(weights.size());
+  }
+  w.slow = slow;
+  member->window.unseal(memory::Window::Unseal::keep);
+  begin(rank, now);
+}
+
+void ExchangeService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
+  if (t < job().first) return on_start(rank, now);
+  const auto it = workers_.find(rank);
+  if (it == workers_.end()) return;
+  const auto buffer = on_published(rank, t, compute);
+  if (!buffer) return;
+  Worker& w = it->second;
+  w.t = t;
+  w.published = *buffer;
+  w.since = now;
+  w.waits = true;
+  if (const auto sent = sent_after(t.value)) send_model(rank, *sent);
+  const auto taken = sent_after(t.value - options_.delay);
+  add_for(
+      rank, [this](Member&) { return reduction(); },
+      [this, rank, taken](Member& member, Instant at) {
+        if (!taken) return deliver(rank, member, at);
+        workers_.at(rank).exchange = *taken;
+        want(rank, at);
+      });
+  start_averagings(now);
+}
+
+void ExchangeService::send_model(Rank rank, Version r) {
+  const auto contribution = spare_bytes(contribution_bytes(r));
+  add_for(
+      rank,
+      [this, rank, contribution, sent = part(r)](Member& member) {
+        auto copy = sum_of(sent);
+        copy.inputs = {at(member, workers_.at(rank), sent.from)};
+        copy.outputs = {{contribution->data(), 1.0}};
+        return copy;
+      },
+      [](Member&, Instant) {});
+  add_for(
+      rank,
+      [this, rank, contribution](Member&) {
+        if (!is_whole()) return reduction();
+        auto copy = sum_of({0, options_.outer_elements});
+        copy.inputs = {workers_.at(rank).slow->weights.data()};
+        copy.outputs = {{at(*contribution, elements_), 1.0}};
+        return copy;
+      },
+      [this, rank, r, contribution](Member&, Instant now) {
+        contribute(rank, r, {contribution, 1}, now);
+      });
+}
+
+void ExchangeService::carry_out(const MixEngine::Mix& a) {
+  const Range taken = part(a.version);
+  is_whole() ? step_own(a) : step_all(a, taken);
+  add_for(
+      a.rank,
+      [this, rank = a.rank, terms = terms_of(a), taken, range = rest(taken)](Member& member) {
+        auto mean = sum_of(range);
+        std::byte* const model = at(member, workers_.at(rank), range.from);
+        mean.inputs = {model};
+        mean.weights = {options_.keeps};
+        for (const Term& term : *terms) {
+          mean.inputs.push_back(at(*term.contribution.data, range.from - taken.from));
+          mean.weights.push_back((1 - options_.keeps) / static_cast<double>(terms->size()));
+        }
+        mean.outputs = {{model, 1.0}};
+        return mean;
+      },
+      [this, a](Member& member, Instant now) {
+        end_mix(a.rank, a.version, now);
+        deliver(a.rank, member, now);
+      });
+}
+
+/// The first here who takes a part makes the step for all: they all have the same row.
+void ExchangeService::step_all(const MixEngine::Mix& a, Range taken) {
+  const Range range = outer(taken);
+  if (stepped_ < a.version) {
+    stepped_ = a.version;
+    const auto step = [this, terms = terms_of(a), range](double weights, double buffer, double mean, Bytes Slow::*to) {
+      add_averaging({[=, this] {
+                       auto sum = sum_of(range);
+                       sum.inputs = {at(common_->weights, range.from), at(common_->buffer, range.from)};
+                       sum.weights = {weights, buffer};
+                       for (const Term& term : *terms) {
+                         sum.inputs.push_back(term.contribution.data->data());
+                         sum.weights.push_back(mean / static_cast<double>(terms->size()));
+                       }
+                       sum.outputs = {{at(*common_.*to, range.from), 1.0}};
+                       return sum;
+                     },
+                     [](Instant) {}},
+                    {});
+    };
+    const double momentum = options_.momentum, rate = options_.rate;
+    step(1, momentum, -1, &Slow::buffer);
+    step(1 - rate, -rate * momentum, rate, &Slow::weights);
+  }
+  add_for(
+      a.rank,
+      [this, rank = a.rank, range](Member& member) {
+        auto sum = sum_of(range);
+        std::byte* const model = at(member, workers_.at(rank), range.from);
+        sum.inputs = {model, at(common_->weights, range.from)};
+        sum.weights = {options_.keeps, 1 - options_.keeps};
+        sum.outputs = {{model, 1.0}};
+        return sum;
+      },
+      [](Member&, Instant) {});
+}
+
+void ExchangeService::step_own(const MixEngine::Mix& a) {
+  const Range range{0, options_.outer_elements};
+  add_for(
+      a.rank,
+      [this, rank = a.rank, terms = terms_of(a), range](Member&) {
+        auto sum = sum_of(range);
+        Slow& slow = *workers_.at(rank).slow;
+        sum.inputs = {slow.buffer.data(), slow.weights.data()};
+        sum.weights = {options_.momentum, -options_.pull};
+        const double rate = options_.rate / static_cast<double>(terms->size());
+        const double pull = options_.pull / static_cast<double>(terms->size());
+        for (const Term& term : *terms) {
+          Bytes& model = *term.contribution.data;
+          sum.inputs.insert(sum.inputs.end(), {model.data(), at(model, elements_)});
+          sum.weights.insert(sum.weights.end(), {rate, pull - rate});
+        }
+        sum.outputs = {{slow.buffer.data(), 1.0}};
+        return sum;
+      },
+      [](Member&, Instant) {});
+  add_for(
+      a.rank,
+      [this, rank = a.rank, range](Member& member) {
+        auto sum = sum_of(range);
+        Slow& slow = *workers_.at(rank).slow;
+        sum.inputs = {slow.weights.data(), slow.buffer.data()};
+        sum.outputs = {{slow.weights.data(), 1.0}, {at(member, workers_.at(rank), 0), 1.0}};
+        return sum;
+      },
+      [](Member&, Instant) {});
+}
+
+void ExchangeService::deliver(Rank rank, Member& member, Instant now) {
+  if (!member.window.begin_result_in_place()) return fail_job(damaged_window(rank));
+  member.window.deliver();
+  Worker& w = workers_.at(rank);
+  end_wait(w, now);
+  finish(rank, w.t, now);
+}
+
+OwnPaceService::ModelPart ExchangeService::model_of(Rank rank) {
+  return {at(members_.at(rank), workers_.at(rank), 0), 1};
+}
+
+}  // namespace paceline::scheduler

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "scheduler/mixing/neighbour_service.h"
+
+namespace paceline::scheduler {
+
+/// Shell of strategies whose workers exchange at some iterations only, and make an outer step with what they get.
+/// Exchange r, version r of the plan, is sent after iteration (r + 1) every - 1 and taken `delay` iterations later; at
+/// all others workers neither publish nor wait. With x what a worker sends, s slow weights, b outer buffer, mean over
+/// the row:
+///
+///   parts  part r mod F of all models; s and b are the same everywhere, kept once a node
+///          d = s - mean x             b = momentum b + d
+///          s -= rate (d + momentum b)                                             x = keeps x + (1 - keeps) s
+///
+///   whole  models, each worker with an s and b of its own, which it sends, too
+///          b = momentum b + rate mean(x - s) + pull (mean s - s)     s += b       x = s
+///
+/// Numbers without an outer step: x = keeps x + (1 - keeps) mean x. The agent keeps s and b, and writes the result into
+/// the very buffer that was published.
+class ExchangeService final : public NeighbourService {
+ public:
+  struct Options {
+    JobOptions job;
+    std::shared_ptr<const MixPlan> plan;
+    std::int64_t every = 1;
+    std::int32_t parts = 0;  ///< F; 0: whole models.
+    std::int64_t delay = 0;  ///< Below `every`.
+    double keeps = 0;
+    double momentum = 0;
+    double rate = 1;
+    double pull = 0;
+    std::uint64_t outer_elements = 0;  ///< The outer step is made with so many of the first.
+  };
+
+  ExchangeService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send);
+  ~ExchangeService() override;
+
+  void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
+
+ private:
+  struct Slow {
+    Bytes weights, buffer;
+  };
+  struct Worker : Turn {
+    std::shared_ptr<Slow> slow;
+    memory::Buffer published{};  ///< Sealed until the worker goes on.
+  };
+  /// Numbers of a model: [from, to).
+  struct Range {
+    std::size_t from, to;
+  };
+
+  Version next_publication(Version v) const override;
+  bool averages(Version v) const override { return sent_after(v.value - options_.delay).has_value(); }
+  std::size_t contribution_bytes(Version r) const override;
+  void carry_out(const MixEngine::Mix& mix) override;
+  ModelPart model_of(Rank rank) override;
+
+  bool is_whole() const { return options_.parts == 0; }
+  std::optional<Version> sent_after(std::int64_t t) const;
+  Range part(Version r) const;
+  Range outer(Range range) const;
+  Range rest(Range range) const;
+  /// The i-th number.
+  std::byte* at(Bytes& numbers, std::size_t i) const { return numbers.data() + i * memory::size_of(dtype_); }
+  std::byte* at(Member& member, const Worker& worker, std::size_t i) const;
+  collective::Reduction sum_of(Range range) const;
+
+  void on_start(Rank rank, Instant now);
+  void send_model(Rank rank, Version r);
+  void step_all(const MixEngine::Mix& mix, Range range);
+  void step_own(const MixEngine::Mix& mix);
+  void deliver(Rank rank, Member& member, Instant now);
+
+  Options options_;
+  std::map<Rank, Worker> workers_;
+  std::shared_ptr<Slow> common_;  ///< Parts.
+  Version stepped_{-1};           ///< Parts: the last exchange that `common_` has taken.
+};
+
+}  // namespace paceline::scheduler
