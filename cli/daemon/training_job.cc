@@ -211,7 +211,6 @@ bool TrainingJob::own_pace() const {
                          algorithms::coordination(settings_.strategy) != algorithms::Coordination::rounds);
 }
 
-/// Where shares overlap with computing, the moments at which they come and workers end decide, which no record has.
 std::unique_ptr<AveragingService> TrainingJob::make_service(AveragingService::JobOptions job) {
   const auto& strategy = settings_.strategy;
   const auto workers = static_cast<std::int32_t>(settings_.node_of.size());

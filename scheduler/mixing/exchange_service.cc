@@ -78,8 +78,7 @@ void ExchangeService::on_start(Rank rank, Instant now) {
   begin(rank, now);
 }
 
-void ExchangeService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (t < job().first) return on_start(rank, now);
+void ExchangeService::arrived(Rank rank, Version t, Duration compute, Instant now) {
   const auto it = workers_.find(rank);
   if (it == workers_.end()) return;
   const auto buffer = on_published(rank, t, compute);
@@ -103,15 +102,12 @@ void ExchangeService::on_arrival(Rank rank, Version t, Duration compute, Instant
 
 void ExchangeService::send_model(Rank rank, Version r) {
   const auto contribution = spare_bytes(contribution_bytes(r));
-  add_for(
-      rank,
-      [this, rank, contribution, sent = part(r)](Member& member) {
-        auto copy = sum_of(sent);
-        copy.inputs = {at(member, workers_.at(rank), sent.from)};
-        copy.outputs = {{contribution->data(), 1.0}};
-        return copy;
-      },
-      [](Member&, Instant) {});
+  add_sum(rank, [this, rank, contribution, sent = part(r)](Member& member) {
+    auto copy = sum_of(sent);
+    copy.inputs = {at(member, workers_.at(rank), sent.from)};
+    copy.outputs = {{contribution->data(), 1.0}};
+    return copy;
+  });
   add_for(
       rank,
       [this, rank, contribution](Member&) {
@@ -128,10 +124,19 @@ void ExchangeService::send_model(Rank rank, Version r) {
 
 void ExchangeService::carry_out(const MixEngine::Mix& a) {
   const Range taken = part(a.version);
-  is_whole() ? step_own(a) : step_all(a, taken);
+  const auto terms = terms_of(a);
+  if (is_whole()) {
+    step_own(a.rank, terms);
+  } else {
+    // The first here who takes a part makes the step for all: they all have the same row.
+    if (stepped_ < a.version) step_all(taken, terms);
+    stepped_ = std::max(stepped_, a.version);
+    take_step(a.rank, taken);
+  }
   add_for(
       a.rank,
-      [this, rank = a.rank, terms = terms_of(a), taken, range = rest(taken)](Member& member) {
+      [this, rank = a.rank, terms, taken](Member& member) {
+        const Range range = rest(taken);
         auto mean = sum_of(range);
         std::byte* const model = at(member, workers_.at(rank), range.from);
         mean.inputs = {model};
@@ -149,73 +154,60 @@ void ExchangeService::carry_out(const MixEngine::Mix& a) {
       });
 }
 
-/// The first here who takes a part makes the step for all: they all have the same row.
-void ExchangeService::step_all(const MixEngine::Mix& a, Range taken) {
-  const Range range = outer(taken);
-  if (stepped_ < a.version) {
-    stepped_ = a.version;
-    const auto step = [this, terms = terms_of(a), range](double weights, double buffer, double mean, Bytes Slow::*to) {
-      add_averaging({[=, this] {
-                       auto sum = sum_of(range);
-                       sum.inputs = {at(common_->weights, range.from), at(common_->buffer, range.from)};
-                       sum.weights = {weights, buffer};
-                       for (const Term& term : *terms) {
-                         sum.inputs.push_back(term.contribution.data->data());
-                         sum.weights.push_back(mean / static_cast<double>(terms->size()));
-                       }
-                       sum.outputs = {{at(*common_.*to, range.from), 1.0}};
-                       return sum;
-                     },
-                     [](Instant) {}},
-                    {});
+void ExchangeService::step_all(Range taken, const std::shared_ptr<Terms>& terms) {
+  const auto add = [&](double weights, double buffer, double mean, Bytes Slow::*to) {
+    const auto prepare = [=, this, range = outer(taken)] {
+      auto sum = sum_of(range);
+      sum.inputs = {at(common_->weights, range.from), at(common_->buffer, range.from)};
+      sum.weights = {weights, buffer};
+      for (const Term& term : *terms) {
+        sum.inputs.push_back(term.contribution.data->data());
+        sum.weights.push_back(mean / static_cast<double>(terms->size()));
+      }
+      sum.outputs = {{at(*common_.*to, range.from), 1.0}};
+      return sum;
     };
-    const double momentum = options_.momentum, rate = options_.rate;
-    step(1, momentum, -1, &Slow::buffer);
-    step(1 - rate, -rate * momentum, rate, &Slow::weights);
-  }
-  add_for(
-      a.rank,
-      [this, rank = a.rank, range](Member& member) {
-        auto sum = sum_of(range);
-        std::byte* const model = at(member, workers_.at(rank), range.from);
-        sum.inputs = {model, at(common_->weights, range.from)};
-        sum.weights = {options_.keeps, 1 - options_.keeps};
-        sum.outputs = {{model, 1.0}};
-        return sum;
-      },
-      [](Member&, Instant) {});
+    add_averaging({prepare, [](Instant) {}}, {});
+  };
+  add(1, options_.momentum, -1, &Slow::buffer);
+  add(1 - options_.rate, -options_.rate * options_.momentum, options_.rate, &Slow::weights);
 }
 
-void ExchangeService::step_own(const MixEngine::Mix& a) {
+void ExchangeService::take_step(Rank rank, Range taken) {
+  add_sum(rank, [this, rank, range = outer(taken)](Member& member) {
+    auto sum = sum_of(range);
+    std::byte* const model = at(member, workers_.at(rank), range.from);
+    sum.inputs = {model, at(common_->weights, range.from)};
+    sum.weights = {options_.keeps, 1 - options_.keeps};
+    sum.outputs = {{model, 1.0}};
+    return sum;
+  });
+}
+
+void ExchangeService::step_own(Rank rank, const std::shared_ptr<Terms>& terms) {
   const Range range{0, options_.outer_elements};
-  add_for(
-      a.rank,
-      [this, rank = a.rank, terms = terms_of(a), range](Member&) {
-        auto sum = sum_of(range);
-        Slow& slow = *workers_.at(rank).slow;
-        sum.inputs = {slow.buffer.data(), slow.weights.data()};
-        sum.weights = {options_.momentum, -options_.pull};
-        const double rate = options_.rate / static_cast<double>(terms->size());
-        const double pull = options_.pull / static_cast<double>(terms->size());
-        for (const Term& term : *terms) {
-          Bytes& model = *term.contribution.data;
-          sum.inputs.insert(sum.inputs.end(), {model.data(), at(model, elements_)});
-          sum.weights.insert(sum.weights.end(), {rate, pull - rate});
-        }
-        sum.outputs = {{slow.buffer.data(), 1.0}};
-        return sum;
-      },
-      [](Member&, Instant) {});
-  add_for(
-      a.rank,
-      [this, rank = a.rank, range](Member& member) {
-        auto sum = sum_of(range);
-        Slow& slow = *workers_.at(rank).slow;
-        sum.inputs = {slow.weights.data(), slow.buffer.data()};
-        sum.outputs = {{slow.weights.data(), 1.0}, {at(member, workers_.at(rank), 0), 1.0}};
-        return sum;
-      },
-      [](Member&, Instant) {});
+  add_sum(rank, [this, rank, terms, range](Member&) {
+    auto sum = sum_of(range);
+    Slow& slow = *workers_.at(rank).slow;
+    const auto members = static_cast<double>(terms->size());
+    const double rate = options_.rate / members, pull = options_.pull / members;
+    sum.inputs = {slow.buffer.data(), slow.weights.data()};
+    sum.weights = {options_.momentum, -options_.pull};
+    for (const Term& term : *terms) {
+      Bytes& model = *term.contribution.data;
+      sum.inputs.insert(sum.inputs.end(), {model.data(), at(model, elements_)});
+      sum.weights.insert(sum.weights.end(), {rate, pull - rate});
+    }
+    sum.outputs = {{slow.buffer.data(), 1.0}};
+    return sum;
+  });
+  add_sum(rank, [this, rank, range](Member& member) {
+    auto sum = sum_of(range);
+    Slow& slow = *workers_.at(rank).slow;
+    sum.inputs = {slow.weights.data(), slow.buffer.data()};
+    sum.outputs = {{slow.weights.data(), 1.0}, {at(member, workers_.at(rank), 0), 1.0}};
+    return sum;
+  });
 }
 
 void ExchangeService::deliver(Rank rank, Member& member, Instant now) {

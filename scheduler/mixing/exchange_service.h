@@ -42,8 +42,6 @@ class ExchangeService final : public NeighbourService {
   ExchangeService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send);
   ~ExchangeService() override;
 
-  void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
-
  private:
   struct Slow {
     Bytes weights, buffer;
@@ -60,6 +58,8 @@ class ExchangeService final : public NeighbourService {
   Version next_publication(Version v) const override;
   bool averages(Version v) const override { return sent_after(v.value - options_.delay).has_value(); }
   std::size_t contribution_bytes(Version r) const override;
+  void on_start(Rank rank, Instant now) override;
+  void arrived(Rank rank, Version t, Duration compute, Instant now) override;
   void carry_out(const MixEngine::Mix& mix) override;
   ModelPart model_of(Rank rank) override;
 
@@ -73,10 +73,10 @@ class ExchangeService final : public NeighbourService {
   std::byte* at(Member& member, const Worker& worker, std::size_t i) const;
   collective::Reduction sum_of(Range range) const;
 
-  void on_start(Rank rank, Instant now);
   void send_model(Rank rank, Version r);
-  void step_all(const MixEngine::Mix& mix, Range range);
-  void step_own(const MixEngine::Mix& mix);
+  void step_all(Range taken, const std::shared_ptr<Terms>& terms);
+  void take_step(Rank rank, Range taken);
+  void step_own(Rank rank, const std::shared_ptr<Terms>& terms);
   void deliver(Rank rank, Member& member, Instant now);
 
   Options options_;

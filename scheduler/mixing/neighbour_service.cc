@@ -39,6 +39,15 @@ void NeighbourService::add_for(Rank rank, std::function<collective::Reduction(Me
            {rank});
 }
 
+void NeighbourService::add_sum(Rank rank, std::function<collective::Reduction(Member&)> prepare) {
+  add_averaging({[this, rank, prepare = std::move(prepare)] {
+                   Member* const member = living(rank);
+                   return member ? prepare(*member) : reduction();
+                 },
+                 [](Instant) {}},
+                {rank});
+}
+
 void NeighbourService::add_told(Rank rank, Averaging averaging, const std::vector<Rank>& contributors) {
   const Decision done{.kind = Decision::Kind::averaged, .rank = rank};
   averaging.told = done;

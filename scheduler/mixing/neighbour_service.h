@@ -62,6 +62,8 @@ class NeighbourService : public OwnPaceService {
   /// An averaging for a worker that may be gone when its turn comes.
   void add_for(Rank rank, std::function<collective::Reduction(Member&)> prepare,
                std::function<void(Member&, Instant)> finish);
+  /// The same, where nothing follows but the next one.
+  void add_sum(Rank rank, std::function<collective::Reduction(Member&)> prepare);
   /// One whose end is recorded as of this worker.
   void add_told(Rank rank, Averaging averaging, const std::vector<Rank>& contributors);
   /// Memory for a contribution; what nobody reads any more is used again, so that a step allocates nothing.

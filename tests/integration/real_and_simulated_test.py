@@ -3,6 +3,7 @@ step and the last one are equal to 1e-12, whatever the delays were.
 
 The problem is that of quadratic_worker.cc: a = (1,2,1,2), c = (0,4,8,12), repeated; learning rate 1/4, start 0.
 """
+import json
 import os
 import signal
 import unittest
@@ -159,6 +160,16 @@ class Exchanges(IntegrationTest):
     def test_workers_are_silent_between_exchanges(self):
         run = self.check("noloco(period=7)", steps=21)
         self.assertEqual([step["update"] for step in run.steps(1) if step["outcome"] == "moved"], [6, 13, 20])
+        with open(os.path.join(run.run_directory, "trace.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        told = [event["name"] for event in events if event.get("cat") == "publish" and event["tid"] == 2]
+        self.assertEqual(told, ["publish 6", "publish 13", "publish 20"])
+
+    def test_a_worker_that_is_slow_but_computes_is_waited_for(self):
+        # Longer than patience, which is 5 s.
+        run = self.quadratic("--strategy", "noloco(period=60)", workers=2, updates=60, sleep_ms=[0, 110])
+        self.assertFalse(run.left())
+        self.assertEqual(len(run.steps(1)), 60)
 
     def test_evaluations_are_of_the_mean_and_change_nothing(self):
         for strategy, nodes in (("noloco(period=2)", 2), ("streaming-diloco(period=4,fragments=2,delay=1)", 1)):
