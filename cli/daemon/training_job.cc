@@ -35,6 +35,7 @@ constexpr Duration kEvaluatorPatience = std::chrono::seconds(5);
 constexpr Duration kLeaveBehindAfter = std::chrono::seconds(1);
 constexpr Duration kSettleLook = std::chrono::milliseconds(5);
 constexpr std::int32_t kOwnPaceBuffers = 4;              // Written; published or sealed; result in progress; evaluated.
+constexpr std::int32_t kExchangeBuffers = 3;             // What was published becomes the result.
 constexpr std::size_t kStepsMax = std::size_t{1} << 16;  // Step times that the median is taken of.
 
 const char* name_of(session::State state) {
@@ -140,7 +141,9 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
 
   const auto plan = algorithms::make_plan(settings_.strategy, workers, 1);
   const memory::Window::Layout layout{share.getElements(), static_cast<memory::Dtype>(share.getDtype()),
-                                      own_pace() ? kOwnPaceBuffers : plan->buffers()};
+                                      exchanges()  ? kExchangeBuffers
+                                      : own_pace() ? kOwnPaceBuffers
+                                                   : plan->buffers()};
   auto window = memory::Window::create(layout);
   if (!window) return refuse(window.error().text);
   auto control = memory::ControlPage::create();

@@ -142,7 +142,7 @@ void NeighbourService::end_mix(Rank rank, Version v, Instant now) {
   turn.mixed = v;
   turn.exchange = v.next();
   ++counters_.group_averages;
-  trace("mix", v, averaging_began(), steady_now());
+  trace("mix", turn.t, averaging_began(), steady_now());
   act(engine_.on_mixed(rank, v), now);
 }
 
@@ -239,7 +239,7 @@ void NeighbourService::on_awaited(Rank rank, Version v, Instant now) {
     turn.seen = begun;
     turn.since = now;
   }
-  leave_if_silent(rank, Version{turn.seen.value - 1}, turn.since, now);
+  leave_if_silent(rank, std::max(turn.t, Version{turn.seen.value - 1}), turn.since, now);
 }
 
 std::optional<Instant> NeighbourService::core_deadline() const {
@@ -257,7 +257,7 @@ std::optional<AveragingService::Waiting> NeighbourService::waiting() const {
   for (const auto& [rank, turn] : turns_) {
     const auto missing = this->missing(rank, *turn);
     if (!missing || (waiting && waiting->since <= turn->since)) continue;
-    waiting = Waiting{turn->exchange, {*missing}, turn->since};
+    waiting = Waiting{turn->t, {*missing}, turn->since};
   }
   return waiting;
 }
