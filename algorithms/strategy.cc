@@ -265,6 +265,11 @@ Coordination coordination(const Strategy& strategy) {
   }
 }
 
+bool has_own_pace(const Strategy& strategy, std::int32_t workers) {
+  const auto core = coordination(strategy);
+  return core == Coordination::exchanges || (workers > 1 && core != Coordination::rounds);
+}
+
 Result<void> check_runs_on_processes(const Strategy& strategy) {
   const bool own_rounds = std::all_of(strategy.tiers.begin(), strategy.tiers.end(), [](const Tier& tier) {
     return tier.groups.kind == Groups::Kind::all || tier.groups.kind == Groups::Kind::butterfly ||

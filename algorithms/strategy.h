@@ -143,6 +143,10 @@ enum class Coordination {
 };
 Coordination coordination(const Strategy& strategy);
 
+/// Whether workers are at versions of their own, without rounds of all. Alone, one has nobody to be apart from; but the
+/// outer step of an exchange is one of its own, too.
+bool has_own_pace(const Strategy& strategy, std::int32_t workers);
+
 /// Whether `paceline run` can do it, not only `paceline simulate`. `invalid` says so, and what can be used instead.
 Result<void> check_runs_on_processes(const Strategy& strategy);
 

@@ -208,10 +208,8 @@ bool TrainingJob::exchanges() const {
   return algorithms::coordination(settings_.strategy) == algorithms::Coordination::exchanges;
 }
 
-/// Alone, a worker has nobody to be apart from; but an outer step is one of its own, too.
 bool TrainingJob::own_pace() const {
-  return exchanges() || (settings_.node_of.size() > 1 &&
-                         algorithms::coordination(settings_.strategy) != algorithms::Coordination::rounds);
+  return algorithms::has_own_pace(settings_.strategy, static_cast<std::int32_t>(settings_.node_of.size()));
 }
 
 std::unique_ptr<AveragingService> TrainingJob::make_service(AveragingService::JobOptions job) {

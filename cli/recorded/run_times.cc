@@ -145,17 +145,25 @@ Result<AwaitedBy> awaited_by(const algorithms::Strategy& strategy, std::int32_t 
       for (std::int32_t i = 0; i < workers; ++i) all.push_back({Rank{i}, Version{v.value - bound}});
       return all;
     };
-  if (coordination != Coordination::mixing || strategy.overlap > 0)
+  const bool exchanges = coordination == Coordination::exchanges;
+  if ((!exchanges && coordination != Coordination::mixing) || strategy.overlap > 0)
     return [](Rank, Version) { return std::vector<Arrival>{}; };
   auto plan = algorithms::make_mix_plan(strategy, workers, seed);
   if (!plan) return tl::unexpected(plan.error());
-  // Combine then adapt takes the models with which the neighbours began the iteration.
-  const std::int64_t before = strategy.order == algorithms::Order::combine_then_adapt ? 1 : 0;
-  return [plan = std::shared_ptr<scheduler::MixPlan>(std::move(*plan)), before](Rank rank, Version v) {
-    std::vector<Arrival> neighbours;
-    for (const auto& share : plan->row(rank, v)) neighbours.push_back({share.from, Version{v.value - before}});
-    return neighbours;
-  };
+  // Combine then adapt takes the models with which the neighbours began the iteration, an exchange those that they sent
+  // `delay` iterations ago.
+  const auto& tier = strategy.tiers.front();
+  const std::int64_t before = exchanges ? tier.delay : strategy.order == algorithms::Order::combine_then_adapt ? 1 : 0;
+  const std::int64_t every = exchanges ? tier.period.steps / std::max(1, tier.fragments) : 1;
+  return
+      [plan = std::shared_ptr<scheduler::MixPlan>(std::move(*plan)), before, every, exchanges](Rank rank, Version v) {
+        std::vector<Arrival> neighbours;
+        const Version sent{v.value - before};
+        if (exchanges && (sent.value < 0 || (sent.value + 1) % every != 0)) return neighbours;
+        for (const auto& share : plan->row(rank, exchanges ? Version{sent.value / every} : v))
+          neighbours.push_back({share.from, sent});
+        return neighbours;
+      };
 }
 
 void add_arrivals(const std::vector<Decision>& decisions, Version first, std::map<Arrival, Instant>& arrivals) {
@@ -233,7 +241,7 @@ Result<std::vector<WorkerTime>> reenact(const RecordedRun& run, const RunTrace& 
     auto strategy = algorithms::parse_strategy(head.value("strategy", std::string()), workers);
     if (!strategy) return tl::unexpected(strategy.error());
     const auto seed = head.value("seed", std::uint64_t{0});
-    if (workers > 1 && algorithms::coordination(*strategy) != algorithms::Coordination::rounds) {
+    if (algorithms::has_own_pace(*strategy, workers)) {
       add_arrivals(record.decisions, Version{head.value("first", std::int64_t{0})}, arrivals);
       auto awaited_here = awaited_by(*strategy, workers, seed);
       if (!awaited_here) return tl::unexpected(awaited_here.error());

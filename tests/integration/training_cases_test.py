@@ -84,10 +84,15 @@ class TrainingCases(IntegrationTest):
         self.assertEqual(momenta["reset"], 0, "cleared at the last average")
         self.assert_refused(self.case("averaging", "--strategy", "allreduce", "--optimizer-state", "average", code=2),
                             "optimizer-state average", "allreduce")
+        self.assert_refused(self.case("averaging", "--strategy", "streaming-diloco", "--optimizer-state", "reset", code=2),
+                            "optimizer-state reset", "a part of the model")
 
     def test_outer_steps_leave_buffers_at_their_average_and_buffers_can_be_kept(self):
-        run = self.case("averaging", "--strategy", "diloco(period=4)")
-        self.assertEqual(self.logged(run, "mark"), ([0.5], [0.5]))
+        for strategy, state in (("diloco(period=4)", "keep"), ("noloco(period=4)", "reset"),
+                                ("streaming-diloco(period=4,fragments=2)", "average")):
+            run = self.case("averaging", "--strategy", strategy, "--optimizer-state", state)
+            self.assertEqual(self.logged(run, "mark"), ([0.5], [0.5]), strategy)
+            self.assert_one_model(run)
         run = self.case("averaging", "--strategy", "local-sgd(period=4)", "--buffers", "keep")
         self.assertEqual(self.logged(run, "mark"), ([0], [1]))
         self.assert_one_model(run)
