@@ -31,19 +31,19 @@ ExchangeService::Range ExchangeService::part(Version r) const {
 }
 
 ExchangeService::Range ExchangeService::outer(Range range) const {
-  const std::size_t end = options_.outer_elements;
+  const std::size_t end = outer_elements();
   return {std::min(range.from, end), std::min(range.to, end)};
 }
 
 ExchangeService::Range ExchangeService::rest(Range range) const {
-  const std::size_t begin = options_.outer_elements;
+  const std::size_t begin = outer_elements();
   return {std::max(range.from, begin), std::max(range.to, begin)};
 }
 
 /// A part; a whole model, and slow weights behind it.
 std::size_t ExchangeService::contribution_bytes(Version r) const {
   const auto [from, to] = part(r);
-  return (to - from + (is_whole() ? options_.outer_elements : 0)) * memory::size_of(dtype_);
+  return (to - from + (is_whole() ? outer_elements() : 0)) * memory::size_of(dtype_);
 }
 
 std::byte* ExchangeService::at(Member& member, const Worker& worker, std::size_t i) const {
@@ -69,7 +69,7 @@ void ExchangeService::on_start(Rank rank, Instant now) {
   auto& slow = is_whole() ? w.slow : common_;  // All start alike.
   if (!slow) {
     slow = std::make_shared<Slow>();
-    const auto weights = member->window.data(*start).first(options_.outer_elements * memory::size_of(dtype_));
+    const auto weights = member->window.data(*start).first(outer_elements() * memory::size_of(dtype_));
     slow->weights.assign(weights.begin(), weights.end());
     slow->buffer.resize(weights.size());
   }
@@ -112,7 +112,7 @@ void ExchangeService::send_model(Rank rank, Version r) {
       rank,
       [this, rank, contribution](Member&) {
         if (!is_whole()) return reduction();
-        auto copy = sum_of({0, options_.outer_elements});
+        auto copy = sum_of({0, outer_elements()});
         copy.inputs = {workers_.at(rank).slow->weights.data()};
         copy.outputs = {{at(*contribution, elements_), 1.0}};
         return copy;
@@ -185,7 +185,7 @@ void ExchangeService::take_step(Rank rank, Range taken) {
 }
 
 void ExchangeService::step_own(Rank rank, const std::shared_ptr<Terms>& terms) {
-  const Range range{0, options_.outer_elements};
+  const Range range{0, outer_elements()};
   add_sum(rank, [this, rank, terms, range](Member&) {
     auto sum = sum_of(range);
     Slow& slow = *workers_.at(rank).slow;

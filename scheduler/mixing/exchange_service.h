@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -64,6 +65,7 @@ class ExchangeService final : public NeighbourService {
   ModelPart model_of(Rank rank) override;
 
   bool is_whole() const { return options_.parts == 0; }
+  std::size_t outer_elements() const { return std::min(options_.outer_elements, elements_); }
   std::optional<Version> sent_after(std::int64_t t) const;
   Range part(Version r) const;
   Range outer(Range range) const;
