@@ -114,8 +114,8 @@ class Exchanges(IntegrationTest):
         """`watch`: a place in the vector of the run for each of the simulator's; `plain`: what the last of them, which
         get no outer step, do."""
         with self.subTest(strategy=strategy, workers=workers, nodes=nodes):
-            rows, _ = self.simulate_quadratic(strategy, workers, steps, seed, len(watch))
-            rest, _ = self.simulate_quadratic(plain or strategy, workers, steps, seed, len(watch))
+            rows, _ = self.simulate_quadratic(strategy, workers, steps, seed, elements=len(watch))
+            rest, _ = self.simulate_quadratic(plain or strategy, workers, steps, seed, elements=len(watch))
             tail = len(watch) - 1 if plain else len(watch)
             expected = {key: row["model"][:tail] + rest[key]["model"][tail:] for key, row in rows.items()}
             run = self.quadratic("--strategy", strategy, "--seed", seed, workers=workers, nodes=nodes, updates=steps,
@@ -174,7 +174,7 @@ class Exchanges(IntegrationTest):
     def test_evaluations_are_of_the_mean_and_change_nothing(self):
         for strategy, nodes in (("noloco(period=2)", 2), ("streaming-diloco(period=4,fragments=2,delay=1)", 1)):
             run = self.check(strategy, nodes=nodes, evaluate_every=3, elements=2, watch=(0, 1), steps=12)
-            rows, _ = self.simulate_quadratic(strategy, 4, 12, 3, 2)
+            rows, _ = self.simulate_quadratic(strategy, 4, 12, 3, elements=2)
             values = {event["update"]: event["value"] for event in run.metrics() if event["event"] == "evaluated"}
             self.assertIn(12, values)
             self.assertGreater(len(values), 1)
