@@ -265,13 +265,20 @@ Coordination coordination(const Strategy& strategy) {
   }
 }
 
+bool mixes_batches(const Strategy& strategy) {
+  const auto who = strategy.tiers.front().groups.kind;
+  return strategy.brings_batches() &&
+         (who == Groups::Kind::clusters || who == Groups::Kind::ring || who == Groups::Kind::complete ||
+          who == Groups::Kind::bipartite || who == Groups::Kind::matchings);
+}
+
 Result<void> check_runs_on_processes(const Strategy& strategy) {
   const bool own_rounds = std::all_of(strategy.tiers.begin(), strategy.tiers.end(), [](const Tier& tier) {
     return tier.groups.kind == Groups::Kind::all || tier.groups.kind == Groups::Kind::butterfly ||
            tier.groups.kind == Groups::Kind::strided || tier.groups.kind == Groups::Kind::server;
   });
   const auto core = coordination(strategy);
-  if (core == Coordination::rounds ? own_rounds : core != Coordination::exchanges) return {};
+  if (core == Coordination::rounds ? own_rounds || mixes_batches(strategy) : core != Coordination::exchanges) return {};
   return fail(ErrorKind::invalid, "strategy " + strategy.name +
                                       " can be simulated (paceline simulate), not yet run on real processes; "
                                       "`paceline run --help` names those that can");

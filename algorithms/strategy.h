@@ -143,6 +143,9 @@ enum class Coordination {
 };
 Coordination coordination(const Strategy& strategy);
 
+/// Steps are of batches that the first worker to finish ends, then models of neighbours are mixed.
+bool mixes_batches(const Strategy& strategy);
+
 /// Whether `paceline run` can do it, not only `paceline simulate`. `invalid` says so, and what can be used instead.
 Result<void> check_runs_on_processes(const Strategy& strategy);
 

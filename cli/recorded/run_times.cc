@@ -145,7 +145,8 @@ Result<AwaitedBy> awaited_by(const algorithms::Strategy& strategy, std::int32_t 
       for (std::int32_t i = 0; i < workers; ++i) all.push_back({Rank{i}, Version{v.value - bound}});
       return all;
     };
-  if (coordination != Coordination::mixing || strategy.overlap > 0)
+  const bool mixes = coordination == Coordination::mixing || algorithms::mixes_batches(strategy);
+  if (!mixes || strategy.overlap > 0)
     return [](Rank, Version) { return std::vector<Arrival>{}; };
   auto plan = algorithms::make_mix_plan(strategy, workers, seed);
   if (!plan) return tl::unexpected(plan.error());
@@ -233,7 +234,8 @@ Result<std::vector<WorkerTime>> reenact(const RecordedRun& run, const RunTrace& 
     auto strategy = algorithms::parse_strategy(head.value("strategy", std::string()), workers);
     if (!strategy) return tl::unexpected(strategy.error());
     const auto seed = head.value("seed", std::uint64_t{0});
-    if (workers > 1 && algorithms::coordination(*strategy) != algorithms::Coordination::rounds) {
+    if (workers > 1 && (algorithms::mixes_batches(*strategy) ||
+                        algorithms::coordination(*strategy) != algorithms::Coordination::rounds)) {
       add_arrivals(record.decisions, Version{head.value("first", std::int64_t{0})}, arrivals);
       auto awaited_here = awaited_by(*strategy, workers, seed);
       if (!awaited_here) return tl::unexpected(awaited_here.error());

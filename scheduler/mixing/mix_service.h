@@ -24,7 +24,7 @@ namespace paceline::scheduler {
 ///   after - z to x overlap             what a worker does not give away of x and w it keeps; shares of an exchange may
 ///   come so many
 ///                       steps after its start, and the worker goes on without them until then
-class MixService final : public OwnPaceService {
+class MixService : public OwnPaceService {
  public:
   struct Options {
     JobOptions job;
@@ -32,6 +32,7 @@ class MixService final : public OwnPaceService {
     bool combine_then_adapt = false;
     bool push_sum = false;
     std::int32_t overlap = 0;  ///< With push-sum and combine_then_adapt. 0: none.
+    bool stands_in = false;    ///< Models are kept, so that a worker can be stood in for. Without push-sum.
   };
 
   MixService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send);
@@ -40,10 +41,21 @@ class MixService final : public OwnPaceService {
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
   std::optional<Waiting> waiting() const override;
 
- private:
+ protected:
   void step(const Decision& d) override;
   void look(Instant now) override;
   std::optional<Instant> core_deadline() const override;
+  void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                           Instant now) override;
+  void leave(Rank rank, Instant now) override;
+  /// A worker of another agent.
+  virtual void on_gone_elsewhere(Rank, Instant) {}
+  /// The worker's model takes part in v as it is; let_go() follows, without a result in its window.
+  void stand_in(Rank rank, Version v, Instant now);
+  /// The model that the worker, which waits, has after `own` goes to its window, and it is told.
+  void hand_over(Rank rank, Version own, Instant now);
+
+ private:
   /// What a worker contributed to a version; shared with the averagings that read it.
   struct Contribution {
     std::shared_ptr<Bytes> data;
@@ -76,14 +88,13 @@ class MixService final : public OwnPaceService {
     Version mixed;
     Instant since{};  ///< When it began to compute, or to wait.
     bool waits = false;
+    std::shared_ptr<Bytes> model;  ///< Where models are kept: as its last mixing left it.
+    bool stood_in_for = false;     ///< In the mixing under way, or the last one: its window has no result of it.
     Instant complained{};
   };
 
   ModelPart model_of(Rank rank) override;
-  void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                           Instant now) override;
   void on_last(Rank rank, Instant now) override;
-  void leave(Rank rank, Instant now) override;
 
   void arrived(Rank rank, Version t, Duration compute, Instant now);
   void exchange(NodeId from, Rank rank, std::variant<Given, Gone> message, Instant now);

@@ -221,11 +221,11 @@ class IntegrationTest(unittest.TestCase):
         self.assertEqual(run.wait(timeout), 0, run.said())
         return run
 
-    def simulate_quadratic(self, strategy, workers, steps, seed=0, compute_s=None):
+    def simulate_quadratic(self, strategy, workers, steps, seed=0, start=0, compute_s=None):
         """The same job in the simulator: its rows by worker and step, and the last model. `compute_s`: a row a step."""
         job = {"problem": {"kind": "least_squares", "workers": [
                    {"a": [(1, 2, 1, 2)[i % 4]], "c": [(0, 4, 8, 12)[i % 4]]} for i in range(workers)]},
-               "start": [0], "strategy": strategy, "lr": 0.25, "steps": steps, "seed": seed,
+               "start": [start], "strategy": strategy, "lr": 0.25, "steps": steps, "seed": seed,
                "compute_s": compute_s or [[1] * workers]}
         run = self.paceline("simulate", self.write("job.json", json.dumps(job)), "--json")
         self.assertEqual(run.code, 0, run.said())
