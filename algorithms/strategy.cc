@@ -306,8 +306,9 @@ Result<void> check_optimizer_state(const Strategy& strategy, std::string_view st
   };
   if (state.empty() || state == "keep") return {};
   if (state != "reset" && state != "average") return refuse("give keep, reset or average");
-  const bool averages_models = std::any_of(strategy.tiers.begin(), strategy.tiers.end(),
-                                           [](const Tier& tier) { return tier.payload == Payload::models; });
+  const bool averages_models =
+      mixes_batches(strategy) || std::any_of(strategy.tiers.begin(), strategy.tiers.end(),
+                                             [](const Tier& tier) { return tier.payload == Payload::models; });
   if (!averages_models)
     return refuse("it has no meaning under " + strategy.name +
                   ", which averages gradients: use local-sgd, wagma or another strategy that averages models");

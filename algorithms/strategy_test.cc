@@ -401,6 +401,8 @@ TEST(PresetTest, WhatRealProcessesCannotDoYetIsSaid) {
                            "wagma(parity=code)",
                            "wagma(late_merge=version)",
                            "nonblocking(inflight=wait)",
+                           "nonblocking(d-psgd)",
+                           "nonblocking(matcha,normalise=d)",
                            "d-psgd",
                            "matcha",
                            "sgp",
@@ -411,7 +413,7 @@ TEST(PresetTest, WhatRealProcessesCannotDoYetIsSaid) {
                            "ad-psgd",
                            "decoupled-diloco"})
     EXPECT_TRUE(check_runs_on_processes(parsed(text, 8))) << text;
-  for (const auto* text : {"streaming-diloco", "noloco", "nonblocking(d-psgd)"}) {
+  for (const auto* text : {"streaming-diloco", "noloco"}) {
     const auto result = check_runs_on_processes(parsed(text, 8));
     ASSERT_FALSE(result) << text;
     EXPECT_TRUE(has(result.error().text, "paceline simulate")) << text;

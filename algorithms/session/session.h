@@ -107,7 +107,7 @@ void paceline_session_plan(paceline_session* session, int64_t first_update, int6
 paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease);
 
 /* Where the parameters live now (the buffer being written); data NULL: in the caller's own memory, as long as gradients
- * are given. Looked at before each body and after each step: where it changes from NULL the caller copies its
+ * are given. Looked at after next() and after each step: where it changes from NULL the caller copies its
  * parameters there and calls placed(), where it becomes NULL it copies them out of where they were. */
 paceline_span paceline_session_model(const paceline_session* session);
 /* The parameters were copied to paceline_session_model(), which may lie elsewhere then, with the same numbers. */

@@ -28,7 +28,9 @@ void BatchService::on_batch(Rank rank, Version t, std::int32_t bodies, Duration 
 void BatchService::step(const Decision& d) {
   const Instant now = steady_now();
   switch (d.kind) {
-    case Decision::Kind::batched: return reported(d.rank, d.version, d.contributions.front().bodies, now);
+    case Decision::Kind::batched:
+      if (!d.contributions.empty()) reported(d.rank, d.version, d.contributions.front().bodies, now);
+      return;
     case Decision::Kind::passed_over: return settle(d.rank, d.version, 0, now);
     case Decision::Kind::activated: return act(batches_.on_signal(d.version, now), now);
     case Decision::Kind::partial:

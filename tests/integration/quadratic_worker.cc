@@ -125,6 +125,7 @@ class Quadratic {
           break;
         }
         case PACELINE_END: {
+          follow();
           ended_at_ = lease.update;
           const paceline_span model{x(), x() ? elements_ : 0};
           paceline_session_end_with(session_, &model, 1, sizeof(double));

@@ -115,7 +115,7 @@ class QuadraticReplays(ReplayTest):
         self.check("osgp", 2, updates=15, elements=100_003)
 
     def test_an_end_that_workers_of_their_own_pace_agreed_on(self):
-        for strategy in ("ad-psgd", "server(async)", "d-psgd(ring)", "osgp"):
+        for strategy in ("ad-psgd", "server(async)", "d-psgd(ring)", "osgp", "nonblocking(d-psgd(ring),batches=2)"):
             run = self.check(strategy, 2, stop_rank=3, stop_update=7)
             self.assertLess(run.result()["updates"], UPDATES)
 
@@ -126,7 +126,8 @@ class QuadraticReplays(ReplayTest):
 
     def test_a_worker_that_was_killed_leaves_where_it_left(self):
         for strategy, nodes in (("wagma(group=2,sync=10)", 1), ("d-psgd(ring)", 2), ("osgp", 2), ("ad-psgd", 2),
-                                ("server(bounded=4)", 2), ("decoupled-diloco(period=4,grace=3ms)", 2)):
+                                ("server(bounded=4)", 2), ("decoupled-diloco(period=4,grace=3ms)", 2),
+                                ("nonblocking(d-psgd(ring),batches=2,normalise=d)", 2)):
             with self.subTest(strategy):
                 run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=200, random_ms=12)
                 self.wait_for_update(run, 20)
