@@ -43,8 +43,8 @@ class BatchService final : public MixService {
   void carry_out(const BatchEngine::StandIn& stands_in, Instant now);
 
   BatchEngine batches_;
-  std::int32_t most_;       ///< N
-  std::set<Rank> waiting_;  ///< Workers that wait for a verdict.
+  std::int32_t most_;                                          ///< N
+  std::set<Rank> waiting_;                                     ///< Workers that wait for a verdict.
   std::map<std::pair<NodeId, Version>, std::int64_t> counts_;  ///< Other agents', not told yet.
 };
 

@@ -81,7 +81,7 @@ class NonblockingNeighbours(IntegrationTest):
 
     def test_models_are_those_of_the_simulator(self):
         for nodes in (1, 2):
-            for strategy in ("d-psgd(ring)", "d-psgd(ring,order=atc)", "matcha(ring)"):
+            for strategy in ("d-psgd(ring)", "d-psgd(ring,order=atc)", "matcha(ring)", "hier-avg(k1=2,k2=4,group=2)"):
                 self.check(f"nonblocking({strategy},batches=4)", nodes=nodes)
 
     def test_every_reading_and_the_mini_batches_under_way(self):
