@@ -357,7 +357,8 @@ bool Session::add_pieces(std::span<const paceline_span> pieces, std::byte* into,
 void Session::arrive() {
   const Duration took = steady_now() - update_began_;
   window_->progress().compute_ns.fetch_add(took.count(), std::memory_order_relaxed);
-  span("compute", update_began_, update_began_ + took);
+  const bool cut_short = steps_by_batch_ && abandons_ && lease_.body < info_.bodies;
+  span(cut_short ? "abandoned" : "compute", update_began_, update_began_ + took);
   arrivals_.push_back({lease_.update, took, losses_.empty() ? 0 : losses_.back()});
   const Instant now = update_began_ + took;
   if (alone_ && !due_alone() && now - told_ < kTellAlone) return;  // Nobody waits for it.

@@ -268,7 +268,7 @@ class TrainingReplays(ReplayTest):
                 self.assertEqual(again.result()["test_accuracy"], run.result()["test_accuracy"])
 
     def test_running_statistics_of_batch_norm(self):
-        for strategy in ("nonblocking(batches=2)", "wagma(group=2,sync=4)"):
+        for strategy in ("nonblocking(batches=2)", "wagma(group=2,sync=4)", "nonblocking(d-psgd(ring),batches=2)"):
             with self.subTest(strategy):
                 run = self.train(SMALL, "--strategy", strategy, "--straggle", "1:4ms", arguments=["norm"])
                 self.assert_same(run, self.replay(run, environment={"PACELINE_STRAGGLE": "1:2ms"}))
