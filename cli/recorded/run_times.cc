@@ -146,8 +146,7 @@ Result<AwaitedBy> awaited_by(const algorithms::Strategy& strategy, std::int32_t 
       return all;
     };
   const bool mixes = coordination == Coordination::mixing || algorithms::mixes_batches(strategy);
-  if (!mixes || strategy.overlap > 0)
-    return [](Rank, Version) { return std::vector<Arrival>{}; };
+  if (!mixes || strategy.overlap > 0) return [](Rank, Version) { return std::vector<Arrival>{}; };
   auto plan = algorithms::make_mix_plan(strategy, workers, seed);
   if (!plan) return tl::unexpected(plan.error());
   // Combine then adapt takes the models with which the neighbours began the iteration.
