@@ -294,6 +294,7 @@ void Session::publish_start() {
 void Session::begin_update(std::int64_t update) {
   lease_ = {update, 0, payload_at(update), lr_may_decay_};
   update_began_ = steady_now();
+  window_->progress().bodies.store(0, std::memory_order_release);
   window_->progress().step.store(update, std::memory_order_relaxed);
 }
 
@@ -455,7 +456,7 @@ paceline_outcome Session::add_to_batch(std::span<const paceline_span> pieces, co
   batch_.resize(window_->layout().elements * memory::size_of(window_->layout().dtype));
   if (!add_pieces(pieces, batch_.data(), lease_.body > 0 ? batch_.data() : nullptr)) return PACELINE_OVER;
   add_loss(stats);
-  ++lease_.body;
+  window_->progress().bodies.store(static_cast<std::uint32_t>(++lease_.body), std::memory_order_release);
   return batch_is_over() ? end_batch(lease_.body) : PACELINE_GO_ON;
 }
 

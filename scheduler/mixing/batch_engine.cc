@@ -36,11 +36,10 @@ std::optional<Version> BatchEngine::computing(Rank rank) const {
   return it != workers_.end() && it->second.computing ? std::optional(it->second.update) : std::nullopt;
 }
 
-BatchEngine::Actions BatchEngine::on_done(Rank rank, Version v, std::int32_t bodies, bool silent, Instant now) {
+BatchEngine::Actions BatchEngine::on_done(Rank rank, Version v, std::int32_t bodies, Instant now) {
   Worker& w = workers_[rank];
   if (!w.computing || w.update != v) return {};
   w.computing = false;
-  w.absent = silent;
   Actions out;
   if (bodies == options_.batches && !is_over(v)) {
     out = signal(v, now);
@@ -115,23 +114,19 @@ BatchEngine::Actions BatchEngine::look_at(Version v) {
   return out;
 }
 
-std::optional<Instant> BatchEngine::due(const Worker& w) const {
-  if (!options_.drops || !w.computing || !is_over(w.update)) return {};
-  if (w.absent) return w.since;
-  return w.since + std::max<Duration>(kGraceMin, kGraceBodies * std::max(w.pace.get(), pace_.get()));
-}
-
-std::vector<std::pair<Rank, Version>> BatchEngine::silent(Instant now) const {
-  std::vector<std::pair<Rank, Version>> silent;
-  for (const auto& [rank, w] : workers_)
-    if (const auto at = due(w); at && *at <= now) silent.emplace_back(rank, w.update);
-  return silent;
+std::vector<BatchEngine::Unanswered> BatchEngine::unanswered() const {
+  std::vector<Unanswered> out;
+  for (const auto& [rank, w] : workers_) {
+    if (!options_.drops || !w.computing || !is_over(w.update)) continue;
+    const Duration grace = std::max<Duration>(kGraceMin, kGraceBodies * std::max(w.pace.get(), pace_.get()));
+    out.push_back({rank, w.update, w.since + grace});
+  }
+  return out;
 }
 
 std::optional<Instant> BatchEngine::next_deadline() const {
   std::optional<Instant> next;
-  for (const auto& [rank, w] : workers_)
-    if (const auto at = due(w)) next = next ? std::min(*next, *at) : at;
+  for (const auto& each : unanswered()) next = next ? std::min(*next, each.until) : each.until;
   return next;
 }
 

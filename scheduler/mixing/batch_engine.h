@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,8 +24,8 @@ namespace paceline::scheduler {
 ///       ^                     |
 ///       +------ on_begun -----+ mixed
 ///
-/// Who does not react to a signal within its grace is *absent*: it is stood in for, then at each signal at once, until
-/// it reports.
+/// Who does not answer a signal within its grace, or has nothing to lose, is passed over: it is stood in for, and goes
+/// on with the update that is current when it reports.
 class BatchEngine {
  public:
   /// What the sum of n mini-batch gradients is multiplied with, all of P workers told of N.
@@ -75,10 +74,8 @@ class BatchEngine {
   void on_begun(Rank rank, Version v, Instant now);
   /// Its mini-batches took so long each.
   void on_pace(Rank rank, Duration each);
-  /// It reports again.
-  void on_back(Rank rank) { workers_[rank].absent = false; }
-  /// `bodies` of its mini-batches of v count, and no more. `silent`: it has not said so itself.
-  Actions on_done(Rank rank, Version v, std::int32_t bodies, bool silent, Instant now);
+  /// `bodies` of its mini-batches of v count, and no more.
+  Actions on_done(Rank rank, Version v, std::int32_t bodies, Instant now);
   /// Another agent's.
   Actions on_signal(Version v, Instant now);
   Actions on_counts(NodeId from, Version v, std::int64_t bodies);
@@ -90,15 +87,19 @@ class BatchEngine {
   bool is_too_late_for(Version v) const { return options_.drops && is_over(v); }
   /// The update that the worker computes, nullopt: what it did is settled.
   std::optional<Version> computing(Rank rank) const;
-  /// Who is to be settled with nothing done, and the update.
-  std::vector<std::pair<Rank, Version>> silent(Instant now) const;
+  /// A local worker that has not answered a signal of its update.
+  struct Unanswered {
+    Rank rank;
+    Version version;
+    Instant until;  ///< Then its grace is over.
+  };
+  std::vector<Unanswered> unanswered() const;
   std::optional<Instant> next_deadline() const;
 
  private:
   struct Worker {
     Version update{-1};
     bool computing = false;
-    bool absent = false;
     Instant since{};  ///< It could have reacted from then on.
     RunningMedian pace;
   };
@@ -112,8 +113,6 @@ class BatchEngine {
   Actions signal(Version v, Instant now);
   Actions look_at(Version v);
   std::set<NodeId> others() const;
-  /// When the worker has been silent for too long; nullopt: nobody waits for it.
-  std::optional<Instant> due(const Worker& w) const;
 
   Options options_;
   std::optional<Version> over_;

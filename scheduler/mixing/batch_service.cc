@@ -30,9 +30,9 @@ void BatchService::step(const Decision& d) {
   switch (d.kind) {
     case Decision::Kind::batched:
       if (!d.contributions.empty()) reported(d.rank, d.version, d.contributions.front().bodies, now);
-      return;
+      return pass_over(now);
     case Decision::Kind::passed_over: return settle(d.rank, d.version, 0, now);
-    case Decision::Kind::activated: return act(batches_.on_signal(d.version, now), now);
+    case Decision::Kind::activated: act(batches_.on_signal(d.version, now), now); return pass_over(now);
     case Decision::Kind::partial:
       if (const auto counts = counts_.extract({d.node, d.version}))
         act(batches_.on_counts(d.node, d.version, counts.mapped()), now);
@@ -49,13 +49,12 @@ void BatchService::reported(Rank rank, Version t, std::int32_t bodies, Instant n
   const auto at = batches_.computing(rank);
   if (at == t) return settle(rank, t, bodies, now);
   // It was stood in for, and goes on with the update that is current, or with the next one once that is mixed.
-  batches_.on_back(rank);
   if (at && waiting_.erase(rank) > 0) hand_over(rank, Version{at->value - 1}, now);
 }
 
 void BatchService::settle(Rank rank, Version v, std::int32_t bodies, Instant now) {
   counters_.abandoned_bodies += most_ - bodies;
-  act(batches_.on_done(rank, v, bodies, !waiting_.contains(rank), now), now);
+  act(batches_.on_done(rank, v, bodies, now), now);
 }
 
 void BatchService::let_go(Rank rank, Version own, Instant now) {
@@ -67,11 +66,26 @@ void BatchService::let_go(Rank rank, Version own, Instant now) {
   hand_over(rank, own, now);
 }
 
-/// Those that have not answered the signal.
 void BatchService::look(Instant now) {
   MixService::look(now);
-  for (const auto& [rank, v] : batches_.silent(now))
-    hear({.kind = Decision::Kind::passed_over, .rank = rank, .version = v}, now);
+  pass_over(now);
+}
+
+/// Under way with its first mini-batch of v, or with another update.
+bool BatchService::has_done_nothing(Rank rank, Version v) {
+  const Member* const member = living(rank);
+  if (!member) return false;
+  const auto& progress = member->window.progress();
+  return progress.step.load(std::memory_order_acquire) != v.value ||
+         progress.bodies.load(std::memory_order_acquire) == 0;
+}
+
+/// Those that have not answered a signal in time, or would only have to answer that they have nothing.
+void BatchService::pass_over(Instant now) {
+  if (replays()) return;
+  for (const auto& [rank, v, until] : batches_.unanswered())
+    if (until <= now || has_done_nothing(rank, v))
+      hear({.kind = Decision::Kind::passed_over, .rank = rank, .version = v}, now);
 }
 
 std::optional<Instant> BatchService::core_deadline() const {

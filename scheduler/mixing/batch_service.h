@@ -33,6 +33,8 @@ class BatchService final : public MixService {
   void leave(Rank rank, Instant now) override;
   void on_gone_elsewhere(Rank rank, Instant now) override { act(batches_.on_gone(rank), now); }
 
+  bool has_done_nothing(Rank rank, Version v);
+  void pass_over(Instant now);
   void reported(Rank rank, Version t, std::int32_t bodies, Instant now);
   void settle(Rank rank, Version v, std::int32_t bodies, Instant now);
   void end_batches_of(Member& member, Version v);
