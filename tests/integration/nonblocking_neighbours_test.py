@@ -128,7 +128,8 @@ class NonblockingNeighbours(IntegrationTest):
 
     @in_release
     def test_a_killed_worker_is_mixed_without(self):
-        for strategy, nodes in (("d-psgd(ring)", 1), ("d-psgd(ring,order=atc),normalise=d", 2), ("matcha(ring),inflight=wait", 2)):
+        for strategy, nodes in (("d-psgd(ring)", 1), ("d-psgd(ring,order=atc),normalise=d", 2),
+                                ("matcha(ring),inflight=wait", 2)):
             with self.subTest(strategy):
                 run = self.start_quadratic("--strategy", f"nonblocking({strategy},batches=4)", nodes=nodes, updates=250,
                                            sleep_ms=[2, 3, 2, 2])

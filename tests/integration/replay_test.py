@@ -83,7 +83,8 @@ class QuadraticReplays(ReplayTest):
             self.assertGreater(sum(self.mean_staleness(run)[1:]), 0, "nobody was late: this shows nothing")
 
     def test_batches_of_neighbours(self):
-        for nodes, base in ((1, "d-psgd(ring,order=atc),normalise=d"), (2, "d-psgd(ring)"), (2, "matcha(ring),inflight=wait")):
+        for nodes, base in ((1, "d-psgd(ring,order=atc),normalise=d"), (2, "d-psgd(ring)"),
+                            (2, "matcha(ring),inflight=wait")):
             self.check(f"nonblocking({base},batches=4)", nodes, random_ms=6, updates=25)
         self.check("nonblocking(d-psgd(ring),batches=2)", 1, workers=3, busy_ms=[0, 0, 120])  # Misses whole updates.
 
