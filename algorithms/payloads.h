@@ -26,6 +26,7 @@ struct Payloads {
     // What a worker adds to the server's model is its optimiser's step: the model that it publishes, less the one it
     // had.
     if (coordination(strategy) == Coordination::server) return {};
+    if (mixes_batches(strategy)) return {.gradients_until = kAlways, .models_every = 1};
     if (strategy.warmup > 0) return {.gradients_until = strategy.warmup};
     return {.gradients_until = kAlways, .models_every = last.payload == Payload::models ? last.period.steps : 0};
   }

@@ -280,16 +280,16 @@ Result<Strategy> noloco(const Values& given, std::int32_t) {
 /// batch, while the others abandon the rest of theirs.
 Result<Strategy> nonblocking(const Values& given, std::int32_t) {
   Strategy strategy = *given.get<Strategy>("base");
-  const auto who = strategy.tiers.back().groups.kind;
+  const auto who = strategy.tiers.front().groups.kind;
   const bool synchronous = std::all_of(strategy.tiers.begin(), strategy.tiers.end(), [](const Tier& tier) {
     return tier.payload == gradients && tier.trigger == all_arrived && tier.late == waits;
   });
   const bool mixes = who == Groups::Kind::ring || who == Groups::Kind::complete || who == Groups::Kind::bipartite ||
-                     who == Groups::Kind::matchings;
+                     who == Groups::Kind::matchings || who == Groups::Kind::clusters;
   if ((!synchronous && !mixes) || strategy.brings_batches())
     return fail(ErrorKind::invalid, "its base '" + strategy.name +
-                                        "' is none that averages at every iteration; use allreduce, d-psgd, matcha or "
-                                        "server(sync)");
+                                        "' is none that averages at every iteration; use allreduce, d-psgd, matcha, "
+                                        "hier-avg or server(sync)");
   const bool drops = given.is("inflight", "drop");
   for (Tier& tier : strategy.tiers) {
     tier.payload = gradients;

@@ -267,7 +267,14 @@ Coordination coordination(const Strategy& strategy) {
 
 bool has_own_pace(const Strategy& strategy, std::int32_t workers) {
   const auto core = coordination(strategy);
-  return core == Coordination::exchanges || (workers > 1 && core != Coordination::rounds);
+  return core == Coordination::exchanges || (workers > 1 && (core != Coordination::rounds || mixes_batches(strategy)));
+}
+
+bool mixes_batches(const Strategy& strategy) {
+  const auto who = strategy.tiers.front().groups.kind;
+  return strategy.brings_batches() &&
+         (who == Groups::Kind::clusters || who == Groups::Kind::ring || who == Groups::Kind::complete ||
+          who == Groups::Kind::bipartite || who == Groups::Kind::matchings);
 }
 
 Result<void> check_runs_on_processes(const Strategy& strategy) {
@@ -275,7 +282,7 @@ Result<void> check_runs_on_processes(const Strategy& strategy) {
     return tier.groups.kind == Groups::Kind::all || tier.groups.kind == Groups::Kind::butterfly ||
            tier.groups.kind == Groups::Kind::strided || tier.groups.kind == Groups::Kind::server;
   });
-  if (coordination(strategy) != Coordination::rounds || own_rounds) return {};
+  if (coordination(strategy) != Coordination::rounds || own_rounds || mixes_batches(strategy)) return {};
   return fail(ErrorKind::invalid, "strategy " + strategy.name +
                                       " can be simulated (paceline simulate), not yet run on real processes; "
                                       "`paceline run --help` names those that can");
@@ -303,8 +310,9 @@ Result<void> check_optimizer_state(const Strategy& strategy, std::string_view st
   };
   if (state.empty() || state == "keep") return {};
   if (state != "reset" && state != "average") return refuse("give keep, reset or average");
-  const bool averages_models = std::any_of(strategy.tiers.begin(), strategy.tiers.end(),
-                                           [](const Tier& tier) { return tier.payload == Payload::models; });
+  const bool averages_models =
+      mixes_batches(strategy) || std::any_of(strategy.tiers.begin(), strategy.tiers.end(),
+                                             [](const Tier& tier) { return tier.payload == Payload::models; });
   if (!averages_models)
     return refuse("it has no meaning under " + strategy.name +
                   ", which averages gradients: use local-sgd, wagma or another strategy that averages models");

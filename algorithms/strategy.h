@@ -147,6 +147,9 @@ Coordination coordination(const Strategy& strategy);
 /// outer step of an exchange is one of its own, too.
 bool has_own_pace(const Strategy& strategy, std::int32_t workers);
 
+/// Steps are of batches that the first worker to finish ends, then models of neighbours are mixed.
+bool mixes_batches(const Strategy& strategy);
+
 /// Whether `paceline run` can do it, not only `paceline simulate`. `invalid` says so, and what can be used instead.
 Result<void> check_runs_on_processes(const Strategy& strategy);
 

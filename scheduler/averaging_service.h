@@ -91,6 +91,9 @@ class AveragingService {
 
   /// A local worker has published iteration t and waits for its verdict; `compute`: what it took, waiting excluded.
   virtual void on_arrival(Rank rank, Version t, Duration compute, Instant now) = 0;
+  /// A local worker's batch of update t is over; `bodies` of its mini-batches, which took `each`, count. It waits for
+  /// its verdict.
+  virtual void on_batch(Rank, Version /*t*/, std::int32_t /*bodies*/, Duration /*each*/, Instant) {}
   /// A message of the same job's service on another agent.
   virtual void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                           Instant now) = 0;

@@ -98,12 +98,14 @@ void OwnPaceService::go_on(Rank rank, Version own, Instant now) {
     give(rank, last_, false);
     return look_at(last_, now);
   }
-  const auto& stop = replays() ? replay().ends() : frozen_;  // A replay's is known from the start.
+  const auto& stop = replays() && !frozen_ ? replay().ends() : frozen_;  // A replay's is known from the start.
   if (stop && next_word(own) > *stop) {
     waiting_[rank] = own;
     return;
   }
-  verdict(rank, own, false);
+  if (!living(rank)) return;
+  begun_[rank] = next_word(own);
+  let_go(rank, own, now);
 }
 
 /// The iteration after which a worker that has done `own` waits next.
@@ -116,7 +118,7 @@ Version OwnPaceService::next_word(Version own) const {
 
 void OwnPaceService::verdict(Rank rank, Version own, bool end) {
   if (!living(rank)) return;
-  const Version word = begun_[rank] = next_word(own);
+  const Version word = next_word(own);
   set_verdict(rank, {.own = own.value,
                      .next = own.next().value,
                      .next_round = word.value,
@@ -350,6 +352,11 @@ void OwnPaceService::ask_all() {
 
 /// The highest iteration that somebody here may have begun; nobody begins a later one from now on.
 Version OwnPaceService::freeze() {
+  if (records_holds()) record({.kind = Decision::Kind::frozen});
+  return hold_back();
+}
+
+Version OwnPaceService::hold_back() {
   Version begun = job().first;
   for (const auto& [rank, v] : begun_) begun = std::max(begun, v);
   frozen_ = begun;
@@ -391,6 +398,7 @@ void OwnPaceService::on_gone(Rank rank, Instant now) {
 
 void OwnPaceService::step(const Decision& d) {
   if (d.kind == Decision::Kind::gone) go(d.rank, steady_now());
+  if (d.kind == Decision::Kind::frozen) hold_back();
 }
 
 void OwnPaceService::go(Rank rank, Instant now) {

@@ -62,6 +62,11 @@ class OwnPaceService : public AveragingService {
   void step_end(Version last) override;
   /// How the job ended was agreed on in the recorded run.
   bool needs_nothing(const Decision& d) const override { return d.kind == Decision::Kind::ends; }
+  /// The worker, whose iteration `own` is done, may begin the next one: it is told.
+  virtual void let_go(Rank rank, Version own, Instant) { verdict(rank, own, false); }
+  void verdict(Rank rank, Version own, bool end);
+  /// Whether it counts for the core that a worker is held back while a stop is agreed on.
+  virtual bool records_holds() const { return false; }
   /// The worker has done its last iteration.
   virtual void on_last(Rank, Instant) {}
   /// The worker, of this node, is gone: it will neither arrive nor take a result. To be told to all nodes.
@@ -113,13 +118,13 @@ class OwnPaceService : public AveragingService {
   void average_at_end(Version v);
   collective::Reduction mean_of(Version v) const;
   Version next_word(Version own) const;
-  void verdict(Rank rank, Version own, bool end);
   void go_on(Rank rank, Version own, Instant now);
   void go(Rank rank, Instant now);
   void on_part(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum, Instant now);
   void on_ending(NodeId from, const wire::Ending::Reader& ending);
   void ask_all();
   Version freeze();
+  Version hold_back();
   void on_answer(NodeId from, Version begun);
   void send_ending(NodeId to, wire::Ending::Phase phase, Version v);
 

@@ -26,7 +26,7 @@ typedef enum paceline_dtype { PACELINE_F32 = 0, PACELINE_F64 = 1, PACELINE_BF16 
 typedef enum paceline_payload {
   PACELINE_GRADIENTS = 0, /* step_gradients() */
   PACELINE_MODELS = 1,    /* a local step, then step_model() */
-  PACELINE_BOTH = 2,      /* step_gradients() gives the gradient for a local step at once, then step_model() */
+  PACELINE_BOTH = 2,      /* step_gradients() gives the gradient for a local step, then step_model() */
 } paceline_payload;
 
 typedef struct paceline_session_config {
@@ -86,7 +86,8 @@ typedef enum paceline_outcome {
   PACELINE_GO_ON = 0, /* not the last mini-batch of the update, or nothing was averaged; models: look whether
                        * paceline_session_model() is another buffer, with the same numbers */
   PACELINE_APPLY,   /* gradients: the averaged gradient lies in paceline_session_result(); step the optimiser with it */
-  PACELINE_MOVED,   /* models: averaged; parameters now live in paceline_session_model(); set_data */
+  PACELINE_MOVED,   /* models: averaged; parameters now live in paceline_session_model(); set_data. Both, of
+                     * step_gradients(): the batch came to nothing, there is no local step and no step_model() */
   PACELINE_DROPPED, /* the batch was abandoned and the update missed: next() will return RESTORE */
   PACELINE_OVER,    /* stopped or the agent is gone: next() will return END or LOST */
 } paceline_outcome;
@@ -106,7 +107,7 @@ void paceline_session_plan(paceline_session* session, int64_t first_update, int6
 paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease);
 
 /* Where the parameters live now (the buffer being written); data NULL: in the caller's own memory, as long as gradients
- * are given. Looked at before each body and after each step: where it changes from NULL the caller copies its
+ * are given. Looked at after next() and after each step: where it changes from NULL the caller copies its
  * parameters there and calls placed(), where it becomes NULL it copies them out of where they were. */
 paceline_span paceline_session_model(const paceline_session* session);
 /* The parameters were copied to paceline_session_model(), which may lie elsewhere then, with the same numbers. */

@@ -102,6 +102,7 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
   alone_ = info_.workers == 1 && !has_outer_step() && !shows_start_;
   accumulates_ = body.value("accumulates", false);
   finishes_ = body.value("finishes", false);
+  steps_by_batch_ = shows_start_ && payloads_.gradients_until > 0;
   steps_apart_ = body.value("steps_apart", false) && !alone_;
   loss_window_ = std::max<std::size_t>(1, body.value("loss_window", std::size_t{1}));
   next_round_ = body.value("next_round", std::int64_t{0});
@@ -125,8 +126,8 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
     }
   }
   info_.payload = payload_at(info_.first_update);
-  in_window_ = info_.payload == PACELINE_MODELS;
   begin_update(info_.first_update);
+  in_window_ = lives_in_window();
   return {};
 }
 
@@ -163,12 +164,20 @@ void Session::plan(std::int64_t first_update, std::int64_t updates, std::int64_t
   evaluate_every_ = evaluate_every;
   waited_for_ = first_update - 1;
   begin_update(first_update);
-  in_window_ = lease_.payload == PACELINE_MODELS;
+  in_window_ = lives_in_window();
   const nlohmann::json body{{"first", first_update}, {"updates", updates}, {"evaluate_every", evaluate_every}};
   report("plan", "", 0, body.dump().c_str());
 }
 
 paceline_next Session::next(paceline_lease& lease) {
+  while (true) {
+    const auto what = look(lease);
+    if (what != PACELINE_BODY || !steps_by_batch_ || lease_.body > 0 || !batch_is_over()) return what;
+    end_batch(0);  // Before it began: the agent goes on for it.
+  }
+}
+
+paceline_next Session::look(paceline_lease& lease) {
   result_ = {};
   lease = lease_;
   if (!started_) {
@@ -209,7 +218,7 @@ paceline_next Session::next(paceline_lease& lease) {
   }
   if (capture_wanted()) return take_capture();
   set_state(State::compute);
-  in_window_ = lease_.payload == PACELINE_MODELS;
+  in_window_ = lives_in_window();
   if (const auto start = window_->writing(); steps_apart_ && start) {
     const auto model = window_->data(*start);
     start_.assign(model.begin(), model.end());
@@ -261,7 +270,7 @@ void Session::publish_start() {
     anchor_.assign(model.begin(), model.end());
     momentum_.assign(model.size(), std::byte{0});
   }
-  if (lease_.payload != PACELINE_MODELS || window_->layout().buffers < 2) return;
+  if (!lives_in_window() || window_->layout().buffers < 2) return;
   const auto first = window_->writing();
   if (!first) return;
   window_->tag(*first) = {};
@@ -286,6 +295,7 @@ void Session::publish_start() {
 void Session::begin_update(std::int64_t update) {
   lease_ = {update, 0, payload_at(update), lr_may_decay_};
   update_began_ = steady_now();
+  window_->progress().bodies.store(0, std::memory_order_release);
   window_->progress().step.store(update, std::memory_order_relaxed);
 }
 
@@ -322,18 +332,15 @@ void Session::fill_tag(memory::BufferTag& tag, const paceline_stats& stats) {
 
 bool Session::abandoned() const { return control_->words().abandoned.load(std::memory_order_acquire) >= lease_.update; }
 
-/// into := base + pieces (base absent: into := pieces).
-bool Session::add_pieces(std::span<const paceline_span> pieces, memory::Buffer into,
-                         std::optional<memory::Buffer> base) {
+/// into := base + pieces (base null: into := pieces).
+bool Session::add_pieces(std::span<const paceline_span> pieces, std::byte* into, const std::byte* base) {
   const auto& layout = window_->layout();
   const std::size_t width = memory::size_of(layout.dtype);
-  std::byte* out = window_->data(into).data();
-  const std::byte* old = base ? window_->data(*base).data() : nullptr;
   std::uint64_t at = 0;
   for (const auto& piece : pieces) {
     if (piece.elements > layout.elements - at) return false;
-    std::byte* o = out + at * width;
-    const std::byte* b = old ? old + at * width : nullptr;
+    std::byte* o = into + at * width;
+    const std::byte* b = base ? base + at * width : nullptr;
     if (b && piece.data) {
       const void* inputs[] = {b, piece.data};
       collective::sum_into(o, 1.0, inputs, piece.elements, layout.dtype);
@@ -352,7 +359,8 @@ bool Session::add_pieces(std::span<const paceline_span> pieces, memory::Buffer i
 void Session::arrive() {
   const Duration took = steady_now() - update_began_;
   window_->progress().compute_ns.fetch_add(took.count(), std::memory_order_relaxed);
-  span("compute", update_began_, update_began_ + took);
+  const bool cut_short = steps_by_batch_ && abandons_ && lease_.body < info_.bodies;
+  span(cut_short ? "abandoned" : "compute", update_began_, update_began_ + took);
   arrivals_.push_back({lease_.update, took, losses_.empty() ? 0 : losses_.back()});
   const Instant now = update_began_ + took;
   if (alone_ && !due_alone() && now - told_ < kTellAlone) return;  // Nobody waits for it.
@@ -386,7 +394,9 @@ bool Session::wait_for_turn() {
 
 paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats) {
   result_ = {};
-  if (lost_ || stopped() || !wait_for_turn()) return PACELINE_OVER;
+  if (lost_ || stopped()) return PACELINE_OVER;
+  if (steps_by_batch_) return add_to_batch(pieces, stats);
+  if (!wait_for_turn()) return PACELINE_OVER;
   if (abandons_ && abandoned()) return leave_unfinished();  // This mini-batch was in flight: it is dropped.
 
   if (alone_ && info_.bodies == 1) {  // Its own gradient is the average: nothing is to be copied.
@@ -402,7 +412,8 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   const auto into = window_->writing();
   if (!into) return PACELINE_OVER;
   if (lease_.body > 0) base = abandons_ && !alone_ ? window_->published() : into;
-  if (!add_pieces(pieces, *into, base)) return PACELINE_OVER;
+  if (!add_pieces(pieces, window_->data(*into).data(), base ? window_->data(*base).data() : nullptr))
+    return PACELINE_OVER;
   add_loss(stats);
   fill_tag(window_->tag(*into), stats);
 
@@ -418,7 +429,7 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   samples_ = 0;
   arrive();
   if (alone_) {
-    scale(*into, 1.0 / info_.bodies);
+    scale(window_->data(*into).data(), 1.0 / info_.bodies);
     result_ = {window_->data(*into).data(), window_->layout().elements};
     return go_on_alone();
   }
@@ -427,9 +438,55 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
 
 /// Before models are averaged each worker steps with what it has of its own.
 paceline_outcome Session::apply_own(memory::Buffer sum) {
-  scale(sum, 1.0 / info_.bodies);
+  scale(window_->data(sum).data(), 1.0 / info_.bodies);
   result_ = {window_->data(sum).data(), window_->layout().elements};
   in_window_ = true;
+  return PACELINE_APPLY;
+}
+
+/// No further mini-batch of it counts: all are done, or another was first, or a replay ends it here.
+bool Session::batch_is_over() const {
+  const bool ended = abandoned() && (abandons_ || lease_.body > 0);
+  return lease_.body == info_.bodies || ended ||
+         may_publish() == scheduler::Replay::publication(lease_.update, lease_.body);
+}
+
+/// A mini-batch that was under way when the batch ended is dropped.
+paceline_outcome Session::add_to_batch(std::span<const paceline_span> pieces, const paceline_stats& stats) {
+  if (batch_is_over()) return end_batch(lease_.body + 1);
+  batch_.resize(window_->layout().elements * memory::size_of(window_->layout().dtype));
+  if (!add_pieces(pieces, batch_.data(), lease_.body > 0 ? batch_.data() : nullptr)) return PACELINE_OVER;
+  add_loss(stats);
+  window_->progress().bodies.store(static_cast<std::uint32_t>(++lease_.body), std::memory_order_release);
+  return batch_is_over() ? end_batch(lease_.body) : PACELINE_GO_ON;
+}
+
+/// Asks what the batch weighs; `begun`: its mini-batches, finished or not. APPLY: a step with it, then step_model().
+/// MOVED: nothing of it counts, the agent has gone on for this worker.
+paceline_outcome Session::end_batch(std::int32_t begun) {
+  set_state(State::wait);
+  const Instant began = steady_now();
+  wire::Message message;
+  auto body = message.root().initArrive();
+  body.setJob(job_);
+  body.setRank(rank_);
+  body.setIteration(lease_.update);
+  body.setComputeNs(begun > 0 ? (began - update_began_).count() / begun : 0);
+  body.setBodies(lease_.body);
+  post(message);
+  std::optional<memory::ControlPage::Numbered> answer;
+  if (!wait_until([&] { return (answer = control_->verdict(verdicts_seen_)).has_value(); })) return PACELINE_OVER;
+  verdicts_seen_ = answer->number;
+  if (answer->verdict.averaged) {
+    window_->progress().compute_ns.fetch_add((began - update_began_).count(), std::memory_order_relaxed);
+    span("abandoned", update_began_, began);
+    samples_ = 0;
+    begin_update(answer->verdict.next);
+    return PACELINE_MOVED;
+  }
+  update_began_ += steady_now() - began;  // The wait is no part of its computing.
+  scale(batch_.data(), answer->verdict.scale);
+  result_ = {batch_.data(), window_->layout().elements};
   return PACELINE_APPLY;
 }
 
@@ -438,8 +495,7 @@ void Session::post(wire::Message& message) {
   if (!link_.send(message)) lost_ = !link_.agent_is_there();
 }
 
-void Session::scale(memory::Buffer buffer, double factor) {
-  void* data = window_->data(buffer).data();
+void Session::scale(std::byte* data, double factor) {
   const void* inputs[] = {data};
   collective::sum_into(data, factor, inputs, window_->layout().elements, window_->layout().dtype);
 }

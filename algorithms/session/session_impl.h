@@ -61,6 +61,8 @@ class Session {
   template <class Done>
   bool wait_until(const Done& done, bool counted = true);
   paceline_payload payload_at(std::int64_t update) const;
+  bool lives_in_window() const { return lease_.payload == PACELINE_MODELS || steps_by_batch_; }
+  paceline_next look(paceline_lease& lease);
   void publish_start();
   Result<void> fetch_replica();
   void begin_update(std::int64_t update);
@@ -70,15 +72,18 @@ class Session {
   void start_next_block(double learning_rate);
   void add_loss(const paceline_stats& stats);
   void fill_tag(memory::BufferTag& tag, const paceline_stats& stats);
-  bool add_pieces(std::span<const paceline_span> pieces, memory::Buffer into, std::optional<memory::Buffer> base);
+  bool add_pieces(std::span<const paceline_span> pieces, std::byte* into, const std::byte* base);
   void post(wire::Message& message);
   void arrive();
   void tell_arrivals();
-  void scale(memory::Buffer buffer, double factor);
+  void scale(std::byte* data, double factor);
   bool has_outer_step() const { return outer_.kind != algorithms::Outer::Kind::none; }
   bool due_alone() const;
   paceline_outcome go_on_alone();
   paceline_outcome apply_own(memory::Buffer sum);
+  bool batch_is_over() const;
+  paceline_outcome add_to_batch(std::span<const paceline_span> pieces, const paceline_stats& stats);
+  paceline_outcome end_batch(std::int32_t begun);
   void take_step_apart(memory::Buffer model);
   void put_step_together(bool fresh);
   bool abandoned() const;
@@ -111,6 +116,7 @@ class Session {
   bool shows_start_ = false;        ///< The agent wants to see the start before the first iteration.
   bool finishes_ = false;           ///< When another ends the update, the mini-batch under way is the last one.
   bool steps_apart_ = false;        ///< Models of the step's start are averaged (algorithms/step_apart.h).
+  bool steps_by_batch_ = false;     ///< It steps with a batch of its own, which others may end, then models are mixed.
   bool accumulates_ = false;        ///< A gradient that missed its round is added to the next one.
   bool weighs_by_samples_ = false;  ///< A publication brings all since the worker last took an average.
   bool alone_ = false;              ///< One worker: there is nobody to average with.
@@ -121,6 +127,7 @@ class Session {
   std::uint64_t outer_elements_ = 0;          ///< How many it is made with.
   std::vector<std::byte> anchor_, momentum_;  ///< Of the outer step.
   std::vector<std::byte> start_, change_;     ///< Of the local step, where it stands apart.
+  std::vector<std::byte> batch_;              ///< The sum of the gradients of lease_.body mini-batches.
 
   paceline_lease lease_{};
   paceline_span result_{};

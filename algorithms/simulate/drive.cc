@@ -23,8 +23,14 @@ Result<Outcome> drive(World world, Learner learner, const Strategy& strategy, st
   switch (algorithms::coordination(strategy)) {
     case Coordination::rounds: {
       Rules rules{.strategy = strategy, .mixing = std::move(*mixing)};
-      rules.plan = [strategy, workers, seed, total = world.last.value + 1] {
-        return algorithms::make_plan(strategy, workers, total, {.final_sync = false, .seed = seed});
+      Strategy rounds = strategy;
+      if (rules.mixing) {  // Every update ends for all at once, whoever mixes after it.
+        rounds.tiers.resize(1);
+        rounds.tiers.front().period = {};
+        rounds.tiers.front().groups = {};
+      }
+      rules.plan = [rounds, workers, seed, total = world.last.value + 1] {
+        return algorithms::make_plan(rounds, workers, total, {.final_sync = false, .seed = seed});
       };
       Simulation simulation(std::move(world), std::move(learner), std::move(rules));
       simulation.run();

@@ -149,6 +149,16 @@ Duration Simulation::travel(NodeId id, const Engine::Execute& a) {
   const bool counts = id_of(*members.begin()) == id;  // Agents that share a group count it once.
   const double phases = std::log2(static_cast<double>(g));
   const auto kind = rules_.strategy.tiers.front().groups.kind;
+  if (rules_.mixing && kind == algorithms::Groups::Kind::clusters) {
+    std::size_t most = 1;
+    for (Rank rank : members) {
+      const auto row = rules_.mixing->row(rank, a.version);
+      if (counts && row.front().from == rank)
+        count_ring(outcome_.summary, static_cast<std::int64_t>(row.size()), numbers);
+      most = std::max(most, row.size());
+    }
+    return world_.network.time_of_average(static_cast<std::int64_t>(most), bytes);
+  }
   if (rules_.mixing) {
     std::int64_t most = 0;
     for (Rank rank : members) {

@@ -158,6 +158,7 @@ void Simulation::execute(NodeId id, const Engine::Execute& a) {
         Result mixed = *result;
         mixed.mean = mixture.model;
         mixed.members = mixture.members;
+        mixed.period = rules_.strategy.tiers.back().period.steps;
         worker(rank).delivered = std::make_shared<const Result>(std::move(mixed));
       }
     }

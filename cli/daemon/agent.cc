@@ -311,6 +311,7 @@ void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& e
     case wire::Envelope::PARTIAL: return to_averagings(from, envelope.getPartial().getJob(), envelope, bulk(), now);
     case wire::Envelope::SHARE: return to_averagings(from, envelope.getShare().getJob(), envelope, bulk(), now);
     case wire::Envelope::GONE: return to_averagings(from, envelope.getGone().getJob(), envelope, {}, now);
+    case wire::Envelope::BATCH: return to_averagings(from, envelope.getBatch().getJob(), envelope, {}, now);
     case wire::Envelope::AWAITED: return to_averagings(from, envelope.getAwaited().getJob(), envelope, {}, now);
     case wire::Envelope::ENDING: return to_averagings(from, envelope.getEnding().getJob(), envelope, {}, now);
     case wire::Envelope::EXCHANGE: return to_averagings(from, envelope.getExchange().getJob(), envelope, bulk(), now);

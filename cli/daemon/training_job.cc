@@ -15,6 +15,7 @@
 #include "runtime/observe/format.h"
 #include "scheduler/asynchronous/pair_service.h"
 #include "scheduler/asynchronous/server_service.h"
+#include "scheduler/mixing/batch_service.h"
 #include "scheduler/mixing/exchange_service.h"
 #include "scheduler/mixing/mix_service.h"
 #include "scheduler/rounds/round_service.h"
@@ -24,6 +25,7 @@ namespace {
 
 using nlohmann::json;
 using scheduler::AveragingService;
+using scheduler::BatchService;
 using scheduler::ExchangeService;
 using scheduler::MixService;
 using scheduler::PairService;
@@ -72,6 +74,15 @@ scheduler::OuterModel::Step outer_step_of(const algorithms::Outer& outer) {
       algorithms::outer_step(outer, as<float>(model), as<float>(momentum), as<float>(mean), 0);
     }
   };
+}
+
+scheduler::BatchEngine::Weight weight_of(algorithms::Strategy::Normalise reading) {
+  switch (reading) {
+    case algorithms::Strategy::Normalise::a: return scheduler::BatchEngine::Weight::share_squared;
+    case algorithms::Strategy::Normalise::b: break;
+    case algorithms::Strategy::Normalise::d: return scheduler::BatchEngine::Weight::of_all;
+  }
+  return scheduler::BatchEngine::Weight::share;
 }
 
 /// What all decisions of a job rest on.
@@ -255,6 +266,13 @@ std::unique_ptr<AveragingService> TrainingJob::make_service(AveragingService::Jo
     options.combine_then_adapt = strategy.order == algorithms::Order::combine_then_adapt;
     options.push_sum = strategy.push_sum;
     options.overlap = strategy.overlap;
+    if (algorithms::mixes_batches(strategy)) {
+      options.stands_in = true;
+      scheduler::BatchEngine::Options batches{options.job.self, options.job.node_of, strategy.batches};
+      batches.drops = strategy.tiers.front().late == scheduler::Lateness::abandons;
+      batches.weight = weight_of(strategy.normalise);
+      return std::make_unique<BatchService>(std::move(options), std::move(batches), graph_, averager_, outbox_.to_node);
+    }
     return std::make_unique<MixService>(std::move(options), graph_, averager_, outbox_.to_node);
   }
   const Version first = job.first;
@@ -342,7 +360,11 @@ void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
   if (settings_.node_of.size() == 1) last_loss_ = arrive.getLoss();  // Alone it publishes nothing.
   if (arrive.getIteration() >= first_version_ && !std::exchange(stepped_, true))
     outbox_.to_driver({{"event", "first_step"}, {"worker", arrive.getRank()}});
-  averagings_->on_arrival(Rank{arrive.getRank()}, Version{arrive.getIteration()}, Duration(arrive.getComputeNs()), now);
+  const Rank rank{arrive.getRank()};
+  const Version t{arrive.getIteration()};
+  const Duration took(arrive.getComputeNs());
+  arrive.getBodies() >= 0 ? averagings_->on_batch(rank, t, arrive.getBodies(), took, now)
+                          : averagings_->on_arrival(rank, t, took, now);
   drain(now);
 }
 

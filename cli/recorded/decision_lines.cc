@@ -25,6 +25,9 @@ const char* name_of(Kind kind) {
     case Kind::exchanged: return "exchanged";
     case Kind::averaged: return "averaged";
     case Kind::stepped: return "stepped";
+    case Kind::batched: return "batched";
+    case Kind::passed_over: return "passed_over";
+    case Kind::frozen: return "frozen";
   }
   return "unknown";
 }
@@ -43,7 +46,7 @@ nlohmann::json decision_json(NodeId node, const Decision& d, Instant start) {
   if (has_group(d.kind)) line["group"] = d.group;
   if (d.at != Instant{}) line["at_s"] = seconds(d.at - start);
   if (d.kind == Kind::arrived) line["took_s"] = seconds(d.took);
-  if (d.kind != Kind::sealed) return line;
+  if (d.kind != Kind::sealed && d.kind != Kind::batched) return line;
   auto& contributions = line["contributions"] = nlohmann::json::array();
   for (const auto& c : d.contributions) {
     nlohmann::json one{{"worker", c.rank.value}};
@@ -62,6 +65,8 @@ std::string decision_line(NodeId node, const Decision& d, Instant start) {
   if (d.version.value >= 0) line += "  version " + to_string(d.version);
   if (has_group(d.kind)) line += "  group " + std::to_string(d.group);
   if (d.kind == Kind::arrived) line += observe::format("  computed %.3f s", seconds(d.took));
+  if (d.kind == Kind::batched && !d.contributions.empty())
+    return line + "  mini-batches " + std::to_string(d.contributions.front().bodies);
   std::string fresh, late, nothing;
   for (const auto& c : d.contributions) {
     const std::string worker = " " + to_string(c.rank);

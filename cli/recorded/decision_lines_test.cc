@@ -23,6 +23,16 @@ TEST(DecisionLinesTest, ASealSaysWhoWasFreshAndWhoLate) {
             "node 2     1.250 s  sealed  version 7  group 1  fresh 0  late 1 (6)  nothing 3");
 }
 
+TEST(DecisionLinesTest, ABatchSaysHowManyMiniBatchesCounted) {
+  const Decision batched{
+      .kind = Kind::batched, .rank = Rank{3}, .version = Version{7}, .contributions = {{Rank{3}, Version{7}, 5}}};
+  EXPECT_EQ(decision_line(NodeId{1}, batched, kStart),
+            "node 1              batched  worker 3  version 7  mini-batches 5");
+  EXPECT_EQ(decision_json(NodeId{1}, batched, kStart), nlohmann::json::parse(R"({
+    "node": 1, "kind": "batched", "worker": 3, "version": 7,
+    "contributions": [{"worker": 3, "iteration": 7, "batches": 5}]})"));
+}
+
 TEST(DecisionLinesTest, JsonHasTheFieldsThatCount) {
   EXPECT_EQ(decision_json(NodeId{2}, a_seal(), kStart), nlohmann::json::parse(R"({
     "node": 2, "kind": "sealed", "version": 7, "group": 1, "at_s": 1.25, "contributions": [

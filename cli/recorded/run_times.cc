@@ -146,7 +146,8 @@ Result<AwaitedBy> awaited_by(const algorithms::Strategy& strategy, std::int32_t 
       return all;
     };
   const bool exchanges = coordination == Coordination::exchanges;
-  if ((!exchanges && coordination != Coordination::mixing) || strategy.overlap > 0)
+  if ((!exchanges && coordination != Coordination::mixing && !algorithms::mixes_batches(strategy)) ||
+      strategy.overlap > 0)
     return [](Rank, Version) { return std::vector<Arrival>{}; };
   auto plan = algorithms::make_mix_plan(strategy, workers, seed);
   if (!plan) return tl::unexpected(plan.error());

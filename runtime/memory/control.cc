@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <climits>
 #include <ctime>
@@ -48,7 +49,7 @@ struct ControlPage::Page {
   std::uint64_t magic = kMagic;
   alignas(64) Words words;
   alignas(64) std::atomic<std::uint64_t> sequence{0};
-  std::array<std::atomic<std::int64_t>, 5> fields{};  ///< own, next, next_round, skipped, flags.
+  std::array<std::atomic<std::int64_t>, 6> fields{};  ///< own, next, next_round, skipped, flags, scale.
 };
 
 Result<ControlPage> ControlPage::create() {
@@ -112,7 +113,8 @@ void ControlPage::set_verdict(const WorkerVerdict& verdict) {
   // Release on every field: who reads a new one also sees the odd sequence.
   const std::int64_t flags = (verdict.fresh ? kFresh : 0) | (verdict.averaged ? kAveraged : 0) |
                              (verdict.end ? kEnd : 0) | (verdict.lr_may_decay ? kLrMayDecay : 0);
-  const std::array<std::int64_t, 5> values{verdict.own, verdict.next, verdict.next_round, verdict.skipped, flags};
+  const std::array<std::int64_t, 6> values{verdict.own,     verdict.next, verdict.next_round,
+                                           verdict.skipped, flags,        std::bit_cast<std::int64_t>(verdict.scale)};
   for (std::size_t i = 0; i < values.size(); ++i) page_->fields[i].store(values[i], std::memory_order_release);
   page_->sequence.store(sequence + 2, std::memory_order_release);
 }
@@ -120,7 +122,7 @@ void ControlPage::set_verdict(const WorkerVerdict& verdict) {
 std::optional<ControlPage::Numbered> ControlPage::verdict(std::uint64_t seen) const {
   const std::uint64_t before = page_->sequence.load(std::memory_order_acquire);
   if (before % 2 != 0 || before / 2 <= seen) return std::nullopt;
-  std::array<std::int64_t, 5> values{};
+  std::array<std::int64_t, 6> values{};
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = page_->fields[i].load(std::memory_order_acquire);
   if (page_->sequence.load(std::memory_order_relaxed) != before) return std::nullopt;
   return Numbered{before / 2,
@@ -131,7 +133,8 @@ std::optional<ControlPage::Numbered> ControlPage::verdict(std::uint64_t seen) co
                    .fresh = (values[4] & kFresh) != 0,
                    .averaged = (values[4] & kAveraged) != 0,
                    .end = (values[4] & kEnd) != 0,
-                   .lr_may_decay = (values[4] & kLrMayDecay) != 0}};
+                   .lr_may_decay = (values[4] & kLrMayDecay) != 0,
+                   .scale = std::bit_cast<double>(values[5])}};
 }
 
 bool ControlPage::wait(std::uint32_t seen, Duration timeout, Patience patience) const {

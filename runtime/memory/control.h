@@ -20,6 +20,7 @@ struct WorkerVerdict {
   bool averaged = false;
   bool end = false;
   bool lr_may_decay = true;  ///< Else a decay of the learning rate waits.
+  double scale = 1;          ///< own == next: it may step with so many times the sum of its batch, and publishes then.
   bool operator==(const WorkerVerdict&) const = default;
 };
 

@@ -59,7 +59,8 @@ TEST_F(ControlPageTest, EachVerdictIsSeenOnceByItsNumber) {
                             .fresh = false,
                             .averaged = true,
                             .end = false,
-                            .lr_may_decay = false};
+                            .lr_may_decay = false,
+                            .scale = 0.25};
   agent.set_verdict(first);
   const auto one = worker.verdict(0);
   ASSERT_TRUE(one);

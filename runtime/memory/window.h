@@ -115,8 +115,8 @@ class Window {
   struct Progress {
     std::atomic<std::int64_t> step;
     std::atomic<std::int64_t> samples;
-    std::atomic<std::uint32_t> state;  ///< Of session::State.
-    std::atomic<std::uint32_t> reserved;
+    std::atomic<std::uint32_t> state;   ///< Of session::State.
+    std::atomic<std::uint32_t> bodies;  ///< Mini-batches of `step` that are done, where others may end its batch.
     std::atomic<std::int64_t> compute_ns;
     std::atomic<std::int64_t> wait_ns;
   };

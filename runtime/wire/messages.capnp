@@ -51,6 +51,7 @@ struct Envelope {
     awaited @31 :Awaited;
     ending @32 :Ending;
     exchange @33 :Exchange;         # bulk frame where a model, a step or a mean travels
+    batch @34 :Batch;
   }
 }
 
@@ -79,7 +80,7 @@ struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :T
 struct Prepare { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; }  # start the fork server of an executable
 
 struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; }
-struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; loss @4 :Float64; }
+struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; loss @4 :Float64; bodies @5 :Int32 = -1; }  # bodies: not published yet, a batch is over after so many mini-batches that took computeNs each
 struct Report { job @0 :UInt64; rank @1 :Int32; kind @2 :Text; name @3 :Text; value @4 :Float64; text @5 :Text; update @6 :Int64; }
 struct Replica { job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt64; node @4 :Int32; }
 struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UInt64; }
@@ -94,6 +95,7 @@ struct StopRounds { job @0 :UInt64; version @1 :Int64; reason @2 :Text; }
 struct Share { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; weight @3 :Float64; }   # weight: of a push-sum
 struct Gone { job @0 :UInt64; rank @1 :Int32; contributed @2 :Int64; mixed @3 :Int64; }   # its last versions
 struct Awaited { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; }                      # somebody has waited for this contribution beyond patience
+struct Batch { job @0 :UInt64; version @1 :Int64; bodies @2 :Int64 = -1; }                   # an update of batches is over; bodies: what the workers of this node did of it
 struct Ending { job @0 :UInt64; phase @1 :Phase; version @2 :Int64;                        # a stop: node 0 asks how far all have begun, then decides
   enum Phase { wish @0; ask @1; answer @2; decide @3; }
 }

@@ -37,8 +37,9 @@ void MixService::on_start(Rank rank, Instant now) {
   if (overlaps()) w.total = w.x;
   if (overlaps()) {
     begin_exchange(rank);
-  } else if (options_.combine_then_adapt) {
-    contribute(rank, job().first, {std::make_shared<Bytes>(data.begin(), data.end()), 1}, now);
+  } else if (options_.combine_then_adapt || options_.stands_in) {
+    w.model = std::make_shared<Bytes>(data.begin(), data.end());
+    if (options_.combine_then_adapt) contribute(rank, job().first, {w.model, 1}, now);
   }
   member->window.unseal(memory::Window::Unseal::keep);
   start_averagings(now);
@@ -52,6 +53,7 @@ void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
   if (!buffer) return;
   Worker& w = it->second;
   w.t = t;
+  w.stood_in_for = false;
   w.published = *buffer;
   w.since = now;
   w.waits = true;
@@ -150,12 +152,13 @@ void MixService::carry_out(const MixEngine::Mix& a) {
   const auto terms = terms_of(a);
   const bool adds_change = !overlaps() && options_.combine_then_adapt;
   const auto next = adds_change ? spare_bytes(bytes()) : nullptr;
+  const bool has_change = adds_change && !workers_.at(a.rank).stood_in_for;
   add_for(
       a.rank,
-      [this, a, terms, next, adds_change](Member& member, Worker& w) {
+      [this, a, terms, next, adds_change, has_change](Member& member, Worker& w) {
         auto r = reduction();
-        const auto buffer = begin_result(a.rank, member, w.t);
-        if (!buffer) return r;
+        const auto buffer = w.stood_in_for ? std::nullopt : begin_result(a.rank, member, w.t);
+        if (!buffer && !w.stood_in_for) return r;
         double weight = 0;
         if (overlaps()) {  // It has kept its own share.
           r.inputs = {w.x.data()};
@@ -165,24 +168,25 @@ void MixService::carry_out(const MixEngine::Mix& a) {
         for (const Term& term : *terms) {
           if (overlaps() && term.own) continue;
           r.inputs.push_back(term.contribution.data->data());
-          r.weights.push_back(term.weight - (adds_change && term.own ? 1 : 0));
+          r.weights.push_back(term.weight - (has_change && term.own ? 1 : 0));
           weight += term.weight * term.contribution.weight;
         }
-        if (adds_change) {
+        if (has_change) {
           r.inputs.push_back(member.window.data(w.published).data());
           r.weights.push_back(1);
-          r.outputs.push_back({next->data(), 1.0});
         }
+        if (adds_change) r.outputs.push_back({next->data(), 1.0});
         if (options_.push_sum) {
           w.weight = weight;
           r.outputs.push_back({w.x.data(), 1.0});
         }
-        r.outputs.push_back({member.window.data(*buffer).data(), options_.push_sum ? 1 / weight : 1.0});
+        if (buffer) r.outputs.push_back({member.window.data(*buffer).data(), options_.push_sum ? 1 / weight : 1.0});
         return r;
       },
       [this, a, next, adds_change](Member& member, Worker& w, Instant now) {
+        w.model = next;
         end_mix(a.rank, a.version, member, w, now);
-        if (adds_change && w.t < last()) contribute(a.rank, w.exchange, {next, 1}, now);
+        if (adds_change && a.version < last()) contribute(a.rank, a.version.next(), {next, 1}, now);
       });
 }
 
@@ -190,7 +194,8 @@ void MixService::carry_out(const MixEngine::Mix& a) {
 void MixService::mix_alike(const MixEngine::Mix& a) {
   const auto ranks = std::make_shared<std::vector<Rank>>(take_alike(a));
   const auto terms = terms_of(a);
-  const auto prepare = [this, ranks, terms] {
+  const auto kept = options_.stands_in ? spare_bytes(bytes()) : nullptr;
+  const auto prepare = [this, ranks, terms, kept] {
     auto r = reduction();
     for (const Term& term : *terms) {
       r.inputs.push_back(term.contribution.data->data());
@@ -198,12 +203,15 @@ void MixService::mix_alike(const MixEngine::Mix& a) {
     }
     for (const Rank rank : *ranks) {
       Member* const member = living(rank);
-      const auto buffer = member ? begin_result(rank, *member, workers_.at(rank).t) : std::nullopt;
+      if (!member || workers_.at(rank).stood_in_for) continue;
+      const auto buffer = begin_result(rank, *member, workers_.at(rank).t);
       if (buffer) r.outputs.push_back({member->window.data(*buffer).data(), 1.0});
     }
+    if (kept) r.outputs.push_back({kept->data(), 1.0});
     return r;
   };
-  const auto finish = [this, ranks, v = a.version](Instant now) {
+  const auto finish = [this, ranks, kept, v = a.version](Instant now) {
+    for (const Rank rank : *ranks) workers_.at(rank).model = kept;
     for (const Rank rank : *ranks)
       if (Member* const member = living(rank)) end_mix(rank, v, *member, workers_.at(rank), now);
   };
@@ -217,8 +225,10 @@ void MixService::end_mix(Rank rank, Version v, Member& member, Worker& w, Instan
 }
 
 void MixService::deliver(Rank rank, Member& member, Worker& w, Instant now) {
-  if (member.window.sealed()) member.window.unseal(memory::Window::Unseal::recycle);
-  member.window.deliver();
+  if (!w.stood_in_for) {
+    if (member.window.sealed()) member.window.unseal(memory::Window::Unseal::recycle);
+    member.window.deliver();
+  }
   end_wait(w, now);
   if (overlaps() && !w.outstanding && w.t < last()) {
     w.sent_at = w.t.next();
@@ -227,8 +237,38 @@ void MixService::deliver(Rank rank, Member& member, Worker& w, Instant now) {
   finish(rank, w.t, now);
 }
 
+void MixService::stand_in(Rank rank, Version v, Instant now) {
+  Worker& w = workers_.at(rank);
+  w.t = v;
+  w.stood_in_for = w.waits = true;
+  w.since = now;
+  want(rank, now);
+  if (!options_.combine_then_adapt) contribute(rank, v, {w.model, 1}, now);
+}
+
+void MixService::hand_over(Rank rank, Version own, Instant now) {
+  if (!workers_.at(rank).stood_in_for) return verdict(rank, own, false);  // It is there.
+  add_for(
+      rank,
+      [this, rank, own](Member& member, Worker& w) {
+        auto r = reduction();
+        const auto buffer = begin_result(rank, member, own);
+        if (!buffer) return r;
+        r.inputs = {w.model->data()};
+        r.outputs.push_back({member.window.data(*buffer).data(), 1.0});
+        return r;
+      },
+      [this, rank, own](Member& member, Worker& w, Instant at) {
+        member.window.deliver();
+        w.since = at;
+        verdict(rank, own, false);
+      });
+  start_averagings(now);
+}
+
 OwnPaceService::ModelPart MixService::model_of(Rank rank) {
   const Worker& w = workers_.at(rank);
+  if (options_.stands_in) return {w.model->data(), 1};
   if (overlaps()) return {w.total.data(), 1};
   if (options_.push_sum) return {w.x.data(), w.weight};
   const auto& window = members_.at(rank).window;

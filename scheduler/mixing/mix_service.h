@@ -23,7 +23,7 @@ namespace paceline::scheduler {
 ///
 ///   overlap             what a worker does not give away of x and w it keeps; shares of an exchange may come so many
 ///                       steps after its start, and the worker goes on without them until then
-class MixService final : public NeighbourService {
+class MixService : public NeighbourService {
  public:
   struct Options {
     JobOptions job;
@@ -31,19 +31,28 @@ class MixService final : public NeighbourService {
     bool combine_then_adapt = false;
     bool push_sum = false;
     std::int32_t overlap = 0;  ///< With push-sum and combine_then_adapt. 0: none.
+    bool stands_in = false;    ///< Models are kept, so that a worker can be stood in for. Without push-sum.
   };
 
   MixService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send);
   ~MixService() override;
 
+ protected:
+  /// The worker's model takes part in v as it is; let_go() follows, without a result in its window.
+  void stand_in(Rank rank, Version v, Instant now);
+  /// The model that the worker, which waits, has after `own` goes to its window, and it is told.
+  void hand_over(Rank rank, Version own, Instant now);
+
  private:
   struct Worker : Turn {
-    bool outstanding = false;    ///< Overlap.
-    Version sent_at;             ///< Overlap: the iteration at whose start the outstanding one began.
-    Bytes x;                     ///< Push-sum: numerator; overlap: without what was given away.
-    double weight = 1;           ///< Push-sum's.
-    Bytes total;                 ///< Overlap: start and all changes; what is under way belongs to nobody's x.
-    memory::Buffer published{};  ///< Sealed until the result is delivered.
+    bool outstanding = false;      ///< Overlap.
+    Version sent_at;               ///< Overlap: the iteration at whose start the outstanding one began.
+    Bytes x;                       ///< Push-sum: numerator; overlap: without what was given away.
+    double weight = 1;             ///< Push-sum's.
+    Bytes total;                   ///< Overlap: start and all changes; what is under way belongs to nobody's x.
+    memory::Buffer published{};    ///< Sealed until the result is delivered.
+    std::shared_ptr<Bytes> model;  ///< Where models are kept: as its last mixing left it.
+    bool stood_in_for = false;     ///< In the mixing under way, or the last one: its window has no result of it.
   };
 
   ModelPart model_of(Rank rank) override;

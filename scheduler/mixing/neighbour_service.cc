@@ -177,6 +177,7 @@ void NeighbourService::take(Rank rank, const Given& given, Instant now) {
 }
 
 void NeighbourService::take(Rank rank, const Gone& gone, Instant now) {
+  on_gone_elsewhere(rank, now);
   act(engine_.on_gone(rank, gone.contributed, gone.mixed), now);
 }
 

@@ -79,7 +79,14 @@ class NeighbourService : public OwnPaceService {
   void end_mix(Rank rank, Version v, Instant now);
   /// The worker goes on, with the iteration after t.
   static void end_wait(Turn& turn, Instant now);
-  void leave(Rank rank, Instant now) final;
+  void step(const Decision& d) override;
+  void look(Instant now) override;
+  std::optional<Instant> core_deadline() const override;
+  void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                           Instant now) override;
+  void leave(Rank rank, Instant now) override;
+  /// A worker of another agent.
+  virtual void on_gone_elsewhere(Rank, Instant) {}
 
   const MixEngine& engine() const { return engine_; }
 
@@ -93,11 +100,6 @@ class NeighbourService : public OwnPaceService {
     Version contributed, mixed;  ///< The last ones.
   };
 
-  void step(const Decision& d) final;
-  void look(Instant now) final;
-  std::optional<Instant> core_deadline() const final;
-  void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                           Instant now) final;
   void exchange(NodeId from, Rank rank, std::variant<Given, Gone> message, Instant now);
   void take(Rank rank, const Given& given, Instant now);
   void take(Rank rank, const Gone& gone, Instant now);

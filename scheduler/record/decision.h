@@ -30,6 +30,9 @@ struct Decision {
     exchanged = 13,       ///< Another agent's message of a strategy without rounds (node, rank, group: which).
     averaged = 14,        ///< A meeting's models are averaged, a worker's averaging is done (rank: who began it).
     stepped = 15,         ///< The worker's step is added to its model (rank).
+    batched = 16,         ///< A worker says how many mini-batches of an update count (rank, version, contributions).
+    passed_over = 17,     ///< Its agent went on without waiting for that (rank, version).
+    frozen = 18,          ///< Nobody begins anything new until it is agreed on where the job ends.
   };
   /// What the seal found of a member; no iteration: it had published nothing that counts.
   struct Contribution {

@@ -158,6 +158,10 @@ bool code(Coder& coder, Decision& d, DecisionContext& context) {
     case Kind::gone_elsewhere:
     case Kind::gone: return code_small(coder, d.rank.value) && code_time(coder, d, context);
     case Kind::looked: return code_time(coder, d, context);
+    case Kind::batched:
+      return code_small(coder, d.rank.value) && code_version(coder, d, context) && code_contributions(coder, d);
+    case Kind::passed_over: return code_small(coder, d.rank.value) && code_version(coder, d, context);
+    case Kind::frozen: return true;
     case Kind::ends: return code_version(coder, d, context);
   }
   return false;

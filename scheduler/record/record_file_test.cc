@@ -43,6 +43,9 @@ std::vector<Decision> all_kinds() {
       {.kind = Kind::exchanged, .rank = Rank{4}, .node = NodeId{1}, .group = 7},
       {.kind = Kind::averaged, .rank = Rank{4}},
       {.kind = Kind::stepped, .rank = Rank{4}},
+      {.kind = Kind::batched, .rank = Rank{4}, .version = Version{3}, .contributions = {{Rank{4}, Version{3}, 8}}},
+      {.kind = Kind::passed_over, .rank = Rank{4}, .version = Version{4}},
+      {.kind = Kind::frozen},
       {.kind = Kind::ends, .version = Version{INT64_MAX}},
       {.kind = Kind::counted, .version = Version{INT64_MIN}, .at = at(9)},
   };

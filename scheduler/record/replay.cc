@@ -37,11 +37,14 @@ bool Replay::is_due() const {
     case Kind::arrived:
     case Kind::partial:
     case Kind::exchanged:
+    case Kind::batched:
     case Kind::ends: return happened_.contains(key_of(*next()));
     case Kind::activated:
     case Kind::counted:
     case Kind::gone:
     case Kind::gone_elsewhere:
+    case Kind::passed_over:
+    case Kind::frozen:
     case Kind::looked: return true;
     case Kind::sealed:
     case Kind::executed:

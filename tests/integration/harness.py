@@ -221,13 +221,13 @@ class IntegrationTest(unittest.TestCase):
         self.assertEqual(run.wait(timeout), 0, run.said())
         return run
 
-    def simulate_quadratic(self, strategy, workers, steps, seed=0, compute_s=None, elements=1):
+    def simulate_quadratic(self, strategy, workers, steps, seed=0, start=0, compute_s=None, elements=1):
         """The same job in the simulator: its rows by worker and step, and the last model's first number. `compute_s`: a
         row a step."""
         job = {"problem": {"kind": "least_squares", "workers": [
                    {"a": [(1, 2, 1, 2)[i % 4]] * elements, "c": [(0, 4, 8, 12)[i % 4]] * elements}
                    for i in range(workers)]},
-               "start": [0] * elements, "strategy": strategy, "lr": 0.25, "steps": steps, "seed": seed,
+               "start": [start] * elements, "strategy": strategy, "lr": 0.25, "steps": steps, "seed": seed,
                "compute_s": compute_s or [[1] * workers]}
         run = self.paceline("simulate", self.write("job.json", json.dumps(job)), "--json")
         self.assertEqual(run.code, 0, run.said())

@@ -138,6 +138,7 @@ class Quadratic {
           break;
         }
         case PACELINE_END: {
+          follow();
           ended_at_ = lease.update;
           const paceline_span model{x(), x() ? elements_ : 0};
           paceline_session_end_with(session_, &model, 1, sizeof(double));
@@ -199,7 +200,7 @@ class Quadratic {
         const auto* averaged = static_cast<const double*>(paceline_session_result(session_).data);
         if (!averaged) averaged = gradients.data();
         result = averaged[0];
-        for (std::uint64_t i = 0; i < elements_; ++i) local_[i] -= kLearningRate * averaged[i];
+        for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * averaged[i];
       }
     } else {
       for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * curvature() * (x()[i] - centre());
@@ -207,8 +208,8 @@ class Quadratic {
     if (lease.payload == PACELINE_MODELS || (lease.payload == PACELINE_BOTH && outcome == PACELINE_APPLY)) {
       follow();
       outcome = paceline_session_step_model(session_, &stats);
-      follow();
     }
+    follow();
     const char* names[] = {"go_on", "apply", "moved", "dropped", "over"};
     note({{"event", "step"},
           {"update", lease.update},

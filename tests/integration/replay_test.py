@@ -82,6 +82,12 @@ class QuadraticReplays(ReplayTest):
             run = self.check("decoupled-diloco(period=4,quorum=2,grace=3ms)", nodes)
             self.assertGreater(sum(self.mean_staleness(run)[1:]), 0, "nobody was late: this shows nothing")
 
+    def test_batches_of_neighbours(self):
+        for nodes, base in ((1, "d-psgd(ring,order=atc),normalise=d"), (2, "d-psgd(ring)"),
+                            (2, "matcha(ring),inflight=wait")):
+            self.check(f"nonblocking({base},batches=4)", nodes, random_ms=6, updates=25)
+        self.check("nonblocking(d-psgd(ring),batches=2)", 1, workers=3, busy_ms=[0, 0, 120])  # Misses whole updates.
+
     def test_adaptive_periods(self):
         for nodes in (1, 2):
             self.check("adacomm(period=8,interval=0.1s)", nodes, random_ms=6)
@@ -114,7 +120,8 @@ class QuadraticReplays(ReplayTest):
         self.check("streaming-diloco(period=6,fragments=2,delay=1)", 2, updates=20, elements=100_003, evaluate_every=4)
 
     def test_an_end_that_workers_of_their_own_pace_agreed_on(self):
-        for strategy in ("ad-psgd", "server(async)", "d-psgd(ring)", "osgp", "noloco(period=4)"):
+        for strategy in ("ad-psgd", "server(async)", "d-psgd(ring)", "osgp", "noloco(period=4)",
+                         "nonblocking(d-psgd(ring),batches=2)"):
             run = self.check(strategy, 2, stop_rank=3, stop_update=7)
             self.assertLess(run.result()["updates"], UPDATES)
 
@@ -126,7 +133,8 @@ class QuadraticReplays(ReplayTest):
     def test_a_worker_that_was_killed_leaves_where_it_left(self):
         for strategy, nodes in (("wagma(group=2,sync=10)", 1), ("d-psgd(ring)", 2), ("osgp", 2), ("ad-psgd", 2),
                                 ("server(bounded=4)", 2), ("decoupled-diloco(period=4,grace=3ms)", 2),
-                                ("noloco(period=3)", 2)):
+                                ("noloco(period=3)", 2),
+                                 ("nonblocking(d-psgd(ring),batches=2,normalise=d)", 2)):
             with self.subTest(strategy):
                 run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=200, random_ms=12)
                 self.wait_for_update(run, 20)
@@ -268,7 +276,7 @@ class TrainingReplays(ReplayTest):
                 self.assertEqual(again.result()["test_accuracy"], run.result()["test_accuracy"])
 
     def test_running_statistics_of_batch_norm(self):
-        for strategy in ("nonblocking(batches=2)", "wagma(group=2,sync=4)"):
+        for strategy in ("nonblocking(batches=2)", "wagma(group=2,sync=4)", "nonblocking(d-psgd(ring),batches=2)"):
             with self.subTest(strategy):
                 run = self.train(SMALL, "--strategy", strategy, "--straggle", "1:4ms", arguments=["norm"])
                 self.assert_same(run, self.replay(run, environment={"PACELINE_STRAGGLE": "1:2ms"}))

@@ -137,6 +137,18 @@ void nonblocking(Draft& d, const std::string& base) {
   d.strategy.kind = Kind::nonblocking;
 }
 
+std::string hier_avg(Draft& d) {
+  reference::Strategy& s = d.strategy;
+  s.kind = Kind::hier_avg;
+  d.workers = d.dice.workers();
+  s.group = d.dice.divisor_of(d.workers);
+  s.k1 = d.dice(1, 4);
+  s.k2 = d.dice(s.k1, 9);
+  std::ostringstream text;
+  text << "hier-avg(k1=" << s.k1 << ",k2=" << s.k2 << ",group=" << s.group << ")";
+  return text.str();
+}
+
 std::string d_psgd(Draft& d) {
   using Graph = reference::Strategy::Graph;
   d.strategy.kind = Kind::d_psgd;
@@ -328,16 +340,7 @@ const std::map<std::string, std::function<void(Draft&)>>& makers() {
          s.qsr_alpha = 0.125 * d.dice(1, 6);
          d.text << "qsr(base=" << s.period << ",alpha=" << s.qsr_alpha << ")";
        }},
-      {"hier_avg",
-       [](Draft& d) {
-         reference::Strategy& s = d.strategy;
-         s.kind = Kind::hier_avg;
-         d.workers = d.dice.workers();
-         s.group = d.dice.divisor_of(d.workers);
-         s.k1 = d.dice(1, 4);
-         s.k2 = d.dice(s.k1, 9);
-         d.text << "hier-avg(k1=" << s.k1 << ",k2=" << s.k2 << ",group=" << s.group << ")";
-       }},
+      {"hier_avg", [](Draft& d) { d.text << hier_avg(d); }},
       {"d_psgd", [](Draft& d) { d.text << d_psgd(d); }},
       {"matcha", [](Draft& d) { d.text << matcha(d); }},
       {"sgp",
@@ -452,7 +455,8 @@ const std::map<std::string, std::function<void(Draft&)>>& makers() {
       {"tiers", tiers},
       {"nonblocking_neighbours",
        [](Draft& d) {
-         const std::string base = d.dice.coin() ? d_psgd(d) : matcha(d);
+         const int which = d.dice(0, 2);
+         const std::string base = which == 0 ? d_psgd(d) : which == 1 ? matcha(d) : hier_avg(d);
          nonblocking(d, base);
        }},
   };

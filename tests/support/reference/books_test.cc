@@ -52,6 +52,8 @@ TEST(ReferenceBooksTest, GossipSendsAlongEveryEdge) {
   expect_books({.kind = Kind::osgp}, 3, 3 * 4, 3 * 64);
   expect_books({.kind = Kind::ad_psgd, .partners = {{1, 0, 3, 2}}}, 3, 3 * 8, 3 * 64);
   expect_books({.kind = Kind::nonblocking, .base = Kind::d_psgd}, 3, 3 * 8, 3 * 64);
+  expect_books({.kind = Kind::nonblocking, .group = 2, .base = Kind::hier_avg, .k1 = 1, .k2 = 2}, 4, 2 * 8 + 2 * 24,
+               2 * 32 + 2 * 48);
 }
 
 TEST(ReferenceBooksTest, AServerIsPushedAndPulledByEverybody) {

@@ -45,7 +45,7 @@ std::vector<Strategy> all_strategies(int workers) {
       {.kind = Kind::diloco, .period = 3, .outer_lr = 0.7, .outer_momentum = 0.9},
       {.kind = Kind::wagma, .period = 4, .group = 1, .grace_s = 0.5, .late_version = true},
   };
-  for (const Kind base : {Kind::allreduce, Kind::d_psgd, Kind::server})
+  for (const Kind base : {Kind::allreduce, Kind::d_psgd, Kind::hier_avg, Kind::server})
     for (const bool wait : {false, true})
       all.push_back({.kind = Kind::nonblocking, .batches = 3, .base = base, .wait = wait});
   if (workers % 2 == 0) {

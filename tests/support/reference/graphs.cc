@@ -55,6 +55,18 @@ Matrix matched(const Run& run, int t) {
   return w;
 }
 
+/// Clusters are contiguous, the last one is smaller where the size does not divide n.
+Matrix clusters(const Strategy& s, int n, int t) {
+  const int done = t % s.k2 + 1;  // Since the last average of all.
+  const int size = done == s.k2 ? n : done % s.k1 == 0 ? s.group : 1;
+  Matrix w = zeros(n);
+  for (int i = 0; i < n; ++i) {
+    const int first = i - i % size, end = std::min(first + size, n);
+    for (int j = first; j < end; ++j) w[at(i)][at(j)] = 1.0 / (end - first);
+  }
+  return w;
+}
+
 /// Distances of step t, none a multiple of n, none twice.
 std::vector<int> hops_at(const Strategy& s, int n, int t) {
   std::vector<int> powers;
@@ -74,6 +86,7 @@ std::vector<int> hops_at(const Strategy& s, int n, int t) {
 Matrix mixing(const Run& run, Kind kind, int t) {
   const int n = run.workers;
   if (kind == Kind::matcha) return matched(run, t);
+  if (kind == Kind::hier_avg) return clusters(run.strategy, n, t);
   if (run.strategy.graph == Strategy::Graph::bipartite && n > 1) return bipartite(n, t);
   if (run.strategy.graph == Strategy::Graph::complete) return Matrix(at(n), Vector(at(n), 1.0 / n));
   return ring(n);

@@ -166,7 +166,7 @@ class AdaptivePeriod {
 };
 
 /// Graphs (graphs.cc).
-Matrix mixing(const Run& run, Kind kind, int t);      ///< d_psgd, matcha.
+Matrix mixing(const Run& run, Kind kind, int t);      ///< d_psgd, matcha, hier_avg.
 Digraph out_neighbours(const Run& run, int t);        ///< sgp, osgp; without the workers themselves.
 Matrix push_matrix(const Digraph& out);               ///< Column-stochastic, uniform shares.
 std::vector<int> members_of(const Matrix& w, int i);  ///< Itself and whom it receives from.

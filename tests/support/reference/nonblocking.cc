@@ -84,8 +84,9 @@ Vector shares_of(const Strategy& s, const std::vector<int>& done) {
 
 void run_nonblocking(Run& run) {
   const Kind base = run.strategy.base;
-  const bool gossip = base == Kind::d_psgd || base == Kind::matcha;
-  const bool atc = base == Kind::matcha || run.strategy.atc;
+  const bool clusters = base == Kind::hier_avg;
+  const bool gossip = base == Kind::d_psgd || base == Kind::matcha || clusters;
+  const bool atc = base == Kind::matcha || clusters || run.strategy.atc;
   const auto all = everyone(run.workers);
   BatchClock clock(run);
   std::vector<Vector> x = run.job.start;
@@ -107,7 +108,11 @@ void run_nonblocking(Run& run) {
       for (std::size_t i = 0; i < x.size(); ++i)
         if (done[i] > 0) own[i].step(x[i], gradients[i]);
       if (atc) x = mixed(weights, x);
-      run.count(edges_of(weights), run.model_bytes());
+      for (const int i : clusters ? all : std::vector<int>{}) {
+        const auto members = members_of(weights, i);
+        if (members.front() == i) run.count_ring(static_cast<std::int64_t>(members.size()));
+      }
+      if (!clusters) run.count(edges_of(weights), run.model_bytes());
     } else {
       shared.step(x.front(), divided(sum_of(gradients), run.workers));
       std::fill(x.begin(), x.end(), Vector(x.front()));
@@ -120,6 +125,7 @@ void run_nonblocking(Run& run) {
                .model = x[at],
                .fresh = done[at] > 0,
                .group = gossip ? members_of(weights, i) : all,
+               .period = clusters ? run.strategy.k2 : 1,
                .batches_done = done[at],
                .loss = loss_at(run.objective(i), before[at])},
               ends);

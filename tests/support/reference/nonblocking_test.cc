@@ -53,6 +53,19 @@ TEST(ReferenceTest, NonblockingDpsgdReproducesTheGoldenModels) {
   expect_models(run(job), 0, {4, 3.125, 6.28125, 5.09375});
 }
 
+TEST(ReferenceTest, NonblockingHierAvgReproducesTheGoldenModels) {
+  Strategy strategy = over(Kind::hier_avg);
+  strategy.group = 2;
+  strategy.k2 = 2;
+  auto job = t4(strategy, 2);
+  job.compute_s = {{1, 2, 1.25, 4}, {1, 1, 1, 1}};
+  // n = (4, 2, 3, 1), own steps to (0, 1, 1.5, 1.5), means of (0, 1) and (2, 3); worker 2 begins the second update at 5
+  // and does 3: own steps to (0.375, 2.25, 2.71875, 6.75), and the mean of all.
+  expect_models(run(job), 0, {0.5, 0.5, 1.5, 1.5});
+  expect_models(run(job), 1, Doubles(4, 3.0234375));
+  EXPECT_EQ(group_of(run(job), 2, 0), (std::vector{2, 3}));
+}
+
 TEST(ReferenceTest, AcrossGossipReadingDMovesTheMeanAsAllreduceDoes) {
   auto job = t4(over(Kind::d_psgd, 'd'), 1);
   job.compute_s = {{1, 2, 1.25, 4}};
@@ -98,7 +111,8 @@ TEST(ReferenceReductionTest, NonblockingWithEqualWorkersIsItsBase) {
   const Strategy ring{.kind = Kind::d_psgd};
   const Strategy matcha{
       .kind = Kind::matcha, .matchings = {{{0, 1}, {2, 3}}, {{1, 2}}}, .alpha = 0.4, .active = {{0}, {}, {0, 1}}};
-  for (const Strategy& base_strategy : {ring, matcha}) {
+  const Strategy clusters{.kind = Kind::hier_avg, .group = 2, .k1 = 2, .k2 = 5};
+  for (const Strategy& base_strategy : {ring, matcha, clusters}) {
     for (const bool wait : {false, true}) {
       auto job = random_job(7, base_strategy, 15);
       job.momentum = 0.5;

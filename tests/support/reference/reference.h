@@ -121,7 +121,7 @@ struct Strategy {
   double qsr_alpha = 0.2;
   int batches = 8;              ///< nonblocking's N.
   char normalise = 'b';         ///< nonblocking: 'a', 'b' or 'd'.
-  Kind base = Kind::allreduce;  ///< nonblocking: allreduce, d_psgd, matcha or server.
+  Kind base = Kind::allreduce;  ///< nonblocking: allreduce, d_psgd, matcha, hier_avg or server.
   bool wait = false;            ///< nonblocking: inflight=wait.
 
   int warmup = 0;                   ///< post_local.

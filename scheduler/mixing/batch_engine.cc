@@ -1,0 +1,133 @@
+#include "scheduler/mixing/batch_engine.h"
+
+#include <algorithm>
+
+namespace paceline::scheduler {
+namespace {
+
+// How long a mini-batch under way at the signal may take beyond it: others wait for that.
+constexpr Duration kGraceMin = std::chrono::milliseconds(50);
+constexpr int kGraceBodies = 2;
+
+}  // namespace
+
+BatchEngine::BatchEngine(Options options) : options_(std::move(options)) {}
+
+std::set<NodeId> BatchEngine::others() const {
+  std::set<NodeId> nodes(options_.node_of.begin(), options_.node_of.end());
+  nodes.erase(options_.self);
+  return nodes;
+}
+
+void BatchEngine::on_begun(Rank rank, Version v, Instant now) {
+  Worker& w = workers_[rank];
+  w.update = v;
+  w.computing = true;
+  w.since = now;
+}
+
+void BatchEngine::on_pace(Rank rank, Duration each) {
+  workers_[rank].pace.add(each);
+  pace_.add(each);
+}
+
+std::optional<Version> BatchEngine::computing(Rank rank) const {
+  const auto it = workers_.find(rank);
+  return it != workers_.end() && it->second.computing ? std::optional(it->second.update) : std::nullopt;
+}
+
+BatchEngine::Actions BatchEngine::on_done(Rank rank, Version v, std::int32_t bodies, Instant now) {
+  Worker& w = workers_[rank];
+  if (!w.computing || w.update != v) return {};
+  w.computing = false;
+  Actions out;
+  if (bodies == options_.batches && !is_over(v)) {
+    out = signal(v, now);
+    for (const NodeId node : others()) out.push_back(Tell{node, v, {}});
+  }
+  const double all = options_.batches;
+  if (bodies == 0) {
+    out.push_back(StandIn{rank, v});
+  } else if (options_.weight != Weight::of_all) {
+    out.push_back(Step{rank, v, bodies, options_.weight == Weight::share ? 1 / all : bodies / (all * all)});
+  }
+  if (options_.weight != Weight::of_all) return out;
+  tallies_[v].here[rank] = bodies;
+  for (auto& action : look_at(v)) out.push_back(action);
+  return out;
+}
+
+BatchEngine::Actions BatchEngine::on_signal(Version v, Instant now) { return is_over(v) ? Actions{} : signal(v, now); }
+
+BatchEngine::Actions BatchEngine::signal(Version v, Instant now) {
+  over_ = v;
+  for (auto& [rank, w] : workers_) w.since = std::max(w.since, now);
+  return {Signal{v}};
+}
+
+BatchEngine::Actions BatchEngine::on_counts(NodeId from, Version v, std::int64_t bodies) {
+  if (options_.weight != Weight::of_all || bodies < 0) return {};
+  tallies_[v].elsewhere.try_emplace(from, bodies);
+  return look_at(v);
+}
+
+BatchEngine::Actions BatchEngine::on_gone(Rank rank) {
+  gone_.insert(rank);
+  workers_.erase(rank);
+  Actions out;
+  std::vector<Version> open;
+  for (const auto& [v, tally] : tallies_) open.push_back(v);
+  for (const Version v : open)
+    for (auto& action : look_at(v)) out.push_back(action);
+  return out;
+}
+
+/// Whether everything that was done of v is known.
+BatchEngine::Actions BatchEngine::look_at(Version v) {
+  Actions out;
+  Tally& tally = tallies_[v];
+  std::set<NodeId> missing;  // Agents with somebody alive, that have not told.
+  bool all_here = true;
+  for (std::size_t i = 0; i < options_.node_of.size(); ++i) {
+    const Rank rank{static_cast<std::int32_t>(i)};
+    if (gone_.contains(rank)) continue;
+    const NodeId node = options_.node_of[i];
+    if (node == options_.self) {
+      all_here = all_here && tally.here.contains(rank);
+    } else if (!tally.elsewhere.contains(node)) {
+      missing.insert(node);
+    }
+  }
+  if (!tally.total && all_here) {
+    tally.total = 0;
+    for (const auto& [rank, bodies] : tally.here) *tally.total += bodies;
+    for (const NodeId node : others()) out.push_back(Tell{node, v, tally.total});
+  }
+  if (!tally.total || !missing.empty()) return out;
+  std::int64_t total = *tally.total;
+  for (const auto& [node, bodies] : tally.elsewhere) total += bodies;
+  const double scale =
+      static_cast<double>(options_.node_of.size()) / static_cast<double>(std::max<std::int64_t>(1, total));
+  for (const auto& [rank, bodies] : tally.here)
+    if (bodies > 0 && !gone_.contains(rank)) out.push_back(Step{rank, v, bodies, scale});
+  tallies_.erase(v);
+  return out;
+}
+
+std::vector<BatchEngine::Unanswered> BatchEngine::unanswered() const {
+  std::vector<Unanswered> out;
+  for (const auto& [rank, w] : workers_) {
+    if (!options_.drops || !w.computing || !is_over(w.update)) continue;
+    const Duration grace = std::max<Duration>(kGraceMin, kGraceBodies * std::max(w.pace.get(), pace_.get()));
+    out.push_back({rank, w.update, w.since + grace});
+  }
+  return out;
+}
+
+std::optional<Instant> BatchEngine::next_deadline() const {
+  std::optional<Instant> next;
+  for (const auto& each : unanswered()) next = next ? std::min(*next, each.until) : each.until;
+  return next;
+}
+
+}  // namespace paceline::scheduler

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "scheduler/mixing/batch_engine.h"
+#include "scheduler/mixing/mix_service.h"
+
+namespace paceline::scheduler {
+
+/// Shell of the batch engine: a mix service whose workers' steps are of batches that the first of them ends
+/// (nonblocking over neighbours). A worker reports when its batch is over, and steps and publishes once it is told what
+/// its sum weighs; its agent stands in for a worker that did nothing of an update, or does not answer.
+///
+/// In a replay may_publish tells the workers how many mini-batches counted, and nobody is told of a signal.
+class BatchService final : public MixService {
+ public:
+  BatchService(Options options, BatchEngine::Options batches, TaskGraph& graph, collective::Averager& averager,
+               SendToNode send);
+
+  void on_batch(Rank rank, Version t, std::int32_t bodies, Duration each, Instant now) override;
+
+ private:
+  void step(const Decision& decision) override;
+  bool records_holds() const override { return true; }  // Who is held longer may be too late for its next update.
+  void look(Instant now) override;
+  std::optional<Instant> core_deadline() const override;
+  void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                           Instant now) override;
+  void let_go(Rank rank, Version own, Instant now) override;
+  void leave(Rank rank, Instant now) override;
+  void on_gone_elsewhere(Rank rank, Instant now) override { act(batches_.on_gone(rank), now); }
+
+  bool has_done_nothing(Rank rank, Version v);
+  void pass_over(Instant now);
+  void reported(Rank rank, Version t, std::int32_t bodies, Instant now);
+  void settle(Rank rank, Version v, std::int32_t bodies, Instant now);
+  void end_batches_of(Member& member, Version v);
+  void act(const BatchEngine::Actions& actions, Instant now);
+  void carry_out(const BatchEngine::Signal& signal, Instant now);
+  void carry_out(const BatchEngine::Tell& tell, Instant now);
+  void carry_out(const BatchEngine::Step& step, Instant now);
+  void carry_out(const BatchEngine::StandIn& stands_in, Instant now);
+
+  BatchEngine batches_;
+  std::int32_t most_;                                          ///< N
+  std::set<Rank> waiting_;                                     ///< Workers that wait for a verdict.
+  std::map<std::pair<NodeId, Version>, std::int64_t> counts_;  ///< Other agents', not told yet.
+};
+
+}  // namespace paceline::scheduler
