@@ -277,17 +277,6 @@ bool mixes_batches(const Strategy& strategy) {
           who == Groups::Kind::bipartite || who == Groups::Kind::matchings);
 }
 
-Result<void> check_runs_on_processes(const Strategy& strategy) {
-  const bool own_rounds = std::all_of(strategy.tiers.begin(), strategy.tiers.end(), [](const Tier& tier) {
-    return tier.groups.kind == Groups::Kind::all || tier.groups.kind == Groups::Kind::butterfly ||
-           tier.groups.kind == Groups::Kind::strided || tier.groups.kind == Groups::Kind::server;
-  });
-  if (coordination(strategy) != Coordination::rounds || own_rounds || mixes_batches(strategy)) return {};
-  return fail(ErrorKind::invalid, "strategy " + strategy.name +
-                                      " can be simulated (paceline simulate), not yet run on real processes; "
-                                      "`paceline run --help` names those that can");
-}
-
 std::string with_absolute_paths(std::string_view strategy) {
   std::string text;
   while (!strategy.empty()) {
@@ -335,8 +324,7 @@ std::vector<StrategyHelp> strategy_help() {
       spelling += parameter.standard;
     }
     if (!preset.parameters.empty()) spelling += ")";
-    const auto strategy = parse_strategy(spelling, 8);
-    lines.push_back({spelling, std::string(preset.sentence), strategy && check_runs_on_processes(*strategy)});
+    lines.push_back({spelling, std::string(preset.sentence)});
   }
   return lines;
 }

@@ -150,9 +150,6 @@ bool has_own_pace(const Strategy& strategy, std::int32_t workers);
 /// Steps are of batches that the first worker to finish ends, then models of neighbours are mixed.
 bool mixes_batches(const Strategy& strategy);
 
-/// Whether `paceline run` can do it, not only `paceline simulate`. `invalid` says so, and what can be used instead.
-Result<void> check_runs_on_processes(const Strategy& strategy);
-
 /// Whether the optimisers' state can be kept, reset or averaged (`state`; empty: as the strategy has it) at this
 /// strategy's averagings. `invalid`: it is none of these words, or only gradients are averaged, or what is to be reset
 /// belongs to other parts of the model, too, or models are not averaged alone but with a step added, which can make a
@@ -171,7 +168,6 @@ std::string with_absolute_paths(std::string_view strategy);
 struct StrategyHelp {
   std::string spelling;
   std::string sentence;
-  bool runs_on_processes;  ///< Else it can be simulated only.
 };
 std::vector<StrategyHelp> strategy_help();
 

@@ -271,7 +271,6 @@ TEST(PresetTest, TiersOfSeveralStrategiesMakeOneList) {
   EXPECT_EQ(sut.tiers[3].period.steps, 50);
   EXPECT_EQ(sut.tiers[3].late, Lateness::waits);
   EXPECT_EQ(coordination(sut), Coordination::rounds);
-  EXPECT_TRUE(check_runs_on_processes(sut));
   EXPECT_EQ(parsed("tiers(tiers(wagma,k-avg(period=6)),local-sgd(period=4))").tiers.size(), 4U);
   EXPECT_EQ(error("tiers(local-sgd(period=6),local-sgd(period=4))"), "no error");
   ASSERT_EQ(parsed("tiers").tiers.size(), 2U);
@@ -386,42 +385,6 @@ TEST(PresetTest, OneCoreDecidesForEachStrategy) {
   EXPECT_EQ(core("ad-psgd"), Coordination::pairs);
 }
 
-TEST(PresetTest, WhatRealProcessesCannotDoYetIsSaid) {
-  for (const auto* text : {"allreduce",
-                           "server",
-                           "wagma(grouping=strided)",
-                           "slowmo",
-                           "diloco",
-                           "bmuf(nesterov)",
-                           "nonblocking(server)",
-                           "one-shot",
-                           "k-avg",
-                           "qsr",
-                           "wagma(sync=adacomm)",
-                           "adacomm(block_momentum=0.3)",
-                           "post-local",
-                           "eager-sgd",
-                           "eager-sgd(majority,late=drop)",
-                           "wagma(parity=code)",
-                           "wagma(late_merge=version)",
-                           "nonblocking(inflight=wait)",
-                           "nonblocking(d-psgd)",
-                           "nonblocking(hier-avg)",
-                           "nonblocking(matcha,normalise=d)",
-                           "d-psgd",
-                           "matcha",
-                           "sgp",
-                           "osgp",
-                           "hier-avg",
-                           "server(async)",
-                           "server(bounded=2)",
-                           "ad-psgd",
-                           "decoupled-diloco",
-                           "noloco",
-                           "streaming-diloco"})
-    EXPECT_TRUE(check_runs_on_processes(parsed(text, 8))) << text;
-}
-
 TEST(StrategyTest, FilesOfGraphsGetAbsoluteNames) {
   const std::string name = "strategy_test_graph.0";
   std::ofstream(name) << "0 1\n";
@@ -444,7 +407,6 @@ TEST(StrategyHelpTest, EverySpellingIsAStrategy) {
   EXPECT_EQ(lines.at(7).spelling, "qsr(base=4,alpha=0.2)");
   EXPECT_EQ(lines.at(8).spelling, "nonblocking(allreduce,batches=8,normalise=b,inflight=drop)");
   EXPECT_EQ(lines.at(9).spelling, "tiers(local-sgd(period=10,late=skip,grace=2x),local-sgd(period=100,late=skip))");
-  EXPECT_TRUE(lines.at(9).runs_on_processes);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ Result<int> run_all(const RunFlags& flags) {
 }
 
 std::string strategies_footer() {
-  return strategies_in_words(Where::processes) +
+  return strategies_in_words() +
          "\nExamples:\n"
          "  paceline run examples/fashion_mnist.cpp --workers 4\n"
          "  paceline run examples/fashion_mnist.cpp --workers 4 --slow 3:4x --compare 'allreduce,nonblocking'\n"

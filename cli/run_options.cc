@@ -173,7 +173,7 @@ void add_run_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--time-limit", flags.time_limit, "stop after 90s, 5m, 1h");
 }
 
-Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags, Where where) {
+Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
   PACELINE_TRY(check_range("--workers", flags.workers, kWorkersMax));
   PACELINE_TRY(check_range("--accumulate", flags.accumulate, kAccumulateMax));
   PACELINE_TRY(check_range("--nodes", flags.nodes, kNodesMax));
@@ -207,7 +207,6 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags, Where where) {
     if (text.empty() || !flags.workers) continue;  // Without --workers the script says how many: it checks.
     const auto parsed = algorithms::parse_strategy(text, static_cast<std::int32_t>(*flags.workers));
     if (!parsed) return tl::unexpected(parsed.error());
-    if (where == Where::processes) PACELINE_TRY(algorithms::check_runs_on_processes(*parsed));
     PACELINE_TRY(algorithms::check_optimizer_state(*parsed, flags.optimizer_state));
   }
   std::int64_t batches = flags.accumulate.value_or(0);
@@ -232,10 +231,9 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags, Where where) {
   return runs;
 }
 
-std::string strategies_in_words(Where where) {
+std::string strategies_in_words() {
   std::string text = "Strategies (with their defaults):\n";
   for (const auto& line : algorithms::strategy_help()) {
-    if (where == Where::processes && !line.runs_on_processes) continue;
     text += "  " + line.spelling + "\n      " + line.sentence + "\n";
   }
   return text;

@@ -44,16 +44,13 @@ struct PlannedRun {
   nlohmann::json overrides;
 };
 
-/// Where strategies are to run: more can be simulated than run on real processes.
-enum class Where { processes, simulation };
-
 /// One run a strategy of --compare, else one. With --compare all have the same nominal samples an update: what
 /// nonblocking(batches=N) brings, the others get as --accumulate N. `invalid` names the flag, its value and what it
 /// takes.
-Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags, Where where = Where::processes);
+Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags);
 
 /// The strategies, for --help.
-std::string strategies_in_words(Where where);
+std::string strategies_in_words();
 
 /// "a,b(c,d)" -> {"a", "b(c,d)"}; `invalid` for empty parts and unbalanced parentheses.
 Result<std::vector<std::string>> split_strategies(const std::string& list);

@@ -160,7 +160,7 @@ Action add_simulate(CLI::App& app) {
   auto* command =
       app.add_subcommand("simulate", "Simulate a strategy under virtual time: a job file, or what flags describe");
   add_simulate_flags(*command, *flags);
-  command->footer([] { return strategies_in_words(Where::simulation) + kFooter; });
+  command->footer([] { return strategies_in_words() + kFooter; });
   return [flags] {
     if (flags->from.empty() && flags->job.empty() && flags->strategy.empty() && flags->compare.empty()) {
       return report({ErrorKind::invalid,

@@ -112,7 +112,7 @@ Result<std::vector<std::pair<std::string, std::string>>> strategies_asked(const 
   asked.workers = flags.workers.value_or(workers);
   asked.strategy = flags.strategy.empty() && flags.compare.empty() ? run.strategy : flags.strategy;
   asked.compare = flags.compare;
-  const auto plain = plan_runs(asked, Where::simulation);
+  const auto plain = plan_runs(asked);
   if (!plain) return tl::unexpected(plain.error());
   for (const PlannedRun& one : *plain) {
     const auto strategy = algorithms::parse_strategy(one.label, static_cast<std::int32_t>(*asked.workers));
@@ -123,7 +123,7 @@ Result<std::vector<std::pair<std::string, std::string>>> strategies_asked(const 
                                           " mini-batches an update; leave batches out, and it has as many");
   }
   asked.accumulate = run.batches;
-  const auto runs = plan_runs(asked, Where::simulation);
+  const auto runs = plan_runs(asked);
   if (!runs) return tl::unexpected(runs.error());
   std::vector<std::pair<std::string, std::string>> strategies;
   for (const PlannedRun& one : *runs) strategies.emplace_back(one.label, one.overrides["strategy"]);

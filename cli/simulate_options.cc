@@ -229,7 +229,7 @@ void add_simulate_flags(CLI::App& app, SimulateFlags& flags) {
 Result<SimulationPlan> plan_simulation(const SimulateFlags& flags) {
   SimulationPlan plan;
   simulate::Scenario& scenario = plan.scenario;
-  const auto runs = plan_runs(run_flags(flags, scenario.workers), Where::simulation);
+  const auto runs = plan_runs(run_flags(flags, scenario.workers));
   if (!runs) return tl::unexpected(runs.error());
   scenario.workers = static_cast<std::int32_t>(flags.workers.value_or(scenario.workers));
   for (const PlannedRun& run : *runs) {

@@ -1,6 +1,7 @@
 #include "scheduler/averaging_service.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/base/steady_now.h"
@@ -371,6 +372,12 @@ bool AveragingService::has_right_size(NodeId from, const char* what, std::size_t
   if (elements_ == 0 || size == expected) return true;  // Nobody here has opened a share yet.
   fail_job("node " + to_string(from) + " sent " + what + " of " + std::to_string(size) + " bytes, expected " +
            std::to_string(expected) + ": the workers build different models");
+  return false;
+}
+
+bool AveragingService::is_weight(NodeId from, double weight) {
+  if (std::isfinite(weight) && weight >= 0) return true;
+  fail_job("node " + to_string(from) + " sent a model that weighs " + std::to_string(weight));
   return false;
 }
 

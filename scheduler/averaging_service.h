@@ -193,6 +193,8 @@ class AveragingService {
     return has_right_size(from, what, size, bytes());
   }
   bool has_right_size(NodeId from, const char* what, std::size_t size, std::size_t expected);
+  /// Whether a weight that another agent sent can be one: a number of at least 0; else the job fails.
+  bool is_weight(NodeId from, double weight);
   void set_verdict(Rank rank, const memory::WorkerVerdict& verdict);
   void send(NodeId to, wire::Message& message, std::vector<std::vector<std::byte>> bulk = {});
   bool evaluation_due(Version v) const;

@@ -213,7 +213,7 @@ void OwnPaceService::on_part(NodeId from, const wire::Partial::Reader& header, s
   const bool at_end = header.getGroup() == kEnd;
   if ((!at_end && header.getGroup() != kSnapshot) || v < job().first) return;
   if (!at_end && v >= last_ && !parts_are_by_version()) return;  // A stop has come in between.
-  if (!sum.empty() && !has_right_size(from, "a sum", sum.size())) return;
+  if ((!sum.empty() && !has_right_size(from, "a sum", sum.size())) || !is_weight(from, header.getWeight())) return;
   RemotePart part{std::move(sum), header.getWeight(), {}};
   part.sums.loss_sum = header.getLossSum();
   part.sums.loss_count = header.getLossCount();

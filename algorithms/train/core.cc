@@ -137,7 +137,7 @@ bool Core::next() {
   if (pending_resume_) std::exchange(pending_resume_, nullptr)();
   follow_model();  // A resumed run may be where models are averaged.
   while (!ended_) {
-    lease_ = {reached_, 0, lease_.payload};  // Evaluation and capture come between updates.
+    lease_ = {reached_, 0, lease_.payload, lease_.lr_may_decay};  // Evaluation and capture come between updates.
     const auto what = paceline_session_next(session_.get(), &lease_);
     switch (what) {
       case PACELINE_BODY: begin_body(); return true;

@@ -124,7 +124,7 @@ struct Core {
   WorkerSettings settings_;
   std::unique_ptr<paceline_session, CloseSession> session_;
   paceline_session_info info_{};
-  paceline_lease lease_{.lr_may_decay = 1};
+  paceline_lease lease_{0, 0, PACELINE_GRADIENTS, 1};
   std::int64_t reached_ = 0;  // First update that is not done: what a replica made now goes on with.
   std::vector<Share> shares_;
   Parameters parameters_;

@@ -35,6 +35,7 @@ using scheduler::ServerService;
 constexpr Duration kProgressEvery = std::chrono::milliseconds(250);
 constexpr Duration kEvaluatorPatience = std::chrono::seconds(5);
 constexpr Duration kLeaveBehindAfter = std::chrono::seconds(1);
+constexpr Duration kReplayPatience = std::chrono::seconds(30);  // Nobody was left behind then.
 constexpr Duration kSettleLook = std::chrono::milliseconds(5);
 constexpr std::int32_t kOwnPaceBuffers = 4;              // Written; published or sealed; result in progress; evaluated.
 constexpr std::int32_t kExchangeBuffers = 3;             // What was published becomes the result.
@@ -106,7 +107,6 @@ std::string record_head(const TrainingJob::Settings& settings, std::int64_t firs
 Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t workers) {
   auto strategy = algorithms::parse_strategy(settings.value("strategy", std::string("allreduce")), workers);
   if (!strategy) return strategy;
-  PACELINE_TRY(algorithms::check_runs_on_processes(*strategy));
   PACELINE_TRY(algorithms::check_optimizer_state(*strategy, settings.value("optimizer_state", std::string())));
   const auto accumulate = settings.value("accumulate", std::int32_t{1});
   if (accumulate < 1 || accumulate > 65536)
@@ -515,6 +515,7 @@ void TrainingJob::settle(Instant now) {
 }
 
 Duration TrainingJob::leave_patience() const {
+  if (!settings_.replay.empty()) return kReplayPatience;
   return std::max<Duration>(kLeaveBehindAfter, 10 * averagings_->median_step());
 }
 

@@ -154,7 +154,9 @@ void NeighbourService::on_strategy_message(NodeId from, const wire::Envelope::Re
   if (message.isShare()) {
     const auto share = message.getShare();
     const Version v{share.getVersion()};
-    if (v < Version{0} || !has_right_size(from, "a model", bulk.size(), contribution_bytes(v))) return;
+    if (v < Version{0} || !has_right_size(from, "a model", bulk.size(), contribution_bytes(v)) ||
+        !is_weight(from, share.getWeight()))
+      return;
     exchange(from, Rank{share.getRank()}, Given{v, {std::make_shared<Bytes>(std::move(bulk)), share.getWeight()}}, now);
   } else if (message.isGone()) {
     const auto gone = message.getGone();

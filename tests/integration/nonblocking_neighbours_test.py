@@ -77,7 +77,8 @@ class NonblockingNeighbours(IntegrationTest):
                         self.assertAlmostEqual(step["before"], rows[rank, step["update"] - 1]["model"][0], delta=1e-12,
                                                msg=f"{rank} at {step['update']}")
                 self.assertAlmostEqual(run.final(rank), model, delta=1e-12)
-            self.assertEqual(run.result()["samples"], sum(sum(row) for row in done))
+            counted = sum(sum(row) for row in done)  # What a worker had that was stood in for is lost.
+            self.assertIn(run.result()["samples"], range(counted, counted + workers * (N - 1) + 1))
             self.assertEqual(run.result()["abandoned_batches"], sum(N - n for row in done for n in row))
             run.done = done
             return run
@@ -88,7 +89,8 @@ class NonblockingNeighbours(IntegrationTest):
                 self.check(f"nonblocking({strategy},batches=4)", nodes=nodes)
 
     def test_the_first_on_one_node_ends_the_updates_of_others(self):
-        run = self.check("nonblocking(d-psgd(ring),batches=4)", nodes=2, updates=6, sleep_ms=[4, 4, 60, 60])
+        run = self.check("nonblocking(d-psgd(ring),batches=4)", nodes=2, updates=6, sleep_ms=[4, 4, 60, 60],
+                         unequal=False)
         self.assertLess(max(n for row in run.done for n in row[2:]), N)
 
     def test_one_worker_is_serial(self):
