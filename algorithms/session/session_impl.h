@@ -13,6 +13,7 @@
 #include "algorithms/session/session.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/instant.h"
+#include "runtime/base/steady_now.h"
 #include "runtime/memory/control.h"
 #include "runtime/memory/shared_object.h"
 #include "runtime/memory/window.h"
@@ -54,6 +55,9 @@ class Session {
   void seal_object(const std::string& key);
 
  private:
+  /// How often a waiting worker looks whether its agent still lives.
+  static constexpr Duration kLook = std::chrono::milliseconds(200);
+
   explicit Session(AgentLink link) : link_(std::move(link)) {}
 
   Result<void> configure(const Answer& answer, const paceline_session_config& config);
@@ -155,5 +159,21 @@ class Session {
   std::int64_t samples_ = 0;  ///< That the next publication brings.
   Instant update_began_{};
 };
+
+template <class Done>
+bool Session::wait_until(const Done& done, bool counted) {
+  const Instant begin = steady_now();
+  bool reached = false;
+  while (true) {
+    const std::uint32_t bell = control_->bell();
+    if ((reached = done()) || stopped()) break;
+    if (!control_->wait(bell, kLook) && !link_.agent_is_there()) {
+      lost_ = true;
+      break;
+    }
+  }
+  if (counted) window_->progress().wait_ns.fetch_add((steady_now() - begin).count(), std::memory_order_relaxed);
+  return reached;
+}
 
 }  // namespace paceline::session

@@ -6,31 +6,18 @@
 #include <cstring>
 #include <utility>
 
-#include "algorithms/outer.h"
 #include "algorithms/payloads.h"
 #include "algorithms/plan.h"
 #include "algorithms/session/session_impl.h"
-#include "algorithms/topology/pairs.h"
+#include "cli/daemon/strategy_service.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/format.h"
-#include "scheduler/asynchronous/pair_service.h"
-#include "scheduler/asynchronous/server_service.h"
-#include "scheduler/mixing/batch_service.h"
-#include "scheduler/mixing/exchange_service.h"
-#include "scheduler/mixing/mix_service.h"
-#include "scheduler/rounds/round_service.h"
 
 namespace paceline::daemon {
 namespace {
 
 using nlohmann::json;
 using scheduler::AveragingService;
-using scheduler::BatchService;
-using scheduler::ExchangeService;
-using scheduler::MixService;
-using scheduler::PairService;
-using scheduler::RoundService;
-using scheduler::ServerService;
 
 constexpr Duration kProgressEvery = std::chrono::milliseconds(250);
 constexpr Duration kEvaluatorPatience = std::chrono::seconds(5);
@@ -58,32 +45,6 @@ double median_of(std::vector<float> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-template <class T>
-std::span<T> as(std::span<std::byte> bytes) {
-  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
-
-/// On an agent; of a rule that does not ask for the learning rate.
-scheduler::OuterModel::Step outer_step_of(const algorithms::Outer& outer) {
-  return [outer](memory::Dtype dtype, std::span<std::byte> model, std::span<std::byte> momentum,
-                 std::span<std::byte> mean) {
-    if (dtype == memory::Dtype::f64) {
-      algorithms::outer_step(outer, as<double>(model), as<double>(momentum), as<double>(mean), 0);
-    } else {
-      algorithms::outer_step(outer, as<float>(model), as<float>(momentum), as<float>(mean), 0);
-    }
-  };
-}
-
-scheduler::BatchEngine::Weight weight_of(algorithms::Strategy::Normalise reading) {
-  switch (reading) {
-    case algorithms::Strategy::Normalise::a: return scheduler::BatchEngine::Weight::share_squared;
-    case algorithms::Strategy::Normalise::b: break;
-    case algorithms::Strategy::Normalise::d: return scheduler::BatchEngine::Weight::of_all;
-  }
-  return scheduler::BatchEngine::Weight::share;
 }
 
 /// What all decisions of a job rest on.
@@ -223,83 +184,6 @@ bool TrainingJob::own_pace() const {
   return algorithms::has_own_pace(settings_.strategy, static_cast<std::int32_t>(settings_.node_of.size()));
 }
 
-std::unique_ptr<AveragingService> TrainingJob::make_service(AveragingService::JobOptions job) {
-  const auto& strategy = settings_.strategy;
-  const auto workers = static_cast<std::int32_t>(settings_.node_of.size());
-  if (own_pace() && algorithms::coordination(strategy) == algorithms::Coordination::server) {
-    return std::make_unique<ServerService>(
-        std::move(job), scheduler::ServerEngine::Options{workers, strategy.server.bound, strategy.server.scale}, graph_,
-        averager_, outbox_.to_node);
-  }
-  if (own_pace() && algorithms::coordination(strategy) == algorithms::Coordination::pairs) {
-    const auto pairing =
-        strategy.tiers.front().groups.random ? algorithms::Pairing::random : algorithms::Pairing::bipartite;
-    const auto partner = [seed = settings_.seed, workers, pairing](Rank rank, Version t) {
-      return algorithms::partner(seed, workers, rank, t, pairing);
-    };
-    return std::make_unique<PairService>(std::move(job), partner, graph_, averager_, outbox_.to_node);
-  }
-  if (own_pace()) {
-    auto plan = algorithms::make_mix_plan(strategy, workers, settings_.seed);
-    if (!plan) {
-      fail_job(plan.error().text, steady_now());
-      return nullptr;
-    }
-    if (exchanges()) {
-      const auto& tier = strategy.tiers.front();
-      ExchangeService::Options options;
-      options.job = std::move(job);
-      options.plan = std::move(*plan);
-      options.every = tier.period.steps / std::max(1, tier.fragments);
-      options.parts = tier.fragments;
-      options.delay = tier.delay;
-      options.keeps = tier.keeps;
-      options.momentum = strategy.outer.momentum;
-      options.rate = strategy.outer.rate;
-      options.pull = strategy.outer.pull;
-      options.outer_elements = outer_elements_;
-      return std::make_unique<ExchangeService>(std::move(options), graph_, averager_, outbox_.to_node);
-    }
-    MixService::Options options;
-    options.job = std::move(job);
-    options.plan = std::move(*plan);
-    options.combine_then_adapt = strategy.order == algorithms::Order::combine_then_adapt;
-    options.push_sum = strategy.push_sum;
-    options.overlap = strategy.overlap;
-    if (algorithms::mixes_batches(strategy)) {
-      options.stands_in = true;
-      scheduler::BatchEngine::Options batches{options.job.self, options.job.node_of, strategy.batches};
-      batches.drops = strategy.tiers.front().late == scheduler::Lateness::abandons;
-      batches.weight = weight_of(strategy.normalise);
-      return std::make_unique<BatchService>(std::move(options), std::move(batches), graph_, averager_, outbox_.to_node);
-    }
-    return std::make_unique<MixService>(std::move(options), graph_, averager_, outbox_.to_node);
-  }
-  const Version first = job.first;
-  const std::int64_t updates = job.last.value + 1;
-  RoundService::Options options;
-  options.job = std::move(job);
-  options.nodes = settings_.nodes;
-  options.bodies = strategy.batches;
-  options.adds_own_again = strategy.code_parity;
-  options.weighs_by_bodies = strategy.normalise == algorithms::Strategy::Normalise::a;
-  if (weighs_by_samples()) {
-    options.weighs_by_samples = true;
-    options.outer_step = outer_step_of(strategy.outer);
-    options.outer_elements = outer_elements_;
-  }
-  const auto late = strategy.tiers.front().late;
-  if (strategy.brings_batches()) {
-    options.divisor = strategy.normalise == algorithms::Strategy::Normalise::d ? scheduler::Divisor::bodies
-                                                                               : scheduler::Divisor::members;
-  } else if (late == scheduler::Lateness::accumulates || late == scheduler::Lateness::drops) {
-    options.divisor = scheduler::Divisor::members;  // Who gives nothing counts as zero.
-  }
-  return std::make_unique<RoundService>(
-      std::move(options), algorithms::make_plan(strategy, workers, updates, {.first = first, .seed = settings_.seed}),
-      graph_, averager_, outbox_.to_node);
-}
-
 /// The recorded decisions are of the same job only.
 Result<void> TrainingJob::read_replay(AveragingService::JobOptions& job) const {
   if (settings_.replay.empty()) return {};
@@ -339,8 +223,11 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   }
   job.record_head = record_head(settings_, first, updates, evaluate_every);
   if (const auto read = read_replay(job); !read) return fail_job(read.error().text, now);
-  averagings_ = make_service(std::move(job));
-  if (!averagings_) return;
+  auto service =
+      make_strategy_service({std::move(job), settings_.strategy, settings_.nodes, settings_.seed, outer_elements_},
+                            graph_, averager_, outbox_.to_node);
+  if (!service) return fail_job(service.error().text, now);
+  averagings_ = std::move(*service);
   averagings_->start_clock(now);
   first_version_ = first;
   last_version_ = Version{first - 1};

@@ -90,7 +90,6 @@ class TrainingJob {
   bool own_pace() const;
   bool weighs_by_samples() const { return settings_.strategy.tiers.back().weighs_by_samples; }
   Result<void> read_replay(scheduler::AveragingService::JobOptions& job) const;
-  std::unique_ptr<scheduler::AveragingService> make_service(scheduler::AveragingService::JobOptions job);
   void on_evaluated(Rank rank, std::int64_t update, double value, Instant now);
   void drain(Instant now);
   void handle(const scheduler::AveragingService::Executed& executed, Instant now);
