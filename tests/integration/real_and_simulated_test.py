@@ -194,12 +194,12 @@ class Exchanges(IntegrationTest):
     def test_the_others_go_on_without_a_dead_partner(self):
         for strategy, nodes in (("noloco(period=3)", 2), ("streaming-diloco(period=6,fragments=2,delay=1)", 1)):
             with self.subTest(strategy):
-                run = self.start_quadratic("--strategy", strategy, nodes=nodes, updates=240, sleep_ms=[4])
+                run = self.start_quadratic("--strategy", strategy, nodes=nodes, updates=900, sleep_ms=[4])
                 self.wait_for_update(run, 30)
                 os.kill(self.worker_pid(run, 3), signal.SIGKILL)
                 self.assertEqual(run.wait(60), 0, run.said())
                 self.assertEqual(list(run.left()), [3])
-                self.assertEqual({len(run.steps(rank)) for rank in range(3)}, {240})
+                self.assertEqual({len(run.steps(rank)) for rank in range(3)}, {900})
                 self.assertEqual(len({run.final(rank) for rank in range(3)}), 1)
 
 

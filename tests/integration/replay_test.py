@@ -136,7 +136,7 @@ class QuadraticReplays(ReplayTest):
                                 ("noloco(period=3)", 2),
                                  ("nonblocking(d-psgd(ring),batches=2,normalise=d)", 2)):
             with self.subTest(strategy):
-                run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=200, random_ms=12)
+                run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=260, random_ms=12)
                 self.wait_for_update(run, 20)
                 os.kill(wait_until(lambda run=run: self.worker_pid(run, 2), 10, "worker 2"), signal.SIGKILL)
                 self.assertEqual(run.wait(60), 0, run.said())
