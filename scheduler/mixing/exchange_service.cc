@@ -80,14 +80,7 @@ void ExchangeService::on_start(Rank rank, Instant now) {
 
 void ExchangeService::arrived(Rank rank, Version t, Duration compute, Instant now) {
   const auto it = workers_.find(rank);
-  if (it == workers_.end()) return;
-  const auto buffer = on_published(rank, t, compute);
-  if (!buffer) return;
-  Worker& w = it->second;
-  w.t = t;
-  w.published = *buffer;
-  w.since = now;
-  w.waits = true;
+  if (it == workers_.end() || !begin_wait(rank, it->second, t, compute, now)) return;
   if (const auto sent = sent_after(t.value)) send_model(rank, *sent);
   const auto taken = sent_after(t.value - options_.delay);
   add_for(

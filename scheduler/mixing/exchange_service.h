@@ -49,7 +49,6 @@ class ExchangeService final : public NeighbourService {
   };
   struct Worker : Turn {
     std::shared_ptr<Slow> slow;
-    memory::Buffer published{};  ///< Sealed until the worker goes on.
   };
   /// Numbers of a model: [from, to).
   struct Range {

@@ -48,15 +48,8 @@ void MixService::on_start(Rank rank, Instant now) {
 
 void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
   const auto it = workers_.find(rank);
-  if (it == workers_.end()) return;
-  const auto buffer = on_published(rank, t, compute);
-  if (!buffer) return;
-  Worker& w = it->second;
-  w.t = t;
-  w.stood_in_for = false;
-  w.published = *buffer;
-  w.since = now;
-  w.waits = true;
+  if (it == workers_.end() || !begin_wait(rank, it->second, t, compute, now)) return;
+  it->second.stood_in_for = false;
   if (overlaps()) {
     add_step(rank);
   } else if (options_.combine_then_adapt) {
@@ -93,9 +86,10 @@ void MixService::add_step(Rank rank) {
     r.outputs.push_back({to.data(), 1.0});
     return r;
   };
-  add_for(
-      rank, [change](Member& member, Worker& w) { return change(member, w, w.total); },
-      [](Member&, Worker&, Instant) {});
+  add_sum(rank, [this, rank, change](Member& member) {
+    Worker& w = workers_.at(rank);
+    return change(member, w, w.total);
+  });
   add_for(
       rank, [change](Member& member, Worker& w) { return change(member, w, w.x); },
       [this, rank](Member&, Worker& w, Instant at) {

@@ -50,7 +50,6 @@ class MixService : public NeighbourService {
     Bytes x;                       ///< Push-sum: numerator; overlap: without what was given away.
     double weight = 1;             ///< Push-sum's.
     Bytes total;                   ///< Overlap: start and all changes; what is under way belongs to nobody's x.
-    memory::Buffer published{};    ///< Sealed until the result is delivered.
     std::shared_ptr<Bytes> model;  ///< Where models are kept: as its last mixing left it.
     bool stood_in_for = false;     ///< In the mixing under way, or the last one: its window has no result of it.
   };

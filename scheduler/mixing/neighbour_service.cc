@@ -20,6 +20,16 @@ void NeighbourService::add_turn(Rank rank, Turn& turn, Instant now) {
   turn.since = now;
 }
 
+bool NeighbourService::begin_wait(Rank rank, Turn& turn, Version t, Duration compute, Instant now) {
+  const auto buffer = on_published(rank, t, compute);
+  if (!buffer) return false;
+  turn.t = t;
+  turn.published = *buffer;
+  turn.since = now;
+  turn.waits = true;
+  return true;
+}
+
 void NeighbourService::end_wait(Turn& turn, Instant now) {
   turn.waits = false;
   turn.seen = turn.t.next();

@@ -45,6 +45,7 @@ class NeighbourService : public OwnPaceService {
     Instant since{};  ///< When it began to compute, or to wait, or was last seen at another iteration.
     Version seen;     ///< The iteration that it had begun by then.
     bool waits = false;
+    memory::Buffer published{};  ///< Sealed until the worker goes on.
     Instant complained{};
   };
 
@@ -59,6 +60,8 @@ class NeighbourService : public OwnPaceService {
 
   /// The worker computes its first iteration. `turn` stays where it is.
   void add_turn(Rank rank, Turn& turn, Instant now);
+  /// The worker has published iteration t, and waits. False: it has published nothing of it.
+  bool begin_wait(Rank rank, Turn& turn, Version t, Duration compute, Instant now);
   /// An averaging for a worker that may be gone when its turn comes.
   void add_for(Rank rank, std::function<collective::Reduction(Member&)> prepare,
                std::function<void(Member&, Instant)> finish);
