@@ -1,7 +1,8 @@
 #include "actors/protocol_wire.h"
 
 #include <cstring>
-#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
 
 namespace paceline::actors {
 namespace {

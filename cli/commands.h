@@ -1,11 +1,11 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "cli/flags/flags.h"
 #include "runtime/base/result.h"
 
 namespace paceline::cli {
@@ -22,18 +22,18 @@ using Ask = std::function<Result<nlohmann::json>(const std::filesystem::path& cl
 
 /// A subcommand: declared to `app`, it returns what to do, and with which exit status, once the flags are parsed.
 using Action = std::function<int()>;
-Action add_run(CLI::App& app);
+Action add_run(Flags app);
 /// For drivers that were started without a cluster (actors/embedded_cluster.h); not shown to users.
-Action add_embed(CLI::App& app);
-Action add_up(CLI::App& app);
-Action add_down(CLI::App& app, Ask ask);
-Action add_status(CLI::App& app, Ask ask);
-Action add_logs(CLI::App& app);
-Action add_replay(CLI::App& app);
-Action add_report(CLI::App& app);
-Action add_simulate(CLI::App& app);
-Action add_reproduce(CLI::App& app);
-Action add_version(CLI::App& app);
+Action add_embed(Flags app);
+Action add_up(Flags app);
+Action add_down(Flags app, Ask ask);
+Action add_status(Flags app, Ask ask);
+Action add_logs(Flags app);
+Action add_replay(Flags app);
+Action add_report(Flags app);
+Action add_simulate(Flags app);
+Action add_reproduce(Flags app);
+Action add_version(Flags app);
 
 /// Prints the error as one line on stderr; `kUsage` for what the user got wrong, else `kFailed`.
 int report(const Error& error);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "runtime/base/json.h"
 #include "runtime/observe/table.h"
 
 namespace paceline::cli {

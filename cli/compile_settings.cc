@@ -3,8 +3,9 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <regex>
+
+#include "runtime/base/json.h"
 
 namespace paceline::cli {
 

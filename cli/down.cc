@@ -3,13 +3,14 @@
 
 #include "cli/cluster.h"
 #include "cli/commands.h"
+#include "runtime/base/json.h"
 
 namespace paceline::cli {
 
-Action add_down(CLI::App& app, Ask ask) {
+Action add_down(Flags app, Ask ask) {
   auto name = std::make_shared<std::string>();
-  auto* command = app.add_subcommand("down", "Stop a cluster, its jobs and its workers");
-  command->add_option("--name", *name, "default: what PACELINE_CLUSTER names, else 'default'");
+  Flags command = app.command("down", "Stop a cluster, its jobs and its workers");
+  command.add("--name", name.get(), "default: what PACELINE_CLUSTER names, else 'default'");
   return [name, ask = std::move(ask)] {
     const auto root = RuntimeRoot::open();
     if (!root) return report(root.error());

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/script_cache.h"
+#include "runtime/base/json.h"
 
 namespace paceline::cli {
 
@@ -43,7 +44,7 @@ int exit_code(const Ended& ended, const fs::path& program) {
 json read_result(const fs::path& directory) {
   const auto text = read_file(directory / "result.json");
   if (!text) return nullptr;
-  json result = json::parse(*text, nullptr, false);
+  json result = parse_json(*text);
   return result.is_object() ? result : json(nullptr);
 }
 

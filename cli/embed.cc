@@ -8,9 +8,8 @@
 
 namespace paceline::cli {
 
-Action add_embed(CLI::App& app) {
-  app.add_subcommand("embed", "Name a cluster on stdout, started if need be, and end it at the end of stdin")
-      ->group("");
+Action add_embed(Flags app) {
+  app.command("embed", "Name a cluster on stdout, started if need be, and end it at the end of stdin").hidden();
   return [] {
     const auto place = find_place(std::nullopt);
     if (!place) return report(place.error());

@@ -28,17 +28,17 @@ std::vector<fs::path> log_files(const fs::path& run, const std::string& wanted) 
 
 }  // namespace
 
-Action add_logs(CLI::App& app) {
-  struct Flags {
+Action add_logs(Flags app) {
+  struct Given {
     std::string run;
     std::string which;
     int lines = 20;
   };
-  auto flags = std::make_shared<Flags>();
-  auto* command = app.add_subcommand("logs", "Print the last lines that the workers of a run have written");
-  command->add_option("run", flags->run, "run directory; default: the newest in runs/");
-  command->add_option("--only", flags->which, "logs whose name holds this, such as worker-3");
-  command->add_option("--lines,-n", flags->lines, "of each")->capture_default_str()->check(CLI::Range(1, 1'000'000));
+  auto flags = std::make_shared<Given>();
+  Flags command = app.command("logs", "Print the last lines that the workers of a run have written");
+  command.add("run", &flags->run, "run directory; default: the newest in runs/");
+  command.add("--only", &flags->which, "logs whose name holds this, such as worker-3");
+  command.add("--lines,-n", &flags->lines, "of each").shows_default().between(1, 1'000'000);
   return [flags] {
     const fs::path run = flags->run.empty() ? recorded::newest_run("runs") : fs::path(flags->run);
     if (run.empty() || !fs::is_directory(run)) {

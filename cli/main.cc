@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/daemon/client.h"
 #include "cli/daemon/daemon.h"
+#include "runtime/base/json.h"
 
 using namespace paceline::cli;
 
@@ -11,9 +12,8 @@ int main(int argc, char** argv) {
   // Started by `up` and `run`; its flags are no business of users.
   if (argc > 1 && std::string_view(argv[1]) == "daemon") return paceline::daemon::run_daemon(argc - 1, argv + 1);
 
-  CLI::App app("Train with actors that do not wait for the straggler.");
-  app.name("paceline");
-  app.require_subcommand(1);
+  CommandLine line("paceline", "Train with actors that do not wait for the straggler.");
+  Flags app = line.flags();
   app.footer("Begin with: paceline run examples/fashion_mnist.cpp --workers 4\nHelp on a command: paceline run --help");
   const std::pair<const char*, Action> actions[] = {
       {"run", add_run(app)},
@@ -28,15 +28,9 @@ int main(int argc, char** argv) {
       {"reproduce", add_reproduce(app)},
       {"version", add_version(app)},
   };
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const bool asked_for_help = error.get_exit_code() == 0;
-    app.exit(error);
-    return asked_for_help ? kDone : kUsage;
-  }
+  if (const auto status = line.parse(argc, argv)) return *status;
   for (const auto& [name, action] : actions) {
-    if (app.got_subcommand(name)) return action();
+    if (line.command() == name) return action();
   }
   return kUsage;
 }

@@ -13,6 +13,7 @@
 #include "cli/recorded/recorded_decisions.h"
 #include "cli/recorded/run_times.h"
 #include "cli/recorded/run_trace.h"
+#include "runtime/base/json.h"
 #include "runtime/observe/format.h"
 #include "runtime/observe/run_directory.h"
 #include "runtime/observe/table.h"
@@ -185,22 +186,21 @@ Result<int> replay(const ReplayFlags& flags) {
 
 }  // namespace
 
-Action add_replay(CLI::App& app) {
+Action add_replay(Flags app) {
   auto flags = std::make_shared<ReplayFlags>();
-  auto* command =
-      app.add_subcommand("replay", "Run a run again with the same decisions: it ends with the same weights");
-  command->add_option("run", flags->run, "a run directory")->required();
-  auto* directory = command->add_option("--run-dir", flags->run_directory, "where to write; default runs/DATE-replay");
-  auto* simulate = command->add_flag("--simulate", flags->simulate,
-                                     "start nothing: go through the decisions in virtual time, and show where time "
-                                     "went");
-  simulate->excludes(directory);
+  Flags command = app.command("replay", "Run a run again with the same decisions: it ends with the same weights");
+  command.add("run", &flags->run, "a run directory").required();
+  const Flag directory = command.add("--run-dir", &flags->run_directory, "where to write; default runs/DATE-replay");
+  Flag simulate = command.add("--simulate", &flags->simulate,
+                              "start nothing: go through the decisions in virtual time, and show where time "
+                              "went");
+  simulate.excludes(directory);
   command
-      ->add_flag("--decisions", flags->decisions,
-                 "start nothing: print what each node's averagings went by, who was late for which among it")
-      ->excludes(directory)
-      ->excludes(simulate);
-  command->add_flag("--json", flags->json, "events as JSON lines on stdout");
+      .add("--decisions", &flags->decisions,
+           "start nothing: print what each node's averagings went by, who was late for which among it")
+      .excludes(directory)
+      .excludes(simulate);
+  command.add("--json", &flags->json, "events as JSON lines on stdout");
   return [flags] {
     const auto code = replay(*flags);
     return code ? *code : report(code.error());

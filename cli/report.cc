@@ -9,6 +9,7 @@
 #include "cli/compare.h"
 #include "cli/report/page.h"
 #include "cli/report/report_data.h"
+#include "runtime/base/json.h"
 #include "runtime/observe/atomic_file.h"
 
 namespace paceline::cli {
@@ -70,12 +71,12 @@ Result<void> write_report(const ReportFlags& flags) {
 
 }  // namespace
 
-Action add_report(CLI::App& app) {
+Action add_report(Flags app) {
   auto flags = std::make_shared<ReportFlags>();
-  auto* command = app.add_subcommand("report", "Make a page of one or more runs: curves, timelines, what they came to");
-  command->add_option("runs", flags->runs, "run directories, also those of comparisons")->required();
-  auto* output = command->add_option("--output,-o", flags->output, "default: report.html in the first run directory");
-  command->add_flag("--json", flags->json, "the data of the page on stdout instead")->excludes(output);
+  Flags command = app.command("report", "Make a page of one or more runs: curves, timelines, what they came to");
+  command.add("runs", &flags->runs, "run directories, also those of comparisons").required();
+  const Flag output = command.add("--output,-o", &flags->output, "default: report.html in the first run directory");
+  command.add("--json", &flags->json, "the data of the page on stdout instead").excludes(output);
   return [flags] {
     const auto written = write_report(*flags);
     return written ? kDone : report(written.error());

@@ -105,18 +105,16 @@ constexpr const char* kFooter =
 
 }  // namespace
 
-Action add_reproduce(CLI::App& app) {
+Action add_reproduce(Flags app) {
   auto flags = std::make_shared<ReproduceFlags>();
-  auto* command = app.add_subcommand("reproduce", "Check a paper's claims: PAPER.md with a table, and a plot");
-  command->add_option("paper", flags->paper, "wagma, adacomm, nonblocking, hier-avg, sgp or all")
-      ->type_name("PAPER")
-      ->required();
-  command->add_option("-o,--output", flags->output, "folder for PAPER.md and PAPER.svg")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_flag("--quick", flags->quick, "seconds instead of minutes, with few steps");
-  command->add_flag("--json", flags->json, "print one JSON line a claim");
-  command->footer(kFooter);
+  Flags command = app.command("reproduce", "Check a paper's claims: PAPER.md with a table, and a plot");
+  command.add("paper", &flags->paper, "wagma, adacomm, nonblocking, hier-avg, sgp or all")
+      .value_name("PAPER")
+      .required();
+  command.add("-o,--output", &flags->output, "folder for PAPER.md and PAPER.svg").value_name("DIR").shows_default();
+  command.add("--quick", &flags->quick, "seconds instead of minutes, with few steps");
+  command.add("--json", &flags->json, "print one JSON line a claim");
+  command.footer(kFooter);
   return [flags] {
     const auto done = reproduce_papers(*flags);
     return done ? kDone : report(done.error());

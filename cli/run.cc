@@ -10,6 +10,7 @@
 #include "cli/compile.h"
 #include "cli/driver.h"
 #include "cli/run_options.h"
+#include "runtime/base/json.h"
 #include "runtime/observe/run_directory.h"
 
 namespace paceline::cli {
@@ -110,11 +111,11 @@ std::string strategies_footer() {
 
 }  // namespace
 
-Action add_run(CLI::App& app) {
+Action add_run(Flags app) {
   auto flags = std::make_shared<RunFlags>();
-  auto* command = app.add_subcommand("run", "Run an actor script; without a cluster that is up, on one of its own");
-  add_run_flags(*command, *flags);
-  command->footer(strategies_footer);
+  Flags command = app.command("run", "Run an actor script; without a cluster that is up, on one of its own");
+  add_run_flags(command, *flags);
+  command.footer(strategies_footer);
   return [flags] {
     const auto code = run_all(*flags);
     return code ? *code : report(code.error());

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "algorithms/strategy.h"
+#include "runtime/base/json.h"
 
 namespace paceline::cli {
 
@@ -143,34 +144,32 @@ Result<json> common_overrides(const RunFlags& flags) {
 
 }  // namespace
 
-void add_run_flags(CLI::App& app, RunFlags& flags) {
-  app.add_option("script", flags.script, "an actor script (x.cpp) or an executable made from one")->required();
-  app.add_option("arguments", flags.script_args, "for the script; those that begin with - go after --");
-  app.add_option("--workers,-w", flags.workers, "worker processes");
-  app.add_option("--strategy,-s", flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'; below");
-  app.add_option("--compare", flags.compare, "strategies separated by commas: one run each, then a table");
-  app.add_option("--accumulate", flags.accumulate, "mini-batches an update");
-  app.add_option("--epochs", flags.epochs, "passes over the data");
-  app.add_option("--batch", flags.batch, "samples of a mini-batch");
-  app.add_option("--evaluate-every-epochs", flags.evaluate_every_epochs,
-                 "how often the averaged model is evaluated and saved; 0: at the end only");
-  app.add_option("--target", flags.target,
-                 "stop when the test accuracy reaches this: 0.88 or 88%; none: run to the end");
-  app.add_option("--optimizer-state", flags.optimizer_state,
-                 "what an averaging of models does with the optimisers' state: keep, reset or average; default: the "
-                 "strategy's own");
-  app.add_option("--buffers", flags.buffers,
-                 "BatchNorm's statistics and other float buffers: average (with the model; default) or keep");
-  app.add_option("--seed", flags.seed, "of data order, initial model and made-up delays");
-  app.add_option("--slow", flags.slow, "worker:factor, such as 3:4x: worker 3 takes 4 times as long (it sleeps)")
-      ->take_all();
-  app.add_option("--straggle", flags.straggle,
-                 "count:delay, such as 1:40ms: each step that many random workers sleep so long");
-  app.add_option("--resume", flags.resume, "go on from this run directory or checkpoint");
-  app.add_flag("--json", flags.json, "events as JSON lines on stdout");
-  app.add_option("--nodes", flags.nodes, "node agents of the cluster that is started for the run");
-  app.add_option("--run-dir", flags.run_directory, "where to write; default runs/DATE-NAME");
-  app.add_option("--time-limit", flags.time_limit, "stop after 90s, 5m, 1h");
+void add_run_flags(Flags app, RunFlags& flags) {
+  app.add("script", &flags.script, "an actor script (x.cpp) or an executable made from one").required();
+  app.add("arguments", &flags.script_args, "for the script; those that begin with - go after --");
+  app.add("--workers,-w", &flags.workers, "worker processes");
+  app.add("--strategy,-s", &flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'; below");
+  app.add("--compare", &flags.compare, "strategies separated by commas: one run each, then a table");
+  app.add("--accumulate", &flags.accumulate, "mini-batches an update");
+  app.add("--epochs", &flags.epochs, "passes over the data");
+  app.add("--batch", &flags.batch, "samples of a mini-batch");
+  app.add("--evaluate-every-epochs", &flags.evaluate_every_epochs,
+          "how often the averaged model is evaluated and saved; 0: at the end only");
+  app.add("--target", &flags.target, "stop when the test accuracy reaches this: 0.88 or 88%; none: run to the end");
+  app.add("--optimizer-state", &flags.optimizer_state,
+          "what an averaging of models does with the optimisers' state: keep, reset or average; default: the "
+          "strategy's own");
+  app.add("--buffers", &flags.buffers,
+          "BatchNorm's statistics and other float buffers: average (with the model; default) or keep");
+  app.add("--seed", &flags.seed, "of data order, initial model and made-up delays");
+  app.add("--slow", &flags.slow, "worker:factor, such as 3:4x: worker 3 takes 4 times as long (it sleeps)").repeated();
+  app.add("--straggle", &flags.straggle,
+          "count:delay, such as 1:40ms: each step that many random workers sleep so long");
+  app.add("--resume", &flags.resume, "go on from this run directory or checkpoint");
+  app.add("--json", &flags.json, "events as JSON lines on stdout");
+  app.add("--nodes", &flags.nodes, "node agents of the cluster that is started for the run");
+  app.add("--run-dir", &flags.run_directory, "where to write; default runs/DATE-NAME");
+  app.add("--time-limit", &flags.time_limit, "stop after 90s, 5m, 1h");
 }
 
 Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {

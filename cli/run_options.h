@@ -1,12 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/flags/flags.h"
+#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 
 namespace paceline::cli {
@@ -35,7 +35,7 @@ struct RunFlags {
   std::string time_limit;  ///< "90s", "5m", "1h".
 };
 
-void add_run_flags(CLI::App& app, RunFlags& flags);
+void add_run_flags(Flags app, RunFlags& flags);
 
 /// One start of the script: the strategy as the user named it, and the options that override the script's
 /// (PACELINE_RUN).

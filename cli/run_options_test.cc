@@ -2,16 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/json.h"
+
 namespace paceline::cli {
 namespace {
 
 /// What `paceline run WORDS...` plans.
 Result<std::vector<PlannedRun>> planned(std::vector<std::string> words, RunFlags* parsed = nullptr) {
-  CLI::App app;
+  CommandLine line("run", "");
   RunFlags flags;
-  add_run_flags(app, flags);
-  std::reverse(words.begin(), words.end());  // As CLI11 wants a vector.
-  app.parse(words);
+  add_run_flags(line.flags(), flags);
+  std::vector<const char*> argv = {"run"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  if (const auto status = line.parse(static_cast<int>(argv.size()), argv.data()))
+    return fail(ErrorKind::invalid, "exit status " + std::to_string(*status));
   if (parsed) *parsed = flags;
   return plan_runs(flags);
 }

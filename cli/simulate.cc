@@ -155,12 +155,11 @@ constexpr const char* kFooter =
 
 }  // namespace
 
-Action add_simulate(CLI::App& app) {
+Action add_simulate(Flags app) {
   auto flags = std::make_shared<SimulateFlags>();
-  auto* command =
-      app.add_subcommand("simulate", "Simulate a strategy under virtual time: a job file, or what flags describe");
-  add_simulate_flags(*command, *flags);
-  command->footer([] { return strategies_in_words() + kFooter; });
+  Flags command = app.command("simulate", "Simulate a strategy under virtual time: a job file, or what flags describe");
+  add_simulate_flags(command, *flags);
+  command.footer([] { return strategies_in_words() + kFooter; });
   return [flags] {
     if (flags->from.empty() && flags->job.empty() && flags->strategy.empty() && flags->compare.empty()) {
       return report({ErrorKind::invalid,

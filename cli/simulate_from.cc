@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "algorithms/strategy.h"
@@ -12,6 +11,7 @@
 #include "cli/run_options.h"
 #include "cli/simulate_one.h"
 #include "cli/simulate_view.h"
+#include "runtime/base/json.h"
 #include "runtime/observe/table.h"
 
 namespace paceline::cli {

@@ -187,43 +187,39 @@ std::optional<std::string> scenario_flag_given(const SimulateFlags& flags) {
 
 }  // namespace
 
-void add_simulate_flags(CLI::App& app, SimulateFlags& flags) {
-  app.add_option("job", flags.job, "a job file (docs/jobs.md); - reads standard input");
-  app.add_flag("--json", flags.json, "JSON lines: a row a worker and step, then a summary; without JOB one a strategy");
-  app.add_flag("--yes", flags.yes, "simulate even what takes very long or much memory");
-  app.add_option("--output,-o", flags.output, "with JOB: where to write instead of stdout; else plot.svg or plot.html");
-  auto* from = app.add_option(
-      "--from", flags.from,
-      "a run's directory, or last: what its workers and averages took is fitted to its trace, and --strategy, "
-      "--compare, --workers and --without-slow say what is to be different");
-  app.add_option("--without-slow", flags.without_slow, "with --from: this worker takes the times of the median one")
-      ->needs(from);
+void add_simulate_flags(Flags app, SimulateFlags& flags) {
+  app.add("job", &flags.job, "a job file (docs/jobs.md); - reads standard input");
+  app.add("--json", &flags.json, "JSON lines: a row a worker and step, then a summary; without JOB one a strategy");
+  app.add("--yes", &flags.yes, "simulate even what takes very long or much memory");
+  app.add("--output,-o", &flags.output, "with JOB: where to write instead of stdout; else plot.svg or plot.html");
+  const Flag from =
+      app.add("--from", &flags.from,
+              "a run's directory, or last: what its workers and averages took is fitted to its trace, and --strategy, "
+              "--compare, --workers and --without-slow say what is to be different");
+  app.add("--without-slow", &flags.without_slow, "with --from: this worker takes the times of the median one")
+      .needs(from);
   const std::string group = "Without JOB";
-  app.add_option("--strategy,-s", flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'")
-      ->group(group);
-  app.add_option("--compare", flags.compare, "strategies separated by commas: one table of all")->group(group);
-  app.add_option("--workers,-w", flags.workers, "how many; default 4")->group(group);
-  app.add_option("--steps", flags.steps, "of each worker; default 200")->group(group);
-  app.add_option("--accumulate", flags.accumulate, "mini-batches a step")->group(group);
-  app.add_option("--compute", flags.compute,
-                 "time of a mini-batch: " + std::string(simulate::kDistributionForms) + "; default constant(1s)")
-      ->group(group);
-  app.add_option("--straggle", flags.straggle,
-                 "count:delay, such as 1:40ms: each step that many random workers take so much longer; worker-3:40ms: "
-                 "always this one")
-      ->group(group);
-  app.add_option("--slow", flags.slow, "worker:factor, such as 3:4x: worker 3 takes 4 times as long")
-      ->take_all()
-      ->group(group);
-  app.add_option("--network", flags.network, "latency=50us,bandwidth=10Gbit/s; default: no time at all")->group(group);
-  app.add_option("--bytes", flags.bytes,
-                 "size of the model on the network, such as 100MB; default: the problem's own 256")
-      ->group(group);
-  app.add_option("--fail", flags.fail, "worker@time, such as 2@30s: worker 2 dies then; 2@30s+10s: it freezes for 10 s")
-      ->take_all()
-      ->group(group);
-  app.add_option("--lr", flags.lr, "learning rate; default 0.1")->group(group);
-  app.add_option("--seed", flags.seed, "of times and gradient noise; default 1")->group(group);
+  app.add("--strategy,-s", &flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'").group(group);
+  app.add("--compare", &flags.compare, "strategies separated by commas: one table of all").group(group);
+  app.add("--workers,-w", &flags.workers, "how many; default 4").group(group);
+  app.add("--steps", &flags.steps, "of each worker; default 200").group(group);
+  app.add("--accumulate", &flags.accumulate, "mini-batches a step").group(group);
+  app.add("--compute", &flags.compute,
+          "time of a mini-batch: " + std::string(simulate::kDistributionForms) + "; default constant(1s)")
+      .group(group);
+  app.add("--straggle", &flags.straggle,
+          "count:delay, such as 1:40ms: each step that many random workers take so much longer; worker-3:40ms: "
+          "always this one")
+      .group(group);
+  app.add("--slow", &flags.slow, "worker:factor, such as 3:4x: worker 3 takes 4 times as long").repeated().group(group);
+  app.add("--network", &flags.network, "latency=50us,bandwidth=10Gbit/s; default: no time at all").group(group);
+  app.add("--bytes", &flags.bytes, "size of the model on the network, such as 100MB; default: the problem's own 256")
+      .group(group);
+  app.add("--fail", &flags.fail, "worker@time, such as 2@30s: worker 2 dies then; 2@30s+10s: it freezes for 10 s")
+      .repeated()
+      .group(group);
+  app.add("--lr", &flags.lr, "learning rate; default 0.1").group(group);
+  app.add("--seed", &flags.seed, "of times and gradient noise; default 1").group(group);
 }
 
 Result<SimulationPlan> plan_simulation(const SimulateFlags& flags) {

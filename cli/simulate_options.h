@@ -1,12 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "algorithms/simulate/scenario.h"
+#include "cli/flags/flags.h"
 #include "runtime/base/result.h"
 
 namespace paceline::cli {
@@ -34,7 +34,7 @@ struct SimulateFlags {
   std::string output;
 };
 
-void add_simulate_flags(CLI::App& app, SimulateFlags& flags);
+void add_simulate_flags(Flags app, SimulateFlags& flags);
 
 /// A scenario and the strategies that it is simulated under.
 struct SimulationPlan {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "runtime/base/json.h"
 #include "runtime/observe/format.h"
 #include "runtime/observe/table.h"
 

@@ -1,8 +1,8 @@
 #include "cli/simulate_view.h"
+#include "runtime/base/json.h"
 
 #include <gmock/gmock.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/simulate_plot.h"

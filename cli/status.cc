@@ -4,19 +4,20 @@
 #include "cli/cluster_paths.h"
 #include "cli/commands.h"
 #include "cli/status_view.h"
+#include "runtime/base/json.h"
 
 namespace paceline::cli {
 
-Action add_status(CLI::App& app, Ask ask) {
-  struct Flags {
+Action add_status(Flags app, Ask ask) {
+  struct Given {
     std::string name;
     bool json = false;
   };
-  auto flags = std::make_shared<Flags>();
-  auto* command = app.add_subcommand("status", "Show a cluster's nodes and jobs, and who waits for whom");
-  command->add_option("--name", flags->name,
-                      "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
-  command->add_flag("--json", flags->json, "the answer as JSON");
+  auto flags = std::make_shared<Given>();
+  Flags command = app.command("status", "Show a cluster's nodes and jobs, and who waits for whom");
+  command.add("--name", &flags->name,
+              "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
+  command.add("--json", &flags->json, "the answer as JSON");
   return [flags, ask = std::move(ask)] {
     const auto root = RuntimeRoot::open();
     if (!root) return report(root.error());

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "runtime/base/json.h"
 #include "runtime/observe/table.h"
 
 namespace paceline::cli {

@@ -7,16 +7,15 @@
 
 namespace paceline::cli {
 
-Action add_up(CLI::App& app) {
-  struct Flags {
+Action add_up(Flags app) {
+  struct Given {
     std::string name = "default";
     std::int64_t nodes = 1;
   };
-  auto flags = std::make_shared<Flags>();
-  auto* command = app.add_subcommand("up", "Start a cluster on this machine that stays until `paceline down`");
-  command->add_option("--name", flags->name, "so that several can be up; PACELINE_CLUSTER selects one")
-      ->capture_default_str();
-  command->add_option("--nodes", flags->nodes, "node agents")->capture_default_str()->check(CLI::Range(1, 64));
+  auto flags = std::make_shared<Given>();
+  Flags command = app.command("up", "Start a cluster on this machine that stays until `paceline down`");
+  command.add("--name", &flags->name, "so that several can be up; PACELINE_CLUSTER selects one").shows_default();
+  command.add("--nodes", &flags->nodes, "node agents").shows_default().between(1, 64);
   return [flags] {
     const auto directory = start_detached(flags->name, flags->nodes);
     if (!directory) return report(directory.error());

@@ -4,8 +4,8 @@
 
 namespace paceline::cli {
 
-Action add_version(CLI::App& app) {
-  app.add_subcommand("version", "Print the version");
+Action add_version(Flags app) {
+  app.command("version", "Print the version");
   return [] {
     std::puts("paceline " PACELINE_VERSION " (libtorch " PACELINE_TORCH_VERSION ")");
     return kDone;

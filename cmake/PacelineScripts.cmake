@@ -99,37 +99,45 @@ function(paceline_probe_clang)
   set(PACELINE_CLANG_READS_TORCH ${reads} CACHE BOOL "clang++ compiles torch's headers as C++20")
 endfunction()
 
-# Flags of every script. -O1: half the compile time of -O2, and a script's own code is a small part of a training step.
-set(PACELINE_SCRIPT_FLAGS -std=c++20 -O1 -fPIC -pthread)
+# Flags of every script, and of all units here that include torch. -O1: half the compile time of -O2, and their own code is a small
+# part of a training step.
+set(PACELINE_SCRIPT_FLAGS -std=c++20 -O1 -g1 -fPIC -pthread)
 if(PACELINE_SANITIZE)
   string(REPLACE "," ";-fsanitize=" sanitizers "-fsanitize=${PACELINE_SANITIZE}")  # A comma would end the $<JOIN:> below.
   list(APPEND PACELINE_SCRIPT_FLAGS ${sanitizers} -fno-omit-frame-pointer)
 endif()
 find_program(PACELINE_LLD ld.lld)
 
-# Precompiles paceline/train.h with the flags that scripts have, into the build tree. A script's compilation begins with
-# `-include paceline_train.h`: the compiler takes a precompiled header at the very beginning only.
-function(paceline_precompile_train compiler directory)
-  set(header "${directory}/paceline_train.h")
-  file(CONFIGURE OUTPUT "${header}" CONTENT "#include <paceline/train.h>\n")
-  set(language -x c++-header)
-  if(compiler STREQUAL PACELINE_CLANGXX)
-    set(output "${directory}/paceline_train.h.pch")
-  else()
-    set(output "${directory}/paceline_train.h.gch")
-  endif()
+# paceline/train.h, precompiled once: a compilation with the same flags begins with `-include ${PACELINE_TRAIN_HEADER}`, since the
+# compiler takes a precompiled header at the very beginning only.
+set(PACELINE_TRAIN_HEADER "${PROJECT_BINARY_DIR}/scripts/pch/paceline_train.h")
+
+# A target that precompiles it with `compiler`, whose headers end with .`suffix`.
+function(paceline_precompile_train name compiler suffix)
+  file(CONFIGURE OUTPUT "${PACELINE_TRAIN_HEADER}" CONTENT "#include <paceline/train.h>\n")
+  set(output "${PACELINE_TRAIN_HEADER}.${suffix}")
   set(includes "$<TARGET_PROPERTY:paceline_train_script,INTERFACE_INCLUDE_DIRECTORIES>")
   set(includes "$<FILTER:$<REMOVE_DUPLICATES:${includes}>,EXCLUDE,^/usr/include$>")
   set(ours "$<FILTER:${includes},INCLUDE,^(${PROJECT_SOURCE_DIR}|${PROJECT_BINARY_DIR})>")
   set(others "$<FILTER:${includes},EXCLUDE,^(${PROJECT_SOURCE_DIR}|${PROJECT_BINARY_DIR})>")
   set(defines "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:paceline_train_script,INTERFACE_COMPILE_DEFINITIONS>>")
   add_custom_command(OUTPUT "${output}"
-    COMMAND ${compiler} ${PACELINE_SCRIPT_FLAGS} "$<$<BOOL:${defines}>:-D$<JOIN:${defines},;-D>>"
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${compiler} ${PACELINE_SCRIPT_FLAGS} "$<$<BOOL:${defines}>:-D$<JOIN:${defines},;-D>>"
             "-I$<JOIN:${ours},;-I>" "-isystem;$<JOIN:${others},;-isystem;>"
-            ${language} "${header}" -o "${output}" -MD -MF "${output}.d" -MT "${output}"
-    DEPENDS "${header}" DEPFILE "${output}.d" JOB_POOL torch COMMAND_EXPAND_LISTS VERBATIM
-    COMMENT "Precompiling paceline/train.h for actor scripts (about 30 s, once)")
-  add_custom_target(paceline_train_pch ALL DEPENDS "${output}")
+            -x c++-header -c "${PACELINE_TRAIN_HEADER}" -o "${output}" -MD -MF "${output}.d" -MT "${output}"
+    DEPENDS "${PACELINE_TRAIN_HEADER}" DEPFILE "${output}.d" JOB_POOL torch COMMAND_EXPAND_LISTS VERBATIM
+    COMMENT "Precompiling paceline/train.h (about 30 s, once)")
+  add_custom_target(${name} ALL DEPENDS "${output}")
+endfunction()
+
+# Compiles `target`, which includes torch, with the flags of scripts: so that one precompiled header serves all.
+function(paceline_compile_as_script target)
+  target_compile_options(${target} PRIVATE ${PACELINE_SCRIPT_FLAGS} -UNDEBUG -Winvalid-pch "SHELL:-include \"${PACELINE_TRAIN_HEADER}\"")
+  if(PACELINE_CCACHE)
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # Else ccache keeps nothing that takes a precompiled header.
+  endif()
+  set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch PACELINE_AS_SCRIPT ON)
+  add_dependencies(${target} paceline_train_header)
 endfunction()
 
 # Called after all folders: defines the targets and writes paceline-compile.json.
@@ -150,8 +158,11 @@ function(paceline_scripts)
     if(PACELINE_CLANG_READS_TORCH)
       set(train_compiler "${PACELINE_CLANGXX}")
     endif()
-    set(pch "${PROJECT_BINARY_DIR}/scripts/pch")
-    paceline_precompile_train("${train_compiler}" "${pch}")
+    paceline_precompile_train(paceline_train_header "${CMAKE_CXX_COMPILER}" gch)
+    if(NOT train_compiler STREQUAL CMAKE_CXX_COMPILER)
+      paceline_precompile_train(paceline_train_header_of_scripts "${train_compiler}" pch)
+    endif()
+    cmake_path(GET PACELINE_TRAIN_HEADER PARENT_PATH pch)
     paceline_describe_script(paceline_train_script "${pch}")
     set(train_built "${paceline_built}")
     set(train_installed "${paceline_installed}")

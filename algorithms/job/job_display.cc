@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/base/json.h"
 #include "runtime/observe/progress.h"
 
 namespace paceline::job {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/json.h"
+
 namespace paceline::job {
 namespace {
 

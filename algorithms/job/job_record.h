@@ -2,11 +2,12 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "runtime/base/json.h"
 
 namespace paceline::job {
 

@@ -12,7 +12,6 @@
 #include <limits>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -24,6 +23,7 @@
 #include "algorithms/job/job_record.h"
 #include "algorithms/job/job_worker.h"
 #include "algorithms/strategy.h"
+#include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/observe/line_file.h"
@@ -77,7 +77,7 @@ Result<json> merged_options(const std::string& options_json) {
   json options = json::parse(options_json);
   const auto path = actors::environment("PACELINE_RUN");
   if (path.empty()) return options;
-  const auto flags = json::parse(read_file(path), nullptr, false);
+  const auto flags = parse_json(read_file(path));
   if (!flags.is_object())
     return fail(ErrorKind::invalid, "PACELINE_RUN names " + path + ", which holds no JSON object");
   options.update(flags);
@@ -123,14 +123,14 @@ class Job {
     PACELINE_TRY(open_run_directory(std::filesystem::path(script->path).stem().string(), program));
     auto& client = actors::process_client();
     client.on_job_event([this](JobId, const std::string& text) {
-      auto event = json::parse(text, nullptr, false);
+      auto event = parse_json(text);
       if (event.is_object()) events_.push(std::move(event));
     });
     if (const auto strategy = options_.find("strategy"); strategy != options_.end() && strategy->is_string())
       *strategy = algorithms::with_absolute_paths(strategy->get<std::string>());
     const auto answer = client.request("submit", options_.dump());
     if (!answer) return tl::unexpected(answer.error());
-    const auto placed = json::parse(*answer, nullptr, false);
+    const auto placed = parse_json(*answer);
     job_ = placed.value("job", std::uint64_t{0});
     const auto nodes = nodes_ = placed.value("nodes", std::vector<std::int32_t>{});
     const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "runtime/base/json.h"
 #include "runtime/process/fork_server.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
@@ -46,7 +47,7 @@ Result<Answer> AgentLink::receive(int timeout_ms) {
   if (!packet) return tl::unexpected(packet.error());
   Answer answer;
   answer.fds = std::move(packet->fds);
-  answer.body = nlohmann::json::parse(packet->bytes, nullptr, false);
+  answer.body = parse_json(packet->bytes);
   const bool failed = answer.body.is_object() && answer.body.contains("error");
   if (!answer.body.is_object() || failed) {
     for (int fd : answer.fds) close(fd);

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/transport/transport.h"
 #include "runtime/wire/codec.h"

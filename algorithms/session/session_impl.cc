@@ -11,6 +11,7 @@
 #include "algorithms/outer.h"
 #include "algorithms/step_apart.h"
 #include "runtime/base/content_hash.h"
+#include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/collective/kernels.h"
 #include "scheduler/record/replay.h"

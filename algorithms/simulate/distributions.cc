@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "algorithms/parse.h"
 #include "algorithms/simulate/strict_json.h"
+#include "runtime/base/json.h"
 
 namespace paceline::simulate {
 namespace {

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "algorithms/parse.h"
 #include "algorithms/simulate/strict_json.h"
 #include "algorithms/strategy.h"
+#include "runtime/base/json.h"
 
 namespace paceline::simulate {
 namespace {

@@ -1,8 +1,7 @@
 #include "algorithms/simulate/job_json.h"
+#include "runtime/base/json.h"
 
 #include <gmock/gmock.h>
-
-#include <nlohmann/json.hpp>
 
 namespace paceline::simulate {
 namespace {

@@ -1,9 +1,9 @@
 #include "algorithms/simulate/job_lines.h"
+#include "runtime/base/json.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
 namespace paceline::simulate {
 namespace {

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/json.h"
+
 namespace paceline::simulate {
 namespace {
 

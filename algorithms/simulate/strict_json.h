@@ -1,9 +1,9 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 
 namespace paceline::simulate {

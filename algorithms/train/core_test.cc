@@ -3,7 +3,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "algorithms/train/safetensors.h"
 #include "algorithms/train/worker_main.h"
 #include "paceline/train.h"
+#include "runtime/base/json.h"
 #include "tests/support/solo_session.h"
 
 // The adapter on a session of one worker that really flips buffers (tests/support/solo_session.h).

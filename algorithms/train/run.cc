@@ -1,6 +1,5 @@
 #include "paceline/run.h"
-
-#include <nlohmann/json.hpp>
+#include "runtime/base/json.h"
 
 #include "algorithms/job/launch.h"
 #include "algorithms/train/worker_main.h"

@@ -9,10 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
+
+#include "runtime/base/json.h"
 
 namespace paceline::train {
 namespace {

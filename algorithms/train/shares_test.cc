@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "algorithms/train/worker_main.h"
 #include "paceline/train.h"
+#include "runtime/base/json.h"
 #include "tests/support/solo_session.h"
 
 // Several shares in one job, steps with a closure, and what becomes of optimisers' state and of buffers, on a session

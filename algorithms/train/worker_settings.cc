@@ -1,7 +1,8 @@
 #include "algorithms/train/worker_settings.h"
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
 
 namespace paceline::train {
 namespace {
@@ -31,7 +32,7 @@ std::string WorkerSettings::checkpoint_path() const {
 }
 
 Result<WorkerSettings> parse_worker_settings(std::string_view text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = parse_json(text);
   if (!json.is_object()) return fail(ErrorKind::invalid, "the job's options are not a JSON object");
   WorkerSettings settings;
   std::string slow;

@@ -8,6 +8,7 @@
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
 #include "cli/daemon/head.h"
+#include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 
 namespace paceline::daemon {
@@ -368,7 +369,7 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   settings.job = JobId{open.getJob()};
   settings.self = options_.node;
   settings.nodes = options_.nodes;
-  settings.as_given = json::parse(wire::text(open.getJson()), nullptr, false);
+  settings.as_given = parse_json(wire::text(open.getJson()));
   if (!settings.as_given.is_object()) return log_.error("openJob without settings");
   settings.node_of.resize(open.getMembers().size());
   for (const auto member : open.getMembers()) {
@@ -479,7 +480,7 @@ void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed
 }
 
 void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
-  const auto body = json::parse(packet.bytes, nullptr, false);
+  const auto body = parse_json(packet.bytes);
   const bool replica = body.is_object() && body.value("kind", "") == "replica" && packet.fds.size() == 1;
   TrainingJob* owner = replica ? job(body.value("job", std::uint64_t{0})) : nullptr;
   if (!owner || !owner->owns(worker)) {

@@ -4,6 +4,7 @@
 
 #include "actors/client.h"
 #include "actors/process_client.h"
+#include "runtime/base/json.h"
 
 namespace paceline::daemon {
 
@@ -17,7 +18,7 @@ Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::stri
   if (!client) return tl::unexpected(client.error());
   const auto answer = (*client)->request(verb, body.dump(), std::chrono::seconds(5));
   if (!answer) return tl::unexpected(answer.error());
-  auto json = nlohmann::json::parse(*answer, nullptr, false);
+  auto json = parse_json(*answer);
   if (json.is_discarded())
     return fail(ErrorKind::internal, "the cluster answered '" + verb + "' with something that is no JSON");
   return json;

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -21,6 +20,7 @@
 
 #include "cli/daemon/agent.h"
 #include "cli/daemon/head.h"
+#include "cli/flags/flags.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/transport/zmq/zmq_transport.h"
@@ -195,12 +195,13 @@ Result<void> run_daemon(const DaemonOptions& options) {
 
 int run_daemon(int argc, char** argv) {
   DaemonOptions options;
-  CLI::App app("A cluster's process; started by `paceline up` and `paceline run`");
-  app.add_option("--directory", options.directory)->required();
-  app.add_option("--name", options.name);
-  app.add_option("--nodes", options.nodes)->check(CLI::Range(1, 1024));
-  app.add_option("--node", options.node)->check(CLI::NonNegativeNumber);
-  CLI11_PARSE(app, argc, argv);
+  cli::CommandLine line("paceline daemon", "A cluster's process; started by `paceline up` and `paceline run`");
+  cli::Flags app = line.flags();
+  app.add("--directory", &options.directory).required();
+  app.add("--name", &options.name);
+  app.add("--nodes", &options.nodes).between(1, 1024);
+  app.add("--node", &options.node).between(0, 1023);
+  if (const auto status = line.parse(argc, argv)) return *status;
   const auto done = run_daemon(options);
   if (done) return 0;
   std::fprintf(stderr, "paceline: %s\n", done.error().text.c_str());

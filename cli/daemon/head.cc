@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cli/daemon/training_job.h"
+#include "runtime/base/json.h"
 
 namespace paceline::daemon {
 namespace {
@@ -73,14 +74,14 @@ void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader&
     case wire::Envelope::REQUEST: {
       const auto request = envelope.getRequest();
       const Asker asker{peer, wire::text(request.getFrom()), request.getId()};
-      const auto body = json::parse(wire::text(request.getJson()), nullptr, false);
+      const auto body = parse_json(wire::text(request.getJson()));
       return on_request(asker, wire::text(request.getVerb()), body.is_object() ? body : json::object(), now);
     }
     case wire::Envelope::REPLY: {  // An agent's answer to node_status.
       const auto answer = envelope.getReply();
       const auto query = queries_.find(answer.getId());
       if (query == queries_.end()) return;
-      query->second.answers[node_of_peer(peer)] = json::parse(wire::text(answer.getJson()), nullptr, false);
+      query->second.answers[node_of_peer(peer)] = parse_json(wire::text(answer.getJson()));
       if (query->second.answers.size() == nodes_.size()) finish_status(answer.getId());
       return;
     }

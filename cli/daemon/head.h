@@ -2,13 +2,13 @@
 
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
+#include "runtime/base/json.h"
 #include "runtime/transport/transport.h"
 #include "runtime/wire/codec.h"
 

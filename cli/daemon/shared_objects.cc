@@ -1,5 +1,7 @@
 #include "cli/daemon/shared_objects.h"
 
+#include "runtime/base/json.h"
+
 #include <utility>
 
 namespace paceline::daemon {

@@ -10,6 +10,7 @@
 #include "algorithms/plan.h"
 #include "algorithms/session/session_impl.h"
 #include "cli/daemon/strategy_service.h"
+#include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/format.h"
 
@@ -190,7 +191,7 @@ Result<void> TrainingJob::read_replay(AveragingService::JobOptions& job) const {
   auto record = scheduler::read_record(scheduler::record_path(settings_.replay, settings_.self));
   if (!record) return tl::unexpected(record.error());
   const json now = json::parse(job.record_head);
-  const json then = json::parse(record->head, nullptr, false);
+  const json then = parse_json(record->head);
   for (const auto& [name, value] : now.items()) {
     const json before = then.is_object() ? then.value(name, json()) : json();
     if (before != value)
@@ -259,7 +260,7 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
   const std::string kind = wire::text(report.getKind());
   const Rank rank{report.getRank()};
   if (kind == "plan") {
-    const auto plan = json::parse(wire::text(report.getText()), nullptr, false);
+    const auto plan = parse_json(wire::text(report.getText()));
     if (plan.is_object()) on_plan(plan, now);
   } else if (kind == "evaluated") {
     on_evaluated(rank, report.getUpdate(), report.getValue(), now);

@@ -3,7 +3,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +12,7 @@
 #include "cli/daemon/job_end.h"
 #include "cli/daemon/replica_exchange.h"
 #include "cli/daemon/shared_objects.h"
+#include "runtime/base/json.h"
 #include "runtime/collective/averager.h"
 #include "runtime/wire/codec.h"
 #include "scheduler/averaging_service.h"

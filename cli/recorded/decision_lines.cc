@@ -1,5 +1,6 @@
 #include "cli/recorded/decision_lines.h"
 
+#include "runtime/base/json.h"
 #include "runtime/observe/format.h"
 
 namespace paceline::recorded {

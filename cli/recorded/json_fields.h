@@ -1,8 +1,9 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "runtime/base/json.h"
 
 namespace paceline::recorded {
 

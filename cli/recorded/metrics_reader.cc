@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/recorded/json_fields.h"
+#include "runtime/base/json.h"
 
 namespace paceline::recorded {
 
@@ -30,7 +31,7 @@ void MetricsReader::begin() {
 
 void MetricsReader::on_line(std::string_view line, bool whole) {
   if (line.empty()) return;
-  const json event = json::parse(line, nullptr, false);
+  const json event = parse_json(line);
   if (!event.is_object()) {
     if (whole) ++unreadable_;
     return;

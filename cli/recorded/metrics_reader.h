@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "algorithms/job/job_record.h"
 #include "cli/recorded/run_history.h"
+#include "runtime/base/json.h"
 
 namespace paceline::recorded {
 

@@ -6,6 +6,7 @@
 
 #include "cli/recorded/json_fields.h"
 #include "runtime/base/content_hash.h"
+#include "runtime/base/json.h"
 
 namespace paceline::recorded {
 namespace {
@@ -17,7 +18,7 @@ json read_json(const fs::path& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  return json::parse(text.str(), nullptr, false);
+  return parse_json(text.str());
 }
 
 json object_in(const json& from, const char* name) {

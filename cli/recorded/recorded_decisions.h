@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "scheduler/record/record_file.h"
 

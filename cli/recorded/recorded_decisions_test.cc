@@ -6,6 +6,7 @@
 #include "cli/recorded/recorded_test_support.h"
 #include "cli/recorded/run_times.h"
 #include "runtime/base/content_hash.h"
+#include "runtime/base/json.h"
 
 namespace paceline::recorded {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/base/json.h"
 #include "runtime/observe/observe_test_support.h"
 
 namespace paceline::recorded {

@@ -9,6 +9,7 @@
 
 #include "cli/recorded/json_fields.h"
 #include "cli/recorded/metrics_reader.h"
+#include "runtime/base/json.h"
 
 namespace paceline::recorded {
 
@@ -25,7 +26,7 @@ Result<json> read_object(const fs::path& path, std::vector<std::string>& notes) 
   std::ostringstream text;
   if (in) text << in.rdbuf();
   if (!in) return fail_errno("read " + path.string());
-  json object = json::parse(text.str(), nullptr, false);
+  json object = parse_json(text.str());
   if (object.is_object()) return object;
   notes.push_back(path.filename().string() + " is no JSON object and was left out");
   return json::object();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/recorded/recorded_test_support.h"
+#include "runtime/base/json.h"
 
 namespace paceline::recorded {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "algorithms/plan.h"
 #include "algorithms/strategy.h"
+#include "runtime/base/json.h"
 #include "scheduler/rounds/round_engine.h"
 
 namespace paceline::recorded {
@@ -237,7 +238,7 @@ Result<std::vector<WorkerTime>> reenact(const RecordedRun& run, const RunTrace& 
     options.nodes = std::max(options.nodes, node + 1);
   }
   for (const auto& [node, record] : run.records) {
-    const json head = json::parse(record.head, nullptr, false);
+    const json head = parse_json(record.head);
     if (!head.is_object()) return fail(ErrorKind::invalid, "the head of the recorded decisions is no JSON object");
     auto strategy = algorithms::parse_strategy(head.value("strategy", std::string()), workers);
     if (!strategy) return tl::unexpected(strategy.error());

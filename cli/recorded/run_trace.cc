@@ -6,8 +6,9 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
+
+#include "runtime/base/json.h"
 
 namespace paceline::recorded {
 
@@ -65,7 +66,7 @@ Result<void> read_events(const fs::path& path, Tracks& tracks) {
   if (!in) return fail_errno("read " + path.string());
   for (std::string line; std::getline(in, line);) {
     if (line.ends_with(',')) line.pop_back();
-    const json event = json::parse(line, nullptr, false);
+    const json event = parse_json(line);
     if (!event.is_object()) continue;
     try {
       on_event(tracks, event);

@@ -4,6 +4,7 @@
 
 #include "cli/report/assets.h"
 #include "runtime/base/check.h"
+#include "runtime/base/json.h"
 
 namespace paceline::report {
 

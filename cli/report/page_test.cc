@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "runtime/base/json.h"
+
 namespace paceline::report {
 namespace {
 

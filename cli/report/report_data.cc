@@ -7,6 +7,7 @@
 
 #include "cli/report/thinning.h"
 #include "cli/report/timeline.h"
+#include "runtime/base/json.h"
 
 namespace paceline::report {
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/json.h"
+
 namespace paceline::report {
 
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/reproduce/study.h"
+#include "runtime/base/json.h"
 
 namespace paceline::cli::reproduce {
 namespace {

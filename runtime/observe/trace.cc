@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "runtime/base/json.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/observe/line_file.h"
 

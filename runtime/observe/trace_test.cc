@@ -1,8 +1,7 @@
 #include "runtime/observe/trace.h"
+#include "runtime/base/json.h"
 
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 #include "runtime/observe/observe_test_support.h"
 

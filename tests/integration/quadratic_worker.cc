@@ -14,7 +14,6 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -23,6 +22,7 @@
 
 #include "algorithms/job/launch.h"
 #include "algorithms/session/session.h"
+#include "runtime/base/json.h"
 
 namespace {
 
@@ -260,7 +260,7 @@ int main(int argc, char** argv) {
       return 2;
     }
     const std::string text = argument.substr(equals + 1);
-    json value = json::parse(text, nullptr, false);
+    json value = parse_json(text);
     options[argument.substr(0, equals)] = value.is_discarded() ? json(text) : value;
   }
   return paceline::job::launch(work, unused, options.dump()).exit_code();

@@ -1,0 +1,67 @@
+#include "cli/flags/flags.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::cli {
+namespace {
+
+struct Values {
+  bool json = false;
+  std::int32_t lines = 20;
+  std::string run;
+  std::vector<std::string> slow;
+  std::optional<std::int64_t> workers;
+  std::optional<double> epochs;
+};
+
+/// The exit status of `program WORDS...`, or -1: it goes on.
+int parse(Values& values, std::vector<const char*> words) {
+  words.insert(words.begin(), "program");
+  CommandLine line("program", "for a test");
+  Flags flags = line.flags();
+  flags.add("run", &values.run);
+  const Flag json = flags.add("--json", &values.json);
+  flags.add("--lines,-n", &values.lines).between(1, 100);
+  flags.add("--slow", &values.slow).repeated();
+  flags.add("--workers", &values.workers).needs(json);
+  flags.add("--epochs", &values.epochs).excludes(json);
+  return line.parse(static_cast<int>(words.size()), words.data()).value_or(-1);
+}
+
+TEST(FlagsTest, ValuesReachTheirTargets) {
+  Values values;
+  EXPECT_EQ(parse(values, {"runs/a", "--json", "-n", "7", "--slow", "1:2x", "--slow", "3:4x", "--workers", "4"}), -1);
+  EXPECT_EQ(values.run, "runs/a");
+  EXPECT_TRUE(values.json);
+  EXPECT_EQ(values.lines, 7);
+  EXPECT_EQ(values.slow, (std::vector<std::string>{"1:2x", "3:4x"}));
+  EXPECT_EQ(values.workers, 4);
+  EXPECT_FALSE(values.epochs);
+}
+
+TEST(FlagsTest, WhatIsWrongIsAUsageError) {
+  Values values;
+  EXPECT_EQ(parse(values, {"--no-such-flag"}), 2);
+  EXPECT_EQ(parse(values, {"--lines", "101"}), 2);
+  EXPECT_EQ(parse(values, {"--lines", "many"}), 2);
+  EXPECT_EQ(parse(values, {"--workers", "4"}), 2);
+  EXPECT_EQ(parse(values, {"--json", "--epochs", "1"}), 2);
+}
+
+TEST(FlagsTest, HelpIsNoError) {
+  Values values;
+  EXPECT_EQ(parse(values, {"--help"}), 0);
+}
+
+TEST(FlagsTest, WhereThereAreCommandsOneHasToBeNamed) {
+  CommandLine line("program", "for a test");
+  line.flags().command("up", "");
+  line.flags().command("down", "");
+  const char* words[] = {"program", "down"};
+  EXPECT_EQ(line.parse(1, words), 2);
+  EXPECT_EQ(line.parse(2, words), std::nullopt);
+  EXPECT_EQ(line.command(), "down");
+}
+
+}  // namespace
+}  // namespace paceline::cli
