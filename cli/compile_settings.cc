@@ -3,7 +3,6 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
-#include <regex>
 
 #include "runtime/base/json.h"
 
@@ -102,9 +101,35 @@ Result<CompileSettings> load_compile_settings() {
                                         ", so scripts cannot be compiled: install Paceline with `cmake --install`");
 }
 
+namespace {
+
+/// Takes `word` and the blanks around it from the front of `line`.
+bool take(std::string_view& line, std::string_view word) {
+  const auto skip = [&line] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
+  skip();
+  if (!line.starts_with(word)) return false;
+  line.remove_prefix(word.size());
+  skip();
+  return true;
+}
+
+/// Whether a line includes <paceline/train.h> or something of torch.
+bool includes_torch(std::string_view source) {
+  while (!source.empty()) {
+    const std::size_t end = std::min(source.find('\n'), source.size());
+    std::string_view line = source.substr(0, end);
+    source.remove_prefix(std::min(end + 1, source.size()));
+    if (!take(line, "#") || !take(line, "include") || line.empty() || (line[0] != '<' && line[0] != '"')) continue;
+    line.remove_prefix(1);
+    if (line.starts_with("paceline/train.h") || line.starts_with("torch/")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Result<const ScriptKind*> kind_of(const CompileSettings& settings, std::string_view source) {
-  static const std::regex kTorch(R"((^|\n)[ \t]*#[ \t]*include[ \t]*[<"](paceline/train\.h|torch/))");
-  if (!std::regex_search(source.begin(), source.end(), kTorch)) return &settings.plain;
+  if (!includes_torch(source)) return &settings.plain;
   if (settings.train) return &*settings.train;
   return fail(ErrorKind::infeasible,
               "the script includes paceline/train.h, but this Paceline was built without libtorch: configure with "

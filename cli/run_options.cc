@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <regex>
 
+#include "algorithms/parse.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/json.h"
 
@@ -48,18 +48,33 @@ Result<double> parse_target(const std::string& text) {
   return percent ? *value / 100 : *value;
 }
 
+/// "3:rest" as worker (or count) and what follows; nullopt: no number of at most six digits stands in front.
+std::optional<std::pair<std::int64_t, std::string_view>> numbered(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == 0 || colon > 6 || text.find_first_not_of("0123456789") != colon) return std::nullopt;
+  return std::pair(*algorithms::read_integer(text.substr(0, colon)), text.substr(colon + 1));
+}
+
+/// "4" or "1.5": digits, and a point between two of them.
+std::optional<double> decimal(std::string_view text) {
+  if (text.find_first_not_of("0123456789.") != text.npos || text.starts_with('.') || text.ends_with('.'))
+    return std::nullopt;
+  return number(text);
+}
+
 Result<std::string> join_slow(const RunFlags& flags) {
-  static const std::regex kForm(R"((\d{1,6}):(\d+(\.\d+)?)x?)");
   std::string all;
   for (const std::string& given : flags.slow) all += (all.empty() ? "" : ",") + given;
   for (std::size_t begin = 0; begin < all.size() || (begin == all.size() && !all.empty() && all.back() == ',');) {
     const std::size_t end = std::min(all.find(',', begin), all.size());
     const std::string part = all.substr(begin, end - begin);
-    std::smatch match;
-    if (!std::regex_match(part, match, kForm) || std::stod(match[2]) < 1) {
+    const auto worker = numbered(part);
+    std::string_view factor = worker ? worker->second : "";
+    if (factor.ends_with('x')) factor.remove_suffix(1);
+    if (decimal(factor).value_or(0) < 1) {
       return bad_flag("--slow", part, "give worker:factor such as 3:4x, with a factor of at least 1");
     }
-    if (flags.workers && std::stoll(match[1]) >= *flags.workers) {
+    if (flags.workers && worker->first >= *flags.workers) {
       return bad_flag("--slow", part, "workers are numbered 0 to " + std::to_string(*flags.workers - 1));
     }
     begin = end + 1;
@@ -68,13 +83,15 @@ Result<std::string> join_slow(const RunFlags& flags) {
 }
 
 Result<void> check_straggle(const RunFlags& flags) {
-  static const std::regex kForm(R"((\d{1,6}):(\d+(\.\d+)?)(us|ms|s))");
   if (flags.straggle.empty()) return {};
-  std::smatch match;
-  if (!std::regex_match(flags.straggle, match, kForm)) {
+  const auto count = numbered(flags.straggle);
+  const std::string_view delay = count ? count->second : "";
+  const std::size_t digits = std::min(delay.find_first_not_of("0123456789."), delay.size());
+  const std::string_view unit = delay.substr(digits);
+  if (!decimal(delay.substr(0, digits)) || (unit != "us" && unit != "ms" && unit != "s")) {
     return bad_flag("--straggle", flags.straggle, "give count:delay such as 1:40ms (units us, ms, s)");
   }
-  if (flags.workers && std::stoll(match[1]) > *flags.workers) {
+  if (flags.workers && count->first > *flags.workers) {
     return bad_flag("--straggle", flags.straggle, "there are only " + std::to_string(*flags.workers) + " workers");
   }
   return {};

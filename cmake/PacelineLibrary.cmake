@@ -1,8 +1,20 @@
-# paceline_compile_as_needed(TARGET DEPS...): what uses torch is compiled as scripts are (PacelineScripts).
-function(paceline_compile_as_needed target)
-  if("paceline_torch" IN_LIST ARGN OR "paceline_train" IN_LIST ARGN OR "Paceline::train" IN_LIST ARGN)
-    paceline_compile_as_script(${target})
+# Standard headers that most units include, precompiled with paceline_base.
+set(PACELINE_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <cstdint> <cstdio> <cstring> <deque>
+  <filesystem> <fstream> <functional> <iterator> <limits> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream>
+  <string> <string_view> <thread> <tuple> <unordered_map> <utility> <variant> <vector>)
+
+# paceline_compile(TARGET SOURCES ... DEPS ...): what uses torch is compiled as scripts are (PacelineScripts), all else with the
+# precompiled standard headers.
+function(paceline_compile target)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if("paceline_train" IN_LIST ARG_DEPS OR "Paceline::train" IN_LIST ARG_DEPS)
+    paceline_compile_as_script(${target} ${ARG_SOURCES})
+  elseif(target STREQUAL "paceline_base")
+    target_precompile_headers(${target} PRIVATE ${PACELINE_STANDARD_HEADERS})
+  else()
+    target_precompile_headers(${target} REUSE_FROM paceline_base)
   endif()
+  target_compile_options(${target} PRIVATE -fpch-preprocess)  # Else ccache keeps nothing that takes a precompiled header.
 endfunction()
 
 # paceline_library(NAME SOURCES a.cc ... DEPS other ... [TESTS a_test.cc ...])
@@ -14,7 +26,7 @@ function(paceline_library name)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>
                                             $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/paceline>)
   target_compile_features(${name} PUBLIC cxx_std_20)
-  paceline_compile_as_needed(${name} ${ARG_DEPS})
+  paceline_compile(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
   set_property(GLOBAL APPEND PROPERTY PACELINE_LIBRARIES ${name})
   if(ARG_TESTS)
     paceline_test(${name}_test SOURCES ${ARG_TESTS} DEPS ${name} ${ARG_DEPS})
@@ -29,7 +41,7 @@ function(paceline_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} paceline_options GTest::gmock GTest::gtest_main)
-  paceline_compile_as_needed(${name} ${ARG_DEPS})
+  paceline_compile(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
 endfunction()
@@ -39,7 +51,7 @@ function(paceline_bench name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} paceline_options benchmark::benchmark)
-  paceline_compile_as_needed(${name} ${ARG_DEPS})
+  paceline_compile(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
   add_test(NAME ${name} COMMAND ${name} --benchmark_min_time=0.001)
   set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS bench)
 endfunction()

@@ -130,13 +130,12 @@ function(paceline_precompile_train name compiler suffix)
   add_custom_target(${name} ALL DEPENDS "${output}")
 endfunction()
 
-# Compiles `target`, which includes torch, with the flags of scripts: so that one precompiled header serves all.
+# Compiles these sources of `target`, which include torch, with the flags of scripts: so that one precompiled header serves all.
 function(paceline_compile_as_script target)
-  target_compile_options(${target} PRIVATE ${PACELINE_SCRIPT_FLAGS} -UNDEBUG -Winvalid-pch "SHELL:-include \"${PACELINE_TRAIN_HEADER}\"")
-  if(PACELINE_CCACHE)
-    target_compile_options(${target} PRIVATE -fpch-preprocess)  # Else ccache keeps nothing that takes a precompiled header.
-  endif()
-  set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch PACELINE_AS_SCRIPT ON)
+  # -Wno-pedantic: it would make another header of it. -fpch-preprocess: else ccache keeps nothing that takes one.
+  set(flags ${PACELINE_SCRIPT_FLAGS} -UNDEBUG -Wno-pedantic -Winvalid-pch -include "${PACELINE_TRAIN_HEADER}" -fpch-preprocess)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
+  set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch)
   add_dependencies(${target} paceline_train_header)
 endfunction()
 

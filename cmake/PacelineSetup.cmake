@@ -1,7 +1,6 @@
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 set(PACELINE_SANITIZE "" CACHE STRING "Sanitizers for every target, as -fsanitize= takes them: address,undefined or thread")
@@ -33,12 +32,14 @@ if(PACELINE_CUDA)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
+# The same for libraries and programs, so that they share precompiled headers; libraries become part of users' scripts.
+add_compile_options(-fPIC)
+
 # At most two compilations that include torch at once: each takes 2 GB.
 set_property(GLOBAL APPEND PROPERTY JOB_POOLS torch=2)
 
 add_library(paceline_options INTERFACE)
-target_compile_options(paceline_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
-  $<$<NOT:$<BOOL:$<TARGET_PROPERTY:PACELINE_AS_SCRIPT>>>:-Wpedantic>)  # Scripts have it not, and it makes a precompiled header another one.
+target_compile_options(paceline_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(paceline_options INTERFACE -Wno-maybe-uninitialized)  # g++ 12 sees it in every std::variant that is moved.
 endif()
