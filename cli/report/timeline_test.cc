@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/json.h"
+
 namespace paceline::report {
 namespace {
 

@@ -73,7 +73,7 @@ using paceline::test::solo_log;
 extern "C" {
 
 paceline_session* paceline_session_open(const paceline_session_config* config, char* error, size_t size) {
-  const auto json = parse_json(config->endpoint);
+  const auto json = paceline::parse_json(config->endpoint);
   if (!json.is_object()) {
     std::snprintf(error, size, "no agent at %s", config->endpoint);
     return nullptr;
