@@ -658,7 +658,7 @@ json TrainingJob::view(Instant now) const {
   const auto& counters = averagings_->counters();
   view["update"] = averagings_->done().value + 1;
   view["period"] = averagings_->period();
-  const double clock = seconds(averagings_->clock(now));
+  const double clock = seconds(averagings_->clock(finished_at_.value_or(now)));  // What workers do then is no training.
   view["clock_s"] = clock;
   view["updates"] = averagings_->last().value + 1;
   view["median_step_s"] = seconds(averagings_->median_step());

@@ -125,6 +125,12 @@ class Runs(IntegrationTest):
         self.assertIsNone(result["time_to_target_s"])
         self.assertEqual(len([event for event in events if event["event"] == "evaluated"]), 3)
 
+    def test_training_time_ends_with_the_last_update(self):
+        for strategy in ("allreduce", "nonblocking", "d-psgd(ring)", "server(async)"):
+            run = self.quadratic("--strategy", strategy, updates=20, sleep_ms=[2], linger_ms=2000)
+            self.assertLess(run.result()["train_s"], 1.0, strategy)
+            self.assertGreater(run.result()["train_s"], 20 * 0.002, strategy)
+
     def test_a_comparison_runs_every_strategy_and_prints_a_table(self):
         strategies = "allreduce,nonblocking(batches=2),wagma"
         run = self.start_quadratic("--compare", strategies, updates=20, sleep_ms=[2, 2, 2, 8])

@@ -142,6 +142,7 @@ class Quadratic {
           ended_at_ = lease.update;
           const paceline_span model{x(), x() ? elements_ : 0};
           paceline_session_end_with(session_, &model, 1, sizeof(double));
+          std::this_thread::sleep_for(std::chrono::milliseconds(options_.value("linger_ms", 0)));
           return "";
         }
         case PACELINE_LOST: return "worker " + std::to_string(start_.rank) + ": its node agent is gone";
