@@ -36,8 +36,8 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kLook = std::chrono::milliseconds(50);
-constexpr Duration kStopPatience = std::chrono::milliseconds(800);  // After Ctrl-C: then the workers are killed.
-constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure or the time limit.
+constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // After Ctrl-C: then the workers are killed.
+constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure; of the time limit, at least.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);         // For news of a worker that has ended.
 constexpr Duration kClosePatience = std::chrono::seconds(2);        // For the nodes' last figures.
 
