@@ -42,7 +42,7 @@ class Calibration(SimulateFromTest):
     def test_allreduce_and_what_if(self):
         run = self.assert_close("allreduce")
         _, (mended,) = self.simulated(run, "--without-slow", 3)
-        self.assertAlmostEqual(mended["speed_up"], 120 / 50, delta=0.1)
+        self.assertAlmostEqual(mended["speed_up"], 120 / 50, delta=0.3)
         eight = self.simulated(run, "--workers", 8, "--compare", "allreduce,local-sgd")[1]
         self.assertEqual([(row["strategy"], row["workers"]) for row in eight], [("allreduce", 8), ("local-sgd", 8)])
         text = self.paceline("simulate", "--from", run.run_directory, "--strategy", "nonblocking").out
