@@ -262,7 +262,7 @@ int main(int argc, char** argv) {
       return 2;
     }
     const std::string text = argument.substr(equals + 1);
-    json value = parse_json(text);
+    json value = paceline::parse_json(text);
     options[argument.substr(0, equals)] = value.is_discarded() ? json(text) : value;
   }
   return paceline::job::launch(work, unused, options.dump()).exit_code();
