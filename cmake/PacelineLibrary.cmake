@@ -33,6 +33,9 @@ function(paceline_library name)
   endif()
 endfunction()
 
+# What a test exits with that was skipped (tests/support/test_main.cc, tests/integration/harness.py).
+set(PACELINE_SKIPPED 77)
+
 # paceline_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds]): a GoogleTest executable, one ctest case.
 function(paceline_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
@@ -40,10 +43,10 @@ function(paceline_test name)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} paceline_options GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} paceline_options GTest::gmock paceline_test_main)
   paceline_compile(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" SKIP_RETURN_CODE ${PACELINE_SKIPPED})
 endfunction()
 
 # paceline_bench(NAME SOURCES ... DEPS ...): a Google Benchmark executable; ctest runs it once, tiny, so that it never rots.

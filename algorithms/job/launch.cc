@@ -36,8 +36,8 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kLook = std::chrono::milliseconds(50);
-constexpr Duration kStopPatience = std::chrono::milliseconds(800);  // After Ctrl-C: then the workers are killed.
-constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure or the time limit.
+constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // After Ctrl-C: then the workers are killed.
+constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure; of the time limit, at least.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);         // For news of a worker that has ended.
 constexpr Duration kClosePatience = std::chrono::seconds(2);        // For the nodes' last figures.
 
@@ -155,13 +155,18 @@ class Job {
   RunResult finish() {
     Interrupts interrupts;
     std::optional<Instant> stop_asked;
-    const double limit_s = options_.value("time_limit_s", 0.0);
-    const Instant limit = steady_now() + from_seconds(limit_s);
-    bool timed_out = false;
+    // Workers end together when their time is up, and evaluate and save what they have; this is for those that do not.
+    const Duration limit = from_seconds(options_.value("time_limit_s", 0.0));
+    Instant time_is_up = steady_now() + limit;
+    bool begun = false;
     while (!all_ready()) {
       take_events(kLook);
       const Instant now = steady_now();
-      timed_out = timed_out || (limit_s > 0 && now >= limit);
+      if (!begun && record_->updates() > 0) {
+        begun = true;
+        time_is_up = now + limit + std::max(kFailPatience, limit / 10);
+      }
+      const bool timed_out = limit > Duration::zero() && now >= time_is_up;
       if ((interrupts.requested() || record_->failure() || timed_out || missing_worker(now)) && !stop_asked) {
         stop_asked = now;
         const char* reason = interrupts.requested() ? "interrupted"

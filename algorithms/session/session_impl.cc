@@ -105,6 +105,7 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
   steps_apart_ = body.value("steps_apart", false) && !alone_;
   loss_window_ = std::max<std::size_t>(1, body.value("loss_window", std::size_t{1}));
   next_round_ = body.value("next_round", std::int64_t{0});
+  time_limit_ = from_seconds(body.value("time_limit_s", 0.0));
   lr_may_decay_ = body.value("lr_may_decay", true);
 
   const memory::Window::Layout layout{config.elements, static_cast<memory::Dtype>(config.dtype),
@@ -146,6 +147,7 @@ void Session::plan(std::int64_t first_update, std::int64_t updates, std::int64_t
   info_.updates = updates;
   evaluate_every_ = evaluate_every;
   waited_for_ = first_update - 1;
+  if (time_limit_ > Duration::zero()) time_is_up_ = steady_now() + time_limit_;
   begin_update(first_update);
   in_window_ = lives_in_window();
   const nlohmann::json body{{"first", first_update}, {"updates", updates}, {"evaluate_every", evaluate_every}};
@@ -163,6 +165,10 @@ paceline_next Session::next(paceline_lease& lease) {
 paceline_next Session::look(paceline_lease& lease) {
   result_ = {};
   lease = lease_;
+  if (time_is_up_ && steady_now() >= *time_is_up_) {
+    time_is_up_.reset();
+    stop_job("the time limit was reached");
+  }
   if (!started_) {
     started_ = true;
     if (rank_ == 0 && !alone_) return PACELINE_CAPTURE;

@@ -150,6 +150,8 @@ class Session {
   bool needs_replica_ = false;
   std::int64_t replica_update_ = 0;
   bool stop_asked_ = false;
+  Duration time_limit_{};              ///< Of the job; 0: none.
+  std::optional<Instant> time_is_up_;  ///< Once it has begun: when this worker asks for its end.
   bool lost_ = false;
   std::int64_t evaluated_ = -1;
   std::int64_t evaluating_ = -1;  ///< -1: no evaluation runs.

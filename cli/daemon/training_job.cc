@@ -148,6 +148,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
       {"steps_apart", settings_.strategy.code_parity},
       {"lr_may_decay", workers == 1 || long_plan->lr_may_decay()},
       {"loss_window", settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window},
+      {"time_limit_s", settings_.as_given.value("time_limit_s", 0.0)},
       {"node", settings_.self.value}};
   if (const auto& outer = settings_.strategy.outer;
       outer.kind != algorithms::Outer::Kind::none && !weighs_by_samples() && !exchanges()) {
@@ -276,7 +277,9 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
     outbox_.to_driver(
         {{"event", "file"}, {"path", wire::text(report.getName())}, {"hash", wire::text(report.getText())}});
   } else if (kind == "stop") {
-    outbox_.to_driver({{"event", "stopping"}, {"node", settings_.self.value}, {"text", wire::text(report.getText())}});
+    if (!std::exchange(stops_soon_, true))
+      outbox_.to_driver(
+          {{"event", "stopping"}, {"node", settings_.self.value}, {"text", wire::text(report.getText())}});
     if (averagings_) averagings_->stop_soon(now);
   } else if (kind == "fail") {
     fail_job(wire::text(report.getText()), now);
@@ -658,7 +661,7 @@ json TrainingJob::view(Instant now) const {
   const auto& counters = averagings_->counters();
   view["update"] = averagings_->done().value + 1;
   view["period"] = averagings_->period();
-  const double clock = seconds(averagings_->clock(now));
+  const double clock = seconds(averagings_->clock(finished_at_.value_or(now)));  // What workers do then is no training.
   view["clock_s"] = clock;
   view["updates"] = averagings_->last().value + 1;
   view["median_step_s"] = seconds(averagings_->median_step());

@@ -40,7 +40,7 @@ class TrainingJob {
     double target = -1;         ///< The job ends when an evaluation reaches it; negative: none.
     std::string run_directory;  ///< For traces and the record of decisions; empty: neither.
     std::string replay;         ///< The run directory of the run whose decisions are taken; empty: its own.
-    nlohmann::json as_given;    ///< For `status`.
+    nlohmann::json as_given;    ///< All of it, for `status` among others.
   };
   /// How the job reaches everybody else; the agent implements it.
   struct Outbox {
@@ -136,6 +136,7 @@ class TrainingJob {
   Instant evaluating_since_{};
   JobEnd end_;
   Instant looked_{};
+  bool stops_soon_ = false;             ///< A worker has asked for the end.
   std::optional<Instant> finished_at_;  ///< Workers are to end by themselves from here on.
   bool stopped_ = false;
   bool stepped_ = false;

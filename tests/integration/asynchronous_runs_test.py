@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from harness import IntegrationTest, main, wait_until
+from harness import IntegrationTest, NODES, in_release, main, wait_until
 
 RATE = 0.25
 SLEEPS = [4, 7, 2, 5, 3]
@@ -93,7 +93,7 @@ class AsynchronousRuns(IntegrationTest):
 
     def test_a_bound_of_0_is_rounds_as_in_the_simulator(self):
         _, model = self.simulate_quadratic("server(bounded=0)", 4, 9)
-        for nodes in (1, 2):
+        for nodes in NODES:
             run = self.quadratic("--strategy", "server(bounded=0)", nodes=nodes, updates=9, sleep_ms=SLEEPS,
                                  evaluate_every=3)
             x, befores = 0.0, []
@@ -149,6 +149,7 @@ class AsynchronousRuns(IntegrationTest):
     def kill(self, run, rank):
         os.kill(self.worker_pid(run, rank), signal.SIGKILL)
 
+    @in_release
     def test_nobody_waits_for_a_slow_worker_nor_for_a_dead_one(self):
         for strategy, nodes in (("server(async)", 1), ("server(async)", 2), ("ad-psgd", 1), ("ad-psgd", 2)):
             with self.subTest(strategy, nodes=nodes):
@@ -162,7 +163,7 @@ class AsynchronousRuns(IntegrationTest):
                 self.final_of(run, 3)
 
     def test_a_bound_makes_the_fast_wait_for_the_slowest_until_it_is_gone(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             run = self.start_quadratic("--strategy", "server(bounded=2)", nodes=nodes, updates=40,
                                        sleep_ms=[4, 4, 4, 60_000])
             self.wait_for_steps(run, (0, 1, 2), 2)
@@ -183,6 +184,7 @@ class AsynchronousRuns(IntegrationTest):
             for rank in (0, 1, 3):
                 self.assertEqual(len(run.steps(rank)), 300)
 
+    @in_release
     def test_a_frozen_worker_leaves_when_others_have_waited_for_it(self):
         # For the end; for the bound.
         for strategy, rank in (("ad-psgd", 1), ("server(bounded=2)", 3)):
@@ -196,6 +198,7 @@ class AsynchronousRuns(IntegrationTest):
 
     # Ends -------------------------------------------------------------------------------------------------------------
 
+    @in_release
     def test_a_stop_is_at_one_iteration(self):
         for strategy, nodes in (("server(async)", 2), ("ad-psgd", 2), ("ad-psgd", 1)):
             run = self.quadratic("--strategy", strategy, nodes=nodes, updates=100_000, sleep_ms=[4, 6, 5], stop_rank=2,
@@ -204,6 +207,7 @@ class AsynchronousRuns(IntegrationTest):
             self.assertEqual(len(ends), 1, ends)
             self.final_of(run, 4)
 
+    @in_release
     def test_the_job_ends_soon_after_the_target_is_reached(self):
         for strategy, nodes in (("server(async)", 1), ("ad-psgd", 2)):
             run = self.quadratic("--strategy", strategy, nodes=nodes, updates=100_000, evaluate_every=5, target=4.5,
@@ -211,6 +215,7 @@ class AsynchronousRuns(IntegrationTest):
             self.assertIsNotNone(run.result()["time_to_target_s"])
             self.assertLess(run.steps(0)[-1]["update"], 2000)
 
+    @in_release
     def test_one_worker_is_serial_sgd(self):
         for strategy in ("server(async)", "server(bounded=1)", "ad-psgd"):
             run = self.quadratic("--strategy", strategy, workers=1, updates=3, x0=8)

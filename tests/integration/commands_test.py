@@ -125,6 +125,12 @@ class Runs(IntegrationTest):
         self.assertIsNone(result["time_to_target_s"])
         self.assertEqual(len([event for event in events if event["event"] == "evaluated"]), 3)
 
+    def test_training_time_ends_with_the_last_update(self):
+        for strategy in ("allreduce", "nonblocking", "d-psgd(ring)", "server(async)"):
+            run = self.quadratic("--strategy", strategy, updates=20, sleep_ms=[2], linger_ms=2000)
+            self.assertLess(run.result()["train_s"], 1.0, strategy)
+            self.assertGreater(run.result()["train_s"], 20 * 0.002, strategy)
+
     def test_a_comparison_runs_every_strategy_and_prints_a_table(self):
         strategies = "allreduce,nonblocking(batches=2),wagma"
         run = self.start_quadratic("--compare", strategies, updates=20, sleep_ms=[2, 2, 2, 8])
@@ -206,16 +212,14 @@ class Drivers(IntegrationTest):
 
 
 class Interrupts(IntegrationTest):
-    def interrupt(self, run):
-        os.killpg(run.process.pid, signal.SIGINT)  # As a terminal does.
+    def start_endless(self, **options):
+        run = self.start_quadratic(updates=10**7, sleep_ms=[5], **options)
+        self.wait_for_update(run, 20)
+        return run
 
     def check_interrupt(self, nodes):
-        run = self.start_quadratic(updates=10**7, sleep_ms=[5], nodes=nodes)
-        self.wait_for_update(run, 20)
-        begin = time.monotonic()
+        run = self.start_endless(nodes=nodes)
         self.interrupt(run)
-        self.assertEqual(run.wait(10), 130, run.said())
-        self.assertLess(time.monotonic() - begin, 1.3 * SLOWDOWN)
         self.assertIn("interrupted before the first checkpoint was written", run.err)
         self.assertTrue(run.result()["interrupted"])
         self.assert_nobody_left()
@@ -249,37 +253,35 @@ class Interrupts(IntegrationTest):
             while data := os.read(ours, 65536):
                 shown += data
         self.assertEqual(process.wait(10), 130, shown[-2000:])
-        self.assertLess(time.monotonic() - begin, 1.5 * SLOWDOWN)
+        self.assertLess(time.monotonic() - begin, 1.0 * SLOWDOWN)
         self.assertIn(b"interrupted before the first checkpoint was written", shown)
         self.assertIn(b"\x1b[", shown, "a live block moves the cursor")
         self.assertNotRegex(shown, rb"\x1b\[[0-9;]*m", "NO_COLOR is set")
         self.assert_nobody_left()
 
     def test_ctrl_c_ends_a_run_with_a_frozen_worker(self):
-        run = self.start_quadratic(updates=10**7, sleep_ms=[5])
-        self.wait_for_update(run, 20)
-        os.kill(self.worker_pid(run, 1), signal.SIGSTOP)
-        begin = time.monotonic()
+        for nodes in (1, 2):
+            run = self.start_endless(nodes=nodes)
+            os.kill(self.worker_pid(run, 1), signal.SIGSTOP)
+            self.interrupt(run)
+            self.assert_nobody_left()
+
+    def test_ctrl_c_ends_a_run_with_a_worker_that_is_in_a_long_mini_batch(self):
+        run = self.start_quadratic(updates=10**7, sleep_ms=[5], busy_ms=[0, 0, 0, 60_000])
+        wait_until(lambda: any(event["event"] == "first_step" for event in run.metrics()), 15, "the first step")
         self.interrupt(run)
-        self.assertEqual(run.wait(10), 130, run.said())
-        self.assertLess(time.monotonic() - begin, 2.0 * SLOWDOWN)
         self.assert_nobody_left()
 
     def test_a_second_ctrl_c_kills(self):
-        run = self.start_quadratic(updates=10**7, sleep_ms=[5])
-        self.wait_for_update(run, 20)
+        run = self.start_endless()
         os.kill(self.worker_pid(run, 1), signal.SIGSTOP)  # So that the first one does not do it at once.
-        self.interrupt(run)
+        os.killpg(run.process.pid, signal.SIGINT)
         time.sleep(0.1)
-        begin = time.monotonic()
-        self.interrupt(run)
-        self.assertEqual(run.wait(10), 130, run.said())
-        self.assertLess(time.monotonic() - begin, 0.6 * SLOWDOWN)
+        self.interrupt(run, within=0.3)
         self.assert_nobody_left()
 
     def test_a_killed_command_takes_its_cluster_with_it(self):
-        run = self.start_quadratic(updates=10**7, sleep_ms=[5], nodes=2)
-        self.wait_for_update(run, 20)
+        run = self.start_endless(nodes=2)
         os.kill(run.process.pid, signal.SIGKILL)
         wait_until(lambda: not self.daemons(), 3, "the cluster ends")
         wait_until(lambda: not self.children_named("fork-server"), 3, "the fork servers end")

@@ -3,9 +3,7 @@ its steps, and the last one, are equal to 1e-12.
 
 The problem is that of quadratic_worker.cc: a = (1,2,1,2), c = (0,4,8,12), repeated; learning rate 1/4, start 0.
 """
-import unittest
-
-from harness import IntegrationTest, SLOWDOWN, main
+from harness import IntegrationTest, in_release, main
 
 
 class DecoupledRuns(IntegrationTest):
@@ -40,7 +38,7 @@ class DecoupledRuns(IntegrationTest):
                 for a, b in zip(one, other, strict=True):
                     self.assertAlmostEqual(a, b, delta=1e-12)
 
-    @unittest.skipIf(SLOWDOWN > 1, "sanitized builds are slow, and patience is not")
+    @in_release  # Sanitized builds are slow, and patience is not.
     def test_who_is_late_weighs_what_it_has_done_and_takes_the_outer_model(self):
         # Worker 3 has done one step when the first round ends, none more when the second does, and is back in the
         # third: the others' fifth step is longer than its second.
@@ -56,17 +54,20 @@ class DecoupledRuns(IntegrationTest):
                 self.assertEqual(rows[0, 3]["group"], [0, 1, 2])
                 self.assertEqual(run.result()["skipped_steps"], 2)
 
-    def test_the_late_find_what_was_evaluated(self):
+    def test_what_was_evaluated_is_what_workers_are_given_there_or_late_something_newer(self):
+        # Worker 3 begins the tenth update with the others, and comes when they are far beyond its evaluation.
         run = self.quadratic("--strategy", "decoupled-diloco(period=2,quorum=2,grace=none)", nodes=2, updates=60,
-                             evaluate_every=10, sleep_ms=[2, 2, 2, 25])
+                             evaluate_every=10, sleep_ms=[2, 2, 2, [2] * 9 + [400] + [25] * 50])
         self.assertGreater(run.result()["skipped_steps"], 0)
         self.assertEqual(len({run.final(rank) for rank in range(4)}), 1)
+        moved = [step for rank in range(4) for step in run.steps(rank) if step["outcome"] == "moved"]
         values = {event["update"]: event["value"] for event in run.metrics() if event["event"] == "evaluated"}
         self.assertGreaterEqual(len(values), 4)
         for update, value in values.items():
-            found = {step["x"] for rank in range(4) for step in run.steps(rank)
-                     if step["update"] == update - 1 and step["outcome"] == "moved"}
-            self.assertEqual(found, {value}, f"after {update}")
+            given = {step["x"] for step in moved if step["update"] == update - 1}
+            newer = {step["x"] for step in moved if step["update"] >= update}
+            self.assertIn(value, given, f"after {update}")
+            self.assertLessEqual(given, newer | {value}, f"after {update}")
 
 
 if __name__ == "__main__":

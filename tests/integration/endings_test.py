@@ -1,6 +1,4 @@
 """How a job ends: all workers at the same version and with the same model, on one node and on two."""
-import unittest
-
 from harness import IntegrationTest, main
 
 # A worker that is busy for 40 ms while the others' updates take 2 ms misses many of them, the last one included.
@@ -19,8 +17,8 @@ class Endings:
         self.assert_nobody_left()
         return run.result()["updates"]
 
-    def run_to_the_end(self, strategy, workers=4, **options):
-        run = self.quadratic("--strategy", strategy, nodes=self.nodes, workers=workers, **options)
+    def run_to_the_end(self, strategy, *flags, workers=4, **options):
+        run = self.quadratic("--strategy", strategy, *flags, nodes=self.nodes, workers=workers, **options)
         return self.check_all_equal(run, workers)
 
     def test_a_worker_that_missed_the_last_update_gets_its_model(self):
@@ -39,6 +37,14 @@ class Endings:
             with self.subTest(strategy):
                 updates = self.run_to_the_end(strategy, updates=10**6, busy_ms=[2, 2, 2, 8], stop_rank=1, stop_update=30)
                 self.assertTrue(30 < updates <= 45, updates)
+
+    def test_a_time_limit_ends_all_at_one_version(self):
+        for strategy in ("allreduce", "local-sgd(period=4)", "wagma(late=skip,sync=6)", "nonblocking(batches=2)",
+                         "d-psgd(ring)", "ad-psgd", "server(async)", "noloco(period=4)"):
+            with self.subTest(strategy):
+                done = self.run_to_the_end(strategy, "--time-limit", "0.5s", updates=10**6, busy_ms=[2, 2, 2, 8])
+                self.assertGreater(done, 0)
+        self.run_to_the_end("allreduce", "--time-limit", "0.5s", workers=1, updates=10**6, busy_ms=[1])
 
     def test_one_worker_alone_stops_where_it_says(self):
         self.assertEqual(self.run_to_the_end("allreduce", workers=1, updates=10**6, busy_ms=[1], stop_rank=0, stop_update=30), 31)

@@ -7,7 +7,7 @@ was given.
 """
 import json
 
-from harness import IntegrationTest, main
+from harness import IntegrationTest, NODES, in_release, main
 
 RATE = 0.25
 
@@ -128,15 +128,16 @@ class ExplainedRuns(IntegrationTest):
                 self.assertGreater(merged, 0, "nobody merged: this shows nothing")
 
     def test_group_averages(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             self.check_models("wagma(group=2,sync=8)", nodes)
             self.check_models("wagma(group=2,sync=8,late=skip)", nodes)
         self.check_models("wagma(group=3,sync=10,grouping=strided)", 2, workers=6)
         self.check_models("wagma(group=2,sync=8,late=skip,grace=4ms)", 2)
         self.check_models("wagma(group=2,sync=adacomm(period=8,interval=0.1s))", 2)
 
+    @in_release
     def test_local_steps(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             self.check_models("local-sgd(period=4,grace=3ms)", nodes)
             self.check_models("local-sgd(period=4,grace=3ms,late=skip)", nodes)
         self.check_models("adacomm(period=6,interval=0.1s)", 2, must_be_late=False)
@@ -171,7 +172,7 @@ class ExplainedRuns(IntegrationTest):
             self.assertTrue(record.merges, "nobody was late: this shows nothing")
 
     def test_an_outer_model(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             self.check_outer_model("decoupled-diloco(period=4,quorum=2,grace=3ms)", nodes)
 
     # Gradients --------------------------------------------------------------------------------------------------------
@@ -208,7 +209,7 @@ class ExplainedRuns(IntegrationTest):
             self.assertGreater(self.late_ones(record), 0, "nobody was late: this shows nothing")
 
     def test_eager_gradients(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             self.check_eager("eager-sgd(solo,sync=8)", nodes, 8)
             self.check_eager("eager-sgd(majority,sync=8)", nodes, 8)
             self.check_eager("eager-sgd(quorum=2,late=drop,sync=8)", nodes, 8, accumulates=False)
@@ -233,7 +234,7 @@ class ExplainedRuns(IntegrationTest):
             self.assertGreater(cut_short, 0, "everybody did everything: this shows nothing")
 
     def test_unequal_batches(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             self.check_nonblocking("nonblocking(batches=4)", nodes, lambda part, _, p: part / p)
             self.check_nonblocking("nonblocking(batches=4,normalise=a)", nodes, lambda part, _, p: part * part / p)
             self.check_nonblocking("nonblocking(batches=4,normalise=d)", nodes, lambda _, share, p: share)

@@ -1,13 +1,13 @@
 """What happens when processes are killed or frozen: promise 1 and 2 of the README, on one node and on two."""
 import os
+import re
 import signal
 import statistics
 import time
-import unittest
 
-from harness import IntegrationTest, command_line, is_alive, main, parent_of, wait_until
+from harness import IntegrationTest, command_line, in_release, is_alive, main, parent_of, wait_until
 
-FROZEN = 5.0  # Seconds of silence after which a worker counts as leaving.
+PATIENCE = 5.0  # Seconds that others wait for a silent worker.
 
 
 class Faults:
@@ -39,15 +39,18 @@ class Faults:
         self.assertEqual(len(finals), 1, finals)
         self.assert_nobody_left()
 
+    @in_release
     def test_allreduce_goes_on_without_a_worker_that_was_killed(self):
         self.check_kill("allreduce")
 
+    @in_release
     def test_wagma_goes_on_without_a_worker_that_was_killed(self):
         self.check_kill("wagma")
 
     def test_nonblocking_goes_on_without_a_worker_that_was_killed(self):
         self.check_kill("nonblocking(batches=4)")
 
+    @in_release
     def test_decoupled_diloco_goes_on_without_a_worker_that_was_killed(self):
         self.check_kill("decoupled-diloco(period=5)")
 
@@ -68,6 +71,7 @@ class Faults:
             self.assertIn("SIGKILL", run.err)
             self.assert_nobody_left()
 
+    @in_release
     def test_a_node_all_of_whose_workers_die_before_the_job_began_is_named(self):
         run = self.start_quadratic(nodes=2, workers=3, strategy="allreduce", updates=500, fail="before_start", fail_rank=2)
         self.assertEqual(run.wait(20), 1, run.said())
@@ -83,6 +87,7 @@ class Faults:
         self.assertIn("all workers have ended", run.err)
         self.assert_nobody_left()
 
+    @in_release
     def test_training_goes_on_when_a_whole_nodes_share_of_workers_dies(self):
         run = self.start_long("allreduce", updates=500)
         self.wait_for_update(run, 20)
@@ -97,45 +102,50 @@ class Faults:
     def test_allreduce_goes_on_without_a_worker_that_is_frozen_too_long(self):
         run = self.start_long("allreduce", updates=600)
         self.wait_for_update(run, 40)
-        frozen_at = time.monotonic()
         pid = self.signal_worker(run, 2, signal.SIGSTOP)
-        wait_until(run.left, FROZEN + 4, "the frozen worker leaves")
-        silent = time.monotonic() - frozen_at
-        self.assertGreater(silent, FROZEN - 0.5)
-        self.assertLess(silent, FROZEN + 3)
+        left, = wait_until(run.left, PATIENCE + 4, "the frozen worker leaves").values()
+        silent = re.match(r"worker 2 was silent for (\d+\.\d) s while the others waited for it at update \d+", left)
+        self.assertTrue(silent, left)
+        self.assertGreaterEqual(float(silent[1]), PATIENCE)
+        self.assertLess(float(silent[1]), PATIENCE + 0.5)
         self.assertEqual(run.wait(20), 0, run.said())
-        self.assertIn("worker 2 was silent", run.out)
         self.assertEqual(run.result()["updates"], 600)
         self.assertFalse(is_alive(pid), "its node ends a worker that left")
 
-    def check_freeze(self, strategy, workers, seconds):
-        """A worker is frozen for a while: the others' steps go on at their pace, and it comes back."""
-        run = self.start_long(strategy, workers=workers, sleep_ms=[5])
+    def check_freeze(self, strategy, workers, sleep_ms):
+        """A worker is frozen for a while, thrice: the others go on at their pace, and it comes back. Phases with and
+        without it alternate, so that load of the machine is in both."""
+        run = self.start_long(strategy, workers=workers, sleep_ms=[sleep_ms])
         self.wait_for_update(run, 40)
-        time.sleep(1.0)
-        self.signal_worker(run, workers - 1, signal.SIGSTOP)
-        time.sleep(0.5)
-        others = range(workers - 1)
-        frozen_row = self.rows_from_now(run)
-        time.sleep(seconds)
-        end_row = self.rows_from_now(run)
-        clock = end_row[0]["clock_s"] - frozen_row[0]["clock_s"]
-        for rank in others:
-            steps = end_row[rank]["step"] - frozen_row[rank]["step"]
-            waited = end_row[rank]["wait_s"] - frozen_row[rank]["wait_s"]
-            self.assertGreater(steps, 0.25 * clock / self.step_seconds(run), f"worker {rank} hardly went on\n{run.said()}")
-            self.assertLess(waited, 0.4 * clock, f"worker {rank} waited for the frozen one")
-        self.assertEqual(end_row[workers - 1]["step"], frozen_row[workers - 1]["step"], "a frozen worker went on")
-        self.signal_worker(run, workers - 1, signal.SIGCONT)
-        self.assertEqual(run.left(), {}, run.said())
-
-        def is_back():
-            row = self.rows_from_now(run)
-            return row[workers - 1]["step"] >= end_row[0]["step"]
-        wait_until(is_back, 10, f"the frozen worker comes back\n{run.said()}")
+        frozen, others = workers - 1, range(workers - 1)
+        slower, waited = [], []
+        for _ in range(3):
+            before, usual = self.pace(run, others)
+            stopped = self.rows_from_now(run)[frozen]["step"]
+            during, share = self.pace(run, others, lambda: self.signal_worker(run, frozen, signal.SIGSTOP))
+            slower.append(during / before)
+            waited.append(share - usual)
+            rows = self.rows_from_now(run)
+            self.assertLess(rows[frozen]["step"], stopped + 0.5 * (rows[0]["step"] - stopped), "it was not frozen")
+            self.assertEqual(run.left(), {}, run.said())
+            self.signal_worker(run, frozen, signal.SIGCONT)
+            wait_until(lambda: self.rows_from_now(run)[frozen]["step"] >= rows[0]["step"], 10,
+                       f"the frozen worker comes back\n{run.said()}")
+        self.assertLessEqual(statistics.median(slower), 1.1, f"steps of the others, of those before: {slower}")
+        self.assertLessEqual(statistics.median(waited), 0.05, f"shares of time that the others waited more: {waited}")
         self.assertEqual(run.left(), {}, run.said())
         os.killpg(run.process.pid, signal.SIGINT)
         self.assertEqual(run.wait(10), 130, run.said())
+
+    def pace(self, run, ranks, meanwhile=lambda: None):
+        """Of the slowest of these workers, as the record tells it: seconds a step, and the share of them that it waits."""
+        first = self.rows_from_now(run)
+        meanwhile()
+        time.sleep(1.0)
+        last = self.rows_from_now(run)
+        clock = {rank: last[rank]["clock_s"] - first[rank]["clock_s"] for rank in ranks}
+        return (max(clock[rank] / (last[rank]["step"] - first[rank]["step"]) for rank in ranks),
+                max((last[rank]["wait_s"] - first[rank]["wait_s"]) / clock[rank] for rank in ranks))
 
     def rows_from_now(self, run):
         """The workers' figures as of an event that was written after this call, from every node."""
@@ -147,14 +157,12 @@ class Faults:
         wait_until(fresh, 5, "news of the workers")
         return run.worker_rows()
 
-    def step_seconds(self, run):
-        return statistics.median(event["step_s"] for event in run.metrics() if event.get("step_s"))
-
     def test_nonblocking_does_not_wait_for_a_frozen_worker_that_then_comes_back(self):
-        self.check_freeze("nonblocking(batches=4)", 3, 2.0)
+        self.check_freeze("nonblocking(batches=4)", 3, 10)
 
+    @in_release
     def test_wagma_with_late_skip_does_not_wait_for_a_frozen_worker_that_then_comes_back(self):
-        self.check_freeze("wagma(late=skip,grace=2x)", 4, 2.0)
+        self.check_freeze("wagma(late=skip,grace=2x)", 4, 20)
 
     # Fork server and daemon -------------------------------------------------------------------------------------------
 
@@ -193,6 +201,7 @@ class Faults:
         self.assertEqual(left, [], "the next command sweeps what a killed daemon left")
 
 
+@in_release  # Two nodes do all that one does.
 class OnOneNode(Faults, IntegrationTest):
     nodes = 1
 
@@ -200,6 +209,7 @@ class OnOneNode(Faults, IntegrationTest):
 class OnTwoNodes(Faults, IntegrationTest):
     nodes = 2
 
+    @in_release
     def test_eager_sgd_goes_on_without_a_worker_that_starts_rounds_or_makes_up_the_number(self):
         self.check_kill("eager-sgd(majority,sync=50)")
         self.check_kill("eager-sgd(quorum=4,sync=50)")

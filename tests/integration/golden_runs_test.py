@@ -4,9 +4,8 @@ The problem (quadratic_worker.cc): four workers, f_i(x) = a_i/2 (x - c_i)^2, a =
 rate 1/4, all start at 0. Everything is a dyadic rational: what is compared must be equal, not close.
 """
 import itertools
-import unittest
 
-from harness import SLOWDOWN, IntegrationTest, main
+from harness import IntegrationTest, in_release, main
 
 CURVATURE = (1, 2, 1, 2)
 CENTRE = (0, 4, 8, 12)
@@ -309,18 +308,18 @@ class GoldenRuns:
         self.assert_same_final(run)
 
     def test_nonblocking_counts_the_mini_batches_that_were_done(self):
-        # Times of a mini-batch (1, 2.5, 1.5, 6.2): the first is done with four when the others have done 1, 2 and 0.
-        unit = 60
-        run = self.run_job("nonblocking(batches=4)", updates=2, sleep_ms=[unit, 2.5 * unit, 1.5 * unit, 6.2 * unit])
+        # The first is done with four when the others have done 1, 2 and 0, at once, and are in one that has no end.
+        endless = 60_000
+        run = self.run_job("nonblocking(batches=4)", updates=2,
+                           sleep_ms=[200, [[0, endless]], [[0, 0, endless]], endless])
         self.assertEqual(self.models(run, 0), [0.375, 0.703125])
         self.assert_same_final(run)
 
     def test_nonblocking_waits_for_the_mini_batches_under_way_if_it_is_told_to(self):
-        # Times of a mini-batch (1, 2.5, 1.5, 6.2): when the first has done four, the others are in their second, third
-        # and first.
-        unit = 80
+        # When the first has done four, the others are in their second, third and first, for as long again.
+        long = 1600
         run = self.run_job("nonblocking(batches=4,inflight=wait)", updates=2,
-                           sleep_ms=[unit, 2.5 * unit, 1.5 * unit, 6.2 * unit])
+                           sleep_ms=[200, [[0, long]], [[0, 0, long]], long])
         self.assert_models(run, [1.0, 1.796875])
         self.assertEqual(run.result()["samples"], 20)
 
@@ -360,7 +359,7 @@ class GoldenRuns:
         self.assertIsNotNone(run.result()["time_to_target_s"])
 
 
-@unittest.skipIf(SLOWDOWN > 1, "sanitized builds are slow, and two nodes do all that one does")
+@in_release  # Two nodes do all that one does.
 class OnOneNode(GoldenRuns, IntegrationTest):
     nodes = 1
 

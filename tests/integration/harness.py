@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -17,7 +18,19 @@ QUADRATIC = os.environ.get("PACELINE_QUADRATIC", "build/release/tests/integratio
 SOURCE = os.environ.get("PACELINE_SOURCE", os.getcwd())
 BUILD = os.environ.get("PACELINE_BUILD", "")
 WITH_TRAIN = os.environ.get("PACELINE_WITH_TRAIN", "1") == "1"
-SLOWDOWN = 4.0 if os.environ.get("PACELINE_SANITIZED") else 1.0  # What sanitizers cost, roughly.
+SANITIZED = bool(os.environ.get("PACELINE_SANITIZED"))
+SLOWDOWN = 4.0 if SANITIZED else 1.0  # What sanitizers cost, roughly.
+SKIPPED = 77  # The exit status that ctest takes for a skip.
+
+
+def left_out(condition):
+    """A decorator: tests that this build does not have, such as libtorch's in one without it. A test that the build has
+    and that the machine lacks something for is skipped instead, and a skip counts: see main()."""
+    return lambda test: None if condition else test
+
+
+in_release = left_out(SANITIZED)  # Sanitized builds get a short form of the long suites.
+NODES = (2,) if SANITIZED else (1, 2)  # Two nodes do all that one does.
 
 
 def wait_until(condition, timeout, what):
@@ -261,12 +274,19 @@ class IntegrationTest(unittest.TestCase):
                 continue
         return [pid for pid in pids if run.run_directory in os.readlink(f"/proc/{pid}/fd/2")]
 
-    def wait_for_update(self, run, update, timeout=15):
+    def wait_for_update(self, run, update, timeout=60):
         def reached():
             if run.process.poll() is not None:
                 raise AssertionError(f"the run ended before update {update}\n{run.said()}")
             return run.update() >= update
         wait_until(reached, timeout, f"update {update}\n{run.said()}")
+
+    def interrupt(self, run, within=1.0):
+        """Ctrl-C, as a terminal sends it: the command ends with 130 within a second."""
+        begin = time.monotonic()
+        os.killpg(run.process.pid, signal.SIGINT)
+        self.assertEqual(run.wait(10), 130, run.said())
+        self.assertLess(time.monotonic() - begin, within * SLOWDOWN)
 
     def assert_nobody_left(self, timeout=2.0):
         wait_until(lambda: not self.processes(), timeout,
@@ -274,4 +294,10 @@ class IntegrationTest(unittest.TestCase):
 
 
 def main():
-    unittest.main(verbosity=2)
+    """Runs the suite. A skip shows, by its line and the exit status; with CI set, as a CI sets it, it is a failure."""
+    result = unittest.main(verbosity=2, exit=False).result
+    for test, reason in result.skipped:
+        print(f"skipped: {test.id()}: {reason}", flush=True)
+    if not result.wasSuccessful() or result.testsRun == 0 or (result.skipped and os.environ.get("CI")):
+        sys.exit(1)
+    sys.exit(SKIPPED if result.skipped else 0)

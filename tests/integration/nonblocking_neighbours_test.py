@@ -9,15 +9,13 @@ import math
 import os
 import signal
 import time
-import unittest
 
-from harness import SLOWDOWN, IntegrationTest, main
+from harness import IntegrationTest, in_release, main
 
 N = 4
 UNIT = math.lcm(*range(1, N + 1))  # ns; lengths of updates can be divided by every number of mini-batches.
 LENGTH = UNIT * 10**8
 SLOW = [4, 10, 6, 30, 7]
-in_release = unittest.skipIf(SLOWDOWN > 1, "sanitized builds are slow")
 
 
 class NonblockingNeighbours(IntegrationTest):

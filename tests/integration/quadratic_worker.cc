@@ -142,6 +142,7 @@ class Quadratic {
           ended_at_ = lease.update;
           const paceline_span model{x(), x() ? elements_ : 0};
           paceline_session_end_with(session_, &model, 1, sizeof(double));
+          std::this_thread::sleep_for(std::chrono::milliseconds(options_.value("linger_ms", 0)));
           return "";
         }
         case PACELINE_LOST: return "worker " + std::to_string(start_.rank) + ": its node agent is gone";
@@ -156,11 +157,12 @@ class Quadratic {
 
   /// Sleeps as long as this worker's mini-batches take, and does what the test wants to happen at this update.
   void compute(const paceline_lease& lease) {
-    // A number a worker, or a list with one an update.
+    // A number a worker, or a list with one an update, each of which may be a list with one a mini-batch.
     const json sleeps = options_.value("sleep_ms", json::array());
     if (!sleeps.empty()) {
       json mine = sleeps[static_cast<std::size_t>(start_.rank) % sleeps.size()];
       if (mine.is_array()) mine = json(mine[static_cast<std::size_t>(lease.update) % mine.size()]);
+      if (mine.is_array()) mine = json(mine[static_cast<std::size_t>(lease.body) % mine.size()]);
       paceline_session_sleep(session_, mine.get<double>() / 1e3);
     }
     if (const double most = options_.value("random_ms", 0.0); most > 0)  // Other delays in each run.

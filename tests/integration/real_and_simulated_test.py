@@ -6,7 +6,6 @@ The problem is that of quadratic_worker.cc: a = (1,2,1,2), c = (0,4,8,12), repea
 import json
 import os
 import signal
-import unittest
 
 from harness import IntegrationTest, main
 

@@ -4,9 +4,9 @@ import json
 import os
 import shutil
 import signal
-import unittest
 
-from harness import IntegrationTest, QUADRATIC, SOURCE, WITH_TRAIN, main, wait_until
+from harness import (IntegrationTest, NODES, QUADRATIC, SANITIZED, SOURCE, WITH_TRAIN, in_release, left_out, main,
+                     wait_until)
 
 SMALL = os.path.join(SOURCE, "tests", "integration", "small_training.cpp")
 MNIST = os.path.join(SOURCE, "examples", "fashion_mnist.cpp")
@@ -60,17 +60,18 @@ class QuadraticReplays(ReplayTest):
             return run
 
     def test_group_averaging(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             run = self.check("wagma(group=2,sync=10)", nodes)
             self.assertGreater(sum(self.mean_staleness(run)[1:]), 0, "nobody was late: this shows nothing")
             self.check("wagma(group=2,sync=10,late=skip)", nodes)
         self.check("wagma(group=3,sync=10,grouping=strided)", 2, workers=6)
 
     def test_abandoned_updates(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             self.check("nonblocking(batches=4)", nodes, random_ms=6)
         self.check("nonblocking(batches=2,normalise=a)", 1, workers=3, busy_ms=[0, 0, 25])  # Misses whole updates.
 
+    @in_release
     def test_gradients_that_are_late(self):
         self.check("eager-sgd(solo,sync=8)", 2)
         self.check("eager-sgd(quorum=2,late=drop,sync=8)", 1)
@@ -78,63 +79,70 @@ class QuadraticReplays(ReplayTest):
         self.check("post-local(period=4,warmup=10)", 1)
 
     def test_models_that_weigh_what_their_workers_have_done(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             run = self.check("decoupled-diloco(period=4,quorum=2,grace=3ms)", nodes)
             self.assertGreater(sum(self.mean_staleness(run)[1:]), 0, "nobody was late: this shows nothing")
 
+    @in_release
     def test_batches_of_neighbours(self):
         for nodes, base in ((1, "d-psgd(ring,order=atc),normalise=d"), (2, "d-psgd(ring)"),
                             (2, "matcha(ring),inflight=wait")):
             self.check(f"nonblocking({base},batches=4)", nodes, random_ms=6, updates=25)
         self.check("nonblocking(d-psgd(ring),batches=2)", 1, workers=3, busy_ms=[0, 0, 120])  # Misses whole updates.
 
+    @in_release
     def test_adaptive_periods(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             self.check("adacomm(period=8,interval=0.1s)", nodes, random_ms=6)
 
     def test_pairs(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             run = self.check("ad-psgd", nodes, updates=25)
             self.assertGreater(sum(self.mean_staleness(run)[1:]), 0, "nobody was met: this shows nothing")
         self.check("ad-psgd", 2, updates=15, elements=100_003)
 
     def test_parameter_server(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             run = self.check("server(async)", nodes, updates=25)
             self.assertGreater(sum(self.mean_staleness(run)[1:]), 0, "nobody was late: this shows nothing")
         self.check("server(bounded=1)", 2, updates=25)
 
+    @in_release
     def test_neighbours(self):
         for strategy in ("d-psgd(ring)", "sgp", "matcha(ring)", "hier-avg(k1=1,k2=4,group=2)"):
             self.check(strategy, 2, updates=12)
 
+    @in_release
     def test_shares_that_come_later(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             self.check("osgp", nodes)
             self.check("osgp(bound=3)", nodes)
         self.check("osgp(peers=2,bound=2)", 2, workers=5)
         self.check("osgp", 2, updates=15, elements=100_003)
 
+    @in_release
     def test_exchanges(self):
         self.check("noloco(period=3)", 2, workers=5, updates=20)
         self.check("streaming-diloco(period=6,fragments=2,delay=1)", 2, updates=20, elements=100_003, evaluate_every=4)
 
+    @in_release
     def test_an_end_that_workers_of_their_own_pace_agreed_on(self):
         for strategy in ("ad-psgd", "server(async)", "d-psgd(ring)", "osgp", "noloco(period=4)",
                          "nonblocking(d-psgd(ring),batches=2)"):
             run = self.check(strategy, 2, stop_rank=3, stop_update=7)
             self.assertLess(run.result()["updates"], UPDATES)
 
+    @in_release
     def test_grace_periods(self):
-        for nodes in (1, 2):
+        for nodes in NODES:
             self.check("local-sgd(period=4,grace=5ms)", nodes)
         self.check("local-sgd(period=4,grace=5ms,late=skip)", 1)
 
     def test_a_worker_that_was_killed_leaves_where_it_left(self):
-        for strategy, nodes in (("wagma(group=2,sync=10)", 1), ("d-psgd(ring)", 2), ("osgp", 2), ("ad-psgd", 2),
-                                ("server(bounded=4)", 2), ("decoupled-diloco(period=4,grace=3ms)", 2),
-                                ("noloco(period=3)", 2),
-                                 ("nonblocking(d-psgd(ring),batches=2,normalise=d)", 2)):
+        strategies = (("wagma(group=2,sync=10)", 1), ("d-psgd(ring)", 2), ("osgp", 2), ("ad-psgd", 2),
+                      ("server(bounded=4)", 2), ("decoupled-diloco(period=4,grace=3ms)", 2), ("noloco(period=3)", 2),
+                      ("nonblocking(d-psgd(ring),batches=2,normalise=d)", 2))
+        for strategy, nodes in strategies[:2 if SANITIZED else None]:
             with self.subTest(strategy):
                 run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=260, random_ms=12)
                 self.wait_for_update(run, 20)
@@ -157,38 +165,44 @@ class QuadraticReplays(ReplayTest):
                 self.assertEqual(one.read(), other.read())
         self.assert_same(run, self.replay(again))
 
+    def times(self, run):
+        """Where the time of four workers went, of which the last is the slowest: what each computed is what the trace
+        says, and its neighbour waited for as long as the slowest computed longer."""
+        times = json.loads(self.paceline("replay", run.run_directory, "--simulate", "--json").out)
+        self.assertEqual(times["critical"], 3)
+        workers = times["workers"]
+        self.assertEqual([worker["worker"] for worker in workers], [0, 1, 2, 3])
+        with open(os.path.join(run.run_directory, "trace.json"), encoding="utf-8") as file:
+            computing = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "compute"]
+        computed = [sum(event["dur"] for event in computing if event["tid"] == rank + 1) / 1e6 for rank in range(4)]
+        for worker, seconds in zip(workers, computed):
+            self.assertAlmostEqual(worker["compute_s"], seconds, delta=1e-3)
+            spent = sum(worker[name] for name in worker if name.endswith("_s") and name != "awaited_s")
+            self.assertLessEqual(spent, times["duration_s"])
+        self.assertAlmostEqual(workers[0]["waiting_s"], computed[3] - computed[0], delta=0.1 * times["duration_s"])
+        return workers
+
+    @in_release
     def test_where_time_went_without_rounds(self):
         for strategy, every in (("d-psgd(ring)", 1), ("d-psgd(ring,order=atc)", 1), ("server(bounded=1)", 1),
                                 ("streaming-diloco(period=4,fragments=2,delay=0)", 2)):
-            run = self.quadratic(nodes=2, strategy=strategy, updates=UPDATES, sleep_ms=[4, 4, 4, 24])
-            times = json.loads(self.paceline("replay", run.run_directory, "--simulate", "--json").out)
-            workers = times["workers"]
-            self.assertEqual(times["critical"], 3, strategy)
-            self.assertEqual([worker["contributions"] for worker in workers], [UPDATES // every] * 4)
-            self.assertGreater(workers[0]["waiting_s"], 0.4 * times["duration_s"], strategy)
-            self.assertGreater(workers[3]["compute_s"], 0.5 * times["duration_s"], strategy)
+            with self.subTest(strategy):
+                run = self.quadratic(nodes=2, strategy=strategy, updates=UPDATES, sleep_ms=[4, 4, 4, 24])
+                self.assertEqual([worker["contributions"] for worker in self.times(run)], [UPDATES // every] * 4)
         run = self.quadratic(nodes=1, strategy="ad-psgd", updates=UPDATES, sleep_ms=[4])
         shown = self.paceline("replay", run.run_directory, "--simulate")
         self.assertEqual(shown.code, 0, shown.said())
         self.assertIn("nobody was waited for", shown.out)
 
+    @in_release
     def test_where_time_went(self):
         run = self.quadratic(nodes=2, strategy="wagma(group=2,sync=10)", updates=UPDATES, sleep_ms=[4, 4, 4, 24])
         shown = self.paceline("replay", run.run_directory, "--simulate")
         self.assertEqual(shown.code, 0, shown.said())
         self.assertIn("worker 3 is the critical one", shown.out)
         self.assertFalse(glob.glob(os.path.join(self.runtime, "*")), "a cluster was started")
-        times = json.loads(self.paceline("replay", run.run_directory, "--simulate", "--json").out)
-        self.assertEqual(times["critical"], 3)
-        workers = times["workers"]
-        self.assertEqual([worker["worker"] for worker in workers], [0, 1, 2, 3])
-        for worker in workers:
+        for worker in self.times(run):
             self.assertEqual(worker["contributions"] + worker["missed"], UPDATES)
-            spent = sum(worker[name] for name in worker if name.endswith("_s") and name != "awaited_s")
-            self.assertLessEqual(spent, times["duration_s"] * 1.02)
-            self.assertGreater(spent, times["duration_s"] * 0.5)
-        self.assertGreater(workers[3]["compute_s"], 3 * workers[0]["compute_s"])
-        self.assertGreater(workers[0]["waiting_s"], workers[3]["waiting_s"])
 
 
 class Refusals(ReplayTest):
@@ -202,6 +216,7 @@ class Refusals(ReplayTest):
         run.process.wait()
         self.refused(run, "half written")
 
+    @in_release
     def test_a_run_that_was_interrupted(self):
         run = self.start_quadratic(nodes=1, strategy="allreduce", updates=100000, sleep_ms=[3])
         self.wait_for_update(run, 5)
@@ -228,6 +243,7 @@ class Refusals(ReplayTest):
         shutil.rmtree(run.run_directory)
         self.refused(run, "there is no run directory")
 
+    @in_release
     def test_another_program(self):
         program = os.path.join(self.folder, "program")
         shutil.copy(QUADRATIC, program)
@@ -241,6 +257,7 @@ class Refusals(ReplayTest):
         os.remove(program)
         self.refused(run, program, "is gone")
 
+    @in_release
     def test_a_cluster_with_too_few_nodes(self):
         run = self.quadratic(nodes=2, workers=2, strategy="allreduce", updates=5)
         self.assertEqual(self.paceline("up").code, 0)
@@ -250,7 +267,7 @@ class Refusals(ReplayTest):
         self.assertEqual(self.paceline("down").code, 0)
 
 
-@unittest.skipUnless(WITH_TRAIN, "built without libtorch")
+@left_out(not WITH_TRAIN)
 class TrainingReplays(ReplayTest):
     def train(self, script, *flags, arguments=(), environment=None):
         directory = os.path.join(self.folder, f"run-{self.runs}")

@@ -6,9 +6,9 @@ import shutil
 from harness import IntegrationTest, main
 
 USAGE = 2
-SLEEPS = [20, 25, 22, 60]
+SLEEPS = [40, 50, 44, 120]
 UPDATES = 60
-CLOSE = 0.15  # Of the recorded time.
+CLOSE = 0.04  # Of the recorded time, as the README has it.
 
 
 class SimulateFromTest(IntegrationTest):
@@ -30,41 +30,39 @@ class SimulateFromTest(IntegrationTest):
 
 class Calibration(SimulateFromTest):
     def assert_close(self, strategy, updates=UPDATES):
-        """The fit is close to a real run, at the second try at the latest: others may have used the machine."""
-        for _ in range(2):
-            run = self.quadratic("--strategy", strategy, nodes=None, sleep_ms=SLEEPS, updates=updates, timeout=60)
-            fit, _ = self.simulated(run)
-            print(f"\n{strategy}: recorded {fit['recorded_s']:.3f} s, simulated {fit['simulated_s']:.3f} s, "
-                  f"{100 * fit['error_share']:+.1f} %", flush=True)
-            self.assertEqual((fit["workers"], fit["updates"]), (4, updates))
-            if abs(fit["error_share"]) <= CLOSE:
-                return run
-        self.fail(f"{strategy}: {fit}")
+        """The fit is close to the real run that it was made of."""
+        run = self.quadratic("--strategy", strategy, nodes=None, sleep_ms=SLEEPS, updates=updates, timeout=60)
+        fit, _ = self.simulated(run)
+        print(f"\n{strategy}: recorded {fit['recorded_s']:.3f} s, simulated {fit['simulated_s']:.3f} s, "
+              f"{100 * fit['error_share']:+.1f} %", flush=True)
+        self.assertEqual((fit["workers"], fit["updates"]), (4, updates))
+        self.assertLessEqual(abs(fit["error_share"]), CLOSE, fit)
+        return run
 
     def test_allreduce_and_what_if(self):
         run = self.assert_close("allreduce")
         _, (mended,) = self.simulated(run, "--without-slow", 3)
-        self.assertAlmostEqual(mended["speed_up"], 60 / 25, delta=0.5)
+        self.assertAlmostEqual(mended["speed_up"], 120 / 50, delta=0.3)
         eight = self.simulated(run, "--workers", 8, "--compare", "allreduce,local-sgd")[1]
         self.assertEqual([(row["strategy"], row["workers"]) for row in eight], [("allreduce", 8), ("local-sgd", 8)])
         text = self.paceline("simulate", "--from", run.run_directory, "--strategy", "nonblocking").out
-        self.assertTrue(text.startswith(f"Fit to {run.run_directory}: 4 workers made 60 updates under allreduce in "),
+        self.assertTrue(text.startswith(f"Fit to {run.run_directory}: 4 workers made {UPDATES} updates under allreduce in "),
                         text)
 
-    def test_one_run_tells_of_another(self):
-        """Fitted to allreduce: how long does another strategy take, which then really runs?"""
-        for strategy in ("wagma(late=skip)", "nonblocking(batches=1)"):
-            for attempt in range(2):
-                told, really = [self.quadratic("--strategy", name, nodes=None, sleep_ms=SLEEPS, updates=UPDATES,
-                                               timeout=60) for name in ("allreduce", strategy)]
-                _, (answer,) = self.simulated(told, "--strategy", strategy)
-                recorded = really.result()["train_s"]
-                error = answer["time_s"] / recorded - 1
-                print(f"\n{strategy} from allreduce: recorded {recorded:.3f} s, told {answer['time_s']:.3f} s, "
-                      f"{100 * error:+.1f} %", flush=True)
-                if abs(error) <= CLOSE:
-                    break
-                self.assertEqual(attempt, 0, strategy)
+    def test_one_run_tells_of_others(self):
+        """Fitted to allreduce: how long do other strategies take, which really run? All at once, so that they have the
+        same machine."""
+        told, *others = [self.start_quadratic("--strategy", strategy, sleep_ms=SLEEPS, updates=UPDATES)
+                         for strategy in ("allreduce", "wagma(late=skip)", "nonblocking(batches=1)")]
+        for run in (told, *others):
+            self.assertEqual(run.wait(60), 0, run.said())
+        for run in others:
+            strategy, recorded = run.result()["strategy"], run.result()["train_s"]
+            _, (answer,) = self.simulated(told, "--strategy", strategy)
+            error = answer["time_s"] / recorded - 1
+            print(f"\n{strategy} from allreduce: recorded {recorded:.3f} s, told {answer['time_s']:.3f} s, "
+                  f"{100 * error:+.1f} %", flush=True)
+            self.assertLessEqual(abs(error), CLOSE, strategy)
 
     def test_local_sgd(self):
         self.assert_close("local-sgd")
@@ -73,9 +71,9 @@ class Calibration(SimulateFromTest):
         self.assert_close("wagma(late=skip)")
 
     def test_nonblocking(self):
-        run = self.assert_close("nonblocking(batches=4)", updates=40)
+        run = self.assert_close("nonblocking(batches=4)", updates=30)
         _, (allreduce,) = self.simulated(run, "--strategy", "allreduce")
-        self.assertAlmostEqual(allreduce["step_s"], 4 * 0.060, delta=0.06, msg="worker 3 is known by its mini-batches")
+        self.assertAlmostEqual(allreduce["step_s"], 4 * 0.120, delta=0.12, msg="worker 3 is known by its mini-batches")
 
 
 class Refusals(SimulateFromTest):

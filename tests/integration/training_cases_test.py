@@ -1,13 +1,11 @@
 """What training scripts use of the API beside the plain loop (training_cases.cpp), on two real workers."""
 import os
-import unittest
 
-from harness import IntegrationTest, WITH_TRAIN, main
+from harness import IntegrationTest, main
 
 CASES = os.environ.get("PACELINE_TRAINING_CASES", "build/release/tests/integration/training_cases")
 
 
-@unittest.skipUnless(WITH_TRAIN, "built without libtorch")
 class TrainingCases(IntegrationTest):
     def case(self, name, *flags, code=0):
         directory = os.path.join(self.folder, f"run-{self.runs}")
