@@ -64,14 +64,14 @@ Result<void> reproduce_one(const Paper& paper, const ReproduceFlags& flags) {
   const reproduce::Study study = paper.study(lab);
   const fs::path page = fs::path(flags.output) / (study.name + ".md");
   const std::string command = "paceline reproduce " + study.name + (flags.quick ? " --quick" : "");
-  PACELINE_TRY(write_file(fs::path(flags.output) / (study.name + ".svg"), study.plot.svg()));
+  PACELINE_TRY(write_file(fs::path(flags.output) / (study.name + ".svg"), reproduce::plot_of(study).svg()));
   PACELINE_TRY(write_file(page, reproduce::page_of(study, command)));
   if (flags.json) {
     std::fputs(reproduce::json_of(study).c_str(), stdout);
     return {};
   }
   for (const reproduce::Claim& claim : study.claims)
-    std::printf("%-9s  %s\n", claim.holds ? "holds" : "does not", claim.text.c_str());
+    std::printf("%-21s  %s\n", reproduce::in_words(claim.verdict()), claim.text.c_str());
   std::printf("%s\n", page.c_str());
   return {};
 }

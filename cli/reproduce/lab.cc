@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "algorithms/simulate/figures.h"
@@ -16,15 +16,6 @@ using simulate::Outcome;
 using simulate::Problem;
 using simulate::Row;
 using simulate::Vector;
-
-double Spread::mean() const {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-double Spread::least() const { return *std::min_element(values.begin(), values.end()); }
-double Spread::most() const { return *std::max_element(values.begin(), values.end()); }
-std::string Spread::text(int digits) const {
-  return format("%.*f (%.*f to %.*f)", digits, mean(), digits, least(), digits, most());
-}
 
 Lab::Lab(bool quick, std::function<void()> on_run) : quick_(quick), on_run_(std::move(on_run)) {}
 
@@ -124,7 +115,11 @@ double time_to(const PlotLine& curve, double target) {
   for (const auto& [time, loss] : curve.points) {
     if (loss <= target) return time;
   }
-  return curve.points.back().first;
+  return std::numeric_limits<double>::infinity();
+}
+
+double sooner(const PlotLine& other, const PlotLine& ours, double target) {
+  return std::min(time_to(other, target), other.points.back().first) / time_to(ours, target);
 }
 
 Seen::Seen(std::shared_ptr<const Problem> inner, Source source, Scale scale)

@@ -15,17 +15,6 @@ namespace paceline::cli::reproduce {
 
 using observe::format;
 
-/// A figure under several seeds.
-struct Spread {
-  std::vector<double> values;
-
-  double mean() const;
-  double least() const;
-  double most() const;
-  /// "1.35 (1.34 to 1.36)".
-  std::string text(int digits = 2) const;
-};
-
 /// Where a study measures: runs simulated jobs, always with the same seeds, and tells of its progress.
 class Lab {
  public:
@@ -106,8 +95,11 @@ class Seen final : public simulate::Problem {
 
 /// Mean of a curve's last quarter: where it has come to.
 double level(const PlotLine& curve);
-/// When it first is at `target` or below; the end of the curve if never.
+/// When it first is at `target` or below; infinite if never.
 double time_to(const PlotLine& curve, double target);
+/// How many times sooner than `other` `ours` is at `target`: 0 if it never is; an `other` that never is counts as if it
+/// were at its end, which is too little.
+double sooner(const PlotLine& other, const PlotLine& ours, double target);
 
 /// The workers' models after their last rows.
 std::vector<simulate::Vector> last_models(const simulate::Job& job, const simulate::Outcome& outcome);

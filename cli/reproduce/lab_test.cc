@@ -2,13 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace paceline::cli::reproduce {
 namespace {
-
-TEST(LabTest, ASpreadSaysMeanLowestAndHighest) {
-  const Spread spread{{1, 2, 6}};
-  EXPECT_EQ(spread.text(1), "3.0 (1.0 to 6.0)");
-}
 
 TEST(LabTest, AQuickLabTakesATenthOfTheStepsButTwenty) {
   EXPECT_EQ(Lab(false).steps(500), 500);
@@ -20,7 +17,15 @@ TEST(LabTest, ACurveHasALevelAndTimesAtWhichItIsLow) {
   const PlotLine curve{"", {{0, 8}, {1, 4}, {2, 2}, {3, 1}}};
   EXPECT_EQ(level(curve), 1);
   EXPECT_EQ(time_to(curve, 3), 2);
-  EXPECT_EQ(time_to(curve, .5), 3);
+  EXPECT_TRUE(std::isinf(time_to(curve, .5)));
+}
+
+TEST(LabTest, WhoNeverComesToALossGainsNothingByIt) {
+  const PlotLine quick{"", {{0, 8}, {1, 2}}}, slow{"", {{0, 8}, {2, 4}, {6, 2}}}, never{"", {{0, 8}, {4, 3}}};
+  EXPECT_EQ(sooner(slow, quick, 2), 6);
+  EXPECT_EQ(sooner(never, quick, 2), 4);
+  EXPECT_EQ(sooner(quick, never, 2), 0);
+  EXPECT_EQ(sooner(never, never, 2), 0);
 }
 
 TEST(LabTest, ModelsThatAreEqualAreNotApart) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/reproduce/verdict.h"
 #include "cli/simulate_plot.h"
 
 namespace paceline::cli::reproduce {
@@ -13,11 +14,15 @@ enum class Method { closed_form, monte_carlo, simulation };
 struct Claim {
   std::string text;
   Method method = Method::simulation;
-  std::string paper;  ///< Its number; "-" where it states none.
-  std::string ours;
-  bool holds = false;
-  std::string why;  ///< Setting, and what a difference comes from.
+  std::string paper;          ///< Its number; "-" where it states none.
+  std::vector<Check> checks;  ///< None: not tried.
+  std::string why;            ///< Setting, and what a difference comes from.
+  Evidence evidence = Evidence::measured;
+
+  Verdict verdict() const { return verdict_of(checks, evidence); }
 };
+
+Claim not_tried(std::string text, std::string paper, std::string why);
 
 /// A paper's claims and one plot of them.
 struct Study {
@@ -27,8 +32,11 @@ struct Study {
   std::vector<Claim> claims;
   std::string plot_in_words;
   Plot plot;
+  std::string plotted;  ///< How the text of the claim begins that the plot shows.
 };
 
+/// The study's plot, whose title ends with the verdict on what it shows.
+Plot plot_of(const Study& study);
 /// The page `name`.md, which shows `name`.svg; `command`: what made it.
 std::string page_of(const Study& study, const std::string& command);
 /// One line of JSON a claim.
