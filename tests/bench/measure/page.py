@@ -36,7 +36,7 @@ def figures_table(store):
 
 def commands_table(store):
     del store
-    lines = ["| figure | `tests/bench/figures.py build/release` ... | minutes |", "|---|---|---|"]
+    lines = ["| figure | `tests/bench/figures.py build/release` ... | minutes, estimated |", "|---|---|---|"]
     by_command = {}
     for figure in FIGURES:
         by_command.setdefault(figure.command, []).append(figure)

@@ -1,6 +1,6 @@
 """Each strategy at its own best learning rate: the main job with one of 4 workers always 4x slower, over a grid of rates.
 
-Which run is worth doing next follows from those that were done: the whole grid with one seed; then three seeds at each strategy's best
+Which run is worth doing next follows from those that were done: the whole grid with one seed; then two seeds at each strategy's best
 rate and its neighbours, which may make another one the best; then five at the best. So a limit of time leaves out what matters least, and
 the next call goes on. Runs are lines of docs/benchmarks_rates.jsonl: to measure anew, delete it."""
 import datetime
@@ -16,7 +16,7 @@ from measure.store import ROOT
 DATA = os.path.join(ROOT, "docs", "benchmarks_rates.jsonl")
 STRATEGIES = ("allreduce", "nonblocking", "wagma", "wagma(late=skip)", "local-sgd")
 RATES = (0.03, 0.06, 0.1, 0.15, 0.2)
-SEEDS_TO_CHOOSE = 3
+SEEDS_TO_CHOOSE = 2
 SEEDS_AT_THE_BEST = 5
 KEPT = ("time_to_target_s", "updates", "train_s", "samples_per_s", "test_accuracy")
 

@@ -42,7 +42,7 @@ class Figure:
     what: str
     command: str  # A word of `figures.py BUILD WORD`.
     values: tuple
-    minutes: float  # What the command takes on two quiet cores.
+    minutes: float  # What the command takes on two quiet cores, estimated.
 
 
 def both(comparison, bound, *names, prefix="", **rest):
@@ -68,7 +68,7 @@ FIGURES = (
             *[Value(f"0.1 {name}", f"`{name}`, all at 0.1", "≥", 2, digits=1) for name in ("nonblocking", SKIP)],
             *[Value(f"0.06 {name}", f"`{name}`, all at 0.06, machine under load", "≥", 2, digits=1) for name in ("nonblocking", SKIP)]), 7),
     Figure(3, "each step one random worker delayed by 5 mean step times: time per step, times shorter than under allreduce", "random_delay",
-           (Value("wagma(sync=20)", "`wagma(sync=20)`", "≥", 1.8), *both("≥", 3, SKIP, "nonblocking")), 10),
+           (Value("wagma(sync=20)", "`wagma(sync=20)`", "≥", 1.8), *both("≥", 3, SKIP, "nonblocking")), 6),
     Figure(4, "one of two workers frozen by SIGSTOP for 10 s: the other's median step against before, and its waiting", "frozen",
            (*[Value(f"step {name}", f"step, `{name}`", "≤", 1.1) for name in ("nonblocking", "wagma(late=skip,grace=2x)")],
             *[Value(f"waiting {name}", f"waiting, `{name}`", "≤", 5, "%", 1) for name in ("nonblocking", "wagma(late=skip,grace=2x)")]), 1),
@@ -83,7 +83,7 @@ FIGURES = (
                          *per_workers("default", "OpenMPI as it comes", "≥", 4, (2, 4, 8), digits=1)), 15),
     Figure(8, "workers forked and registered, libtorch loaded, until they answered a call", "fork",
            tuple(Value(f"{version} {count}", f"{words}, {count} worker{'s' * (count > 1)}", "≤", bound, "ms", 1)
-                 for version, words in (("1.13", "Debian's libtorch 1.13"), ("2.15", "torch 2.15's wheel")) for count, bound in ((1, 10), (8, 40))), 1),
+                 for version, words in (("1.13", "Debian's libtorch 1.13"), ("2.15", "torch 2.15's wheel")) for count, bound in ((1, 10), (8, 40))), 2),
     Figure(9, "`paceline run` to the first step", "start",
            (Value("unchanged", "script unchanged", "≤", 1.5, "s"), Value("edited", "script edited", "≤", 7, "s", 1)), 1.5),
     Figure(10, "`paceline status` on a running cluster; an idle cluster over 30 s", "idle",
@@ -118,5 +118,5 @@ FIGURES = (
            "cells", (Value("failed", "suites that fail", "≤", 0, "", 0),), 10),
     Figure(19, "an update of a small model (7,850 parameters, batch 32) under allreduce: what it takes beyond the same processes' steps without averaging",
            "small_update", (*per_workers("idle", "nothing else running", "≤", 0.3, unit="ms"),
-                            *per_workers("loaded", "beside two busy loops", "≤", 1, unit="ms")), 3),
+                            *per_workers("loaded", "beside two busy loops", "≤", 1, unit="ms")), 5),
 )
