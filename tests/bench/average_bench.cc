@@ -5,7 +5,7 @@
 //   round) average/flip/...                             into another buffer of each window (the sealed one stays
 //   readable meanwhile)
 //
-// Against OpenMPI: average_vs_openmpi.sh.
+// Against OpenMPI: figures.py averaging.
 
 #include <poll.h>
 
