@@ -5,7 +5,7 @@
 //   round) average/flip/...                             into another buffer of each window (the sealed one stays
 //   readable meanwhile)
 //
-// Against OpenMPI: average_vs_openmpi.sh.
+// Against OpenMPI: figures.py averaging.
 
 #include <poll.h>
 
@@ -105,6 +105,7 @@ void sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"workers", "bytes"})->UseRealTime();
   for (const std::int64_t workers : {2, 4})
     for (const std::int64_t bytes : {4 << 10, 256 << 10, 4 << 20, 100 << 20}) bench->Args({workers, bytes});
+  bench->Args({8, 100 << 20});
 }
 
 BENCHMARK(in_place)->Name("average/in_place")->Apply(sizes);

@@ -1,6 +1,8 @@
-"""The loop of examples/fashion_mnist.cpp under torch DistributedDataParallel (gloo): prints samples/s of all processes together.
+"""The loop of training_loop.cpp (model: small) in Python: prints samples/s of all processes together.
 
-    python3 tests/bench/ddp.py PROCESSES BATCH STEPS        needs python3-torch
+    python3 tests/bench/ddp.py ddp|plain PROCESSES BATCH STEPS        needs python3-torch
+
+ddp: under torch's DistributedDataParallel over gloo; plain: processes that do not average.
 """
 import os
 import sys
@@ -26,12 +28,12 @@ class Net(nn.Module):
         return self.fc2(torch.relu(self.fc1(x)))
 
 
-def work(rank, processes, batch, steps):
+def work(rank, how, processes, batch, steps):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511")
     torch.set_num_threads(1)
     torch.manual_seed(1)
     dist.init_process_group("gloo", rank=rank, world_size=processes)
-    net = nn.parallel.DistributedDataParallel(Net())
+    net = nn.parallel.DistributedDataParallel(Net()) if how == "ddp" else Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     data = torch.randint(0, 256, (60000, 28, 28), dtype=torch.uint8)  # As large as the real set: values do not matter for speed.
     labels = torch.randint(0, 10, (60000,))
@@ -56,5 +58,5 @@ def work(rank, processes, batch, steps):
 
 
 if __name__ == "__main__":
-    processes, batch, steps = (int(word) for word in sys.argv[1:4])
-    mp.spawn(work, (processes, batch, steps), nprocs=processes)
+    processes, batch, steps = (int(word) for word in sys.argv[2:5])
+    mp.spawn(work, (sys.argv[1], processes, batch, steps), nprocs=processes)

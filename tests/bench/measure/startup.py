@@ -1,0 +1,67 @@
+"""Figures 8 to 10: how long it takes to begin, and what an idle cluster costs."""
+import json
+import os
+import statistics
+import subprocess
+import time
+
+from measure.bench import EXAMPLE, interrupt, output_of
+
+
+def fork(bench):
+    """Workers with libtorch loaded, from create() until each has answered: medians of 20 rounds, once a round of ours."""
+    version = bench.torch_version()
+    values = {f"{version} 1": [], f"{version} 8": []}
+    for _ in range(bench.rounds_or(12)):
+        printed = output_of(bench.paceline, "run", bench.program("tests", "bench", "actor_start"))
+        for line in printed.splitlines():
+            if "heard of" in line:
+                values[f"{version} {line.split()[0]}"].append(float(line.split()[-2]))
+    return {8: values}
+
+
+def first_step(bench, script):
+    """Seconds from the start of `paceline run` to the job's first step."""
+    begin = time.monotonic()
+    job = bench.start(script, "--workers", "4", "--epochs", "1", "--target", "none")
+    took = None
+    for line in job.stdout:
+        if json.loads(line).get("event") == "first_step":
+            took = time.monotonic() - begin
+            break
+    interrupt(job)
+    return took
+
+
+def start(bench):
+    unchanged, edited = [], []
+    first_step(bench, EXAMPLE)
+    for k in range(bench.rounds_or(5)):
+        unchanged.append(first_step(bench, EXAMPLE))
+        copy = os.path.join(bench.folder, "edited.cpp")
+        with open(EXAMPLE, encoding="utf-8") as source, open(copy, "w", encoding="utf-8") as target:
+            target.write(source.read() + f"// edit {k} {time.time()}\n")
+        edited.append(first_step(bench, copy))
+    return {9: {"unchanged": unchanged, "edited": edited}}
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def idle(bench, seconds=30):
+    subprocess.run([bench.paceline, "up", "--name", "figures"], check=True, stdout=subprocess.DEVNULL)
+    try:
+        times = []
+        for _ in range(10):
+            begin = time.monotonic()
+            node = json.loads(output_of(bench.paceline, "status", "--name", "figures", "--json"))["nodes"][0]
+            times.append(time.monotonic() - begin)
+        before = cpu_seconds(node["pid"])
+        time.sleep(seconds)
+        used = cpu_seconds(node["pid"]) - before
+        return {10: {"status": [1e3 * statistics.median(times)], "cpu": [100 * used / seconds], "memory": [node["rss"] / 1e6]}}
+    finally:
+        subprocess.run([bench.paceline, "down", "--name", "figures"], stdout=subprocess.DEVNULL)

@@ -1,0 +1,122 @@
+"""The figures of docs/benchmarks.md: what each is, what it is held against, which command measures it and how long that takes."""
+import dataclasses
+
+COMPARISONS = {"≥": lambda measured, bound: measured >= bound, "≤": lambda measured, bound: measured <= bound,
+               "<": lambda measured, bound: measured < bound}
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    """One number of a figure: the median of its rounds is held against the bound. Without a bound it stands beside the others."""
+    key: str
+    label: str
+    comparison: str = ""
+    bound: float = 0
+    unit: str = "×"
+    digits: int = 2
+
+    def number(self, measured):
+        return f"{measured:,.{self.digits}f}"
+
+    def with_unit(self, number):
+        return number + (self.unit if self.unit in ("×", "") else " " + self.unit)
+
+    def text(self, measured):
+        return self.with_unit(self.number(measured))
+
+    def verdict(self, measured):
+        """'holds', 'missed', 'not measured', or '' without a bound."""
+        if measured is None:
+            return "not measured"
+        if not self.comparison:
+            return ""
+        return "holds" if COMPARISONS[self.comparison](measured["median"], self.bound) else "missed"
+
+    def bound_text(self):
+        return f"{self.comparison} {self.with_unit(f'{self.bound:,g}')}" if self.comparison else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    number: int
+    what: str
+    command: str  # A word of `figures.py BUILD WORD`.
+    values: tuple
+    minutes: float  # What the command takes on two quiet cores, estimated.
+
+
+def both(comparison, bound, *names, prefix="", **rest):
+    return [Value(prefix + name, f"`{name}`", comparison, bound, **rest) for name in names]
+
+
+def per_workers(prefix, label, comparison="", bound=0, workers=(2, 4), **rest):
+    return [Value(f"{prefix} P={p}", f"{label}, P = {p}", comparison, bound, **rest) for p in workers]
+
+
+def of_torch(version, untuned):
+    return [Value(f"{version} {model}{kind}", f"torch {version}, {words}{beside}", "≥", bound)
+            for kind, beside, bound in (("", "", 0.98), (" untuned", ", loop without allocator settings", untuned))
+            for model, words in (("small", "the example's model"), ("large", "full-size convolutions"))]
+
+
+SKIP = "wagma(late=skip)"
+FIGURES = (
+    Figure(1, "main job, one of 4 workers always 4× slower: time per step, times shorter than under our allreduce", "always_slow",
+           (*both("≥", 3, "nonblocking", SKIP, digits=1),), 7),
+    Figure(2, "the same: time to 88 % test accuracy, times sooner than our allreduce", "always_slow",
+           (*[Value(f"best {name}", f"`{name}`, each at its own best learning rate", "≥", 2, digits=1) for name in ("nonblocking", SKIP)],
+            *[Value(f"0.1 {name}", f"`{name}`, all at 0.1", "≥", 2, digits=1) for name in ("nonblocking", SKIP)],
+            *[Value(f"0.06 {name}", f"`{name}`, all at 0.06, machine under load", "≥", 2, digits=1) for name in ("nonblocking", SKIP)]), 7),
+    Figure(3, "each step one random worker delayed by 5 mean step times: time per step, times shorter than under allreduce", "random_delay",
+           (Value("wagma(sync=20)", "`wagma(sync=20)`", "≥", 1.8), *both("≥", 3, SKIP, "nonblocking")), 6),
+    Figure(4, "one of two workers frozen by SIGSTOP for 10 s: the other's median step against before, and its waiting", "frozen",
+           (*[Value(f"step {name}", f"step, `{name}`", "≤", 1.1) for name in ("nonblocking", "wagma(late=skip,grace=2x)")],
+            *[Value(f"waiting {name}", f"waiting, `{name}`", "≤", 5, "%", 1) for name in ("nonblocking", "wagma(late=skip,grace=2x)")]), 1),
+    Figure(5, "no straggler: samples/s of our allreduce, times those of torch's DistributedDataParallel over gloo (same model, batch 32)", "ddp",
+           (*per_workers("python", "DDP in Python", "≥", 1.4), *per_workers("cpp", "DDP's reducer in C++", "≥", 1),
+            *per_workers("is python", "what is Python: C++ loop against Python's, nothing averaged"),
+            *per_workers("is gloo", "what is gloo: C++ loop with nothing averaged against DDP's reducer in C++")), 6),
+    Figure(6, "one worker under Paceline against the same loop in plain libtorch, samples/s", "plain",
+           (*of_torch("1.13", 1.3), *of_torch("2.15", 1.15)), 8),
+    Figure(7, "averaging 100 MiB in windows (the slower of our two ways), times quicker than OpenMPI's allreduce (the faster of its two)",
+           "averaging", (*per_workers("best", "best of OpenMPI's settings", "≥", 4, (2, 4, 8), digits=1),
+                         *per_workers("default", "OpenMPI as it comes", "≥", 4, (2, 4, 8), digits=1)), 15),
+    Figure(8, "workers forked and registered, libtorch loaded, until they answered a call", "fork",
+           tuple(Value(f"{version} {count}", f"{words}, {count} worker{'s' * (count > 1)}", "≤", bound, "ms", 1)
+                 for version, words in (("1.13", "Debian's libtorch 1.13"), ("2.15", "torch 2.15's wheel")) for count, bound in ((1, 10), (8, 40))), 2),
+    Figure(9, "`paceline run` to the first step", "start",
+           (Value("unchanged", "script unchanged", "≤", 1.5, "s"), Value("edited", "script edited", "≤", 7, "s", 1)), 1.5),
+    Figure(10, "`paceline status` on a running cluster; an idle cluster over 30 s", "idle",
+           (Value("status", "status", "≤", 100, "ms", 0), Value("cpu", "share of a core", "<", 0.1, "%", 3),
+            Value("memory", "memory a node", "<", 30, "MB", 1)), 1),
+    Figure(11, "golden numbers of the strategies' mathematics that are unit tests", "golden",
+           (Value("failed", "tests that fail", "≤", 0, "", 0),), 1),
+    Figure(12, "random simulated jobs against the reference: rows, summary, models to 1e-12", "random_jobs",
+           (Value("jobs", "jobs of each kind of strategy", "≥", 10000, "", 0), Value("kinds", "kinds of strategies", unit="", digits=0),
+            Value("findings", "kinds with a finding", "≤", 0, "", 0)), 3),
+    Figure(13, "states walked of models with 3 and 4 workers, promises broken, and defects put into the explorer's own shell, network and plan that it finds",
+           "explorer",
+           tuple(value for prefix, name, bound in (("", "round engine", 12), ("mix ", "mix engine", 0))
+                 for value in (Value(prefix + "states", f"{name}: states", unit="", digits=0),
+                               Value(prefix + "models", f"{name}: models", unit="", digits=0),
+                               Value(prefix + "violations", f"{name}: models with a broken promise", "≤", 0, "", 0),
+                               Value(prefix + "found", f"{name}: mutations found", "≥" * bool(bound), bound, "", 0),
+                               Value(prefix + "missed", f"{name}: mutations not found", "≤", 0, "", 0))), 8),
+    Figure(14, "`wagma` × 1,000 steps, simulated on one core, the run of allreduce that it is compared with included", "scale",
+           (Value("1024 s", "1,024 workers", "≤", 20, "s", 1), Value("1024 MB", "1,024 workers", "≤", 1000, "MB", 0),
+            *[Value(f"{workers} s", f"{workers} workers", unit="s") for workers in (128, 256, 512)]), 1),
+    Figure(15, "simulated time of a real run of four workers against its real time: the largest error", "prediction",
+           (Value("fit trained", "main job, fitted to the run itself", "≤", 15, "%", 1),
+            Value("told trained", "main job, told from an allreduce run", "≤", 15, "%", 1),
+            Value("fit slept", "steps that sleep, fitted to the run itself", "≤", 15, "%", 1),
+            Value("told slept", "steps that sleep, told from an allreduce run", "≤", 15, "%", 1)), 5),
+    Figure(16, "`wagma`, 8 workers, one of them frozen by SIGSTOP between two syncs: mean step of the others against without (steps that sleep 20 ms)",
+           "wagma_frozen", (Value("step", "step", "≤", 1.1),), 1),
+    Figure(17, "recording a run's decisions: share of a step of 1 ms on one node", "recording",
+           tuple(Value(str(workers), f"{workers} worker{'s' * (workers > 1)}", *(("<", 1) if workers == 8 else ()), unit="%") for workers in (1, 8, 64)), 0.5),
+    Figure(18, "strategy × {reference, simulator, one node, two nodes}: every spelling of [the table](strategies/README.md) runs and agrees to 1e-12",
+           "cells", (Value("failed", "suites that fail", "≤", 0, "", 0),), 10),
+    Figure(19, "an update of a small model (7,850 parameters, batch 32) under allreduce: what it takes beyond the same processes' steps without averaging",
+           "small_update", (*per_workers("idle", "nothing else running", "≤", 0.3, unit="ms"),
+                            *per_workers("loaded", "beside two busy loops", "≤", 1, unit="ms")), 5),
+)
