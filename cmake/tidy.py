@@ -5,7 +5,7 @@ Every unit that changed is looked at, and every header through one unit that inc
 build/tidy by the contents of the unit and of what it includes, so that a second run costs nothing.
 
 Environment: ALL=1           every unit
-             TIDY_SECONDS    for at most so long (240); fails if that was too short, and goes on from there when run again
+             TIDY_SECONDS    for at most so long (1800); fails if that was too short, and goes on from there when run again
 Reads the compilation database of the `dev` build, which has no unit that includes torch: clang 14 cannot read torch 1.13's
 headers.
 """
@@ -145,7 +145,7 @@ def main():
     stamps = {unit: os.path.join(passed_folder, unit.key(contents, tools)) for unit in chosen}
     todo = sorted((unit for unit in chosen if not os.path.exists(stamps[unit])),
                   key=lambda unit: -sum(len(contents(path)) for path in unit.files))  # The longest first: cores stay busy.
-    limit = float(os.environ.get("TIDY_SECONDS", "240"))
+    limit = float(os.environ.get("TIDY_SECONDS", "1800"))
     deadline = time.monotonic() + limit
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = dict(zip(todo, pool.map(lambda unit: look_at(unit, deadline), todo)))
