@@ -17,6 +17,16 @@ paceline::Dataset points() {
   return paceline::tensors(x, (x.select(1, 0) > x.select(1, 1)).to(torch::kInt64));
 }
 
+/// Each number of the model, under its tensor's name.
+void log_model(paceline::Worker& me, const torch::nn::Module& net) {
+  const auto log = [&me](const std::string& name, const torch::Tensor& tensor) {
+    const auto numbers = tensor.detach().reshape({-1}).to(torch::kFloat64);
+    for (std::int64_t k = 0; k < numbers.numel(); ++k) me.log(name, numbers[k].item<double>());
+  };
+  for (const auto& item : net.named_parameters()) log(item.key(), item.value());
+  for (const auto& item : net.named_buffers()) log(item.key(), item.value());
+}
+
 template <Mishap mishap>
 void train(paceline::Worker& me) {
   torch::nn::Sequential net(torch::nn::Linear(8, 2));
@@ -42,6 +52,7 @@ void train(paceline::Worker& me) {
   double buffers = 0;
   for (const auto& buffer : net->buffers()) buffers += buffer.is_floating_point() ? buffer.sum().item<double>() : 0;
   me.log("buffers", buffers);
+  if (mishap == Mishap::norm && me.rank() == 0) log_model(me, *net);
 }
 
 }  // namespace

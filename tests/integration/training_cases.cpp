@@ -150,6 +150,68 @@ void rates(paceline::Worker& me) {
   }
 }
 
+// Worker i's loss is the sum over k of a/2 (x_k - c)^2 with a = 1 + (i + k) mod 2, c = 4 i + k: three numbers, in two
+// tensors. `paceline simulate` knows the same problem.
+struct Squares : torch::nn::Module {
+  torch::Tensor two = register_parameter("two", torch::zeros({2}));
+  torch::Tensor one = register_parameter("one", torch::zeros({1}));
+
+  torch::Tensor loss(std::int32_t rank) const {
+    const auto k = torch::arange(3, torch::kFloat32);
+    return ((1 + torch::remainder(k + rank, 2)) / 2 * (torch::cat({two, one}) - 4 * rank - k).square()).sum();
+  }
+};
+
+void squares(paceline::Worker& me) {
+  const auto net = std::make_shared<Squares>();
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.125).momentum(0.5));
+  auto shared = me.share(net, optimizer);
+  const auto log = [&](const std::string& when) {
+    me.log(when + "0", net->two[0].item<double>());
+    me.log(when + "1", net->two[1].item<double>());
+    me.log(when + "2", net->one[0].item<double>());
+  };
+  while (me.next()) {
+    optimizer.zero_grad();
+    const auto loss = net->loss(me.rank());
+    loss.backward();
+    shared.step(loss);
+    log("step");
+  }
+  log("final");
+}
+
+// One class surrounds the other, so that no line separates them.
+paceline::Dataset points_of_rings() {
+  torch::manual_seed(7);
+  const auto angle = 6.283185 * torch::rand({kSamples});
+  const auto outer = torch::arange(kSamples).remainder(2);
+  const auto radius = 0.5 + outer + 0.1 * torch::randn({kSamples});
+  return paceline::tensors(torch::stack({radius * angle.cos(), radius * angle.sin()}, 1), outer);
+}
+
+void rings(paceline::Worker& me) {
+  torch::nn::Sequential net(torch::nn::Linear(2, 16), torch::nn::Tanh(), torch::nn::Linear(16, 2));
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(kRate).momentum(0.9));
+  auto shared = me.share(net, optimizer);
+  const auto data = points_of_rings();
+  const auto log = [&](const std::string& name) {
+    torch::NoGradGuard no_grad;
+    const auto all = data.slice(0, kSamples);
+    me.log(name, torch::cross_entropy_loss(net->forward(all.data), all.target).item<double>());
+  };
+  log("untrained");
+  auto batches = me.batches(data);
+  while (me.next()) {
+    auto [x, y] = batches.next();
+    optimizer.zero_grad();
+    const auto loss = torch::cross_entropy_loss(net->forward(x), y);
+    loss.backward();
+    shared.step(loss);
+  }
+  log("trained");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -159,6 +221,10 @@ int main(int argc, char** argv) {
                         : name == "closure"   ? closure
                         : name == "averaging" ? averaging
                         : name == "early"     ? early
+                        : name == "squares"   ? squares
+                        : name == "rings"     ? rings
                                               : rates;
-  return paceline::run(function, {.workers = 2, .epochs = 1, .batch = 16, .evaluate_every_epochs = 0}).exit_code();
+  return paceline::run(function,
+                       {.workers = 2, .epochs = 1, .batch = 16, .samples = kSamples, .evaluate_every_epochs = 0})
+      .exit_code();
 }
