@@ -18,7 +18,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kRate = 4e-3;
+constexpr double kRate = 4e-3;             // Which is best for which strategy: docs/results/workloads.md.
 constexpr std::int64_t kSteps = 32;        // Of a mini-batch in each of its rooms.
 constexpr std::int64_t kExperience = 256;  // Steps that take a worker the paper's times.
 
@@ -196,7 +196,7 @@ void train(paceline::Worker& me) {
 int main() {
   return paceline::run(train, {.workers = 8,
                                .strategy = "wagma(sync=8)",
-                               .epochs = 30,
+                               .epochs = 45,
                                .batch = kExperience,
                                .samples = 20480,  // There is no data set: an epoch is so many steps.
                                .target = 0.7})

@@ -25,13 +25,13 @@ SEED_OF_RATES = 11
 # best: of `rates`, by updates to the target, as `--rates` found.
 WORKLOADS = {
     "translation": {
-        "workers": 4, "batch": 16, "target": 0.9, "rates": (2e-3, 4e-3, 8e-3, 1.6e-2),
+        "workers": 4, "batch": 16, "epochs": 24, "target": 0.9, "rates": (2e-3, 4e-3, 8e-3, 1.6e-2),
         "best": {"allreduce": 4e-3, "local-sgd(period=1)": 8e-3, "sgp(peers=2)": 8e-3, "eager-sgd(majority)": 4e-3, "ad-psgd": 8e-3,
                  "d-psgd": 4e-3, "wagma(sync=8)": 8e-3, "wagma(sync=8,group=4)": 8e-3, "wagma(sync=8,late=skip)": 8e-3,
                  "nonblocking(batches=4)": 4e-3}},
     "reinforcement": {
-        "workers": 8, "batch": 256, "target": 0.7, "rates": (2e-3, 4e-3, 8e-3, 1.6e-2),
-        "best": {"allreduce": 4e-3, "local-sgd(period=1)": 8e-3, "sgp(peers=2)": 4e-3, "eager-sgd(majority)": 4e-3, "ad-psgd": 8e-3,
+        "workers": 8, "batch": 256, "epochs": 30, "target": 0.7, "rates": (4e-3, 8e-3, 1.6e-2, 3.2e-2),
+        "best": {"allreduce": 4e-3, "local-sgd(period=1)": 8e-3, "sgp(peers=2)": 4e-3, "eager-sgd(majority)": 4e-3, "ad-psgd": 1.6e-2,
                  "d-psgd": 4e-3, "wagma(sync=8)": 8e-3, "wagma(sync=8,late=skip)": 8e-3, "nonblocking(batches=4)": 8e-3}},
 }
 
@@ -67,11 +67,11 @@ class Lab:
         return directory
 
     def run(self, workload, strategy, rate, seed, target="none"):
-        batch = WORKLOADS[workload]["batch"]
+        batch, epochs = WORKLOADS[workload]["batch"], WORKLOADS[workload]["epochs"]
         if strategy.startswith("nonblocking"):  # Four mini-batches an update: a quarter each, so that an update is as large.
             batch //= 4
         directory = self.paceline(self.script(workload, rate), "--strategy", strategy, "--seed", str(seed), "--batch", str(batch),
-                                  target=target)
+                                  "--epochs", str(epochs), target=target)
         row = summary(directory, workload, strategy, rate, seed)
         print(f"  {workload} {strategy} rate {rate:g} seed {seed}: {row['train_s']:.1f} s, {row['samples_per_s']:.0f} samples/s, "
               f"ends at {row['evaluations'][-1][2]:.3f}", file=sys.stderr, flush=True)
