@@ -30,7 +30,7 @@ WORKLOADS = {
                  "d-psgd": 4e-3, "wagma(sync=8)": 8e-3, "wagma(sync=8,group=4)": 8e-3, "wagma(sync=8,late=skip)": 8e-3,
                  "nonblocking(batches=4)": 4e-3}},
     "reinforcement": {
-        "workers": 8, "batch": 256, "epochs": 30, "target": 0.7, "rates": (4e-3, 8e-3, 1.6e-2, 3.2e-2),
+        "workers": 8, "batch": 256, "epochs": 24, "target": 0.8, "rates": (4e-3, 8e-3, 1.6e-2, 3.2e-2),
         "best": {"allreduce": 4e-3, "local-sgd(period=1)": 8e-3, "sgp(peers=2)": 4e-3, "eager-sgd(majority)": 4e-3, "ad-psgd": 1.6e-2,
                  "d-psgd": 4e-3, "wagma(sync=8)": 8e-3, "wagma(sync=8,late=skip)": 8e-3, "nonblocking(batches=4)": 8e-3}},
 }
