@@ -4,14 +4,13 @@ strategy with the best of four learning rates. Writes docs/results/workloads.md 
 
     tests/bench/workloads.py BUILD [--seeds N] [--save FILE]    runs and writes the page; BUILD: a release build, e.g. build/release
     tests/bench/workloads.py BUILD --rates [--save FILE]        the rates instead, each with a seed that the page does not use
-    tests/bench/workloads.py --load FILE...                     writes the page from what was saved
+    tests/bench/workloads.py --load FILE...                     writes the page from what both saved
     tests/bench/workloads.py BUILD --imbalance                  a short run: is what it draws as uneven as the page says?
 """
 import argparse
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ import tempfile
 import workloads_page
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SEEDS = (1, 2, 3)
+SEEDS = 3
 SEED_OF_RATES = 11
 
 # best: of `rates`, by updates to the target, as `--rates` found.
@@ -130,30 +129,29 @@ def machine():
     return {"cores": os.cpu_count(), "model": model, "load": os.getloadavg()[0]}
 
 
-def measure(lab, seeds):
-    data = {"machine": machine(), "runs": [], "batch_times": lab.batch_times()}
+def measure(lab, seeds, data):
+    data.update(machine=machine(), runs=[], batch_times=lab.batch_times())
     for seed in seeds:
         for workload, settings in WORKLOADS.items():
-            data["runs"] += [lab.run(workload, strategy, rate, seed) for strategy, rate in settings["best"].items()]
-    return data
+            for strategy, rate in settings["best"].items():
+                data["runs"].append(lab.run(workload, strategy, rate, seed))
 
 
-def measure_rates(lab):
-    runs = [lab.run(workload, strategy, rate, SEED_OF_RATES, settings["target"])
-            for workload, settings in WORKLOADS.items() for strategy in settings["best"] for rate in settings["rates"]]
+def measure_rates(lab, data):
+    data["rates"] = []
     for workload, settings in WORKLOADS.items():
-        for strategy in settings["best"]:
-            of = [run for run in runs if run["workload"] == workload and run["strategy"] == strategy]
-            best = min(of, key=lambda run: workloads_page.rank_of_rate(run, settings["target"]))
-            print(f"{workload} {strategy}: {best['rate']:g}" + ("" if best["rate"] == settings["best"][strategy] else "  <- not what the page uses"))
-    return {"rates": runs}
+        for strategy, used in settings["best"].items():
+            of = [lab.run(workload, strategy, rate, SEED_OF_RATES, settings["target"]) for rate in settings["rates"]]
+            data["rates"] += of
+            best = min(of, key=lambda run: workloads_page.rank_of_rate(run, settings["target"]))["rate"]
+            print(f"{workload} {strategy}: {best:g}" + ("" if best == used else f", but the page uses {used:g}"), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?")
     parser.add_argument("-o", "--output", default=os.path.join(ROOT, "docs", "results", "workloads.md"))
-    parser.add_argument("--seeds", type=int, default=len(SEEDS))
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--rates", action="store_true")
     parser.add_argument("--imbalance", action="store_true")
     parser.add_argument("--save", metavar="FILE")
@@ -167,12 +165,15 @@ def main():
     for path in arguments.load:
         with open(path, encoding="utf-8") as file:
             data.update(json.load(file))
-    if arguments.build:
-        lab = Lab(arguments.build)
-        data = measure_rates(lab) if arguments.rates else measure(lab, range(1, arguments.seeds + 1))
-    if arguments.save:
-        with open(arguments.save, "w", encoding="utf-8") as file:
-            json.dump(data, file)
+    try:
+        if arguments.rates:
+            measure_rates(Lab(arguments.build), data)
+        elif arguments.build:
+            measure(Lab(arguments.build), range(1, arguments.seeds + 1), data)
+    finally:  # What was measured is kept, whatever came after.
+        if arguments.save:
+            with open(arguments.save, "w", encoding="utf-8") as file:
+                json.dump(data, file)
     if not arguments.rates:
         with open(arguments.output, "w", encoding="utf-8") as file:
             file.write(workloads_page.page(data, WORKLOADS))

@@ -40,7 +40,7 @@ Every strategy has the best of four learning rates of Adam: the one that reaches
 {tables}
 ## What the paper claims
 
-A ratio *holds* if it is in every seed at least halfway from 1 to the paper's (*held to*); an order of scores, if the means are in that order. Time to the target is what decides in the end; where a strategy did not reach it in some seed its whole run stands for the time, and the ratio is marked with at least (≥) or at most (≤).
+A ratio *holds* if it is in every seed at least halfway from 1 to the paper's (*held to*); an order of scores, if the means are in that order. Time to the target is what decides in the end; where a strategy did not reach it in some seed its whole run stands for the time, and the ratio is marked with at least (≥), at most (≤), or, where neither did, with a question mark; only a ratio that is proven holds.
 
 {claims}
 Not tried: fixed groups and groups below √P (Section V-C: 24.79 and 24.53 BLEU); four workers have no smaller groups than two. Scaling with the number of nodes (Figs. 7 and 10). 61 million parameters, WMT17, Habitat.
@@ -191,7 +191,7 @@ def speed_claim(runs, claim, other, paper):
     paces, sooner = runs.paces(WAGMA, other), runs.sooner(WAGMA, other)
     marks = "".join(sorted({mark for _, mark in sooner if mark}))
     proven = all(ratio >= bound and mark in ("", "≥") for ratio, mark in sooner)
-    return (claim, f"{paper:.2f}", f"{bound:.2f}", spread(paces), holds_or_not(min(paces) >= bound),
+    return (claim, f"{paper:.2f}", f"{bound:.3f}", spread(paces), holds_or_not(min(paces) >= bound),
             (marks + " " if marks else "") + spread([ratio for ratio, _ in sooner]), holds_or_not(proven))
 
 
