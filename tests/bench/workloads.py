@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The uneven workloads of the WAGMA paper on real processes: examples/translation.cpp and examples/reinforcement.cpp, every
-strategy with the best of four learning rates. Writes docs/results/workloads.md (tests/bench/workloads_page.py).
+strategy with the best of four learning rates. Writes docs/results/workloads.md.
 
-    tests/bench/workloads.py BUILD [--seeds N] [--save FILE]    runs and writes the page; BUILD: a release build, e.g. build/release
-    tests/bench/workloads.py BUILD --rates [--save FILE]        the rates instead, each with a seed that the page does not use
-    tests/bench/workloads.py --load FILE...                     writes the page from what both saved
-    tests/bench/workloads.py BUILD --imbalance                  a short run: is what it draws as uneven as the page says?
+    tests/bench/workloads.py BUILD --save FILE [--seeds N]    all of it; BUILD: a release build, e.g. build/release
+    tests/bench/workloads.py BUILD --save FILE --rates        the learning rates only, with a seed that the page does not use
+    tests/bench/workloads.py BUILD --load FILE --save FILE    what is missing in the file
+    tests/bench/workloads.py --load FILE                      nothing: the page from what was saved
+    tests/bench/workloads.py BUILD --imbalance                a short run: is what it draws as uneven as the page says?
 """
 import argparse
 import json
@@ -18,20 +19,14 @@ import tempfile
 import workloads_page
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SEEDS = 3
 SEED_OF_RATES = 11
 
-# best: of `rates`, by updates to the target, as `--rates` found.
+STRATEGIES = ("allreduce", "local-sgd(period=1)", "sgp(peers=2)", "eager-sgd(majority)", "ad-psgd", "d-psgd", "wagma(sync=8)", "wagma(sync=8,late=skip)",
+              "nonblocking(batches=4)")
 WORKLOADS = {
-    "translation": {
-        "workers": 4, "batch": 16, "epochs": 24, "target": 0.9, "rates": (2e-3, 4e-3, 8e-3, 1.6e-2),
-        "best": {"allreduce": 4e-3, "local-sgd(period=1)": 8e-3, "sgp(peers=2)": 8e-3, "eager-sgd(majority)": 4e-3, "ad-psgd": 8e-3,
-                 "d-psgd": 4e-3, "wagma(sync=8)": 8e-3, "wagma(sync=8,group=4)": 8e-3, "wagma(sync=8,late=skip)": 8e-3,
-                 "nonblocking(batches=4)": 4e-3}},
-    "reinforcement": {
-        "workers": 8, "batch": 256, "epochs": 24, "target": 0.8, "rates": (4e-3, 8e-3, 1.6e-2, 3.2e-2),
-        "best": {"allreduce": 4e-3, "local-sgd(period=1)": 8e-3, "sgp(peers=2)": 4e-3, "eager-sgd(majority)": 4e-3, "ad-psgd": 1.6e-2,
-                 "d-psgd": 4e-3, "wagma(sync=8)": 8e-3, "wagma(sync=8,late=skip)": 8e-3, "nonblocking(batches=4)": 8e-3}},
+    "translation": {"workers": 4, "batch": 16, "epochs": 24, "target": 0.9, "rates": (2e-3, 4e-3, 8e-3, 1.6e-2),
+                    "strategies": (*STRATEGIES, "wagma(sync=8,group=4)")},
+    "reinforcement": {"workers": 8, "batch": 256, "epochs": 24, "target": 0.8, "rates": (4e-3, 8e-3, 1.6e-2, 3.2e-2), "strategies": STRATEGIES},
 }
 
 
@@ -78,7 +73,7 @@ class Lab:
 
     def batch_times(self):
         """Seconds of each mini-batch of the translation, one worker alone, without the first ones."""
-        directory = self.paceline(self.script("translation", WORKLOADS["translation"]["best"]["allreduce"]), "--strategy", "allreduce", "--workers", "1", "--epochs", "5",
+        directory = self.paceline(self.script("translation", WORKLOADS["translation"]["rates"][0]), "--strategy", "allreduce", "--workers", "1", "--epochs", "5",
                                   "--evaluate-every-epochs", "0")
         with open(os.path.join(directory, "trace.json"), encoding="utf-8") as file:
             spans = [event["dur"] for event in json.load(file)["traceEvents"] if event.get("cat") == "compute"]
@@ -129,50 +124,55 @@ def machine():
     return {"cores": os.cpu_count(), "model": model, "load": os.getloadavg()[0]}
 
 
-def measure(lab, seeds, data):
-    data.update(machine=machine(), runs=[], batch_times=lab.batch_times())
-    for seed in seeds:
-        for workload, settings in WORKLOADS.items():
-            for strategy, rate in settings["best"].items():
-                data["runs"].append(lab.run(workload, strategy, rate, seed))
+def run_missing(lab, runs, workload, strategy, rate, seed, target="none"):
+    """Adds the run to `runs`, unless it is there."""
+    if not any((r["workload"], r["strategy"], r["rate"], r["seed"]) == (workload, strategy, rate, seed) for r in runs):
+        runs.append(lab.run(workload, strategy, rate, seed, target))
 
 
 def measure_rates(lab, data):
-    data["rates"] = []
     for workload, settings in WORKLOADS.items():
-        for strategy, used in settings["best"].items():
-            of = [lab.run(workload, strategy, rate, SEED_OF_RATES, settings["target"]) for rate in settings["rates"]]
-            data["rates"] += of
-            best = min(of, key=lambda run: workloads_page.rank_of_rate(run, settings["target"]))["rate"]
-            print(f"{workload} {strategy}: {best:g}" + ("" if best == used else f", but the page uses {used:g}"), flush=True)
+        for strategy in settings["strategies"]:
+            for rate in settings["rates"]:
+                run_missing(lab, data.setdefault("rates", []), workload, strategy, rate, SEED_OF_RATES, settings["target"])
+
+
+def measure(lab, seeds, data):
+    if "batch_times" not in data:
+        data.update(machine=machine(), batch_times=lab.batch_times())
+    for seed in seeds:
+        for workload, settings in WORKLOADS.items():
+            best = workloads_page.best_rates(data["rates"], workload, settings["target"])
+            for strategy in settings["strategies"]:
+                run_missing(lab, data.setdefault("runs", []), workload, strategy, best[strategy], seed)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?")
     parser.add_argument("-o", "--output", default=os.path.join(ROOT, "docs", "results", "workloads.md"))
-    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rates", action="store_true")
     parser.add_argument("--imbalance", action="store_true")
     parser.add_argument("--save", metavar="FILE")
-    parser.add_argument("--load", metavar="FILE", nargs="+", default=[])
+    parser.add_argument("--load", metavar="FILE")
     arguments = parser.parse_args()
-    if bool(arguments.build) == bool(arguments.load):
-        parser.error("give a build to run, or --load what was saved")
-    if arguments.imbalance:
+    if arguments.imbalance and arguments.build:
         return check_imbalance(Lab(arguments.build))
+    if not (arguments.build and arguments.save or arguments.load) or arguments.imbalance:
+        parser.error("give a build and where to --save, or what to --load")
     data = {}
-    for path in arguments.load:
-        with open(path, encoding="utf-8") as file:
-            data.update(json.load(file))
-    try:
-        if arguments.rates:
-            measure_rates(Lab(arguments.build), data)
-        elif arguments.build:
-            measure(Lab(arguments.build), range(1, arguments.seeds + 1), data)
-    finally:  # What was measured is kept, whatever came after.
-        if arguments.save:
-            with open(arguments.save, "w", encoding="utf-8") as file:
+    if arguments.load:
+        with open(arguments.load, encoding="utf-8") as file:
+            data = json.load(file)
+    if arguments.build:
+        lab = Lab(arguments.build)
+        try:
+            measure_rates(lab, data)
+            if not arguments.rates:
+                measure(lab, range(1, arguments.seeds + 1), data)
+        finally:  # What was measured is kept, whatever came after.
+            with open(arguments.save or arguments.load, "w", encoding="utf-8") as file:
                 json.dump(data, file)
     if not arguments.rates:
         with open(arguments.output, "w", encoding="utf-8") as file:

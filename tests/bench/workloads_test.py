@@ -42,7 +42,7 @@ class Workloads(unittest.TestCase):
         self.assertEqual(sut.speed_claim(self.runs(quick, slow), "claim", sut.LOCAL, paper=1.4)[-1], "holds")
         own_misses = self.runs(never(sut.WAGMA), run(sut.LOCAL))
         self.assertEqual(sut.speed_claim(own_misses, "claim", sut.LOCAL, paper=0.1)[-1], "**does not hold**")
-        table = sut.results_table(self.runs(slow), {"best": {sut.LOCAL: 2e-3}}, 3)
+        table = sut.results_table(self.runs(slow))
         self.assertIn("**not reached** in 1 of 1", table)
 
     def test_scores_at_equal_time_are_taken_when_the_first_run_has_ended(self):
@@ -53,6 +53,8 @@ class Workloads(unittest.TestCase):
     def test_the_rate_is_the_one_with_the_fewest_updates_and_one_that_misses_is_worse(self):
         early, late = run("x"), run("x", evaluations=((1.0, 20, 0.2), (2.0, 40, 0.95)))
         self.assertEqual(min((never("x"), late, early), key=lambda r: sut.rank_of_rate(r, 0.9)), early)
+        late["rate"], early["rate"] = 1e-3, 4e-3
+        self.assertEqual(sut.best_rates([late, early, never("y")], "translation", 0.9), {"x": 4e-3, "y": 2e-3})
 
     def test_what_is_drawn_can_miss_its_bounds(self):
         def verdicts(workload, updates):
@@ -63,13 +65,13 @@ class Workloads(unittest.TestCase):
 
     def test_every_claim_of_speed_names_a_strategy_that_is_run(self):
         for workload, _, other, _ in sut.SPEEDS:
-            self.assertIn(other, workloads.WORKLOADS[workload]["best"])
+            self.assertIn(other, workloads.WORKLOADS[workload]["strategies"])
 
     def test_the_page_of_equal_runs_says_that_nothing_is_quicker(self):
-        rows = [run(strategy, seed, workload=name) for name, settings in workloads.WORKLOADS.items() for strategy in settings["best"] for seed in (1, 2)]
+        rows = [run(strategy, seed, workload=name) for name, settings in workloads.WORKLOADS.items() for strategy in settings["strategies"] for seed in (1, 2)]
         for row in rows:
             row["drawn"] = [[320.0] * 4] if row["workload"] == "translation" else [[0.036] * 8]
-        data = {"machine": {"cores": 2, "model": "m", "load": 0.0}, "runs": rows, "batch_times": [0.01, 0.02] * 4}
+        data = {"machine": {"cores": 2, "model": "m", "load": 0.0}, "runs": rows, "rates": rows, "batch_times": [0.01, 0.02] * 4}
         page = sut.page(data, workloads.WORKLOADS)
         for _, claim, _, _ in sut.SPEEDS:
             line, = [line for line in page.splitlines() if claim in line]
