@@ -2,9 +2,12 @@
 import glob
 import os
 import re
+import shlex
 import signal
+import subprocess
+import xml.etree.ElementTree
 
-from harness import IntegrationTest, SOURCE, main, wait_until
+from harness import IntegrationTest, PACELINE, SOURCE, main, wait_until
 
 PAGE = os.path.join(SOURCE, "docs", "command-line.md")
 
@@ -82,13 +85,40 @@ class Documentation(IntegrationTest):
         self.assertEqual(documented, columns)
 
     def test_columns_of_a_comparison(self):
-        run = self.start_quadratic("--compare", "allreduce,nonblocking", updates=10, sleep_ms=[2])
-        self.assertEqual(run.wait(30), 0, run.said())
+        run = self.compare("allreduce", "nonblocking(batches=2)")
         self.assert_columns(run.out, "The table of a comparison")
+
+    def compare(self, *strategies):
+        run = self.start_quadratic("--compare", ",".join(strategies), updates=40, sleep_ms=[2, 2, 2, 8])
+        self.assertEqual(run.wait(30), 0, run.said())
+        return run
+
+    def test_the_picture_of_the_readme_can_be_made(self):
+        """A panel a run: its strategy, its workers and what they did, over the same time."""
+        run = self.compare("allreduce", "nonblocking(batches=2)")
+        picture, build = os.path.join(self.folder, "picture.svg"), os.path.dirname(os.path.dirname(PACELINE))
+        subprocess.run([os.path.join(SOURCE, "tests", "bench", "timeline_svg.py"), build, run.run_directory, "-o", picture],
+                       check=True, env=self.environment, timeout=30)
+        shapes = [(shape.tag.split("}")[1], shape.get("class"), "".join(shape.itertext()).strip())
+                  for shape in xml.etree.ElementTree.parse(picture).iter()]
+        texts = [text for tag, _, text in shapes if tag == "text"]
+        self.assertEqual(len([text for text in texts if text.startswith("worker 3")]), 2, texts)
+        self.assertTrue(any(text.startswith("nonblocking(batches=2)") for text in texts), texts)
+        ends = [int(text.split()[0]) for text in texts if re.fullmatch(r"\d+ updates? in \d+ ms", text)]
+        self.assertEqual(len(ends), 2, texts)
+        self.assertGreater(ends[1], ends[0], "who does not wait makes more updates in the same time")
+        self.assertEqual(sum(ends), len([tag for tag, name, _ in shapes if tag == "line" and name == "end"]) - 1, "one in the key")
+        self.assertGreater(len([tag for tag, name, _ in shapes if tag == "rect" and name == "compute"]), 8)
 
     def test_columns_of_a_simulation(self):
         run = self.paceline("simulate", "--compare", "allreduce,nonblocking", "--steps", 5)
         self.assert_columns(run.out, "Its columns")
+
+    def test_the_simulation_that_is_shown_prints_what_is_shown(self):
+        with open(PAGE, encoding="utf-8") as file:
+            shown = re.search(r"```\n(paceline simulate --compare [^\n]*)\n```\n\n```\n(.*?)```", file.read(), re.DOTALL)
+        run = self.paceline(*shlex.split(shown[1])[1:])
+        self.assertEqual(run.out.split(), shown[2].split())
 
     # Events -----------------------------------------------------------------------------------------------------------
 
