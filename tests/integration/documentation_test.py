@@ -132,7 +132,7 @@ class Documentation(IntegrationTest):
 
     def events(self):
         """Of a run in which workers wait, one is killed and nobody throws, and of one that fails."""
-        run = self.start_quadratic("--strategy", "allreduce", nodes=2, updates=200, sleep_ms=[2, 2, 2, 15], evaluate_every=50)
+        run = self.start_quadratic("--strategy", "allreduce", nodes=2, updates=300, sleep_ms=[2, 2, 2, 15], evaluate_every=50)
         self.wait_for_update(run, 60)
         wait_until(lambda: any("waiting" in event for event in run.metrics()), 5, "somebody waits")
         os.kill(self.worker_pid(run, 2), signal.SIGKILL)
