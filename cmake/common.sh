@@ -31,7 +31,7 @@ install() {
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing="$missing $package"
   done
   [ -n "$missing" ] || return 0
-  command -v apt-get >/dev/null || fail "this is no Debian or Ubuntu: install yourself what they call$missing"
+  command -v apt-get >/dev/null || fail "there is no apt-get: install yourself what Debian 12 calls$missing"
   sudo=""
   if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || fail "run me as root, or install sudo, or install$missing"

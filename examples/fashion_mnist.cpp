@@ -1,7 +1,7 @@
 // A small CNN on Fashion-MNIST, trained by several workers that do not wait for the slow one:
-//   paceline run examples/fashion_mnist.cpp --workers 4 --slow 3:4x --compare
-//   'allreduce,nonblocking,wagma,wagma(late=skip)'
-// It is an ordinary libtorch program in which one line is different: `shared.step(loss)` instead of `optimizer.step()`.
+//   paceline run examples/fashion_mnist.cpp --workers 4 --slow 3:4x --compare 'allreduce,nonblocking'
+// In an ordinary libtorch loop one line changes, `shared.step(loss)` instead of `optimizer.step()`, and five around it
+// come: share, batches, evaluate, next and run.
 #include <paceline/train.h>
 
 struct NetImpl : torch::nn::Module {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the shape of the sources: include direction, pure cores, third-party headers behind their adapters, files that
-docs/ARCHITECTURE.md names. Prints one line a violation; exit status 1 if there is any.
+"""Checks the shape of the sources: include direction, pure cores, third-party headers behind their adapters. Prints one
+line a violation; exit status 1 if there is any.
 
 Usage: check_structure.py ROOT
 """
@@ -82,24 +82,9 @@ def violations_of_includes(root):
                 yield f"{where}: include from the root of the sources, not {header}"
 
 
-def violations_of_the_map(root):
-    """Every path that docs/ARCHITECTURE.md writes in backquotes with a slash and an ending exists."""
-    document = root / "docs/ARCHITECTURE.md"
-    if not document.exists():
-        yield "docs/ARCHITECTURE.md is missing"
-        return
-    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
-        for quoted in re.findall(r"`([^`\s]+)`", line):
-            is_path = re.fullmatch(r"[\w.-]+(/[\w.-]+)*/?", quoted)
-            first = quoted.split("/")[0]
-            if is_path and "/" in quoted and first in LAYERS + ["examples", "tests", "docs", "cmake"]:
-                if not (root / quoted).exists():
-                    yield f"docs/ARCHITECTURE.md:{number}: {quoted} does not exist"
-
-
 def main():
     root = pathlib.Path(sys.argv[1])
-    found = list(violations_of_includes(root)) + list(violations_of_the_map(root))
+    found = list(violations_of_includes(root))
     print("\n".join(found))
     return 1 if found else 0
 

@@ -11,7 +11,6 @@ class StructureTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.root = pathlib.Path(self.folder.name)
-        self.write("docs/ARCHITECTURE.md", "See `runtime/base/a.h`.")
         self.write("runtime/base/a.h", "#include <vector>\n")
 
     def tearDown(self):
@@ -23,8 +22,7 @@ class StructureTest(unittest.TestCase):
         path.write_text(text, encoding="utf-8")
 
     def found(self):
-        return list(check_structure.violations_of_includes(self.root)) + list(
-            check_structure.violations_of_the_map(self.root))
+        return list(check_structure.violations_of_includes(self.root))
 
     def assert_one(self, text):
         self.assertEqual(len(self.found()), 1, self.found())
@@ -53,10 +51,6 @@ class StructureTest(unittest.TestCase):
     def test_a_service_may_read_the_clock(self):
         self.write("scheduler/rounds/b_service.cc", '#include "runtime/base/steady_now.h"\n')
         self.assertEqual(self.found(), [])
-
-    def test_the_map_names_only_files_that_exist(self):
-        self.write("docs/ARCHITECTURE.md", "See `runtime/base/gone.h`.")
-        self.assert_one("gone.h does not exist")
 
 
 if __name__ == "__main__":

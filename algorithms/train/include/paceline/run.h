@@ -9,7 +9,8 @@ namespace paceline {
 
 class Worker;
 
-/// What a training job asks for. Every field has a flag of `paceline run` of the same name, which overrides it.
+/// What a training job asks for. Every field but `samples` has a flag of `paceline run` of the same name, which
+/// overrides it.
 struct RunOptions {
   std::int32_t workers = 2;
   std::string strategy = "allreduce";

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Training jobs. In a PyTorch-style loop one line changes: `optimizer.step()` becomes `shared.step(loss)`.
+/// Training jobs. In a PyTorch-style loop one line changes, `optimizer.step()` becomes `shared.step(loss)`, and five
+/// around it come: share, batches, evaluate, next and run.
 #include "paceline/data.h"
 #include "paceline/run.h"
 #include "paceline/trainer.h"
