@@ -69,7 +69,7 @@ def without_precompiled(words):
     for word in words:
         if kept and kept[-1] == "-include" and "cmake_pch" in word:
             kept.pop()
-        elif word != "-Winvalid-pch":
+        elif word not in ("-Winvalid-pch", "-fpch-preprocess"):
             kept.append(word)
     return kept
 
