@@ -9,7 +9,7 @@ import argparse
 import statistics
 import sys
 
-from measure import averaging, bounds, freezing, loops, main_job, page, prediction, programs, rates, startup
+from measure import averaging, bounds, building, freezing, loops, main_job, page, prediction, programs, rates, startup
 from measure.bench import Bench
 from measure.store import Store
 
@@ -20,6 +20,7 @@ MEASUREMENTS = {
     "averaging": averaging.averaging, "fork": startup.fork, "start": startup.start, "idle": startup.idle, "golden": programs.golden,
     "random_jobs": programs.random_jobs, "explorer": programs.explorer, "scale": programs.scale, "recording": programs.recording,
     "cells": programs.cells, "prediction": prediction.prediction,
+    "building": building.building, "checking": building.checking,
 }
 
 

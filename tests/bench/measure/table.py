@@ -119,4 +119,10 @@ FIGURES = (
     Figure(19, "an update of a small model (7,850 parameters, batch 32) under allreduce: what it takes beyond the same processes' steps without averaging",
            "small_update", (*per_workers("idle", "nothing else running", "≤", 0.3, unit="ms"),
                             *per_workers("loaded", "beside two busy loops", "≤", 1, unit="ms")), 5),
+    Figure(20, "building on two cores with nothing in ccache, packages installed (that takes a minute or two)", "building",
+           (Value("first line", "`./quickstart` until its run says something", "≤", 6, "min", 1),
+            Value("processor", "processor time of that (compilers, linkers, ccache)", "≤", 900, "s", 0),
+            Value("edit", "an edit of a core's source to the answer of its unit tests", "≤", 15, "s", 1),
+            Value("check cold", "`./check` (`figures.py BUILD checking`)", "≤", 50, "min", 0),
+            Value("check warm", "`./check` once more", "≤", 20, "min", 0)), 12),
 )
