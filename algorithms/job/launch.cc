@@ -157,14 +157,15 @@ class Job {
     std::optional<Instant> stop_asked;
     // Workers end together when their time is up, and evaluate and save what they have; this is for those that do not.
     const Duration limit = from_seconds(options_.value("time_limit_s", 0.0));
-    Instant time_is_up = steady_now() + limit;
+    const Duration until_stopped = limit + std::max(kFailPatience, limit / 10);
+    Instant time_is_up = steady_now() + until_stopped;
     bool begun = false;
     while (!all_ready()) {
       take_events(kLook);
       const Instant now = steady_now();
       if (!begun && record_->updates() > 0) {
         begun = true;
-        time_is_up = now + limit + std::max(kFailPatience, limit / 10);
+        time_is_up = now + until_stopped;
       }
       const bool timed_out = limit > Duration::zero() && now >= time_is_up;
       if ((interrupts.requested() || record_->failure() || timed_out || missing_worker(now)) && !stop_asked) {

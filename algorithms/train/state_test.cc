@@ -135,25 +135,6 @@ TEST(ReplicaTest, AFileOfSomebodyElseIsRefused) {
   EXPECT_NE(read.error().text.find("not a checkpoint"), std::string::npos);
 }
 
-TEST(ReplicaTest, PythonsSafetensorsReadsACheckpoint) {
-  const char* python = std::getenv("PACELINE_PYTHON");
-  const std::string interpreter = python ? python : "python3";
-  if (std::system((interpreter + " -c 'import safetensors.numpy' 2>/dev/null").c_str()) != 0) {
-    GTEST_SKIP() << "python3 has no safetensors and numpy";
-  }
-  const std::string path = ::testing::TempDir() + "paceline-replica-" + std::to_string(::getpid()) + ".safetensors";
-  ASSERT_TRUE(write_file_atomically(path, encode_replica(example()).value()));
-  const std::string script =
-      interpreter +
-      " -c \"from safetensors import safe_open\nfrom safetensors.numpy import load_file\nt = load_file('" + path +
-      "')\n"
-      "assert t['fc.weight'].tolist() == [[0, 1, 2], [3, 4, 5]], t\nassert t['fc.count'] == 7\n"
-      "assert safe_open('" +
-      path + "', 'numpy').metadata()['update'] == '17'\"";
-  EXPECT_EQ(std::system(script.c_str()), 0);
-  ::unlink(path.c_str());
-}
-
 TEST(ParametersTest, MoveWithoutCopyingAndLeaveWithCopies) {
   torch::nn::Linear layer(3, 2);
   torch::optim::SGD optimizer(layer->parameters(), 0.1);

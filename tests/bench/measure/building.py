@@ -1,0 +1,69 @@
+"""Figure 20: what building costs, in clones of the last commit, with nothing in ccache. Packages are installed already."""
+import os
+import resource
+import subprocess
+import time
+
+from measure.store import ROOT
+
+FIRST_RUN = "== build/release/cli/paceline run"
+CORE, ITS_TEST, ITS_CASES = "scheduler/rounds/round_state.cc", "paceline_scheduler_test", "WagmaMerge*:Allreduce*"
+
+
+def clone(bench, name):
+    folder = os.path.join(bench.folder, name)
+    subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+    return folder, {**os.environ, "CCACHE_DIR": os.path.join(bench.folder, name + "-ccache")}
+
+
+def first_line(folder, environment):
+    """Seconds until the run that ./quickstart ends with says something, and processor seconds until it was started."""
+    begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    job = subprocess.Popen(["./quickstart"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    for line in job.stdout:
+        if line.startswith(FIRST_RUN):
+            break
+    said = job.stdout.readline()
+    took = time.monotonic() - begin
+    job.terminate()
+    job.wait()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if not said:
+        raise SystemExit("./quickstart ended before its run said anything")
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def edited(folder, environment, round_number):
+    """Seconds from an edit of a core to the answer of its unit tests."""
+    def build_and_test():
+        begin = time.monotonic()
+        subprocess.run(["cmake", "--build", "build/release", "--target", ITS_TEST], cwd=folder, env=environment, check=True,
+                       stdout=subprocess.DEVNULL)
+        subprocess.run([os.path.join("build", "release", "scheduler", ITS_TEST), f"--gtest_filter={ITS_CASES}"], cwd=folder,
+                       check=True, stdout=subprocess.DEVNULL)
+        return time.monotonic() - begin
+    build_and_test()
+    with open(os.path.join(folder, CORE), "a", encoding="utf-8") as file:
+        file.write(f"// edit {round_number}\n")
+    return build_and_test()
+
+
+def building(bench):
+    values = {"first line": [], "processor": [], "edit": []}
+    for k in range(bench.rounds_or(1)):
+        folder, environment = clone(bench, f"building-{k}")
+        took, processor = first_line(folder, environment)
+        values["first line"].append(took / 60)
+        values["processor"].append(processor)
+        values["edit"].extend(edited(folder, environment, edit) for edit in range(3))
+    return {20: values}
+
+
+def checking(bench):
+    values = {"check cold": [], "check warm": []}
+    folder, environment = clone(bench, "checking")
+    for key in values:
+        begin = time.monotonic()
+        subprocess.run(["./check"], cwd=folder, env=environment, check=True)
+        values[key].append((time.monotonic() - begin) / 60)
+    return {20: values}
