@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <cstdlib>
 #include <map>
 
 #include "algorithms/train/optimizer_state.h"
