@@ -47,7 +47,8 @@ def parse_seconds(command, include):
 
 def headers(tree):
     """Of those that our sources name: (seconds over all units, seconds, units, header), dearest first."""
-    commands = json.loads((tree / "compile_commands.json").read_text())
+    built = units(tree)
+    commands = [entry for entry in json.loads((tree / "compile_commands.json").read_text()) if entry["file"] in built]
     flags = max((entry["command"] for entry in commands), key=len)
     named = set()
     for entry in commands:

@@ -3,17 +3,19 @@
 # dearest, and of the ten headers whose parsing costs most over all units.
 # Usage: cmake/compile_times.sh [TARGET...]        without one: the product
 set -eu
-cd "$(dirname "$0")/.."
 
 if [ "${1:-}" = --unit ]; then  # As launcher of the compiler: --unit LOG COMPILER ARGUMENT...
   log=$2
   shift 2
   "$@"
   for unit in "$@"; do :; done  # The last word of a compilation is its source.
-  echo "$unit $(times | tail -1)" >>"$log"
+  times >"$log.$$"  # Not in a pipe: a subshell has times of its own.
+  echo "$unit $(tail -1 "$log.$$")" >>"$log"
+  rm "$log.$$"
   exit 0
 fi
 
+cd "$(dirname "$0")/.."
 . cmake/common.sh
 tree=build/compile-times
 rm -rf "$tree"
