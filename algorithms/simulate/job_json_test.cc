@@ -1,7 +1,8 @@
 #include "algorithms/simulate/job_json.h"
-#include "runtime/base/json.h"
 
 #include <gmock/gmock.h>
+
+#include "runtime/base/json.h"
 
 namespace paceline::simulate {
 namespace {

@@ -1,9 +1,10 @@
 #include "algorithms/simulate/job_lines.h"
-#include "runtime/base/json.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
+
+#include "runtime/base/json.h"
 
 namespace paceline::simulate {
 namespace {

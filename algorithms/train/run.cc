@@ -1,8 +1,8 @@
 #include "paceline/run.h"
-#include "runtime/base/json.h"
 
 #include "algorithms/job/launch.h"
 #include "algorithms/train/worker_main.h"
+#include "runtime/base/json.h"
 
 namespace paceline {
 namespace {

@@ -4,7 +4,8 @@ import json
 import os
 import re
 
-from harness import IntegrationTest, main
+from harness import main
+from training import TrainingTest
 
 CASES = os.environ.get("PACELINE_TRAINING_CASES", "build/release/tests/integration/training_cases")
 WORKERS = 4
@@ -28,27 +29,10 @@ ON_TWO_NODES = ["allreduce", "local-sgd(period=3)", "eager-sgd(quorum=4,sync=4)"
                 "slowmo(period=3)", "streaming-diloco(period=6,fragments=3)", "noloco(period=3)"]
 
 
-class StrategyTraining(IntegrationTest):
+class StrategyTraining(TrainingTest):
     def case(self, name, strategy, *flags, nodes=1, workers=WORKERS):
-        directory = os.path.join(self.folder, f"run-{self.runs}")
-        run = self.start("run", CASES, "--strategy", strategy, "--workers", workers, "--nodes", nodes, "--run-dir",
-                         directory, *flags, "--", name)
-        run.run_directory = directory
-        self.assertEqual(run.wait(60), 0, run.said())
-        return run
-
-    def logged(self, run, name):
-        """What each worker logged under this name, in order."""
-        values = {}
-        for event in run.metrics():
-            if event["event"] == "metric" and event["name"] == name:
-                values.setdefault(event["worker"], []).append(event["value"])
-        return values
-
-    def assert_one_model(self, run, workers=WORKERS):
-        models = run.result()["models"]
-        self.assertEqual(sorted(models, key=int), [str(rank) for rank in range(workers)])
-        self.assertEqual(len(set(models.values())), 1, models)
+        return self.train(CASES, "--strategy", strategy, "--workers", workers, "--nodes", nodes, *flags, arguments=[name],
+                          timeout=60)
 
     def test_every_strategy_is_here(self):
         listed = re.findall(r"^  ([a-z][a-z-]+)(?:\(|$)", self.paceline("run", "--help").out, re.MULTILINE)
@@ -62,7 +46,7 @@ class StrategyTraining(IntegrationTest):
                                            strict=True):
                 self.assertGreater(before, 0.6, "guessing is 0.69")
                 self.assertLess(after, 0.2)
-            self.assert_one_model(run)
+            self.assert_one_model(run, WORKERS)
 
     def test_every_strategy_learns_and_ends_with_one_model(self):
         for strategy in LEARNING:
@@ -99,7 +83,7 @@ class StrategyTraining(IntegrationTest):
                         self.assertAlmostEqual(found[rank][step], models[rank, step][k], delta=2e-5,
                                                msg=f"number {k} of worker {rank} after step {step}")
                     self.assertAlmostEqual(final[rank][0], summary["model"][k], delta=2e-5)
-            self.assert_one_model(run)
+            self.assert_one_model(run, WORKERS)
 
     def test_models_are_the_simulators(self):
         for strategy in SIMULATED:

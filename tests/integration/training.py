@@ -30,15 +30,17 @@ def read_checkpoint(path):
 
 
 class TrainingTest(IntegrationTest):
+    seconds = 120  # That a run may take.
+
     def start_training(self, script, *flags, arguments=(), environment=None):
         directory = os.path.join(self.folder, f"run-{self.runs}")
         run = self.start("run", script, "--run-dir", directory, *flags, "--", *arguments, environment=environment)
         run.run_directory = directory
         return run
 
-    def train(self, script, *flags, code=0, timeout=120, **more):
+    def train(self, script, *flags, code=0, timeout=None, **more):
         run = self.start_training(script, *flags, **more)
-        self.assertEqual(run.wait(timeout), code, run.said())
+        self.assertEqual(run.wait(timeout or self.seconds), code, run.said())
         return run
 
     def checkpoint(self, run):

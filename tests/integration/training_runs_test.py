@@ -6,53 +6,19 @@ import signal
 import struct
 import subprocess
 
-from harness import IntegrationTest, PACELINE, SOURCE, main, wait_until
-
-SMALL = os.path.join(SOURCE, "tests", "integration", "small_training.cpp")
-MNIST = os.path.join(SOURCE, "examples", "fashion_mnist.cpp")
+from harness import PACELINE, main, wait_until
+from training import MNIST, SMALL, TrainingTest, read_checkpoint
 
 
-def read_checkpoint(path):
-    """The header of a safetensors file, after checking that the file is whole."""
-    with open(path, "rb") as file:
-        data = file.read()
-    size, = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + size])
-    ends = sorted(tensor["data_offsets"] for name, tensor in header.items() if name != "__metadata__")
-    assert ends[0][0] == 0 and ends[-1][1] == len(data) - 8 - size, "the file is not whole"
-    assert all(before[1] == after[0] for before, after in zip(ends, ends[1:])), "holes between tensors"
-    for name, tensor in header.items():
-        if name == "__metadata__":
-            continue
-        elements = 1
-        for dimension in tensor["shape"]:
-            elements *= dimension
-        width = {"F32": 4, "F64": 8, "I64": 8, "U8": 1, "I32": 4, "F16": 2, "BF16": 2, "BOOL": 1}[tensor["dtype"]]
-        assert tensor["data_offsets"][1] - tensor["data_offsets"][0] == elements * width, name
-    return header
-
-
-class TrainingRuns(IntegrationTest):
-    def start_training(self, script, *flags, arguments=(), environment=None):
-        directory = os.path.join(self.folder, f"run-{self.runs}")
-        run = self.start("run", script, "--run-dir", directory, *flags, "--", *arguments, environment=environment)
-        run.run_directory = directory
-        return run
-
-    def train(self, script, *flags, code=0, timeout=90, **more):
-        run = self.start_training(script, *flags, **more)
-        self.assertEqual(run.wait(timeout), code, run.said())
-        return run
-
-    def checkpoint(self, run):
-        return os.path.join(run.run_directory, "checkpoint.safetensors")
+class TrainingRuns(TrainingTest):
+    seconds = 90
 
     def test_the_main_example_trains_on_real_data(self):
         run = self.train(MNIST, "--workers", 2, "--epochs", 0.2, "--strategy", "allreduce", "--json")
         events = [json.loads(line) for line in run.out.splitlines()]
         self.assertEqual(events[-1]["event"], "result")
         self.assertGreater(events[-1]["test_accuracy"], 0.5, "a fifth of an epoch teaches that much")
-        header = read_checkpoint(self.checkpoint(run))
+        header, _ = read_checkpoint(self.checkpoint(run))
         self.assertTrue(any("conv1.weight" in name for name in header), list(header))
 
     def test_a_resumed_run_goes_on_at_the_same_update_and_ends_like_an_unbroken_one(self):
