@@ -10,7 +10,7 @@ import subprocess
 import termios
 import time
 
-from harness import IntegrationTest, PACELINE, QUADRATIC, SLOWDOWN, main, parent_of, wait_until
+from harness import ENDLESS, IntegrationTest, PACELINE, QUADRATIC, SLOWDOWN, main, parent_of, wait_until
 
 RESULT_FIELDS = {"event", "strategy", "time_to_target_s", "samples_per_s", "step_s", "test_accuracy", "wait_s",
                  "group_averages", "global_averages", "skipped_steps", "abandoned_batches"}
@@ -74,7 +74,7 @@ class Clusters(IntegrationTest):
 
     def test_status_of_a_running_job_comes_at_once_and_says_what_the_workers_do(self):
         self.assertEqual(self.paceline("up").code, 0)
-        run = self.start_quadratic(nodes=None, updates=10**7, sleep_ms=[5])
+        run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[5])
         self.wait_for_update(run, 20)
         times = []
         for _ in range(9):
@@ -213,7 +213,7 @@ class Drivers(IntegrationTest):
 
 class Interrupts(IntegrationTest):
     def start_endless(self, **options):
-        run = self.start_quadratic(updates=10**7, sleep_ms=[5], **options)
+        run = self.start_quadratic(updates=ENDLESS, sleep_ms=[5], **options)
         self.wait_for_update(run, 20)
         return run
 
@@ -267,7 +267,7 @@ class Interrupts(IntegrationTest):
             self.assert_nobody_left()
 
     def test_ctrl_c_ends_a_run_with_a_worker_that_is_in_a_long_mini_batch(self):
-        run = self.start_quadratic(updates=10**7, sleep_ms=[5], busy_ms=[0, 0, 0, 60_000])
+        run = self.start_quadratic(updates=ENDLESS, sleep_ms=[5], busy_ms=[0, 0, 0, 60_000])
         wait_until(lambda: any(event["event"] == "first_step" for event in run.metrics()), 15, "the first step")
         self.interrupt(run)
         self.assert_nobody_left()

@@ -5,7 +5,7 @@ import signal
 import statistics
 import time
 
-from harness import IntegrationTest, command_line, in_release, is_alive, main, parent_of, wait_until
+from harness import ENDLESS, IntegrationTest, command_line, in_release, is_alive, main, parent_of, wait_until
 
 PATIENCE = 5.0  # Seconds that others wait for a silent worker.
 
@@ -13,8 +13,8 @@ PATIENCE = 5.0  # Seconds that others wait for a silent worker.
 class Faults:
     nodes = 1
 
-    def start_long(self, strategy, *flags, updates=10**7, sleep_ms=(4,), workers=4, **options):
-        return self.start_quadratic("--strategy", strategy, *flags, nodes=self.nodes, workers=workers, updates=updates,
+    def start_long(self, strategy, *flags, sleep_ms=(4,), workers=4, **options):
+        return self.start_quadratic("--strategy", strategy, *flags, nodes=self.nodes, workers=workers, updates=ENDLESS,
                                     sleep_ms=list(sleep_ms), **options)
 
     def signal_worker(self, run, rank, what):
@@ -26,14 +26,13 @@ class Faults:
     # Death ------------------------------------------------------------------------------------------------------------
 
     def check_kill(self, strategy):
-        run = self.start_long(strategy, updates=500)
+        run = self.start_long(strategy)
         self.wait_for_update(run, 40)
         victim = 3
         self.signal_worker(run, victim, signal.SIGKILL)
-        self.assertEqual(run.wait(20), 0, run.said())
+        self.end_after(run, 200)
         self.assertEqual(list(run.left()), [victim], run.said())
         self.assertIn(f"worker {victim} ended", run.out)
-        self.assertEqual(run.result()["updates"], 500)
         self.assertEqual(run.result()["left"], [victim])
         finals = {run.final(rank) for rank in (0, 1, 2)}
         self.assertEqual(len(finals), 1, finals)
@@ -55,12 +54,11 @@ class Faults:
         self.check_kill("decoupled-diloco(period=5)")
 
     def test_allreduce_goes_on_without_worker_0(self):
-        run = self.start_long("allreduce", updates=500)
+        run = self.start_long("allreduce")
         self.wait_for_update(run, 40)
         self.signal_worker(run, 0, signal.SIGKILL)
-        self.assertEqual(run.wait(20), 0, run.said())
+        self.end_after(run, 200)
         self.assertEqual(list(run.left()), [0])
-        self.assertEqual(run.result()["updates"], 500)
 
     def test_a_worker_that_dies_before_the_job_began_is_named(self):
         for moment, text in (("before_open", "worker 0 ended before it took part in the job"),
@@ -89,18 +87,17 @@ class Faults:
 
     @in_release
     def test_training_goes_on_when_a_whole_nodes_share_of_workers_dies(self):
-        run = self.start_long("allreduce", updates=500)
+        run = self.start_long("allreduce")
         self.wait_for_update(run, 20)
         for rank in (2, 3):
             self.signal_worker(run, rank, signal.SIGKILL)
-        self.assertEqual(run.wait(20), 0, run.said())
+        self.end_after(run, 200)
         self.assertEqual(set(run.left()), {2, 3})
-        self.assertEqual(run.result()["updates"], 500)
 
     # Freezing ---------------------------------------------------------------------------------------------------------
 
     def test_allreduce_goes_on_without_a_worker_that_is_frozen_too_long(self):
-        run = self.start_long("allreduce", updates=600)
+        run = self.start_long("allreduce")
         self.wait_for_update(run, 40)
         pid = self.signal_worker(run, 2, signal.SIGSTOP)
         left, = wait_until(run.left, PATIENCE + 4, "the frozen worker leaves").values()
@@ -108,8 +105,7 @@ class Faults:
         self.assertTrue(silent, left)
         self.assertGreaterEqual(float(silent[1]), PATIENCE)
         self.assertLess(float(silent[1]), PATIENCE + 0.5)
-        self.assertEqual(run.wait(20), 0, run.said())
-        self.assertEqual(run.result()["updates"], 600)
+        self.end_after(run, 200)
         self.assertFalse(is_alive(pid), "its node ends a worker that left")
 
     def check_freeze(self, strategy, workers, sleep_ms):
@@ -167,7 +163,7 @@ class Faults:
     # Fork server and daemon -------------------------------------------------------------------------------------------
 
     def test_workers_go_on_when_the_fork_server_is_killed(self):
-        run = self.start_long("allreduce", updates=500)
+        run = self.start_long("allreduce")
         self.wait_for_update(run, 40)
         servers = self.fork_servers(run)
         self.assertEqual(len(servers), self.nodes)
@@ -176,9 +172,8 @@ class Faults:
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: len(set(self.fork_servers(run)) - set(servers)) == self.nodes, 5, "new fork servers")
         self.assertEqual([self.worker_pid(run, rank) for rank in range(4)], before)
-        self.assertEqual(run.wait(30), 0, run.said())
+        self.end_after(run, 200)
         self.assertEqual(run.left(), {})
-        self.assertEqual(run.result()["updates"], 500)
 
     def test_a_killed_daemon_takes_everything_with_it(self):
         run = self.start_long("allreduce")

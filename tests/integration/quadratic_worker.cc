@@ -2,7 +2,8 @@
 //
 // Worker i holds f_i(x) = a_i/2 (x - c_i)^2 with a = (1,2,1,2), c = (0,4,8,12), repeated for more workers; the model is
 // one number, repeated `elements` times; the learning rate is 1/4. Every value is a dyadic rational, so tests compare
-// with exact arithmetic. Each worker writes what happened to it as JSON lines to OUTPUT/worker-RANK.jsonl.
+// with exact arithmetic. Each worker writes what happened to it as JSON lines to OUTPUT/worker-RANK.jsonl. Once there is
+// a file OUTPUT/enough, all workers ask for the job's end.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +38,9 @@ class Quadratic {
   explicit Quadratic(const paceline::job::WorkerStart& start)
       : start_(start), options_(json::parse(start.options)), elements_(options_.value("elements", std::uint64_t{1})) {
     const std::string output = options_.value("output", "");
-    if (!output.empty()) out_.open(output + "/worker-" + std::to_string(start.rank) + ".jsonl");
+    if (output.empty()) return;
+    out_.open(output + "/worker-" + std::to_string(start.rank) + ".jsonl");
+    enough_ = output + "/enough";
   }
   ~Quadratic() { paceline_session_close(session_); }
   Quadratic(const Quadratic&) = delete;
@@ -171,7 +174,8 @@ class Quadratic {
     if (!busy.empty())
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(
           busy[static_cast<std::size_t>(start_.rank) % busy.size()].get<double>()));
-    if (options_.value("stop_rank", -1) == start_.rank && options_.value("stop_update", -1) == lease.update)
+    if ((options_.value("stop_rank", -1) == start_.rank && options_.value("stop_update", -1) == lease.update) ||
+        (!enough_.empty() && access(enough_.c_str(), F_OK) == 0))
       paceline_session_stop(session_, "enough");
     if (options_.value("fail_rank", -1) != start_.rank || options_.value("fail_update", -1) != lease.update) return;
     const std::string how = options_.value("fail", "");
@@ -229,6 +233,7 @@ class Quadratic {
   json options_;
   std::uint64_t elements_;
   std::ofstream out_;
+  std::string enough_;  // The file that ends the job.
   paceline_session* session_ = nullptr;
   paceline_session_info info_{};
   double* window_ = nullptr;   // Where the model is in the window, if it is there.

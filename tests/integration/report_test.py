@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import IntegrationTest, PACELINE, SLOWDOWN, main
+from harness import ENDLESS, IntegrationTest, PACELINE, SLOWDOWN, main
 
 CHROMIUM = shutil.which("chromium")
 HOSTILE = """</script><img src=x onerror="document.title='owned'"><b>{{page.css}}"""
@@ -96,7 +96,7 @@ class Reports(IntegrationTest):
 
     @unittest.skipUnless(CHROMIUM, "needs chromium")
     def test_a_run_that_was_killed_is_drawn_as_far_as_it_came(self):
-        run = self.start_quadratic("--strategy", "wagma", updates=10**7, sleep_ms=[5])
+        run = self.start_quadratic("--strategy", "wagma", updates=ENDLESS, sleep_ms=[5])
         self.wait_for_update(run, 50)
         os.killpg(run.process.pid, signal.SIGKILL)
         run.wait(10)
