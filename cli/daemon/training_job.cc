@@ -381,6 +381,8 @@ bool TrainingJob::is_settled(Rank rank) {
          window->progress().step.load(std::memory_order_relaxed) > end_.version()->value;
 }
 
+bool TrainingJob::is_evaluating(Rank rank) const { return evaluating_ && evaluator_ == rank; }
+
 void TrainingJob::settle(Instant now) {
   while (end_.is_settling()) {
     const auto ranks = local_ranks();
@@ -390,7 +392,7 @@ void TrainingJob::settle(Instant now) {
       case JobEnd::Step::release: release(*end_.version(), now); break;
       case JobEnd::Step::leave_behind:
         for (const auto& [rank, worker] : worker_of_)
-          if (!is_settled(rank)) leave_behind(rank, worker);
+          if (!is_settled(rank) && !is_evaluating(rank)) leave_behind(rank, worker);
         break;
       case JobEnd::Step::tell_settled: {
         wire::Message message;
@@ -550,7 +552,7 @@ void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
   gone_.insert(left.rank);
   outbox_.to_driver({{"event", "left"}, {"worker", left.rank.value}, {"text", text}});
   if (const auto it = worker_of_.find(left.rank); it != worker_of_.end()) outbox_.end_worker(it->second, text);
-  (void)now;
+  if (is_evaluating(left.rank)) end_evaluation(now);
 }
 
 void TrainingJob::handle(const AveragingService::Failed& failed, Instant now) { fail_job(failed.text, now); }
@@ -568,7 +570,7 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
                        {"worker", rank.value},
                        {"text", "worker " + to_string(rank) + " ended (" + how + "): the others go on without it"}});
   }
-  if (evaluating_ && evaluator_ == rank) end_evaluation(now);
+  if (is_evaluating(rank)) end_evaluation(now);
   if (averagings_) {
     averagings_->on_gone(rank, now);
     return drain(now);

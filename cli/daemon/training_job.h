@@ -103,6 +103,7 @@ class TrainingJob {
   void settle(Instant now);
   Duration leave_patience() const;
   void leave_behind(Rank rank, WorkerId worker);
+  bool is_evaluating(Rank rank) const;
   void fail_job(const std::string& text, Instant now);
   void stop_everywhere(const std::string& reason, Instant now);
   void to_all_nodes(wire::Message& message);

@@ -32,6 +32,13 @@ class Endings:
     def test_also_while_another_evaluates(self):
         self.assertEqual(self.run_to_the_end("nonblocking", updates=60, busy_ms=LATE, evaluate_every=10), 60)
 
+    def test_an_evaluation_that_outlasts_the_updates_is_waited_for(self):
+        # The others do not wait for it, and come to the end of the job while it runs.
+        for strategy in ("nonblocking(d-psgd(ring),batches=2)", "ad-psgd"):
+            with self.subTest(strategy):
+                self.assertEqual(self.run_to_the_end(strategy, updates=60, sleep_ms=[2, 2, 2, 4], evaluate_every=30,
+                                                     evaluate_ms=1500), 60)
+
     def test_one_that_asks_to_stop_ends_all_at_one_version(self):
         for strategy in ("allreduce", "local-sgd(period=4)", "wagma(sync=6)", "wagma(late=skip,sync=6)", "nonblocking(batches=2)"):
             with self.subTest(strategy):

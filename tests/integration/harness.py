@@ -30,7 +30,7 @@ def left_out(condition):
 
 
 in_release = left_out(SANITIZED)  # Sanitized builds get a short form of the long suites.
-ENDLESS = 10**7  # Updates of a job that something else ends: IntegrationTest.end_after, or a signal.
+ENDLESS = 10**7  # Updates of a job that something else ends: IntegrationTest.enough, or a signal.
 NODES = (2,) if SANITIZED else (1, 2)  # Two nodes do all that one does.
 
 
@@ -282,12 +282,15 @@ class IntegrationTest(unittest.TestCase):
             return run.update() >= update
         wait_until(reached, timeout, f"update {update}\n{run.said()}")
 
-    def end_after(self, run, updates, timeout=60):
-        """So many updates later an endless quadratic job is told that it is enough, and ends well."""
-        self.wait_for_update(run, run.update() + updates, timeout)
+    def enough(self, run, timeout=60):
+        """An endless quadratic job is told that it is enough, and ends well."""
         with open(os.path.join(run.run_directory, "output", "enough"), "wb"):
             pass
         self.assertEqual(run.wait(timeout), 0, run.said())
+
+    def end_after(self, run, updates):
+        self.wait_for_update(run, run.update() + updates)
+        self.enough(run)
 
     def interrupt(self, run, within=1.0):
         """Ctrl-C, as a terminal sends it: the command ends with 130 within a second."""

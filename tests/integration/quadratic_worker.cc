@@ -2,8 +2,8 @@
 //
 // Worker i holds f_i(x) = a_i/2 (x - c_i)^2 with a = (1,2,1,2), c = (0,4,8,12), repeated for more workers; the model is
 // one number, repeated `elements` times; the learning rate is 1/4. Every value is a dyadic rational, so tests compare
-// with exact arithmetic. Each worker writes what happened to it as JSON lines to OUTPUT/worker-RANK.jsonl. Once there is
-// a file OUTPUT/enough, all workers ask for the job's end.
+// with exact arithmetic. Each worker writes what happened to it as JSON lines to OUTPUT/worker-RANK.jsonl. Once there
+// is a file OUTPUT/enough, all workers ask for the job's end.
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,6 +125,7 @@ class Quadratic {
         case PACELINE_EVALUATE:
           follow();
           note({{"event", "evaluate"}, {"update", lease.update}, {"x", value()}});
+          std::this_thread::sleep_for(std::chrono::milliseconds(options_.value("evaluate_ms", 0)));
           paceline_session_evaluated(session_, value());
           break;
         case PACELINE_CAPTURE:
