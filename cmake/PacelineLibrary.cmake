@@ -46,7 +46,7 @@ function(paceline_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} paceline_options GTest::gmock paceline_test_main)
   paceline_compile(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" SKIP_RETURN_CODE ${PACELINE_SKIPPED})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" SKIP_RETURN_CODE ${PACELINE_SKIPPED})
 endfunction()
 
 # paceline_bench(NAME SOURCES ... DEPS ...): a Google Benchmark executable; ctest runs it once, tiny, so that it never rots.

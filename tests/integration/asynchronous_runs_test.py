@@ -3,7 +3,6 @@ what must hold is that there was an order: one that explains every model that a 
 
 The problem is that of quadratic_worker.cc: a = (1,2,1,2), c = (0,4,8,12), repeated; learning rate 1/4, start 0.
 """
-import os
 import signal
 import time
 
@@ -147,7 +146,7 @@ class AsynchronousRuns(IntegrationTest):
         wait_until(reached, 30, f"{steps} steps of {ranks}\n{run.said()}")
 
     def kill(self, run, rank):
-        os.kill(self.worker_pid(run, rank), signal.SIGKILL)
+        self.signal_worker(run, rank, signal.SIGKILL)
 
     @in_release
     def test_nobody_waits_for_a_slow_worker_nor_for_a_dead_one(self):
@@ -193,7 +192,7 @@ class AsynchronousRuns(IntegrationTest):
                 run = self.start_quadratic("--strategy", strategy, nodes=2, updates=ENDLESS, sleep_ms=[3])
                 others = [other for other in range(4) if other != rank]
                 self.wait_for_steps(run, range(4), 5)
-                os.kill(self.worker_pid(run, rank), signal.SIGSTOP)
+                self.signal_worker(run, rank, signal.SIGSTOP)
                 self.wait_for_steps(run, others, len(run.steps(rank)) + 50)
                 self.enough(run)
                 self.assertIn("silent", run.left()[rank])

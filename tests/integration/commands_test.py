@@ -87,12 +87,12 @@ class Clusters(IntegrationTest):
         self.assertGreater(job["update"], 20)
         self.assertLess(statistics.median(times), 0.1 * SLOWDOWN, times)
 
-        os.kill(self.worker_pid(run, 2), signal.SIGSTOP)  # status says who waits for whom.
+        self.signal_worker(run, 2, signal.SIGSTOP)  # status says who waits for whom.
         time.sleep(0.5)
         job, = json.loads(self.paceline("status", "--json").out)["jobs"]
         self.assertEqual(job["waiting"]["missing"], [2])
         self.assertEqual(job["workers"][2]["state"], "frozen")
-        os.kill(self.worker_pid(run, 2), signal.SIGCONT)
+        self.signal_worker(run, 2, signal.SIGCONT)
         driver, = [pid for pid in self.processes() if parent_of(pid) == run.process.pid]
         os.kill(driver, signal.SIGKILL)
         self.assertEqual(run.wait(5), 1, run.said())
@@ -127,8 +127,8 @@ class Runs(IntegrationTest):
 
     def test_training_time_ends_with_the_last_update(self):
         for strategy in ("allreduce", "nonblocking", "d-psgd(ring)", "server(async)"):
-            run = self.quadratic("--strategy", strategy, updates=20, sleep_ms=[2], linger_ms=2000)
-            self.assertLess(run.result()["train_s"], 1.0, strategy)
+            run = self.quadratic("--strategy", strategy, updates=20, sleep_ms=[2], linger_ms=3000)
+            self.assertLess(run.result()["train_s"], 3.0, strategy)
             self.assertGreater(run.result()["train_s"], 20 * 0.002, strategy)
 
     def test_a_comparison_runs_every_strategy_and_prints_a_table(self):
@@ -262,7 +262,7 @@ class Interrupts(IntegrationTest):
     def test_ctrl_c_ends_a_run_with_a_frozen_worker(self):
         for nodes in (1, 2):
             run = self.start_endless(nodes=nodes)
-            os.kill(self.worker_pid(run, 1), signal.SIGSTOP)
+            self.signal_worker(run, 1, signal.SIGSTOP)
             self.interrupt(run)
             self.assert_nobody_left()
 
@@ -274,7 +274,7 @@ class Interrupts(IntegrationTest):
 
     def test_a_second_ctrl_c_kills(self):
         run = self.start_endless()
-        os.kill(self.worker_pid(run, 1), signal.SIGSTOP)  # So that the first one does not do it at once.
+        self.signal_worker(run, 1, signal.SIGSTOP)  # So that the first one does not do it at once.
         os.killpg(run.process.pid, signal.SIGINT)
         time.sleep(0.1)
         self.interrupt(run, within=0.3)

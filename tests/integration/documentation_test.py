@@ -135,7 +135,7 @@ class Documentation(IntegrationTest):
         run = self.start_quadratic("--strategy", "allreduce", nodes=2, updates=ENDLESS, sleep_ms=[2, 2, 2, 15], evaluate_every=50)
         self.wait_for_update(run, 60)
         wait_until(lambda: any("waiting" in event for event in run.metrics()), 5, "somebody waits")
-        os.kill(self.worker_pid(run, 2), signal.SIGKILL)
+        self.signal_worker(run, 2, signal.SIGKILL)
         self.end_after(run, 100)
         failed = self.start_quadratic(updates=1000, sleep_ms=[2], fail="throw", fail_rank=2, fail_update=20)
         self.assertEqual(failed.wait(30), 1, failed.said())

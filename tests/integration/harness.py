@@ -265,6 +265,12 @@ class IntegrationTest(unittest.TestCase):
                 continue
         return None
 
+    def signal_worker(self, run, rank, what):
+        pid = self.worker_pid(run, rank)
+        self.assertIsNotNone(pid, f"worker {rank} has no process\n{run.said()}")
+        os.kill(pid, what)
+        return pid
+
     def fork_servers(self, run):
         pids = []
         for pid in self.processes():

@@ -4,7 +4,6 @@ equal to 1e-12.
 
 The problem is that of quadratic_worker.cc: a = (1,2,1,2), c = (0,4,8,12), repeated; learning rate 1/4, start 1.
 """
-import json
 import math
 import os
 import signal
@@ -134,7 +133,7 @@ class NonblockingNeighbours(IntegrationTest):
                 run = self.start_quadratic("--strategy", f"nonblocking({strategy},batches=4)", nodes=nodes, updates=ENDLESS,
                                            sleep_ms=[2, 3, 2, 2])
                 self.wait_for_update(run, 10)
-                os.kill(self.worker_pid(run, 3), signal.SIGKILL)
+                self.signal_worker(run, 3, signal.SIGKILL)
                 self.end_after(run, 100)
                 self.assertEqual(list(run.left()), [3])
                 self.assertEqual(len({run.final(rank) for rank in range(3)}), 1)

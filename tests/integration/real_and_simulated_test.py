@@ -17,7 +17,7 @@ BOTH = ["d-psgd(ring)", "d-psgd(ring,order=atc)", "d-psgd(complete)", "d-psgd(bi
 def go_on_without_a_killed_worker(test, strategy, nodes):
     run = test.start_quadratic("--strategy", strategy, nodes=nodes, updates=ENDLESS, sleep_ms=[4])
     test.wait_for_update(run, 30)
-    os.kill(test.worker_pid(run, 3), signal.SIGKILL)
+    test.signal_worker(run, 3, signal.SIGKILL)
     test.end_after(run, 200)
     test.assertEqual(list(run.left()), [3])
     test.assertEqual({len(run.steps(rank)) for rank in range(3)}, {run.result()["updates"]})
@@ -104,7 +104,7 @@ class RealAndSimulated(IntegrationTest):
     def test_a_frozen_neighbour_leaves_when_it_was_awaited_too_long(self):
         run = self.start_quadratic("--strategy", "d-psgd(ring)", nodes=2, updates=ENDLESS, sleep_ms=[10])
         self.wait_for_update(run, 30)
-        os.kill(self.worker_pid(run, 1), signal.SIGSTOP)
+        self.signal_worker(run, 1, signal.SIGSTOP)
         wait_until(run.left, 20, "the frozen worker leaves")
         self.end_after(run, 50)
         self.assertIn("silent", run.left()[1])

@@ -6,7 +6,7 @@ import shutil
 import signal
 
 from harness import (ENDLESS, IntegrationTest, NODES, QUADRATIC, SANITIZED, SOURCE, WITH_TRAIN, in_release, left_out,
-                     main, wait_until)
+                     main)
 
 SMALL = os.path.join(SOURCE, "tests", "integration", "small_training.cpp")
 MNIST = os.path.join(SOURCE, "examples", "fashion_mnist.cpp")
@@ -146,7 +146,7 @@ class QuadraticReplays(ReplayTest):
             with self.subTest(strategy):
                 run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=ENDLESS, random_ms=12)
                 self.wait_for_update(run, 20)
-                os.kill(wait_until(lambda run=run: self.worker_pid(run, 2), 10, "worker 2"), signal.SIGKILL)
+                self.signal_worker(run, 2, signal.SIGKILL)
                 self.end_after(run, 100)
                 self.assertEqual(list(run.left()), [2], run.said())
                 again = self.replay(run)

@@ -1,8 +1,6 @@
 """Runs with libtorch: the main example, checkpoints and going on from them, and what goes wrong in training."""
 import json
 import os
-import shutil
-import signal
 import struct
 import subprocess
 

@@ -1,6 +1,5 @@
 """Figure 7: averaging 100 MiB in windows against OpenMPI's allreduce, as it comes and with the best of its settings."""
 import os
-import statistics
 
 from measure.bench import TUNED, output_of, spread
 
