@@ -40,7 +40,8 @@ Action add_logs(Flags app) {
   command.add("--only", &flags->which, "logs whose name holds this, such as worker-3");
   command.add("--lines,-n", &flags->lines, "of each").shows_default().between(1, 1'000'000);
   return [flags] {
-    const fs::path run = flags->run.empty() ? recorded::newest_run("runs") : fs::path(flags->run);
+    const fs::path run =
+        flags->run.empty() ? recorded::newest_run("runs", recorded::Replays::count) : fs::path(flags->run);
     if (run.empty() || !fs::is_directory(run)) {
       return report(
           {ErrorKind::not_found,

@@ -39,7 +39,8 @@ struct Answer {
 };
 
 Result<fs::path> directory_of(const std::string& given) {
-  const fs::path directory = given == "last" ? recorded::newest_run("runs") : fs::path(given);
+  const fs::path directory =
+      given == "last" ? recorded::newest_run("runs", recorded::Replays::do_not_count) : fs::path(given);
   if (directory.empty()) return fail(ErrorKind::not_found, "--from last: there is no run in runs/; name one");
   const auto runs = recorded::runs_in(directory);
   if (runs.front() == directory) return directory;

@@ -4,7 +4,7 @@
 // As in the WAGMA paper (Section V-D, Fig. 9) an update's experience, 256 steps a worker, takes 1.7 to 43.5 s, half of
 // the times less than 2 s; here a fiftieth of that, and slept: a simulator that runs elsewhere. (Such a sleep goes on
 // when `nonblocking` abandons the batch.) The learner is advantage actor-critic: PPO with one pass over its experience.
-// What each strategy makes of it: docs/results/workloads.md.
+// tests/bench/workloads.py measures what each strategy makes of it.
 #include <paceline/train.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kRate = 4e-3;             // Which is best for which strategy: docs/results/workloads.md.
+constexpr double kRate = 4e-3;             // tests/bench/workloads.py tries others for each strategy.
 constexpr std::int64_t kSteps = 32;        // Of a mini-batch in each of its rooms.
 constexpr std::int64_t kExperience = 256;  // Steps that take a worker the paper's times.
 

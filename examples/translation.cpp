@@ -2,7 +2,7 @@
 // take unequal times; nothing sleeps, the imbalance is computing:
 //   paceline run examples/translation.cpp --compare 'allreduce,wagma(sync=8),ad-psgd'
 // As in the WAGMA paper (Section V-C) all mini-batches have as many sentences, each batch from one bucket of lengths:
-// that of a sentence drawn at random. What each strategy makes of it: docs/results/workloads.md.
+// that of a sentence drawn at random. tests/bench/workloads.py measures what each strategy makes of it.
 #include <paceline/train.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using torch::Tensor;
 
 constexpr std::int64_t kWords = 12;  // Of each kind.
 constexpr std::int64_t kSource = 3 * kWords, kTarget = 4 * kWords + 1, kBegin = kTarget - 1;
-constexpr double kRate = 4e-3;  // Which is best for which strategy: docs/results/workloads.md.
+constexpr double kRate = 4e-3;  // tests/bench/workloads.py tries others for each strategy.
 constexpr std::int64_t kShortest = 4, kLongest = 100, kWidth = 64;
 
 /// Words of a sentence: lognormal around 20. A bucket holds one length, so nothing has to be padded.

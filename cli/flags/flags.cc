@@ -1,6 +1,8 @@
 #include "cli/flags/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 
 namespace paceline::cli {
 
@@ -43,7 +45,12 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app_->exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app_->exit(error);  // Help was asked for, and is printed.
+    std::string text = error.what();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::fprintf(stderr, "%s: %s: see `%s --help`\n", app_->get_name().c_str(), text.c_str(),
+                 (app_->get_name() + (command().empty() ? "" : " " + command())).c_str());
+    return 2;
   }
   return std::nullopt;
 }

@@ -19,4 +19,10 @@ inline std::string text_of(const nlohmann::json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+/// An empty one where it is missing or no object, or `from` is none.
+inline nlohmann::json object_in(const nlohmann::json& from, const char* name) {
+  const auto found = from.is_object() ? from.find(name) : from.end();
+  return found != from.end() && found->is_object() ? *found : nlohmann::json::object();
+}
+
 }  // namespace paceline::recorded

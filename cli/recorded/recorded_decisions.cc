@@ -21,11 +21,6 @@ json read_json(const fs::path& path) {
   return parse_json(text.str());
 }
 
-json object_in(const json& from, const char* name) {
-  const auto found = from.is_object() ? from.find(name) : from.end();
-  return found != from.end() && found->is_object() ? *found : json::object();
-}
-
 std::string changed(const std::string& path, const std::string& hash) {
   const auto now = hash_of_file(path);
   if (!now) return path + " is gone";

@@ -93,13 +93,22 @@ std::vector<fs::path> runs_in(const fs::path& directory) {
   return runs;
 }
 
-fs::path newest_run(const fs::path& base) {
-  fs::path last;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(base, ignored)) {
-    if (entry.is_directory(ignored) && entry.path() > last) last = entry.path();
+fs::path newest_run(const fs::path& base, Replays replays) {
+  // Of two of one time the one whose name, which begins with the date, is later.
+  std::pair<fs::file_time_type, fs::path> last{fs::file_time_type::min(), ""};
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(base, failed)) {
+    for (const fs::path& run : runs_in(entry.path())) {
+      const fs::path configuration = run / "configuration.json";  // Written at the start, and never again.
+      const auto began = fs::last_write_time(configuration, failed);
+      if (failed) continue;
+      std::vector<std::string> notes;
+      const auto told = read_object(configuration, notes);
+      const bool is_replay = told && !text_of(object_in(*told, "options"), "replay").empty();
+      if (!is_replay || replays == Replays::count) last = std::max(last, {began, run});
+    }
   }
-  return last;
+  return last.second;
 }
 
 Result<RunHistory> read_run(const fs::path& directory) {
@@ -122,9 +131,8 @@ Result<RunHistory> read_run(const fs::path& directory) {
   run.directory = directory;
   auto configuration = read_object(directory / "configuration.json", run.notes);
   if (!configuration) return tl::unexpected(configuration.error());
-  for (const auto& [name, part] : {std::pair{"options", &run.options}, std::pair{"environment", &run.environment}})
-    if (const auto found = configuration->find(name); found != configuration->end() && found->is_object())
-      *part = *found;
+  run.options = object_in(*configuration, "options");
+  run.environment = object_in(*configuration, "environment");
   auto result = read_object(directory / "result.json", run.notes);
   if (!result) return tl::unexpected(result.error());
 

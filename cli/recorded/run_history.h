@@ -41,8 +41,9 @@ struct RunHistory {
 bool is_run(const std::filesystem::path& directory);
 /// The directories of the runs of a comparison ("1-allreduce", "2-wagma"), in their order; else `directory` alone.
 std::vector<std::filesystem::path> runs_in(const std::filesystem::path& directory);
-/// The newest folder in `base` by name (names begin with the date), or "".
-std::filesystem::path newest_run(const std::filesystem::path& base);
+enum class Replays { count, do_not_count };
+/// The run in `base`, or in a comparison there, that was begun last, whatever its name; or "".
+std::filesystem::path newest_run(const std::filesystem::path& base, Replays replays);
 
 /// Reads configuration.json, metrics.jsonl and result.json. The run may still be going on, or have been killed: a last
 /// line that is half written is left out. `not_found`: no such directory; `invalid`: no run directory, or one without

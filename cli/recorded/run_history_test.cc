@@ -116,6 +116,22 @@ TEST_F(RunHistoryTest, WhatIsNoRunIsRefusedByName) {
   EXPECT_EQ(read_run(folder + "/file").error().kind, ErrorKind::invalid);
 }
 
+TEST_F(RunHistoryTest, TheNewestIsTheOneThatWasBegunLast) {
+  EXPECT_EQ(newest_run(folder, Replays::count), "");
+  const auto begun = [this](const std::string& name, int hour, const char* options) {
+    std::filesystem::create_directories(folder + "/" + name);
+    write(name + "/configuration.json", options);
+    std::filesystem::last_write_time(folder + "/" + name + "/configuration.json",
+                                     std::filesystem::file_time_type::clock::now() + std::chrono::hours(hour));
+  };
+  begun("my-own-name", 1, "{}");
+  begun("2026-01-01-both/2-wagma", 2, "{}");
+  begun("2026-01-01-replay", 3, R"({"options": {"replay": "my-own-name"}})");
+  std::filesystem::create_directories(folder + "/notes");
+  EXPECT_EQ(newest_run(folder, Replays::count), folder + "/2026-01-01-replay");
+  EXPECT_EQ(newest_run(folder, Replays::do_not_count), folder + "/2026-01-01-both/2-wagma");
+}
+
 TEST_F(RunHistoryTest, ARunWithoutAnyFigureIsRefused) {
   write_small_run();
   write("metrics.jsonl", "{\"event\":\"memory\"}\n");

@@ -2,16 +2,20 @@
 """What the papers say about accuracy, pace and time to an accuracy, on a small real network: the Fashion-MNIST example on
 real processes. Measures, and writes docs/results/real-networks.json (what was measured) and real-networks.md (the page).
 
-    tests/bench/orderings.py build/release    measure with this build and write both; about an hour on two cores
-    tests/bench/orderings.py --load FILE      write the page from figures that were kept
+    tests/bench/orderings.py build/release                 measure with this build what is not kept yet, and write both:
+                                                           about an hour on two cores (to measure anew, delete the figures)
+    tests/bench/orderings.py build/release --minutes 20    no run is begun after that; call again to go on
+    tests/bench/orderings.py --load FILE                   write the page from figures that were kept
 """
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -46,12 +50,17 @@ class Raw:
     """What was measured: for each job and seed the updates, the seconds that they took, and the evaluations."""
 
     def __init__(self, runs=()):
-        self.runs = {(Job(run["strategy"], tuple(run["flags"])), run["seed"]): run for run in runs}
+        self.runs = {}
+        for run in runs:
+            self.add(run)
 
     @classmethod
     def load(cls, path):
         with open(path, encoding="utf-8") as file:
             return cls(json.load(file)["runs"])
+
+    def add(self, run):
+        self.runs[Job(run["strategy"], tuple(run["flags"])), run["seed"]] = run
 
     def save(self, path):
         lines = ",\n".join(json.dumps(run) for run in self.runs.values())
@@ -255,11 +264,18 @@ def measure(build, job, seed):
             "train_s": round(result["train_s"], 3), "evaluations": evaluations}
 
 
-def measure_all(build, seeds):
-    """Seed after seed, so that what changes on the machine meets all of them."""
+def measure_missing(build, raw, arguments):
+    """Seed after seed, so that what changes on the machine meets all of them. Each run is kept once it is done."""
+    end = time.monotonic() + 60 * arguments.minutes
     jobs = list(dict.fromkeys(job for row in rows() for job in (row.job, row.other)))
-    runs = (measure(build, job, seed) for seed in range(1, seeds + 1) for job in jobs)
-    return Raw(run for run in runs if run)
+    missing = [(job, seed) for seed in range(1, arguments.seeds + 1) for job in jobs if (job, seed) not in raw.runs]
+    for done, (job, seed) in enumerate(missing):
+        if time.monotonic() >= end:
+            print(f"time is up, {len(missing) - done} runs are missing: call again to go on", file=sys.stderr)
+            return
+        if run := measure(build, job, seed):
+            raw.add(run)
+            raw.save(arguments.save)
 
 
 def main():
@@ -268,13 +284,15 @@ def main():
     parser.add_argument("--load", metavar="FILE", help="measure nothing: the page of these figures")
     parser.add_argument("--save", metavar="FILE", default=RAW, help="where what is measured is kept")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after that")
     parser.add_argument("-o", "--output", default=PAGE)
     arguments = parser.parse_args()
     if bool(arguments.build) == bool(arguments.load):
         parser.error("give a build to measure with, or --load FILE")
-    raw = Raw.load(arguments.load) if arguments.load else measure_all(arguments.build, arguments.seeds)
+    kept = arguments.load or arguments.save
+    raw = Raw.load(kept) if arguments.load or os.path.exists(kept) else Raw()
     if arguments.build:
-        raw.save(arguments.save)
+        measure_missing(arguments.build, raw, arguments)
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.write(page_of(raw))
 

@@ -5,11 +5,10 @@ equal to 1e-12.
 The problem is that of quadratic_worker.cc: a = (1,2,1,2), c = (0,4,8,12), repeated; learning rate 1/4, start 1.
 """
 import math
-import os
 import signal
 import time
 
-from harness import ENDLESS, IntegrationTest, in_release, main
+from harness import ENDLESS, IntegrationTest, in_release, main, wait_until
 
 N = 4
 UNIT = math.lcm(*range(1, N + 1))  # ns; lengths of updates can be divided by every number of mini-batches.
@@ -140,17 +139,23 @@ class NonblockingNeighbours(IntegrationTest):
 
     def test_a_frozen_worker_is_stood_in_for_and_comes_back(self):
         run = self.start_quadratic("--strategy", "nonblocking(d-psgd(ring),batches=4)", nodes=2, updates=ENDLESS,
-                                   sleep_ms=[2, 2, 2, 2])
-        self.wait_for_update(run, 40)
-        frozen = self.worker_pid(run, 1)
-        os.kill(frozen, signal.SIGSTOP)
-        self.wait_for_update(run, run.update() + 100)
+                                   sleep_ms=[2, 2, 2, 2], fail="freeze", fail_rank=1, fail_update=40)
+        self.wait_for_update(run, 40 + 100)
         steps = len(run.steps(1))
-        os.kill(frozen, signal.SIGCONT)
+        self.signal_worker(run, 1, signal.SIGCONT)
         self.end_after(run, 100)
         self.assertEqual(run.left(), {})
         self.assertGreater(len(run.steps(1)), steps + 4, "it did not come back")
         self.assertEqual(len({run.final(rank) for rank in range(4)}), 1)
+
+    def test_one_that_freezes_between_its_verdict_and_its_model_is_waited_for_and_leaves(self):
+        run = self.start_quadratic("--strategy", "nonblocking(d-psgd(ring),batches=4)", nodes=2, updates=ENDLESS,
+                                   sleep_ms=[2, 2, 2, 2], fail="freeze_in_step", fail_rank=1, fail_update=40)
+        wait_until(run.left, 20, "it leaves")
+        self.end_after(run, 50)
+        self.assertEqual(list(run.left()), [1])
+        self.assertIn("silent", run.left()[1])
+        self.assertEqual(len({run.final(rank) for rank in (0, 2, 3)}), 1)
 
     def test_a_stop_is_at_one_version(self):
         run = self.quadratic("--strategy", "nonblocking(d-psgd(ring),batches=4)", nodes=2, updates=100_000,

@@ -19,6 +19,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "algorithms/job/launch.h"
@@ -187,6 +188,12 @@ class Quadratic {
       std::raise(SIGSEGV);
     }
     if (how == "exit") _exit(7);
+    if (how == "freeze") freeze();
+  }
+
+  /// Until somebody thaws it; once.
+  void freeze() {
+    if (!std::exchange(was_frozen_, true)) std::raise(SIGSTOP);
   }
 
   void body(const paceline_lease& lease) {
@@ -208,6 +215,9 @@ class Quadratic {
         if (!averaged) averaged = gradients.data();
         result = averaged[0];
         for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * averaged[i];
+        if (options_.value("fail_rank", -1) == start_.rank && options_.value("fail_update", -1) <= lease.update &&
+            options_.value("fail", "") == "freeze_in_step")
+          freeze();
       }
     } else {
       for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * curvature() * (x()[i] - centre());
@@ -240,6 +250,7 @@ class Quadratic {
   double* window_ = nullptr;   // Where the model is in the window, if it is there.
   std::vector<double> local_;  // Else here.
   std::int64_t ended_at_ = -1;
+  bool was_frozen_ = false;
   std::mt19937 chance_{std::random_device()()};
 };
 

@@ -102,11 +102,15 @@ class Refusals(SimulateFromTest):
         run = self.quadratic("--strategy", "allreduce", nodes=None, sleep_ms=[5], updates=10)
         comparison = os.path.join(self.folder, "runs", "2026-01-01_00-00-00-both")
         shutil.copytree(run.run_directory, os.path.join(comparison, "1-allreduce"))
-        self.assert_refused("--from", "last", words=["comparison of 1 runs", "1-allreduce"])
-        shutil.copytree(run.run_directory, os.path.join(self.folder, "runs", "2026-01-02_00-00-00-one"))
-        done = self.paceline("simulate", "--from", "last")
-        self.assertEqual(done.code, 0, done.said())
-        self.assertTrue(": 4 workers made 10 updates" in done.out.splitlines()[0], done.out)
+        self.assert_refused("--from", comparison, words=["comparison of 1 runs", "1-allreduce"])
+        for newest in ("2026-01-01_00-00-00-both/1-allreduce", "2026-01-02_00-00-00-one"):
+            with self.subTest(newest):
+                directory = os.path.join("runs", newest)
+                if not os.path.exists(os.path.join(self.folder, directory)):
+                    shutil.copytree(run.run_directory, os.path.join(self.folder, directory))
+                done = self.paceline("simulate", "--from", "last")
+                self.assertEqual(done.code, 0, done.said())
+                self.assertIn(f"{directory}: 4 workers made 10 updates", done.out.splitlines()[0])
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ def always_slow(bench):
     for strategy in strategies[1:]:
         pairs = list(zip(results["allreduce"], results[strategy]))
         steps[strategy] = [mean_step(a) / mean_step(b) for a, b in pairs]
+        steps[f"median {strategy}"] = [a["step_s"] / b["step_s"] for a, b in pairs]
         reached = [a["time_to_target_s"] / b["time_to_target_s"] for a, b in pairs if a["time_to_target_s"] and b["time_to_target_s"]]
         print(f"always_slow {strategy}: time per step {spread(steps[strategy])} times shorter; time to 88 % {spread(reached)} times sooner "
               f"({len(reached)} of {len(pairs)} pairs reached it)")
