@@ -46,7 +46,9 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app_->exit(error);  // Help was asked for, and is printed.
-    std::string text = error.what();
+    const bool no_such_command =
+        !app_->get_subcommands({}).empty() && command().empty() && argc > 1 && argv[1][0] != '-';
+    std::string text = no_such_command ? "there is no command " + std::string(argv[1]) : error.what();
     std::replace(text.begin(), text.end(), '\n', ' ');
     std::fprintf(stderr, "%s: %s: see `%s --help`\n", app_->get_name().c_str(), text.c_str(),
                  (app_->get_name() + (command().empty() ? "" : " " + command())).c_str());

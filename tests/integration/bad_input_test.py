@@ -26,6 +26,13 @@ class BadInput(IntegrationTest):
     def test_an_unknown_strategy_is_named_and_the_known_ones_are_listed(self):
         self.assert_one_line(self.run_with("--strategy", "allredcue"), USAGE, "allredcue", "allreduce", "wagma")
 
+    def test_a_flag_or_a_command_that_does_not_exist_is_named_in_one_line(self):
+        for words, named in ((("run", "x.cpp", "--worker", 3), "`paceline run --help`"), (("trian",), "`paceline --help`"),
+                             (("logs", "--lines", "none"), "`paceline logs --help`")):
+            run = self.paceline(*words)
+            self.assertEqual(len(run.err.splitlines()), 1, run.said())
+            self.assert_one_line(run, USAGE, str(words[-2] if len(words) > 1 else words[0]), named)
+
     def test_an_unknown_parameter_is_named(self):
         self.assert_one_line(self.run_with("--strategy", "wagma(groop=2)"), USAGE, "groop", "group")
 
