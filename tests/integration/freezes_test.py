@@ -52,7 +52,7 @@ class Freezes:
                        f"the frozen worker comes back\n{run.said()}")
             rows = run.worker_rows()
         self.assertLessEqual(statistics.median(slower), 1.1, f"steps of the others, of those before: {slower}")
-        self.assertLessEqual(statistics.median(waited), 0.1, f"shares of time that the others waited more: {waited}")
+        self.assertLessEqual(statistics.median(waited), 0.05, f"shares of time that the others waited more: {waited}")
         self.assertEqual(run.left(), {}, run.said())
         os.killpg(run.process.pid, signal.SIGINT)
         self.assertEqual(run.wait(10), 130, run.said())

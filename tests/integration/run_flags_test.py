@@ -3,6 +3,7 @@ evaluated, when the run ends, how large a mini-batch is, who is made slow."""
 import json
 import os
 import re
+import statistics
 
 from harness import IntegrationTest, SOURCE, main
 
@@ -61,7 +62,7 @@ class RunFlags(IntegrationTest):
                 flags = ["--workers", workers, "--strategy", strategy, "--epochs", 1000000]
                 run = self.train(*flags, "--evaluate-every-epochs", 0, "--time-limit", "1.5s")
                 result = run.result()
-                self.assertTrue(1.4 < result["train_s"] < 4.5, result["train_s"])
+                self.assertTrue(1.4 < result["train_s"] < 2.5, result["train_s"])
                 self.assertEqual([event["text"] for event in run.metrics() if event["event"] == "stopping"][0],
                                  "the time limit was reached")
                 self.assertEqual(len(set(result["models"].values())), 1, "all end with the same model")
@@ -85,8 +86,7 @@ class RunFlags(IntegrationTest):
 
     def test_a_slow_worker_takes_so_many_times_as_long(self):
         for factor in (5, 20):
-            # The quickest update of each: what else the machine does is in none of them.
-            fast, slow = [min(of.values()) for of in self.computing(self.train("--slow", f"1:{factor}x"))]
+            fast, slow = [statistics.median(of.values()) for of in self.computing(self.train("--slow", f"1:{factor}x"))]
             self.assertGreater(slow, 0.6 * factor * fast)
 
     def test_each_update_one_worker_straggles_whom_the_seed_draws(self):
