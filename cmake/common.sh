@@ -14,15 +14,15 @@ fail() {
 }
 
 # A libtorch of the user's own is preferred to the system's (cmake/PacelineTorch.cmake chooses).
-has_own_torch() {
-  [ -z "${Torch_DIR:-}" ] || return 0
+has_own_torch() (  # A shell of its own: its variables are nobody else's.
+  [ -z "${Torch_DIR:-}" ] || exit 0
   for prefix in $(echo "${CMAKE_PREFIX_PATH:-}" | tr : ' '); do
-    [ ! -e "$prefix/lib/libtorch_cpu.so" ] || return 0
+    [ ! -e "$prefix/lib/libtorch_cpu.so" ] || exit 0
   done
   wheel=$(python3 -c 'import importlib.util as u; s = u.find_spec("torch"); print(s.submodule_search_locations[0] if s else "")')
   # One without the C++11 string ABI is of no use.
   [ -n "$wheel" ] && [ -e "$wheel/lib/libtorch_cpu.so" ] && grep -q __cxx11 "$wheel/lib/libc10.so"
-}
+)
 
 # install PACKAGE...: installs what is missing and says so before.
 install() {

@@ -548,8 +548,7 @@ void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
                 "worker %d was silent for %.1f s while the others waited for it at update %lld: it leaves, the others "
                 "go on without it",
                 left.rank.value, seconds(left.silent), static_cast<long long>(left.version.value));
-  if (gone_.contains(left.rank)) return;
-  gone_.insert(left.rank);
+  if (!gone_.insert(left.rank).second) return;
   outbox_.to_driver({{"event", "left"}, {"worker", left.rank.value}, {"text", text}});
   if (const auto it = worker_of_.find(left.rank); it != worker_of_.end()) outbox_.end_worker(it->second, text);
   if (is_evaluating(left.rank)) end_evaluation(now);

@@ -48,10 +48,10 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
     if (error.get_exit_code() == 0) return app_->exit(error);  // Help was asked for, and is printed.
     const bool no_such_command =
         !app_->get_subcommands({}).empty() && command().empty() && argc > 1 && argv[1][0] != '-';
+    const std::string asked = app_->get_name() + (command().empty() ? "" : " " + command());
     std::string text = no_such_command ? "there is no command " + std::string(argv[1]) : error.what();
     std::replace(text.begin(), text.end(), '\n', ' ');
-    std::fprintf(stderr, "%s: %s: see `%s --help`\n", app_->get_name().c_str(), text.c_str(),
-                 (app_->get_name() + (command().empty() ? "" : " " + command())).c_str());
+    std::fprintf(stderr, "%s: %s: see `%s --help`\n", app_->get_name().c_str(), text.c_str(), asked.c_str());
     return 2;
   }
   return std::nullopt;

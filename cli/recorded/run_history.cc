@@ -41,6 +41,12 @@ Result<void> read_metrics(const fs::path& path, MetricsReader& reader) {
   return {};
 }
 
+bool is_replay(const fs::path& configuration) {
+  std::vector<std::string> notes;
+  const auto told = read_object(configuration, notes);
+  return told && !text_of(object_in(*told, "options"), "replay").empty();
+}
+
 std::string target_text(const RunHistory& run, double seconds) {
   char text[96];
   std::snprintf(text, sizeof text, "reached the target of %g %% in %.1f s",
@@ -101,11 +107,8 @@ fs::path newest_run(const fs::path& base, Replays replays) {
     for (const fs::path& run : runs_in(entry.path())) {
       const fs::path configuration = run / "configuration.json";  // Written at the start, and never again.
       const auto began = fs::last_write_time(configuration, failed);
-      if (failed) continue;
-      std::vector<std::string> notes;
-      const auto told = read_object(configuration, notes);
-      const bool is_replay = told && !text_of(object_in(*told, "options"), "replay").empty();
-      if (!is_replay || replays == Replays::count) last = std::max(last, {began, run});
+      if (failed || std::pair(began, run) <= last) continue;
+      if (replays == Replays::count || !is_replay(configuration)) last = {began, run};
     }
   }
   return last.second;

@@ -145,9 +145,6 @@ class AsynchronousRuns(IntegrationTest):
             return all(len(run.steps(rank)) >= steps for rank in ranks)
         wait_until(reached, 30, f"{steps} steps of {ranks}\n{run.said()}")
 
-    def kill(self, run, rank):
-        self.signal_worker(run, rank, signal.SIGKILL)
-
     @in_release
     def test_nobody_waits_for_a_slow_worker_nor_for_a_dead_one(self):
         for strategy, nodes in (("server(async)", 1), ("server(async)", 2), ("ad-psgd", 1), ("ad-psgd", 2)):
@@ -155,7 +152,7 @@ class AsynchronousRuns(IntegrationTest):
                 run = self.start_quadratic("--strategy", strategy, nodes=nodes, updates=40, sleep_ms=[4, 4, 4, 60_000])
                 self.wait_for_steps(run, (0, 1, 2), 39)  # All but the one that ends with the mean.
                 self.assertEqual(run.steps(3), [])
-                self.kill(run, 3)
+                self.signal_worker(run, 3, signal.SIGKILL)
                 self.assertEqual(run.wait(), 0, run.said())
                 self.assertEqual(list(run.left()), [3])
                 self.steps_of(run, 3, 40)
@@ -168,7 +165,7 @@ class AsynchronousRuns(IntegrationTest):
             self.wait_for_steps(run, (0, 1, 2), 2)
             time.sleep(0.5)
             self.assertEqual([len(run.steps(rank)) for rank in range(4)], [2, 2, 2, 0])
-            self.kill(run, 3)
+            self.signal_worker(run, 3, signal.SIGKILL)
             self.assertEqual(run.wait(), 0, run.said())
             self.steps_of(run, 3, 40)
             self.final_of(run, 3)
@@ -177,7 +174,7 @@ class AsynchronousRuns(IntegrationTest):
         for strategy in ("server(async)", "ad-psgd"):
             run = self.start_quadratic("--strategy", strategy, nodes=2, updates=ENDLESS, sleep_ms=[1, 2, 1, 1])
             self.wait_for_steps(run, range(4), 30)
-            self.kill(run, 2)
+            self.signal_worker(run, 2, signal.SIGKILL)
             wait_until(run.left, 10, "worker 2 leaves")
             self.wait_for_steps(run, (0, 1, 3), len(run.steps(1)) + 100)
             self.enough(run)

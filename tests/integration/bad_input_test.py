@@ -27,11 +27,12 @@ class BadInput(IntegrationTest):
         self.assert_one_line(self.run_with("--strategy", "allredcue"), USAGE, "allredcue", "allreduce", "wagma")
 
     def test_a_flag_or_a_command_that_does_not_exist_is_named_in_one_line(self):
-        for words, named in ((("run", "x.cpp", "--worker", 3), "`paceline run --help`"), (("trian",), "`paceline --help`"),
-                             (("logs", "--lines", "none"), "`paceline logs --help`")):
+        for words, wrong, help_of in ((("run", "x.cpp", "--worker", 3), "--worker", "paceline run"),
+                                      (("trian",), "trian", "paceline"),
+                                      (("logs", "--lines", "none"), "--lines", "paceline logs")):
             run = self.paceline(*words)
             self.assertEqual(len(run.err.splitlines()), 1, run.said())
-            self.assert_one_line(run, USAGE, str(words[-2] if len(words) > 1 else words[0]), named)
+            self.assert_one_line(run, USAGE, wrong, f"`{help_of} --help`")
 
     def test_an_unknown_parameter_is_named(self):
         self.assert_one_line(self.run_with("--strategy", "wagma(groop=2)"), USAGE, "groop", "group")

@@ -155,9 +155,13 @@ class Quadratic {
     }
   }
 
+  /// Whether the test wants this of this worker.
+  bool is_to(const char* fail) const {
+    return options_.value("fail_rank", -1) == start_.rank && options_.value("fail", "") == fail;
+  }
   /// As if somebody had killed this worker at that moment.
-  void die_if(const char* moment) {
-    if (options_.value("fail_rank", -1) == start_.rank && options_.value("fail", "") == moment) std::raise(SIGKILL);
+  void die_if(const char* moment) const {
+    if (is_to(moment)) std::raise(SIGKILL);
   }
 
   /// Sleeps as long as this worker's mini-batches take, and does what the test wants to happen at this update.
@@ -215,9 +219,7 @@ class Quadratic {
         if (!averaged) averaged = gradients.data();
         result = averaged[0];
         for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * averaged[i];
-        if (options_.value("fail_rank", -1) == start_.rank && options_.value("fail_update", -1) <= lease.update &&
-            options_.value("fail", "") == "freeze_in_step")
-          freeze();
+        if (is_to("freeze_in_step") && options_.value("fail_update", -1) <= lease.update) freeze();
       }
     } else {
       for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * curvature() * (x()[i] - centre());
