@@ -1,5 +1,6 @@
 #include "cli/daemon/worker_processes.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -97,6 +98,11 @@ void WorkerProcesses::on_server_events(const std::string& key) {
         worker.pidfd = event.pidfd;
         worker.socket = event.socket;
         (void)loop_.watch(event.socket, [this, id = event.worker] { on_packet(id); });
+        for (const Unsent& packet : std::exchange(worker.unsent, {})) {
+          std::vector<int> fds;
+          for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
+          send(event.worker, packet.bytes, fds);
+        }
         if (worker.kill_when_forked) end(event.worker, "");
         break;
       }
@@ -162,7 +168,12 @@ void WorkerProcesses::end(WorkerId worker, const std::string& reason) {
 
 void WorkerProcesses::send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) {
   const auto it = workers_.find(worker);
-  if (it == workers_.end() || it->second.socket < 0) return;
+  if (it == workers_.end()) return;
+  if (it->second.socket < 0) {
+    Unsent& packet = it->second.unsent.emplace_back(Unsent{bytes, {}});
+    for (const int fd : fds) packet.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    return;
+  }
   if (auto sent = process::send_with_fds(it->second.socket, bytes, fds); !sent)
     log_.warning("worker " + to_string(worker) + ": " + sent.error().text);
 }

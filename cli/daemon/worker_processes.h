@@ -10,6 +10,7 @@
 #include "actors/router/actor_router.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/observe/log.h"
+#include "runtime/process/fd.h"
 #include "runtime/process/fd_passing.h"
 #include "runtime/process/fork_server.h"
 
@@ -41,12 +42,18 @@ class WorkerProcesses {
   void fork(const actors::ActorRouter::Fork& fork);
   /// SIGKILL; `ended` follows, with `reason` as how, if there is one.
   void end(WorkerId worker, const std::string& reason);
+  /// Over its Unix socket; the descriptors stay the caller's. A worker may ask before its fork was told of here (it
+  /// connects by itself): it is kept until then.
   void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds);
   /// As in /proc/PID/stat: 'R', 'S', 'T' (stopped), 'Z' ...; 0 if there is no such process.
   char state(WorkerId worker) const;
   std::size_t size() const { return workers_.size(); }
 
  private:
+  struct Unsent {
+    std::string bytes;
+    std::vector<process::Fd> fds;
+  };
   struct Worker {
     std::string server;  ///< Key of its fork server.
     std::string log;
@@ -55,6 +62,7 @@ class WorkerProcesses {
     int socket = -1;
     std::string ended_because;  ///< Set when its end is our doing.
     bool kill_when_forked = false;
+    std::vector<Unsent> unsent{};  ///< While it has no socket.
   };
 
   Result<std::string> server_for(const actors::Executable& executable);

@@ -91,7 +91,7 @@ class ValueTest(unittest.TestCase):
 
 
 def run(strategy, rate, seed, time_s):
-    return {"strategy": strategy, "rate": rate, "seed": seed, "time_to_target_s": time_s, "updates": 500, "train_s": time_s or 90.0,
+    return {"strategy": strategy, "rate": rate, "seed": seed, "diverged": False, "time_to_target_s": time_s, "updates": 500, "train_s": time_s or 90.0,
             "samples_per_s": 5000.0, "test_accuracy": 0.88 if time_s else 0.8, "date": "2026-01-01", "load": 0}
 
 
@@ -155,6 +155,16 @@ class RatesTest(unittest.TestCase):
         runs = [run("allreduce", 0.06, seed, 40.0 + seed) for seed in (1, 2)] + [run("allreduce", 0.1, 1, 80.0)]
         runs += [run("nonblocking", 0.1, seed, 10.0) for seed in (1, 2, 3)]
         self.assertEqual(rates.sooner(runs, "nonblocking"), [4.1, 4.2])
+
+    def test_who_diverged_is_in_the_table_and_nowhere_else(self):
+        diverged = {"diverged": True, **dict.fromkeys(rates.KEPT)}
+        runs = [run("allreduce", 0.06, 1, 40.0), run("allreduce", 0.2, 1, None) | diverged,
+                run("allreduce", 0.1, 1, 30.0), run("allreduce", 0.1, 2, 32.0), run("allreduce", 0.1, 3, None) | diverged]
+        self.assertEqual(rates.best_rate(runs, "allreduce"), 0.1)
+        part = rates.section(runs)
+        self.assertIn("| `allreduce` | 0.1 | 31.0 s (30.0 to 32.0), 2 of 3 seeds |", part)
+        self.assertIn("| 0 of 1 reached it, 1 diverged |", part)
+        self.assertIn("| 2 of 3 reached it, 1 diverged, 88.0 % at the end |", part)
 
     def test_the_section_says_what_is_missing(self):
         self.assertEqual(rates.section([]), "Not measured.\n")

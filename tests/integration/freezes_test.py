@@ -60,7 +60,7 @@ class Freezes:
     def pace(self, run, ranks, first):
         """Of the slowest of these workers since the rows `first`, as the record tells it: seconds a step, the share of
         them that it waits; and the rows now."""
-        time.sleep(1.0)
+        time.sleep(2.0)  # Long enough that load of the machine is in it as in any other.
         last = self.rows_from_now(run)
         clock = {rank: last[rank]["clock_s"] - first[rank]["clock_s"] for rank in ranks}
         return (max(clock[rank] / (last[rank]["step"] - first[rank]["step"]) for rank in ranks),

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -40,11 +41,13 @@ class Bench:
     def new_directory(self):
         return os.path.join(self.folder, f"run-{time.monotonic_ns()}")
 
-    def run(self, *flags, script=EXAMPLE, arguments=()):
-        """One run of a script; its result and its run directory."""
+    def run(self, *flags, script=EXAMPLE, arguments=(), may_diverge=False):
+        """One run of a script; its result and its run directory. A run that may diverge has no result if it did."""
         directory = self.new_directory()
         done = subprocess.run([self.paceline, "run", script, "--json", "--run-dir", directory, *flags, *(("--", *arguments) if arguments else ())],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.folder)
+        if may_diverge and done.returncode != 0 and re.search(r"loss is -?(nan|inf)", done.stderr):
+            return None, directory
         if done.returncode != 0:
             raise SystemExit(f"paceline run {script} {' '.join(flags)} failed: {done.stderr}")
         with open(os.path.join(directory, "result.json"), encoding="utf-8") as file:

@@ -15,7 +15,7 @@ from measure.store import ROOT
 
 DATA = os.path.join(ROOT, "docs", "benchmarks_rates.jsonl")
 STRATEGIES = ("allreduce", "nonblocking", "wagma", "wagma(late=skip)", "local-sgd")
-RATES = (0.03, 0.06, 0.1, 0.15, 0.2)
+RATES = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3)
 SEEDS_TO_CHOOSE = 2
 SEEDS_AT_THE_BEST = 5
 KEPT = ("time_to_target_s", "updates", "train_s", "samples_per_s", "test_accuracy")
@@ -81,13 +81,14 @@ def measure(bench):
             break
         strategy, rate, seed = todo
         flags = batches_of_its_own(strategy, "--workers", "4", "--slow", "3:4x", "--strategy", strategy, "--seed", str(seed))
-        result, _ = bench.run(*flags, script=MAIN_JOB, arguments=(str(rate),))
-        run = {"strategy": strategy, "rate": rate, "seed": seed, **{key: result[key] for key in KEPT},
-               "date": datetime.date.today().isoformat(), "load": round(os.getloadavg()[0], 1)}
+        result, _ = bench.run(*flags, script=MAIN_JOB, arguments=(str(rate),), may_diverge=True)
+        run = {"strategy": strategy, "rate": rate, "seed": seed, "diverged": result is None,
+               **{key: result[key] if result else None for key in KEPT}, "date": datetime.date.today().isoformat(), "load": round(os.getloadavg()[0], 1)}
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(run) + "\n")
         runs.append(run)
-        print(f"  {strategy} at {rate}, seed {seed}: target after {run['time_to_target_s']} s, accuracy {run['test_accuracy']}", flush=True)
+        print(f"  {strategy} at {rate}, seed {seed}: " + ("diverged" if run["diverged"] else
+              f"target after {run['time_to_target_s']} s, accuracy {run['test_accuracy']}"), flush=True)
     return {}
 
 
@@ -106,11 +107,12 @@ def best_row(runs, strategy):
     if rate is None:
         return f"| `{strategy}` | none reached it | | | | |"
     there = runs_of(runs, strategy, rate)
-    times = [run["time_to_target_s"] for run in there if run["time_to_target_s"]]
+    ended = [run for run in there if not run["diverged"]]
+    times = [run["time_to_target_s"] for run in ended if run["time_to_target_s"]]
     ratios = sooner(runs, strategy) if best_rate(runs, "allreduce") else []
     ratio = f"{statistics.median(ratios):.2f}× ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
-    step = statistics.median([1e3 * mean_step(run) for run in there])
-    pace = statistics.median([run["samples_per_s"] for run in there])
+    step = statistics.median([1e3 * mean_step(run) for run in ended])
+    pace = statistics.median([run["samples_per_s"] for run in ended])
     return f"| `{strategy}` | {rate} | {seconds(times)}, {len(times)} of {len(there)} seeds | {ratio} | {step:.1f} ms | {pace:,.0f} |"
 
 
@@ -119,8 +121,11 @@ def grid_cell(runs, strategy, rate):
     reached = [run for run in there if run["time_to_target_s"]]
     if not there:
         return "not measured"
+    ended = [run["test_accuracy"] for run in there if not run["diverged"]]
     if len(reached) < len(there):
-        return f"{len(reached)} of {len(there)} reached it, {100 * statistics.median([run['test_accuracy'] for run in there]):.1f} % at the end"
+        diverged = f", {len(there) - len(ended)} diverged" if len(ended) < len(there) else ""
+        at_the_end = f", {100 * statistics.median(ended):.1f} % at the end" if ended else ""
+        return f"{len(reached)} of {len(there)} reached it{diverged}{at_the_end}"
     text = f"{median_time(runs, strategy, rate):.1f} s, {statistics.median([run['updates'] for run in there]):.0f} updates ({len(there)})"
     return f"**{text}**" if rate == best_rate(runs, strategy) else text
 
