@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "runtime/base/test_directory.h"
+
 namespace paceline::cli {
 namespace {
 
@@ -15,17 +17,14 @@ namespace fs = std::filesystem;
 class ClusterPathsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/paceline-paths-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder = name;
     ::unsetenv("PACELINE_CLUSTER");
     auto opened = RuntimeRoot::open_at(folder / "root", ::getuid());
     ASSERT_TRUE(opened) << opened.error().text;
     root = *opened;
   }
-  void TearDown() override { fs::remove_all(folder); }
 
-  fs::path folder;
+  test::TestDirectory directory;
+  fs::path folder = directory.path;
   RuntimeRoot root;
 };
 

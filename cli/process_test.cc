@@ -9,18 +9,13 @@
 #include <fstream>
 #include <iterator>
 
+#include "runtime/base/test_directory.h"
+
 namespace paceline::cli {
 namespace {
 
 class ProcessTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/paceline-process-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   std::string output() const {
     std::ifstream in(folder + "/out");
     return std::string(std::istreambuf_iterator<char>(in), {});
@@ -30,7 +25,8 @@ class ProcessTest : public ::testing::Test {
         .value();
   }
 
-  std::string folder;
+  test::TestDirectory directory;
+  std::string folder = directory.path;
 };
 
 TEST_F(ProcessTest, TheExitStatusIsReported) {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/compile.h"
+#include "runtime/base/test_directory.h"
 
 namespace paceline::cli {
 namespace {
@@ -15,13 +16,7 @@ namespace fs = std::filesystem;
 
 class ScriptCacheTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/paceline-cache-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder = name;
-    fs::create_directories(folder / "cache");
-  }
-  void TearDown() override { fs::remove_all(folder); }
+  void SetUp() override { fs::create_directories(folder / "cache"); }
 
   void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 
@@ -33,7 +28,8 @@ class ScriptCacheTest : public ::testing::Test {
     return sut.store(key, made);
   }
 
-  fs::path folder;
+  test::TestDirectory directory;
+  fs::path folder = directory.path;
   ScriptCache sut{fs::path()};
 };
 

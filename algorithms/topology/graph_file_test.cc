@@ -1,9 +1,10 @@
 #include "algorithms/topology/graph_file.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <fstream>
+
+#include "runtime/base/test_directory.h"
 
 namespace paceline::algorithms {
 namespace {
@@ -92,15 +93,8 @@ TEST(GraphFileTest, MoreEdgesThanAreReadAreRefused) {
 
 class GraphFileOnDiskTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char path[] = "/tmp/paceline_graph_XXXXXX";
-    ASSERT_NE(::mkdtemp(path), nullptr);
-    folder = path;
-    file = folder / "graph.txt";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
-  std::filesystem::path folder, file;
+  test::TestDirectory directory;
+  std::filesystem::path folder = directory.path, file = folder / "graph.txt";
 };
 
 TEST_F(GraphFileOnDiskTest, IsRead) {

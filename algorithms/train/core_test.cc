@@ -11,6 +11,7 @@
 #include "algorithms/train/worker_main.h"
 #include "paceline/train.h"
 #include "runtime/base/json.h"
+#include "runtime/base/test_directory.h"
 #include "tests/support/solo_session.h"
 
 // The adapter on a session of one worker that really flips buffers (tests/support/solo_session.h).
@@ -441,8 +442,8 @@ TEST_P(CoreTest, ASlowWorkerSleepsAndADelayedOneToo) {
 }
 
 TEST_P(CoreTest, AJobGoesOnFromItsCheckpoint) {
-  std::string name = ::testing::TempDir() + "paceline-run-XXXXXX";
-  const std::string directory = ::mkdtemp(name.data());
+  const test::TestDirectory own;
+  const std::string directory = own.path;
   json first = session(6);
   first["evaluate_every"] = 6;
   through_worker(start_with(first, {{"run_directory", directory}}), &sgd);
@@ -459,7 +460,6 @@ TEST_P(CoreTest, AJobGoesOnFromItsCheckpoint) {
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("cannot resume from " + directory));
   }
-  std::filesystem::remove_all(directory);
 }
 
 INSTANTIATE_TEST_SUITE_P(Payloads, CoreTest, ::testing::Values("gradients", "models", "both", "warm_up"),

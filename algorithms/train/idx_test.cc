@@ -7,20 +7,14 @@
 
 #include "algorithms/train/blas_check.h"
 #include "algorithms/train/fashion_mnist.h"
+#include "runtime/base/test_directory.h"
 
 namespace paceline::train {
 namespace {
 
 class IdxTest : public ::testing::Test {
  protected:
-  IdxTest() {
-    std::string name = ::testing::TempDir() + "paceline-idx-XXXXXX";
-    directory_ = ::mkdtemp(name.data());
-  }
-  ~IdxTest() override {
-    ::unsetenv("PACELINE_DATA");
-    std::filesystem::remove_all(directory_);
-  }
+  ~IdxTest() override { ::unsetenv("PACELINE_DATA"); }
   std::string gz(const std::string& name, const std::string& bytes) const {
     const std::string path = directory_ + "/" + name;
     gzFile file = gzopen(path.c_str(), "wb");
@@ -41,7 +35,8 @@ class IdxTest : public ::testing::Test {
     ASSERT_FALSE(read) << why;
     EXPECT_NE(read.error().text.find(why), std::string::npos) << read.error().text;
   }
-  std::string directory_;
+  test::TestDirectory own_;
+  std::string directory_ = own_.path;
 };
 
 TEST_F(IdxTest, ReadsBytesInOrder) {

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "runtime/base/test_directory.h"
+
 namespace paceline::train {
 namespace {
 
@@ -102,12 +104,6 @@ TEST_F(SafetensorsTest, RefusesToWriteWhatDoesNotFit) {
 
 class AtomicWriteTest : public ::testing::Test {
  protected:
-  AtomicWriteTest() {
-    std::string name = ::testing::TempDir() + "paceline-atomic-XXXXXX";
-    directory_ = ::mkdtemp(name.data());
-    path_ = directory_ + "/checkpoint";
-  }
-  ~AtomicWriteTest() override { std::filesystem::remove_all(directory_); }
   std::string content() const {
     std::ifstream file(path_);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -115,8 +111,9 @@ class AtomicWriteTest : public ::testing::Test {
   std::ptrdiff_t files() const { return std::distance(std::filesystem::directory_iterator(directory_), {}); }
   static std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-  std::string directory_;
-  std::string path_;
+  test::TestDirectory own_;
+  std::string directory_ = own_.path;
+  std::string path_ = directory_ + "/checkpoint";
 };
 
 TEST_F(AtomicWriteTest, ReplacesTheOldFile) {

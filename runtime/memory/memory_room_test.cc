@@ -1,10 +1,11 @@
 #include "runtime/memory/memory_room.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "runtime/base/test_directory.h"
 
 namespace paceline::memory {
 namespace {
@@ -13,18 +14,13 @@ constexpr std::uint64_t kMiB = 1u << 20;
 
 class MemoryRoomTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "paceline_room_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    root = pattern;
-    write("/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable:    4194304 kB\n");
-  }
-  void TearDown() override { std::filesystem::remove_all(root); }
+  void SetUp() override { write("/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable:    4194304 kB\n"); }
   void write(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(root + path).parent_path());
     std::ofstream(root + path) << text;
   }
-  std::string root;
+  test::TestDirectory directory;
+  std::string root = directory.path;
 };
 
 TEST_F(MemoryRoomTest, WithoutALimitTheMachineDecides) { EXPECT_EQ(available_bytes(root), 4096 * kMiB); }

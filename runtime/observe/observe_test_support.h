@@ -6,24 +6,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "runtime/base/test_directory.h"
 
 namespace paceline::observe {
 
 /// A folder of its own for each test, removed afterwards.
 class FolderTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char path[] = "/tmp/paceline_observe_XXXXXX";
-    ASSERT_NE(::mkdtemp(path), nullptr);
-    folder = path;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   static std::string text_of(const std::string& path) {
     std::ostringstream text;
     text << std::ifstream(path).rdbuf();
@@ -49,7 +43,8 @@ class FolderTest : public testing::Test {
     return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
 
-  std::string folder;
+  test::TestDirectory directory;
+  std::string folder = directory.path;
 };
 
 }  // namespace paceline::observe

@@ -4,8 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <filesystem>
-
+#include "runtime/base/test_directory.h"
 #include "runtime/process/fork_server.h"
 #include "runtime/process/supervise.h"
 
@@ -21,12 +20,9 @@ void wait_events(ForkServer& server, std::vector<ForkServer::Event>& all) {
 }
 
 void fork_workers(benchmark::State& state) {
-  char folder[] = "/tmp/paceline_bench_XXXXXX";
-  if (!::mkdtemp(folder)) return state.SkipWithError("no folder");
-  auto server = ForkServer::start({.executable = PACELINE_FORK_TEST_SCRIPT,
-                                   .args = {},
-                                   .env = {},
-                                   .log_path = std::string(folder) + "/server.log"});
+  const test::TestDirectory directory;
+  auto server = ForkServer::start(
+      {.executable = PACELINE_FORK_TEST_SCRIPT, .args = {}, .env = {}, .log_path = directory.path / "server.log"});
   if (!server) return state.SkipWithError(server.error().text.c_str());
   std::uint64_t next = 0;
   const auto round = [&]() -> void {
@@ -34,7 +30,7 @@ void fork_workers(benchmark::State& state) {
     std::vector<ForkServer::Event> events;
     for (std::size_t i = 0; i < count; ++i)
       if (const auto asked =
-              server->fork({.worker = WorkerId(next++), .log_path = std::string(folder) + "/worker.log", .env = {}});
+              server->fork({.worker = WorkerId(next++), .log_path = directory.path / "worker.log", .env = {}});
           !asked)
         return state.SkipWithError(asked.error().text.c_str());
     while (events.size() < count) wait_events(*server, events);
@@ -48,7 +44,6 @@ void fork_workers(benchmark::State& state) {
     state.ResumeTiming();
   };
   for (auto _ : state) round();
-  std::filesystem::remove_all(folder);
 }
 BENCHMARK(fork_workers)->Arg(1)->Arg(8)->Arg(32)->UseRealTime()->Unit(benchmark::kMillisecond);
 

@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "runtime/base/steady_now.h"
+#include "runtime/base/test_directory.h"
 #include "runtime/process/fd.h"
 #include "runtime/process/supervise.h"
 
@@ -44,16 +45,6 @@ struct Worker {
 
 class ForkServerTest : public Test {
  protected:
-  void SetUp() override {
-    char path[] = "/tmp/paceline_fork_XXXXXX";
-    ASSERT_NE(::mkdtemp(path), nullptr);
-    folder = path;
-  }
-  void TearDown() override {
-    sut.reset();
-    std::filesystem::remove_all(folder);
-  }
-
   ForkServer::Options options() {
     return {.executable = PACELINE_FORK_TEST_SCRIPT, .args = {}, .env = {}, .log_path = folder + "/server.log"};
   }
@@ -113,7 +104,8 @@ class ForkServerTest : public Test {
     ASSERT_TRUE(readable_within(pidfd.get(), kDeadline));
   }
 
-  std::string folder;
+  test::TestDirectory directory;
+  std::string folder = directory.path;
   std::vector<Event> seen;
   std::map<std::uint64_t, Worker> workers;
   std::optional<ForkServer> sut;

@@ -9,13 +9,14 @@
 #include <benchmark/benchmark.h>
 #include <zmq.hpp>
 
-#include "runtime/transport/zmq/test_directory.h"
+#include "runtime/base/test_directory.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
 namespace paceline::transport {
 namespace {
 
 using namespace std::chrono_literals;
+using test::TestDirectory;
 
 /// One in `batch` messages is answered: 1 is a round trip each, more is a pipeline.
 void bare_zeromq(benchmark::State& state) {

@@ -9,10 +9,12 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/transport/zmq/test_directory.h"
+#include "runtime/base/test_directory.h"
 
 namespace paceline::transport {
 namespace {
+
+using test::TestDirectory;
 
 TEST(Address, OnlyTcpAndAbsoluteIpcAreAddresses) {
   EXPECT_EQ(scheme_of("tcp://127.0.0.1:80").value(), Scheme::tcp);

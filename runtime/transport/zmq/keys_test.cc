@@ -7,10 +7,12 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/transport/zmq/test_directory.h"
+#include "runtime/base/test_directory.h"
 
 namespace paceline::transport {
 namespace {
+
+using test::TestDirectory;
 
 class KeysTest : public testing::Test {
  protected:

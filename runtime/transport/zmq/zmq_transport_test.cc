@@ -14,12 +14,13 @@
 #include <zmq.h>
 
 #include "runtime/base/steady_now.h"
-#include "runtime/transport/zmq/test_directory.h"
+#include "runtime/base/test_directory.h"
 
 namespace paceline::transport {
 namespace {
 
 using namespace std::chrono_literals;
+using test::TestDirectory;
 using Kind = Event::Kind;
 
 Frame bytes(std::string_view text) {

@@ -1,19 +1,22 @@
 #pragma once
 
 #include <stdlib.h>
-#include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
-namespace paceline::transport {
+namespace paceline::test {
 
-/// A fresh directory of mode 0700 for a test's sockets and files, removed with all that is in it.
+/// A fresh directory of mode 0700 for a test's files and sockets, removed with all that is in it. Its name is short, as
+/// those of sockets have to be.
 class TestDirectory {
  public:
   TestDirectory() {
-    std::string name = "/tmp/paceline-transport-XXXXXX";
-    path = ::mkdtemp(name.data());
+    std::string name = "/tmp/paceline-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
+    path = name;
   }
   ~TestDirectory() {
     std::error_code ignored;
@@ -27,4 +30,4 @@ class TestDirectory {
   std::filesystem::path path;
 };
 
-}  // namespace paceline::transport
+}  // namespace paceline::test
