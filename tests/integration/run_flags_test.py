@@ -62,9 +62,7 @@ class RunFlags(IntegrationTest):
                 flags = ["--workers", workers, "--strategy", strategy, "--epochs", 1000000]
                 run = self.train(*flags, "--evaluate-every-epochs", 0, "--time-limit", "1.5s")
                 result = run.result()
-                self.assertGreater(result["train_s"], 1.4)
-                # All stop at the same update, a few after the first that saw that time was up.
-                self.assertLess(result["train_s"], 2.5 + 20 * result["step_s"], result["step_s"])
+                self.assertTrue(1.4 < result["train_s"] < 2.5, result["train_s"])
                 self.assertEqual([event["text"] for event in run.metrics() if event["event"] == "stopping"][0],
                                  "the time limit was reached")
                 self.assertEqual(len(set(result["models"].values())), 1, "all end with the same model")

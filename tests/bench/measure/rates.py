@@ -108,7 +108,7 @@ def best_row(runs, strategy):
         return f"| `{strategy}` | none reached it | | | | |"
     there = runs_of(runs, strategy, rate)
     ended = [run for run in there if not run["diverged"]]
-    times = [run["time_to_target_s"] for run in ended if run["time_to_target_s"]]
+    times = [run["time_to_target_s"] for run in there if run["time_to_target_s"]]
     ratios = sooner(runs, strategy) if best_rate(runs, "allreduce") else []
     ratio = f"{statistics.median(ratios):.2f}× ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
     step = statistics.median([1e3 * mean_step(run) for run in ended])
@@ -121,8 +121,8 @@ def grid_cell(runs, strategy, rate):
     reached = [run for run in there if run["time_to_target_s"]]
     if not there:
         return "not measured"
-    ended = [run["test_accuracy"] for run in there if not run["diverged"]]
     if len(reached) < len(there):
+        ended = [run["test_accuracy"] for run in there if not run["diverged"]]
         diverged = f", {len(there) - len(ended)} diverged" if len(ended) < len(there) else ""
         at_the_end = f", {100 * statistics.median(ended):.1f} % at the end" if ended else ""
         return f"{len(reached)} of {len(there)} reached it{diverged}{at_the_end}"
