@@ -33,7 +33,7 @@ TEST_F(ReportDataTest, RunsOfOneStrategyAreToldApart) {
   write_small_run();
   const auto data = report_data({load(), load()});
   const std::string first = data["runs"][0]["name"];
-  EXPECT_TRUE(first.starts_with("wagma (paceline_observe_")) << first;
+  EXPECT_EQ(first, "wagma (" + std::filesystem::path(folder).filename().string() + ")");
   EXPECT_EQ(data["runs"][1]["name"], first + " #2");
 }
 

@@ -30,6 +30,10 @@ WORKLOADS = {
 }
 
 
+class Diverged(SystemExit):
+    pass
+
+
 class Lab:
     """Runs of the examples."""
 
@@ -56,6 +60,8 @@ class Lab:
         directory = os.path.join(self.folder.name, f"run-{self.number}")
         done = subprocess.run([os.path.join(self.build, "cli", "paceline"), "run", program, "--target", str(target), "--json", "--run-dir", directory,
                                *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.folder.name)
+        if done.returncode != 0 and re.search(r"loss is -?(nan|inf)", done.stderr):
+            raise Diverged(f"workloads: {program} with {' '.join(flags)} diverged: {done.stderr}")
         if done.returncode != 0:
             raise SystemExit(f"workloads: paceline run {program} {' '.join(flags)} failed: {done.stderr}")
         return directory
@@ -134,7 +140,12 @@ def measure_rates(lab, data):
     for workload, settings in WORKLOADS.items():
         for strategy in settings["strategies"]:
             for rate in settings["rates"]:
-                run_missing(lab, data.setdefault("rates", []), workload, strategy, rate, SEED_OF_RATES, settings["target"])
+                runs = data.setdefault("rates", [])
+                try:
+                    run_missing(lab, runs, workload, strategy, rate, SEED_OF_RATES, settings["target"])
+                except Diverged as error:  # A result: this rate is too large.
+                    print(f"  {error}", file=sys.stderr, flush=True)
+                    runs.append({"workload": workload, "strategy": strategy, "rate": rate, "seed": SEED_OF_RATES, "evaluations": []})
 
 
 def measure(lab, seeds, data):

@@ -72,7 +72,9 @@ def score_at(run, clock):
 
 
 def rank_of_rate(run, target):
-    """Less is better: updates to the target; where it is not reached, by the score at the end."""
+    """Less is better: updates to the target; where it is not reached, by the score at the end; a run that diverged has none."""
+    if not run["evaluations"]:
+        return (2, 0)
     reached = next((update for _, update, value in run["evaluations"] if value >= target), None)
     return (0, reached) if reached is not None else (1, -end_score(run))
 
@@ -245,7 +247,7 @@ def rates_table(runs, workloads):
             cells = []
             for run in of:
                 missed, rank = rank_of_rate(run, settings["target"])
-                cells.append(f"{run['rate']:g}: " + (f"{rank}" if not missed else f"not reached ({-rank:.2f})"))
+                cells.append(f"{run['rate']:g}: " + (f"{rank}", f"not reached ({-rank:.2f})", "diverged")[missed])
             rows.append((workload, f"`{strategy}`", "; ".join(cells)))
     return table(("", "strategy", "rate: updates to the target"), rows)
 

@@ -56,6 +56,12 @@ class Workloads(unittest.TestCase):
         late["rate"], early["rate"] = 1e-3, 4e-3
         self.assertEqual(sut.best_rates([late, early, never("y")], "translation", 0.9), {"x": 4e-3, "y": 2e-3})
 
+    def test_a_rate_that_diverged_is_shown_and_never_the_best(self):
+        diverged = {"workload": "translation", "strategy": "y", "rate": 1e-3, "seed": 11, "evaluations": []}
+        self.assertEqual(sut.best_rates([diverged, never("y")], "translation", 0.9), {"y": 2e-3})
+        table = sut.rates_table([diverged, never("y")], {"translation": {"strategies": ["y"], "target": 0.9}})
+        self.assertIn("0.001: diverged; 0.002: not reached", table)
+
     def test_what_is_drawn_can_miss_its_bounds(self):
         def verdicts(workload, updates):
             return [row[-1] for row in sut.drawn_rows(workload, updates)]
