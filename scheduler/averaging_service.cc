@@ -242,7 +242,9 @@ void AveragingService::finish_averaging(Instant now) {
   auto node = averagings_.extract(in_flight_);
   (void)graph_.on_done(in_flight_);
   if (in_flight_ != last_averaging_) (void)graph_.forget(in_flight_);
+  running_ = true;  // The next one may need the buffers that this one's results leave.
   node.mapped().finish(now);
+  running_ = false;
 }
 
 bool AveragingService::on_reduced(std::uint64_t id, Instant now) {

@@ -180,6 +180,8 @@ class AveragingService {
   void end_compute(Rank rank);
   /// Runs after the one before it and the contributors' compute tasks.
   void add_averaging(Averaging averaging, const std::vector<Rank>& contributors);
+  /// What is next in the queue, and so on while they are small. Called while one finishes it does nothing: the next one
+  /// follows.
   void start_averagings(Instant now);
   /// Of the averaging that is being finished.
   Instant averaging_began() const { return began_; }
@@ -231,7 +233,7 @@ class AveragingService {
   std::uint64_t next_task_ = 0;
   TaskId last_averaging_{0};
   TaskId in_flight_{0};
-  bool running_ = false;
+  bool running_ = false;  // The one in flight is reduced, or finishes.
   bool reduced_ = false;  // The one in flight is, and waits for its turn to finish.
   Instant began_{};
   Version evaluated_last_{-1};
