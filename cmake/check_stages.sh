@@ -7,17 +7,29 @@ test_python() {
   build/python/bin/python -c 'import safetensors.numpy' 2>/dev/null || build/python/bin/pip install -q safetensors numpy
 }
 
+# run_tests PRESET [OPTION...]: ctest. A skipped test is none that passed: it is named with its reason, and fails where CI is set.
+run_tests() {
+  ctest --preset "$@"
+  status=$?
+  grep '^skipped: ' "build/$1/Testing/Temporary/LastTest.log" || true
+  return $status
+}
+
+not_run=""
+
 # Compiles the CUDA parts where there is a toolkit, and runs their test where there is a device, too.
 cuda_parts() {
   if [ ! -x /usr/local/cuda/bin/nvcc ] && ! command -v nvcc >/dev/null; then
-    echo "not compiled: there is no CUDA toolkit here"
+    not_run="$not_run
+  CUDA parts were not compiled: there is no CUDA toolkit here"
     return 0
   fi
   configure cuda -DPACELINE_TRAIN=OFF && build cuda paceline_gpu_test || return 1
   if [ -e /dev/nvidiactl ]; then
     build/cuda/tests/gpu/paceline_gpu_test
   else
-    echo "compiled, and not run: there is no CUDA device here"
+    not_run="$not_run
+  CUDA parts were compiled, and not run: there is no CUDA device here"
   fi
 }
 

@@ -20,7 +20,7 @@ MEASUREMENTS = {
     "averaging": averaging.averaging, "fork": startup.fork, "start": startup.start, "idle": startup.idle, "golden": programs.golden,
     "random_jobs": programs.random_jobs, "explorer": programs.explorer, "scale": programs.scale, "recording": programs.recording,
     "cells": programs.cells, "prediction": prediction.prediction,
-    "building": building.building, "checking": building.checking,
+    "building": building.building, "bare": building.bare, "checking": building.checking,
 }
 
 

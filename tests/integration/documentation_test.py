@@ -75,8 +75,11 @@ class Documentation(IntegrationTest):
         pages = set(glob.glob(os.path.join(SOURCE, "docs", "**", "*.md"), recursive=True)) | {os.path.join(SOURCE, "README.md")}
         for path in sorted(pages - {os.path.join(SOURCE, "docs", "ARCHITECTURE.md")}):  # Which names the linker's, too.
             with open(path, encoding="utf-8") as file:
-                for code in re.findall(r"`(--[^`\n]*)`", file.read()):
-                    self.assertLessEqual(flags_in(code), known, f"{os.path.relpath(path, SOURCE)}: {code}")
+                text = file.read()
+            spans = re.findall(r"`((?:--|paceline )[^`\n]*)`", text)
+            commands = re.findall(r"^(?:[\w./]*/)?(paceline [^\n#]*)", text, re.MULTILINE)
+            for code in spans + [re.split(r" -- |\|", command)[0] for command in commands]:
+                self.assertLessEqual(flags_in(code), known, f"{os.path.relpath(path, SOURCE)}: {code}")
 
     def assert_columns(self, out, section):
         head = next(line for line in out.splitlines() if line.startswith("strategy "))

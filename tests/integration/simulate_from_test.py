@@ -8,7 +8,7 @@ from harness import IntegrationTest, main
 USAGE = 2
 SLEEPS = [40, 50, 44, 120]
 UPDATES = 60
-CLOSE = 0.04  # Of the recorded time, as the README has it.
+CLOSE = 0.04  # Of the recorded time. The bound of figure 15 of docs/benchmarks.md is 15 %.
 
 
 class SimulateFromTest(IntegrationTest):

@@ -1,4 +1,4 @@
-"""Figure 20: what building costs, in clones of the last commit, with nothing in ccache. Packages are installed already."""
+"""Figure 20: what building costs, in clones of the last commit, with nothing in ccache."""
 import os
 import resource
 import subprocess
@@ -6,7 +6,7 @@ import time
 
 from measure.store import ROOT
 
-FIRST_RUN = "== build/release/cli/paceline run"
+FIRST_RUN, BUILD = "== build/release/cli/paceline run", "== build "
 CORE, ITS_TEST, ITS_CASES = "scheduler/rounds/round_state.cc", "paceline_scheduler_test", "WagmaMerge*:Allreduce*"
 
 
@@ -16,11 +16,14 @@ def clone(bench, name):
     return folder, {**os.environ, "CCACHE_DIR": os.path.join(bench.folder, name + "-ccache")}
 
 
-def first_line(folder, environment):
-    """Seconds until the run that ./quickstart ends with says something, and processor seconds until it was started."""
+def first_line(*command, **where):
+    """Seconds until the run that ./quickstart ends with says something, seconds of installing, and processor seconds until the run was started."""
     begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    job = subprocess.Popen(["./quickstart"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    installing = 0.0
+    job = subprocess.Popen(command, **where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in job.stdout:
+        if line.startswith(BUILD):
+            installing = time.monotonic() - begin
         if line.startswith(FIRST_RUN):
             break
     said = job.stdout.readline()
@@ -30,7 +33,7 @@ def first_line(folder, environment):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if not said:
         raise SystemExit("./quickstart ended before its run said anything")
-    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return took, installing, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def edited(folder, environment, round_number):
@@ -52,10 +55,42 @@ def building(bench):
     values = {"first line": [], "processor": [], "edit": []}
     for k in range(bench.rounds_or(1)):
         folder, environment = clone(bench, f"building-{k}")
-        took, processor = first_line(folder, environment)
+        took, _, processor = first_line("./quickstart", cwd=folder, env=environment)
         values["first line"].append(took / 60)
         values["processor"].append(processor)
         values["edit"].extend(edited(folder, environment, edit) for edit in range(3))
+    return {20: values}
+
+
+def debian(bench, name):
+    """The folder of a Debian 12 with nothing but what every one has, and this system's ways to the network."""
+    folder = os.path.join(bench.folder, name)
+    subprocess.run(["debootstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", folder], check=True, stdout=subprocess.DEVNULL)
+    for path in ("/etc/resolv.conf", "/etc/apt/apt.conf.d"):
+        subprocess.run(["cp", "-rL", path, folder + os.path.dirname(path)], check=True)
+    return folder
+
+
+def disk(folder):
+    """GB."""
+    return int(subprocess.run(["du", "-sxk", folder], check=True, capture_output=True, text=True).stdout.split()[0]) * 1024 / 1e9
+
+
+def bare(bench):
+    """Needs root and debootstrap. What it mounts is seen by nobody else, and gone with it."""
+    values = {"bare": [], "installing": [], "packages": [], "build": []}
+    for k in range(bench.rounds_or(1)):
+        folder = debian(bench, f"debian-{k}")
+        empty = disk(folder)
+        source, _ = clone(bench, f"bare-{k}")
+        subprocess.run(["cp", "-r", source, os.path.join(folder, "root", "paceline")], check=True)
+        inside = 'for name in proc sys dev dev/shm; do mount --bind /$name "$0/$name"; done; exec chroot "$0" /root/paceline/quickstart'
+        took, installing, _ = first_line("unshare", "--mount", "sh", "-ec", inside, folder, env={"PATH": os.environ["PATH"], "HOME": "/root"})
+        built = disk(os.path.join(folder, "root"))
+        values["bare"].append(took / 60)
+        values["installing"].append(installing / 60)
+        values["packages"].append(disk(folder) - empty - built)
+        values["build"].append(built)
     return {20: values}
 
 

@@ -44,15 +44,15 @@ def step_and_waiting(rows, begin, end):
 def frozen(bench):
     """One of two workers stopped for 10 s: the other's step time and waiting, during against before."""
     values = {}
-    for strategy in ("nonblocking", "wagma(late=skip,grace=2x)"):
+    for strategy in ("nonblocking", "wagma(late=skip,grace=2x)") * bench.rounds_or(3):
         rows, frozen_at, thawed_at = watched_freeze(bench, strategy)
         before, _ = step_and_waiting(rows, frozen_at - 6, frozen_at)
         during, waiting = step_and_waiting(rows, frozen_at, thawed_at)
         back = rows[-1][2][1]["step"] > [row for row in rows if row[0] <= thawed_at][-1][2][1]["step"]
         if not back:
             raise SystemExit(f"frozen {strategy}: the frozen worker did not come back")
-        values[f"step {strategy}"] = [during / before]
-        values[f"waiting {strategy}"] = [100 * waiting]
+        values.setdefault(f"step {strategy}", []).append(during / before)
+        values.setdefault(f"waiting {strategy}", []).append(100 * waiting)
     return {4: values}
 
 

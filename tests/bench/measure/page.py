@@ -20,6 +20,13 @@ def measured_text(value, measured):
     return text
 
 
+def date_text(measured):
+    """With a star where nobody recorded how busy the machine was."""
+    if measured is None:
+        return ""
+    return measured["date"] + ("" if "load" in measured else " *")
+
+
 def figures_table(store):
     lines = ["| # | figure | | bound | measured | | on |", "|---|---|---|---|---|---|---|"]
     for figure in FIGURES:
@@ -29,7 +36,7 @@ def figures_table(store):
             verdict = value.verdict(measured)
             verdict = {"missed": "**missed**", "not measured": ""}.get(verdict, verdict)
             lead = f"| {figure.number} | {figure.what}" if first else "| | "
-            lines.append(f"{lead} | {value.label} | {value.bound_text()} | {measured_text(value, measured)} | {verdict} | {measured['date'] if measured else ''} |")
+            lines.append(f"{lead} | {value.label} | {value.bound_text()} | {measured_text(value, measured)} | {verdict} | {date_text(measured)} |")
             first = False
     return "\n".join(lines) + "\n"
 
