@@ -21,9 +21,10 @@ struct Replica {
 };
 
 /// Who gets whose state, on one node: everybody starts from rank 0's, and whoever missed averagings goes on from the
-/// state of a worker that is further. Sans I/O, owned by the job.
+/// state of a worker that is further: at the end of the job only of one that has come to it, since an older state would
+/// be of no use. Sans I/O, owned by the job.
 ///
-///   a worker asks -> Capture from the local worker that is furthest, or AskNode where there is none
+///   a worker asks -> Capture from the local worker that is furthest, or AskNode where none is far enough
 ///                 -> the captured state -> Give to local workers, Send to the nodes that asked
 class ReplicaExchange {
  public:
@@ -43,6 +44,7 @@ class ReplicaExchange {
   struct AskNode {
     NodeId node;
     Rank rank;
+    std::int64_t least = 0;
   };
   using Action = std::variant<Give, Send, Capture, AskNode>;
   using Actions = std::vector<Action>;
@@ -54,17 +56,20 @@ class ReplicaExchange {
   };
   using Donors = std::vector<Donor>;
 
-  /// Asked again, and somebody else where there is one, after this long.
+  /// Asked again, and somebody else where there is one, after this long;
   static constexpr Duration kPatience = std::chrono::seconds(1);
+  /// where there was nobody to ask, after this.
+  static constexpr Duration kLook = std::chrono::milliseconds(20);
 
   ReplicaExchange(NodeId self, std::vector<NodeId> node_of, std::int32_t nodes);
 
-  /// `from`: the node of the worker that asks.
-  Actions on_wanted(Rank rank, NodeId from, const Donors& donors, Instant now);
+  /// `from`: the node of the worker that asks; `least`: a state of an earlier update does not serve it.
+  Actions on_wanted(Rank rank, NodeId from, std::int64_t least, const Donors& donors, Instant now);
   /// A state that a local worker gave or that another node sent.
   Actions on_captured(Rank from, const Replica& replica);
-  /// Whether somebody has waited for longer than patience: ask_again().
-  bool is_due(Instant now) const;
+  /// When to ask_again(), if nothing comes before.
+  std::optional<Instant> due() const { return waiters_.empty() ? std::nullopt : due_; }
+  bool is_due(Instant now) const { return due() && now >= *due(); }
   Actions ask_again(const Donors& donors, Instant now) { return ask(donors, now); }
   /// Rank 0's state at the start is here.
   bool has_start() const { return start_.has_value(); }
@@ -73,6 +78,7 @@ class ReplicaExchange {
   struct Waiter {
     Rank rank;
     NodeId node;
+    std::int64_t least = 0;
   };
   Actions ask(const Donors& donors, Instant now);
 
@@ -82,7 +88,7 @@ class ReplicaExchange {
   std::optional<Replica> start_;
   std::set<Rank> started_;  ///< Local workers that have had a state.
   std::vector<Waiter> waiters_;
-  std::optional<Instant> asked_;
+  std::optional<Instant> due_;
   Rank last_donor_{-1};
 };
 

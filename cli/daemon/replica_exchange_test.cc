@@ -23,11 +23,11 @@ std::vector<Action> of(const Exchange::Actions& actions) {
 
 TEST(ReplicaExchangeTest, EverybodyStartsFromRankZeroWhicheverComesFirst) {
   Exchange sut(kHere, {kHere, kHere, kHere}, 1);
-  EXPECT_TRUE(sut.on_wanted(Rank{1}, kHere, {{Rank{0}, 0}}, kNow).empty()) << "nobody is asked: it is on its way";
+  EXPECT_TRUE(sut.on_wanted(Rank{1}, kHere, 0, {{Rank{0}, 0}}, kNow).empty()) << "nobody is asked: it is on its way";
   const auto given = of<Exchange::Give>(sut.on_captured(Rank{0}, at(0)));
   ASSERT_EQ(given.size(), 1u);
   EXPECT_EQ(given[0].rank, Rank{1});
-  const auto later = of<Exchange::Give>(sut.on_wanted(Rank{2}, kHere, {}, kNow));
+  const auto later = of<Exchange::Give>(sut.on_wanted(Rank{2}, kHere, 0, {}, kNow));
   ASSERT_EQ(later.size(), 1u);
   EXPECT_EQ(later[0].replica.update, 0);
 }
@@ -39,7 +39,7 @@ TEST(ReplicaExchangeTest, TheStartGoesToEveryOtherNodeOnceAndIsNotSentOn) {
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].node, kThere);
   Exchange other(kThere, node_of, 2);
-  (void)other.on_wanted(Rank{3}, kThere, {}, kNow);
+  (void)other.on_wanted(Rank{3}, kThere, 0, {}, kNow);
   const auto actions = other.on_captured(Rank{0}, at(0));
   EXPECT_EQ(of<Exchange::Give>(actions).size(), 1u);
   EXPECT_TRUE(of<Exchange::Send>(actions).empty());
@@ -48,7 +48,7 @@ TEST(ReplicaExchangeTest, TheStartGoesToEveryOtherNodeOnceAndIsNotSentOn) {
 TEST(ReplicaExchangeTest, RankZeroThatMissedAveragingsDoesNotStartAnew) {
   Exchange sut(kHere, {kHere, kHere}, 1);
   (void)sut.on_captured(Rank{0}, at(0));
-  const auto actions = sut.on_wanted(Rank{0}, kHere, {{Rank{0}, 5}, {Rank{1}, 9}}, kNow);
+  const auto actions = sut.on_wanted(Rank{0}, kHere, 0, {{Rank{0}, 5}, {Rank{1}, 9}}, kNow);
   EXPECT_TRUE(of<Exchange::Give>(actions).empty());
   ASSERT_EQ(of<Exchange::Capture>(actions).size(), 1u);
   EXPECT_EQ(of<Exchange::Capture>(actions)[0].donor, Rank{1});
@@ -59,14 +59,14 @@ Exchange started(const std::vector<NodeId>& node_of, std::int32_t nodes) {
   Exchange sut(kHere, node_of, nodes);
   (void)sut.on_captured(Rank{0}, at(0));
   for (std::int32_t rank = 1; rank < static_cast<std::int32_t>(node_of.size()); ++rank)
-    if (node_of[static_cast<std::size_t>(rank)] == kHere) (void)sut.on_wanted(Rank{rank}, kHere, {}, kNow);
+    if (node_of[static_cast<std::size_t>(rank)] == kHere) (void)sut.on_wanted(Rank{rank}, kHere, 0, {}, kNow);
   return sut;
 }
 
 TEST(ReplicaExchangeTest, TheOneThatIsFurthestGives) {
   auto sut = started({kHere, kHere, kHere}, 1);
   const auto asked =
-      of<Exchange::Capture>(sut.on_wanted(Rank{2}, kHere, {{Rank{0}, 7}, {Rank{1}, 9}, {Rank{2}, 20}}, kNow));
+      of<Exchange::Capture>(sut.on_wanted(Rank{2}, kHere, 0, {{Rank{0}, 7}, {Rank{1}, 9}, {Rank{2}, 20}}, kNow));
   ASSERT_EQ(asked.size(), 1u);
   EXPECT_EQ(asked[0].donor, Rank{1}) << "not the one that asks";
   const auto given = of<Exchange::Give>(sut.on_captured(Rank{1}, at(10)));
@@ -78,7 +78,7 @@ TEST(ReplicaExchangeTest, TheOneThatIsFurthestGives) {
 TEST(ReplicaExchangeTest, ADonorThatSaysNothingIsReplacedAfterPatience) {
   auto sut = started({kHere, kHere, kHere}, 1);
   const Exchange::Donors donors{{Rank{0}, 7}, {Rank{1}, 9}};
-  (void)sut.on_wanted(Rank{2}, kHere, donors, kNow);
+  (void)sut.on_wanted(Rank{2}, kHere, 0, donors, kNow);
   EXPECT_FALSE(sut.is_due(kNow + Exchange::kPatience - Duration(1)));
   EXPECT_TRUE(sut.is_due(kNow + Exchange::kPatience));
   const auto asked = of<Exchange::Capture>(sut.ask_again(donors, kNow + Exchange::kPatience));
@@ -88,7 +88,7 @@ TEST(ReplicaExchangeTest, ADonorThatSaysNothingIsReplacedAfterPatience) {
 
 TEST(ReplicaExchangeTest, ANodeWithoutADonorAsksTheNext) {
   auto sut = started({kHere, kThere}, 2);
-  const auto asked = of<Exchange::AskNode>(sut.on_wanted(Rank{0}, kHere, {}, kNow));
+  const auto asked = of<Exchange::AskNode>(sut.on_wanted(Rank{0}, kHere, 0, {}, kNow));
   ASSERT_EQ(asked.size(), 1u);
   EXPECT_EQ(asked[0].node, kThere);
   EXPECT_EQ(asked[0].rank, Rank{0});
@@ -96,11 +96,34 @@ TEST(ReplicaExchangeTest, ANodeWithoutADonorAsksTheNext) {
 
 TEST(ReplicaExchangeTest, ANodeThatAsksIsSentWhatALocalWorkerGives) {
   auto sut = started({kHere, kThere}, 2);
-  const auto asked = of<Exchange::Capture>(sut.on_wanted(Rank{1}, kThere, {{Rank{0}, 5}}, kNow));
+  const auto asked = of<Exchange::Capture>(sut.on_wanted(Rank{1}, kThere, 0, {{Rank{0}, 5}}, kNow));
   ASSERT_EQ(asked.size(), 1u);
   const auto sent = of<Exchange::Send>(sut.on_captured(Rank{0}, at(5)));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].node, kThere);
+}
+
+TEST(ReplicaExchangeTest, AnOlderStateThanTheOneThatServesIsNeitherAskedForNorGiven) {
+  auto sut = started({kHere, kHere, kThere}, 2);
+  const Exchange::Donors late{{Rank{1}, 19}};
+  const auto asked = of<Exchange::AskNode>(sut.on_wanted(Rank{0}, kHere, 20, late, kNow));
+  ASSERT_EQ(asked.size(), 1u) << "the local one is late itself";
+  EXPECT_EQ(asked[0].least, 20);
+  EXPECT_TRUE(of<Exchange::Give>(sut.on_captured(Rank{1}, at(19))).empty()) << "was asked for before";
+  EXPECT_TRUE(sut.is_due(kNow)) << "it still waits";
+  const auto given = of<Exchange::Give>(sut.on_captured(Rank{2}, at(20)));
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].rank, Rank{0});
+  EXPECT_FALSE(sut.due());
+}
+
+TEST(ReplicaExchangeTest, ANodeThatAsksIsAnsweredWhenAWorkerIsFarEnough) {
+  auto sut = started({kHere, kThere}, 2);
+  EXPECT_TRUE(sut.on_wanted(Rank{1}, kThere, 20, {{Rank{0}, 19}}, kNow).empty());
+  ASSERT_EQ(sut.due(), kNow + Exchange::kLook);
+  const auto asked = of<Exchange::Capture>(sut.ask_again({{Rank{0}, 20}}, kNow + Exchange::kLook));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(of<Exchange::Send>(sut.on_captured(Rank{0}, at(20))).size(), 1u);
 }
 
 }  // namespace

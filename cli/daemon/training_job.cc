@@ -471,11 +471,14 @@ void TrainingJob::carry_out(const ReplicaExchange::AskNode& ask) {
   auto body = message.root().initReplicaWanted();
   body.setJob(settings_.job.value);
   body.setRank(ask.rank.value);
+  body.setUpdate(ask.least);
   outbox_.to_node(ask.node, message, {});
 }
 
 void TrainingJob::on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now) {
-  act(replicas_.on_wanted(Rank{wanted.getRank()}, from, donors(), now));
+  std::int64_t least = from == settings_.self ? 0 : wanted.getUpdate();
+  if (end_.version()) least = std::max(least, end_.version()->value + 1);
+  act(replicas_.on_wanted(Rank{wanted.getRank()}, from, least, donors(), now));
 }
 
 void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd, Instant now) {
@@ -651,6 +654,7 @@ void TrainingJob::tick(Instant now) {
 std::optional<Instant> TrainingJob::next_deadline() const {
   Instant deadline = next_progress_;
   if (end_.is_settling()) deadline = std::min(deadline, looked_ + kSettleLook);  // Workers tell by their windows only.
+  if (const auto replicas = replicas_.due()) deadline = std::min(deadline, *replicas);
   if (averagings_)
     if (const auto rounds = averagings_->next_deadline()) deadline = std::min(deadline, *rounds);
   return deadline;
