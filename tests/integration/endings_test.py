@@ -70,6 +70,14 @@ class OneNode(Endings, IntegrationTest):
 class TwoNodes(Endings, IntegrationTest):
     nodes = 2
 
+    def test_who_is_late_does_not_wait_for_one_that_is_later(self):
+        # Both workers of a node miss the end. The first that notices gets the last model from the other node: not what
+        # its neighbour has, which is in its first update for a minute, and is left behind.
+        run = self.start_quadratic("--strategy", "local-sgd(period=4,grace=5ms)", nodes=2, updates=16, sleep_ms=[2, 2, 80, 60_000])
+        self.assertEqual(run.wait(30), 0, run.said())
+        self.assertEqual(list(run.left()), [3], run.said())
+        self.assertEqual(len({run.final(rank) for rank in range(3)}), 1)
+
 
 if __name__ == "__main__":
     main()
