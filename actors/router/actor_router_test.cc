@@ -36,10 +36,10 @@ class ActorRouterTest : public testing::Test {
     message.executable.path = "/script";
     return message;
   }
-  Call call(std::uint64_t task, ActorId actor, std::string owner = "driver/1") {
+  Call call(std::uint64_t task, ActorId to, std::string owner = "driver/1") {
     Call message;
     message.task = TaskId(task);
-    message.actor = actor;
+    message.actor = to;
     message.owner = std::move(owner);
     return message;
   }
