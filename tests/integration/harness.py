@@ -128,8 +128,9 @@ class Run:
         try:
             return self.process.wait(timeout * SLOWDOWN)
         except subprocess.TimeoutExpired:
+            hangs = self.test.state_of_all()
             self.end()
-            raise AssertionError(f"{' '.join(self.arguments)} did not end within {timeout} s\n{self.said()}") from None
+            raise AssertionError(f"{' '.join(self.arguments)} did not end within {timeout} s\n{self.said()}\n{hangs}") from None
 
     def end(self):
         if self.process.poll() is None:
@@ -207,6 +208,20 @@ class IntegrationTest(unittest.TestCase):
     def processes(self):
         """Ours that are alive: paceline, daemons, agents, fork servers, workers."""
         return processes_with(self.mark)
+
+    def state_of_all(self):
+        """What a run that hangs is seen to do: its status, and where each of its processes stands."""
+        def said_by(*command):
+            try:
+                return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=10, check=False).stdout
+            except subprocess.TimeoutExpired:
+                return "(no answer)\n"
+        lines = ["--- paceline status", said_by(PACELINE, "status", "--json")]
+        for pid in self.processes():
+            lines.append(f"--- {pid} {command_line(pid)}")
+            if shutil.which("gdb"):
+                lines.append(said_by("gdb", "-batch", "-nx", "-p", str(pid), "-ex", "thread apply all backtrace 12")[-4000:])
+        return "\n".join(lines)
 
     def start(self, *arguments, environment=None, directory=None, program=PACELINE):
         run = Run(self, arguments, environment, directory, program)
