@@ -233,8 +233,8 @@ class AveragingService {
   std::uint64_t next_task_ = 0;
   TaskId last_averaging_{0};
   TaskId in_flight_{0};
-  bool running_ = false;  // The one in flight is reduced, or finishes.
-  bool reduced_ = false;  // The one in flight is, and waits for its turn to finish.
+  bool running_ = false;  // The one in flight is being reduced, or finishes.
+  bool reduced_ = false;  // It is reduced, and waits for its turn to finish.
   Instant began_{};
   Version evaluated_last_{-1};
   Instant clock_begin_{};

@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import workloads_page
+from measure.bench import diverged
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SEED_OF_RATES = 11
@@ -60,7 +61,7 @@ class Lab:
         directory = os.path.join(self.folder.name, f"run-{self.number}")
         done = subprocess.run([os.path.join(self.build, "cli", "paceline"), "run", program, "--target", str(target), "--json", "--run-dir", directory,
                                *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.folder.name)
-        if done.returncode != 0 and re.search(r"loss is -?(nan|inf)", done.stderr):
+        if diverged(done):
             raise Diverged(f"workloads: {program} with {' '.join(flags)} diverged: {done.stderr}")
         if done.returncode != 0:
             raise SystemExit(f"workloads: paceline run {program} {' '.join(flags)} failed: {done.stderr}")

@@ -20,6 +20,11 @@ TUNED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
 UNTUNED = {name: value for name, value in TUNED.items() if name != "GLIBC_TUNABLES"}
 
 
+def diverged(done):
+    """Whether a `paceline run` that is over (a CompletedProcess with its stderr) failed since its loss was no number."""
+    return done.returncode != 0 and re.search(r"loss is -?(nan|inf)", done.stderr) is not None
+
+
 class Bench:
     def __init__(self, build, rounds=None, minutes=None, record=False):
         """rounds, minutes: what a measurement takes instead of its own number of rounds and limit of time; record: for the page."""
@@ -46,7 +51,7 @@ class Bench:
         directory = self.new_directory()
         done = subprocess.run([self.paceline, "run", script, "--json", "--run-dir", directory, *flags, *(("--", *arguments) if arguments else ())],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.folder)
-        if may_diverge and done.returncode != 0 and re.search(r"loss is -?(nan|inf)", done.stderr):
+        if may_diverge and diverged(done):
             return None, directory
         if done.returncode != 0:
             raise SystemExit(f"paceline run {script} {' '.join(flags)} failed: {done.stderr}")
