@@ -3,7 +3,6 @@ evaluated, when the run ends, how large a mini-batch is, who is made slow."""
 import json
 import os
 import re
-import statistics
 
 from harness import IntegrationTest, SOURCE, main
 
@@ -85,8 +84,10 @@ class RunFlags(IntegrationTest):
         self.assertNotEqual(one, other)
 
     def test_a_slow_worker_takes_so_many_times_as_long(self):
+        """The shortest of each: what else runs on the machine makes either longer, and one more than the other."""
         for factor in (5, 20):
-            fast, slow = [statistics.median(of.values()) for of in self.computing(self.train("--slow", f"1:{factor}x"))]
+            run = self.train("--slow", f"1:{factor}x", "--batch", 512, "--epochs", 20)
+            fast, slow = [min(of.values()) for of in self.computing(run)]
             self.assertGreater(slow, 0.6 * factor * fast)
 
     def test_each_update_one_worker_straggles_whom_the_seed_draws(self):
