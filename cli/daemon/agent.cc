@@ -16,7 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kBeforeJobMax = 4096;
 const transport::Peer kHead = "head";
 
 /// The number at the end of "worker/17" or "session/17"; 0: none.
@@ -95,24 +94,15 @@ void Agent::poll_local() {
     if (event->kind == transport::Event::Kind::disconnected) on_local_gone(event->peer);
     if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
     const auto peer = event->peer;
-    if (peer.starts_with("session/") && before_job_.size() < kBeforeJobMax) {
-      // Kept as it is: a session may be faster than the head's openJob.
-      auto copy = event->frames.front();
-      auto message = wire::Received::parse(std::move(event->frames.front()));
-      if (!message) continue;
-      (void)message->visit([&](const wire::Envelope::Reader& envelope) {
-        if (!on_session(peer, envelope) && envelope.isOpenShare())
-          before_job_[envelope.getOpenShare().getJob()].emplace_back(peer, std::move(copy));
-      });
-      continue;
-    }
     auto message = wire::Received::parse(std::move(event->frames.front()));
     if (!message) {
       send_local(peer, {wire::refusal(message.error())});
       continue;
     }
-    const auto handled =
-        message->visit([&](const wire::Envelope::Reader& envelope) { on_local(peer, envelope, event->frames); });
+    const bool session = peer.starts_with("session/");
+    const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) {
+      session ? to_job(peer, envelope, {}) : on_local(peer, envelope, event->frames);
+    });
     if (!handled) log_.warning(peer + ": " + handled.error().text);
   }
 }
@@ -201,41 +191,16 @@ void Agent::on_local_gone(const transport::Peer& peer) {
   }
 }
 
-/// False: the job is not known here (yet).
-bool Agent::on_session(const transport::Peer& peer, const wire::Envelope::Reader& envelope) {
+void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope) {
   const Instant now = steady_now();
-  const auto with = [&](std::uint64_t id, const auto& handle) {
-    TrainingJob* found = job(id);
-    if (found) handle(*found);
-    return found != nullptr;
-  };
   switch (envelope.which()) {
-    case wire::Envelope::HELLO: return true;
-    case wire::Envelope::OPEN_SHARE: {
-      const auto share = envelope.getOpenShare();
-      return with(share.getJob(), [&](TrainingJob& j) { j.on_open_share(share, now); });
-    }
-    case wire::Envelope::ARRIVE: {
-      const auto arrive = envelope.getArrive();
-      return with(arrive.getJob(), [&](TrainingJob& j) { j.on_arrive(arrive, now); });
-    }
-    case wire::Envelope::REPORT: {
-      const auto report = envelope.getReport();
-      return with(report.getJob(), [&](TrainingJob& j) { j.on_report(report, now); });
-    }
-    case wire::Envelope::REPLICA_WANTED: {
-      const auto wanted = envelope.getReplicaWanted();
-      return with(wanted.getJob(), [&](TrainingJob& j) { j.on_replica_wanted(wanted, options_.node, now); });
-    }
-    case wire::Envelope::OPEN_OBJECT: {
-      const auto key = envelope.getOpenObject();
-      return with(key.getJob(), [&](TrainingJob& j) { j.on_open_object(worker_of(peer), key); });
-    }
-    case wire::Envelope::SEAL_OBJECT: {
-      const auto key = envelope.getSealObject();
-      return with(key.getJob(), [&](TrainingJob& j) { j.on_seal_object(key); });
-    }
-    default: return false;
+    case wire::Envelope::OPEN_SHARE: return job.on_open_share(envelope.getOpenShare(), now);
+    case wire::Envelope::ARRIVE: return job.on_arrive(envelope.getArrive(), now);
+    case wire::Envelope::REPORT: return job.on_report(envelope.getReport(), now);
+    case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), options_.node, now);
+    case wire::Envelope::OPEN_OBJECT: return job.on_open_object(worker_of(peer), envelope.getOpenObject());
+    case wire::Envelope::SEAL_OBJECT: return job.on_seal_object(envelope.getSealObject());
+    default: return;
   }
 }
 
@@ -264,11 +229,17 @@ void Agent::poll_peers() {
 
 void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                     std::vector<transport::Frame>& frames) {
-  const Instant now = steady_now();
   const NodeId from = node_of_peer(peer);
-  const auto bulk = [&] { return frames.size() > 1 ? std::move(frames[1]) : transport::Frame{}; };
   const auto complain = [&](const Error& error) { log_.warning(peer + ": " + error.text); };
   switch (envelope.which()) {
+    case wire::Envelope::HELLO: {
+      wire::Message welcome;
+      auto body = welcome.root().initWelcome();
+      body.setName(peer);
+      body.setNode(options_.node.value);
+      return send_peer(peer, welcome);
+    }
+    case wire::Envelope::WELCOME: return on_linked(from);
     case wire::Envelope::NODES: return on_nodes(envelope.getNodes());
     case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
     case wire::Envelope::CLOSE_JOB: return on_close_job(JobId{envelope.getCloseJob().getJob()});
@@ -308,39 +279,26 @@ void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& e
       auto message = actors::decode(envelope.getActorReady());
       return message ? act(router_.on_actor_ready(*std::move(message))) : complain(message.error());
     }
-    case wire::Envelope::ACTIVATE: return to_averagings(from, envelope.getActivate().getJob(), envelope, {}, now);
-    case wire::Envelope::PARTIAL: return to_averagings(from, envelope.getPartial().getJob(), envelope, bulk(), now);
-    case wire::Envelope::SHARE: return to_averagings(from, envelope.getShare().getJob(), envelope, bulk(), now);
-    case wire::Envelope::GONE: return to_averagings(from, envelope.getGone().getJob(), envelope, {}, now);
-    case wire::Envelope::BATCH: return to_averagings(from, envelope.getBatch().getJob(), envelope, {}, now);
-    case wire::Envelope::AWAITED: return to_averagings(from, envelope.getAwaited().getJob(), envelope, {}, now);
-    case wire::Envelope::ENDING: return to_averagings(from, envelope.getEnding().getJob(), envelope, {}, now);
-    case wire::Envelope::EXCHANGE: return to_averagings(from, envelope.getExchange().getJob(), envelope, bulk(), now);
-    case wire::Envelope::RELEASED: {
-      const auto released = envelope.getReleased();
-      if (auto* j = job(released.getJob())) j->on_released(released, now);
-      return;
-    }
-    case wire::Envelope::SETTLED: {
-      const auto settled = envelope.getSettled();
-      if (auto* j = job(settled.getJob())) j->on_settled(settled, now);
-      return;
-    }
-    case wire::Envelope::REPLICA_WANTED: {
-      const auto wanted = envelope.getReplicaWanted();
-      if (auto* j = job(wanted.getJob())) j->on_replica_wanted(wanted, from, now);
-      return;
-    }
-    case wire::Envelope::REPLICA_DATA: {
-      const auto replica = envelope.getReplicaData();
-      if (auto* j = job(replica.getJob())) j->on_replica_data(replica, bulk(), now);
-      return;
-    }
-    case wire::Envelope::STOP_ROUNDS: {
-      const auto stop = envelope.getStopRounds();
-      if (auto* j = job(stop.getJob())) j->stop(wire::text(stop.getReason()), now);
-      return;
-    }
+    default: return to_job(peer, envelope, frames.size() > 1 ? std::move(frames[1]) : transport::Frame{});
+  }
+}
+
+void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
+  const Instant now = steady_now();
+  switch (envelope.which()) {
+    case wire::Envelope::RELEASED: return job.on_released(envelope.getReleased(), now);
+    case wire::Envelope::SETTLED: return job.on_settled(envelope.getSettled(), now);
+    case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), from, now);
+    case wire::Envelope::REPLICA_DATA: return job.on_replica_data(envelope.getReplicaData(), std::move(bulk), now);
+    case wire::Envelope::STOP_ROUNDS: return job.stop(wire::text(envelope.getStopRounds().getReason()), now);
+    case wire::Envelope::ACTIVATE:
+    case wire::Envelope::PARTIAL:
+    case wire::Envelope::SHARE:
+    case wire::Envelope::GONE:
+    case wire::Envelope::BATCH:
+    case wire::Envelope::AWAITED:
+    case wire::Envelope::ENDING:
+    case wire::Envelope::EXCHANGE: return job.on_averaging_message(from, envelope, std::move(bulk), now);
     default: return;
   }
 }
@@ -362,6 +320,16 @@ void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
     body.setName(agent_peer(options_.node));
     send_peer(agent_peer(node), hello);
   }
+}
+
+/// Nothing is asked of this cluster before each agent can be reached by each: the head waits for this word of all.
+void Agent::on_linked(NodeId node) {
+  if (node.value < 0 || !linked_.insert(node).second ||
+      static_cast<std::int32_t>(linked_.size()) != options_.node.value)
+    return;
+  wire::Message linked;
+  linked.root().initRequest().setVerb(kLinkedVerb);
+  send_peer(kHead, linked);
 }
 
 void Agent::on_open_job(const wire::OpenJob::Reader& open) {
@@ -399,13 +367,7 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   log_.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.node_of.size()) +
             " workers");
   jobs_[id] = std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
-  if (const auto early = before_job_.extract(id.value); !early.empty()) {
-    for (const auto& [peer, frame] : early.mapped()) {
-      const auto message = wire::Received::parse(frame);
-      if (message)
-        (void)message->visit([&, p = peer](const wire::Envelope::Reader& envelope) { (void)on_session(p, envelope); });
-    }
-  }
+  for (auto& early : early_.open(id)) to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
 }
 
 void Agent::on_close_job(JobId id) {
@@ -482,7 +444,7 @@ void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed
 void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
   const auto body = parse_json(packet.bytes);
   const bool replica = body.is_object() && body.value("kind", "") == "replica" && packet.fds.size() == 1;
-  TrainingJob* owner = replica ? job(body.value("job", std::uint64_t{0})) : nullptr;
+  TrainingJob* owner = replica ? job(JobId{body.value("job", std::uint64_t{0})}) : nullptr;
   if (!owner || !owner->owns(worker)) {
     for (const int fd : packet.fds) close(fd);
     return;
@@ -494,13 +456,20 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
 // Jobs
 // --------------------------------------------------------------------------------------------------------------------------------
 
-void Agent::to_averagings(NodeId from, std::uint64_t id, const wire::Envelope::Reader& message,
-                          std::vector<std::byte> bulk, Instant now) {
-  if (auto* j = job(id)) j->on_averaging_message(from, message, std::move(bulk), now);
+void Agent::to_job(const transport::Peer& peer, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
+  const auto id = wire::job_of(envelope);
+  if (!id) return;
+  if (TrainingJob* const found = job(*id))
+    return peer.starts_with("session/") ? on_session(*found, peer, envelope)
+                                        : on_agent(*found, node_of_peer(peer), envelope, std::move(bulk));
+  if (peer == kHead || !early_.is_to_come(*id)) return;
+  if (!early_.keep(*id, peer, envelope, std::move(bulk)))
+    log_.error(peer + ": a message of job " + to_string(*id) + ", which this node does not know yet, is lost: " +
+               std::to_string(EarlyMessages::kMax) + " wait already");
 }
 
-TrainingJob* Agent::job(std::uint64_t id) {
-  const auto it = jobs_.find(JobId{id});
+TrainingJob* Agent::job(JobId id) {
+  const auto it = jobs_.find(id);
   return it == jobs_.end() ? nullptr : it->second.get();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/router/actor_router.h"
+#include "cli/daemon/early_messages.h"
 #include "cli/daemon/training_job.h"
 #include "cli/daemon/worker_processes.h"
 #include "runtime/base/event_loop.h"
@@ -51,12 +52,14 @@ class Agent {
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
   void on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_local_gone(const transport::Peer& peer);
-  bool on_session(const transport::Peer& peer, const wire::Envelope::Reader& envelope);
+  void on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope);
   // Other agents and the head
   void poll_peers();
   void on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                std::vector<transport::Frame>& frames);
+  void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
   void on_nodes(const wire::Nodes::Reader& nodes);
+  void on_linked(NodeId node);
   void on_open_job(const wire::OpenJob::Reader& open);
   void on_close_job(JobId job);
   void on_node_status(std::uint64_t query);
@@ -70,9 +73,8 @@ class Agent {
   void on_worker_ended(WorkerId worker, const std::string& how, bool failed);
   void on_worker_packet(WorkerId worker, process::Packet packet);
   // Jobs
-  void to_averagings(NodeId from, std::uint64_t job, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                     Instant now);
-  TrainingJob* job(std::uint64_t id);
+  void to_job(const transport::Peer& peer, const wire::Envelope::Reader& envelope, transport::Frame bulk);
+  TrainingJob* job(JobId id);
   void on_averaged();
   void to_driver(const TrainingJob::Settings& settings, const nlohmann::json& event);
 
@@ -89,9 +91,9 @@ class Agent {
   actors::ActorRouter router_;
   WorkerProcesses workers_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
-  std::map<std::uint64_t, std::vector<std::pair<transport::Peer, transport::Frame>>>
-      before_job_;  // Sessions that were faster than openJob.
+  EarlyMessages early_;
   std::map<NodeId, std::string> addresses_;
+  std::set<NodeId> linked_;  // Agents that this one has connected to, and that know it.
   std::vector<std::int32_t> known_nodes_;
   bool orphaned_ = false;
 };

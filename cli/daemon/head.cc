@@ -92,7 +92,7 @@ void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader&
 void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello) {
   const NodeId node = node_of_peer(peer);
   if (node.value < 0) return;
-  nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getPid()};
+  nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getPid(), node.value == 0};
   wire::Message welcome;
   auto body = welcome.root().initWelcome();
   body.setName(peer);
@@ -140,7 +140,16 @@ void Head::broadcast_nodes() {
   }
 }
 
+bool Head::ready() const {
+  return static_cast<std::int32_t>(nodes_.size()) == options_.nodes &&
+         std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node.second.linked; });
+}
+
 void Head::on_request(const Asker& asker, const std::string& verb, const json& body, Instant now) {
+  if (verb == kLinkedVerb) {
+    if (const auto it = nodes_.find(node_of_peer(asker.agent)); it != nodes_.end()) it->second.linked = true;
+    return;
+  }
   if (verb == "submit") return reply(asker, submit(asker, body));
   if (verb == "stop") return reply(asker, stop_job(body));
   if (verb == "close") return reply(asker, close_job(body));
@@ -159,7 +168,8 @@ Result<json> Head::submit(const Asker& asker, const json& body) {
   if (!strategy) return tl::unexpected(strategy.error());
   if (!ready())
     return fail(ErrorKind::infeasible, "the cluster has " + std::to_string(nodes_.size()) + " of its " +
-                                           std::to_string(options_.nodes) + " nodes: wait for the others");
+                                           std::to_string(options_.nodes) +
+                                           " nodes, or they do not all reach each other yet: wait for them");
 
   std::vector<NodeId> nodes;
   for (const auto& [node, entry] : nodes_) nodes.push_back(node);

@@ -24,7 +24,7 @@ class Head {
  public:
   struct Options {
     std::string cluster;     ///< Its name, for people.
-    std::int32_t nodes = 1;  ///< Expected; `ready` once all have registered.
+    std::int32_t nodes = 1;  ///< Expected.
   };
 
   /// Takes a transport that already listens.
@@ -36,7 +36,8 @@ class Head {
   std::optional<Instant> next_deadline() const;
   int descriptor() const { return transport_->descriptor(); }
 
-  bool ready() const { return static_cast<std::int32_t>(nodes_.size()) == options_.nodes; }
+  /// All nodes have registered, and each can reach each.
+  bool ready() const;
   /// Somebody asked for the cluster's end.
   bool down() const { return down_; }
 
@@ -46,6 +47,7 @@ class Head {
     std::string address;
     std::int32_t cpus = 1;
     std::int32_t pid = 0;
+    bool linked = false;  ///< To all nodes of a lower number.
   };
   struct Job {
     nlohmann::json settings;
@@ -86,6 +88,9 @@ class Head {
   std::int64_t epoch_ = 0;
   bool down_ = false;
 };
+
+/// Request of an agent to the head, not answered: it is connected to all agents of a lower number, and they know it.
+inline constexpr const char* kLinkedVerb = "linked";
 
 /// Name under which an agent's endpoint is known: "agent/3"; and back (-1: none).
 std::string agent_peer(NodeId node);

@@ -88,4 +88,28 @@ Frame refusal(const Error& error) {
   return message.to_frame();
 }
 
+std::optional<JobId> job_of(const Envelope::Reader& envelope) {
+  switch (envelope.which()) {
+    case Envelope::OPEN_SHARE: return JobId{envelope.getOpenShare().getJob()};
+    case Envelope::ARRIVE: return JobId{envelope.getArrive().getJob()};
+    case Envelope::REPORT: return JobId{envelope.getReport().getJob()};
+    case Envelope::REPLICA_WANTED: return JobId{envelope.getReplicaWanted().getJob()};
+    case Envelope::OPEN_OBJECT: return JobId{envelope.getOpenObject().getJob()};
+    case Envelope::SEAL_OBJECT: return JobId{envelope.getSealObject().getJob()};
+    case Envelope::ACTIVATE: return JobId{envelope.getActivate().getJob()};
+    case Envelope::PARTIAL: return JobId{envelope.getPartial().getJob()};
+    case Envelope::RELEASED: return JobId{envelope.getReleased().getJob()};
+    case Envelope::REPLICA_DATA: return JobId{envelope.getReplicaData().getJob()};
+    case Envelope::STOP_ROUNDS: return JobId{envelope.getStopRounds().getJob()};
+    case Envelope::SETTLED: return JobId{envelope.getSettled().getJob()};
+    case Envelope::SHARE: return JobId{envelope.getShare().getJob()};
+    case Envelope::GONE: return JobId{envelope.getGone().getJob()};
+    case Envelope::AWAITED: return JobId{envelope.getAwaited().getJob()};
+    case Envelope::ENDING: return JobId{envelope.getEnding().getJob()};
+    case Envelope::EXCHANGE: return JobId{envelope.getExchange().getJob()};
+    case Envelope::BATCH: return JobId{envelope.getBatch().getJob()};
+    default: return std::nullopt;
+  }
+}
+
 }  // namespace paceline::wire

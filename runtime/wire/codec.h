@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/wire/messages.capnp.h"
 
@@ -99,5 +100,8 @@ inline std::string text(capnp::Text::Reader text) { return std::string(view(text
 
 /// What a peer is told whose message could not be read.
 Frame refusal(const Error& error);
+
+/// The training job that a session's or another agent's message is for; nullopt: it is for none.
+std::optional<JobId> job_of(const Envelope::Reader& envelope);
 
 }  // namespace paceline::wire
