@@ -95,21 +95,16 @@ void claim_sparse(Study& study, Curves& curves) {
        "loss above the lowest over that of K2=8. With as few as a quarter of the global averages"});
 }
 
-/// One line of the paper's table 1: as good with half of the global averages, and better in accuracy.
+/// One line of the paper's table 1.
 void claim_table_1(Study& study, Curves& curves, int workers, int k, const std::string& hier,
                    const std::string& paper) {
-  const Spread found = curves.ratio(workers, hier, format("k-avg(period=%d)", k));
-  study.claims.push_back({format("Table 1: with half of its global averages %s is as good as K-AVG with K=%d (P=%d)",
+  study.claims.push_back({format("Table 1: with half of its global averages %s is better than K-AVG with K=%d (P=%d)",
                                  hier.c_str(), k, workers),
                           Method::simulation,
                           paper,
-                          {{"", found, Bound::at_most(1.05)}},
-                          "loss above the lowest, last quarter, over K-AVG's"});
-  study.claims.push_back({format("Table 1: %s is better than it (P=%d)", hier.c_str(), workers),
-                          Method::simulation,
-                          paper,
-                          {{"", found, Bound::below(1)}},
-                          "the same; an order, so under every seed"});
+                          {{"", curves.ratio(workers, hier, format("k-avg(period=%d)", k)), Bound::below(1)}},
+                          "loss above the lowest, last quarter, over K-AVG's; an order, so under every seed (as good "
+                          "would be up to 1.05)"});
 }
 
 /// Seconds a step of K-AVG (K=4) and of hier-avg(K1=4, K2=8, S=8): 4 hosts of 8 workers, rings.

@@ -40,7 +40,7 @@ Every strategy has the best of four learning rates of Adam: the one that reaches
 {tables}
 ## What the paper claims
 
-A ratio *holds* if it is in every seed at least halfway from 1 to the paper's (*held to*); an order of scores, if the means are in that order. Time to the target is what decides in the end; where a strategy did not reach it in some seed its whole run stands for the time, and the ratio is marked with at least (≥), at most (≤), or, where neither did, with a question mark; only a ratio that is proven holds.
+A ratio *holds* if its mean has four fifths of the gain that the paper states (*held to*) and WAGMA is faster under every seed; an order, if every seed shows it. Time to the target is what decides in the end; where a strategy did not reach it in some seed its whole run stands for the time, and the ratio is marked with at least (≥), at most (≤), or, where neither did, with a question mark; only a ratio that is proven holds.
 
 {claims}
 Not tried: fixed groups and groups below √P (Section V-C: 24.79 and 24.53 BLEU); four workers have no smaller groups than two. Scaling with the number of nodes (Figs. 7 and 10). 61 million parameters, WMT17, Habitat.
@@ -198,37 +198,47 @@ def holds_or_not(holds):
     return "holds" if holds else "**does not hold**"
 
 
+def is_faster(ratios, bound):
+    return statistics.mean(ratios) >= bound and min(ratios) > 1
+
+
 def speed_claim(runs, claim, other, paper):
-    bound = 1 + (paper - 1) / 2
+    bound = 1 + 0.8 * (paper - 1)
     paces, sooner = runs.paces(WAGMA, other), runs.sooner(WAGMA, other)
     marks = "".join(sorted({mark for _, mark in sooner if mark}))
-    proven = all(ratio >= bound and mark in ("", "≥") for ratio, mark in sooner)
-    return (claim, f"{paper:.2f}", f"{bound:.3f}", spread(paces), holds_or_not(min(paces) >= bound),
-            (marks + " " if marks else "") + spread([ratio for ratio, _ in sooner]), holds_or_not(proven))
+    ratios = [ratio for ratio, _ in sooner]
+    proven = is_faster(ratios, bound) and set(marks) <= {"≥"}
+    return (claim, f"{paper:.2f}", f"{bound:.3f}", spread(paces), holds_or_not(is_faster(paces, bound)),
+            (marks + " " if marks else "") + spread(ratios), holds_or_not(proven))
 
 
 def order_claims(translation, learning):
     """(claim, the paper, here, holds)"""
-    def means(values, strategies):
-        return {strategy: statistics.mean(values(strategy)) for strategy in strategies}
+    def listed(values, strategies):
+        means = {strategy: statistics.mean(values(strategy)) for strategy in strategies}
+        return ", ".join(f"`{s}` {v:.3f}" for s, v in sorted(means.items(), key=lambda item: -item[1]))
 
-    def listed(scores):
-        return ", ".join(f"`{s}` {v:.3f}" for s, v in sorted(scores.items(), key=lambda item: -item[1]))
+    def above(values, upper, lower, factor=1.0):
+        """Under every seed each of `upper` is above `factor` times each of `lower`."""
+        return all(u > factor * l for high in upper for low in lower for u, l in zip(values(high), values(low)))
 
     quickest = {other: min(translation.paces(WAGMA, other)) for other in OTHERS if other != "eager-sgd(majority)"}
     yield ("Fig. 7: the highest throughput of all on 16 nodes", "shown; eager-SGD is not in it",
-           "least over " + ", ".join(f"`{o}` {r:.2f}" for o, r in quickest.items()), min(quickest.values()) >= 1)
-    end = means(translation.end, (WAGMA, *OTHERS))
-    yield "Fig. 8: the highest score at the end", "BLEU 26.12; SGP 26.01, local SGD 25.98, D-PSGD 25.69, AD-PSGD 25.21", listed(end), end[WAGMA] == max(end.values())
-    yield ("Fig. 8: D-PSGD and AD-PSGD end below WAGMA, SGP and local SGD", "as above", "the same", max(end["d-psgd"], end["ad-psgd"]) < min(end[WAGMA], end[SGP], end[LOCAL]))
+           "least over " + ", ".join(f"`{o}` {r:.2f}" for o, r in quickest.items()), min(quickest.values()) > 1)
+    end = translation.end
+    yield ("Fig. 8: the highest score at the end", "BLEU 26.12; SGP 26.01, local SGD 25.98, D-PSGD 25.69, AD-PSGD 25.21", listed(end, (WAGMA, *OTHERS)),
+           above(end, [WAGMA], OTHERS))
+    yield "Fig. 8: D-PSGD and AD-PSGD end below WAGMA, SGP and local SGD", "as above", "the same", above(end, [WAGMA, SGP, LOCAL], ["d-psgd", "ad-psgd"])
     ad = learning.paces("ad-psgd", WAGMA)
     slower = {other: min(learning.paces(WAGMA, other)) for other in (LOCAL, SGP, "d-psgd")}
     yield ("Fig. 10: only AD-PSGD has a higher throughput", "shown", f"`ad-psgd` over WAGMA {spread(ad)}; WAGMA at least " + ", ".join(f"{r:.2f} over `{o}`" for o, r in slower.items()),
-           min(ad) >= 1 and min(slower.values()) >= 1)
-    equal = means(learning.at_equal_time, (WAGMA, LOCAL, SGP, "d-psgd", "ad-psgd"))
-    yield "Fig. 11: the highest score at equal times", "SPL 0.77 after 10 hours (83.1 % of 0.922)", listed(equal), equal[WAGMA] == max(equal.values())
-    yield "Fig. 11: SGP scores higher than local SGD at equal times", "shown", "the same", equal[SGP] > equal[LOCAL]
-    yield "Fig. 11: AD-PSGD hardly learns (held to: less than half of WAGMA's score)", "0.051", f"{equal['ad-psgd']:.3f}", equal["ad-psgd"] < equal[WAGMA] / 2
+           min(ad) > 1 and min(slower.values()) > 1)
+    equal = learning.at_equal_time
+    others = (LOCAL, SGP, "d-psgd", "ad-psgd")
+    yield "Fig. 11: the highest score at equal times", "SPL 0.77 after 10 hours (83.1 % of 0.922)", listed(equal, (WAGMA, *others)), above(equal, [WAGMA], others)
+    yield "Fig. 11: SGP scores higher than local SGD at equal times", "shown", "the same", above(equal, [SGP], [LOCAL])
+    yield ("Fig. 11: AD-PSGD hardly learns (held to: less than half of WAGMA's score)", "0.051", f"{statistics.mean(equal('ad-psgd')):.3f}",
+           above(equal, [WAGMA], ["ad-psgd"], factor=2))
 
 
 def claims(translation, learning):

@@ -28,12 +28,13 @@ class Workloads(unittest.TestCase):
         self.assertAlmostEqual(sut.ceiling([[3, 3, 3, 3]], cores=2), 1)
         self.assertAlmostEqual(sut.ceiling([[1, 1, 1, 5]], cores=4), 5 / 2)
 
-    def test_a_speed_holds_from_halfway_to_the_papers_on_in_every_seed(self):
+    def test_a_speed_holds_with_four_fifths_of_the_papers_gain_in_the_mean_and_faster_in_every_seed(self):
         def verdict(*paces):
             of = [run(sut.WAGMA, seed, pace) for seed, pace in enumerate(paces)] + [run(sut.LOCAL, seed, 100) for seed in range(len(paces))]
             return sut.speed_claim(self.runs(*of), "claim", sut.LOCAL, paper=1.4)[4]
-        self.assertEqual(verdict(121, 150), "holds")
-        self.assertEqual(verdict(119, 150), "**does not hold**")
+        self.assertEqual(verdict(115, 150), "holds")
+        self.assertEqual(verdict(113, 150), "**does not hold**")
+        self.assertEqual(verdict(99, 190), "**does not hold**")
 
     def test_who_never_reaches_the_target_is_shown_and_bounds_the_ratio(self):
         quick, slow = run(sut.WAGMA), never(sut.LOCAL)
@@ -68,6 +69,15 @@ class Workloads(unittest.TestCase):
         self.assertEqual(verdicts("reinforcement", [[1.72 / 50, 1.8 / 50, 1.9 / 50, 20 / 50]]), [True, True, True])
         self.assertEqual(verdicts("reinforcement", [[1.8 / 50, 2.5 / 50, 3 / 50, 5 / 50]]), [False, False, False])
         self.assertEqual(verdicts("translation", [[320.0] * 4]), [False, False])
+
+    def test_an_order_of_scores_that_one_seed_contradicts_is_none(self):
+        def verdicts(*scores_of_wagma):
+            def ends(strategy, seed, score):
+                return run(strategy, seed, evaluations=((1.0, 10, score),))
+            of = [ends(strategy, seed, score if strategy == sut.WAGMA else 0.3) for seed, score in enumerate(scores_of_wagma) for strategy in (sut.WAGMA, *sut.OTHERS)]
+            return [holds for claim, _, _, holds in sut.order_claims(self.runs(*of), self.runs(*of)) if "highest score" in claim]
+        self.assertEqual(verdicts(0.4, 0.4), [True, True])
+        self.assertEqual(verdicts(0.9, 0.2), [False, False])
 
     def test_every_claim_of_speed_names_a_strategy_that_is_run(self):
         for workload, _, other, _ in sut.SPEEDS:

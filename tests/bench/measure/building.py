@@ -1,9 +1,10 @@
-"""Figure 20: what building costs, in clones of the last commit, with nothing in ccache."""
+"""Figure 20: what a first run costs: building, in clones of the last commit, with nothing in ccache; and memory."""
 import os
 import resource
 import subprocess
 import time
 
+from measure.bench import EXAMPLE
 from measure.store import ROOT
 
 FIRST_RUN, BUILD = "== build/release/cli/paceline run", "== build "
@@ -78,7 +79,7 @@ def disk(folder):
 
 def bare(bench):
     """Needs root and debootstrap. What it mounts is seen by nobody else, and gone with it."""
-    values = {"bare": [], "installing": [], "packages": [], "build": []}
+    values = {"bare": [], "installing": [], "packages": [], "build": [], "compiler": []}
     for k in range(bench.rounds_or(1)):
         folder = debian(bench, f"debian-{k}")
         empty = disk(folder)
@@ -91,6 +92,7 @@ def bare(bench):
         values["installing"].append(installing / 60)
         values["packages"].append(disk(folder) - empty - built)
         values["build"].append(built)
+        values["compiler"].append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e9)
     return {20: values}
 
 
@@ -102,3 +104,35 @@ def checking(bench):
         subprocess.run(["./check"], cwd=folder, env=environment, check=True)
         values[key].append((time.monotonic() - begin) / 60)
     return {20: values}
+
+
+def memory_of(mark):
+    """GB of all processes with this text in their environment; what they share counts once."""
+    total = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if mark.encode() not in file.read():
+                    continue
+            with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
+                total += sum(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+        except OSError:  # It has ended.
+            continue
+    return total * 1024 / 1e9
+
+
+def memory(bench):
+    """The most at a time, of a run of the example from its compilation's end on."""
+    bench.run("--epochs", "0.1", "--target", "none")
+    mark = os.environ["PACELINE_FIGURES_MARK"] = f"memory of {os.getpid()}"
+    most = []
+    for _ in range(bench.rounds_or(3)):
+        job = bench.start(EXAMPLE, "--workers", "4", "--epochs", "1", "--target", "none")
+        most.append(0.0)
+        while job.poll() is None:
+            most[-1] = max(most[-1], memory_of(mark))
+            time.sleep(0.1)
+        job.communicate()
+        if job.returncode != 0:
+            raise SystemExit("the run whose memory is measured failed")
+    return {20: {"memory": most}}
