@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The uneven workloads of the WAGMA paper on real processes: examples/translation.cpp and examples/reinforcement.cpp, every
-strategy with the best of four learning rates. Writes docs/results/workloads.md.
+strategy with the best of four learning rates or more. Writes docs/results/workloads.md.
 
     tests/bench/workloads.py BUILD --save FILE [--seeds N]    all of it; BUILD: a release build, e.g. build/release
     tests/bench/workloads.py BUILD --save FILE --rates        the learning rates only, with a seed that the page does not use
@@ -137,26 +137,43 @@ def run_missing(lab, runs, workload, strategy, rate, seed, target="none"):
         runs.append(lab.run(workload, strategy, rate, seed, target))
 
 
+def measure_rate(lab, runs, workload, strategy, rate):
+    try:
+        run_missing(lab, runs, workload, strategy, rate, SEED_OF_RATES, WORKLOADS[workload]["target"])
+    except Diverged as error:  # A result: this rate is too large.
+        print(f"  {error}", file=sys.stderr, flush=True)
+        runs.append({"workload": workload, "strategy": strategy, "rate": rate, "seed": SEED_OF_RATES, "evaluations": []})
+
+
 def measure_rates(lab, data):
+    """The grid, and beyond it for a strategy whose best rate lies on its edge."""
+    runs = data.setdefault("rates", [])
     for workload, settings in WORKLOADS.items():
         for strategy in settings["strategies"]:
             for rate in settings["rates"]:
-                runs = data.setdefault("rates", [])
-                try:
-                    run_missing(lab, runs, workload, strategy, rate, SEED_OF_RATES, settings["target"])
-                except Diverged as error:  # A result: this rate is too large.
-                    print(f"  {error}", file=sys.stderr, flush=True)
-                    runs.append({"workload": workload, "strategy": strategy, "rate": rate, "seed": SEED_OF_RATES, "evaluations": []})
+                measure_rate(lab, runs, workload, strategy, rate)
+            while (beyond := workloads_page.rate_beyond(runs, workload, strategy, settings["target"])) is not None:
+                measure_rate(lab, runs, workload, strategy, beyond)
 
 
 def measure(lab, seeds, data):
     if "batch_times" not in data:
-        data.update(machine=machine(), batch_times=lab.batch_times())
+        data["batch_times"] = lab.batch_times()
+    best = {name: workloads_page.best_rates(data["rates"], name, settings["target"]) for name, settings in WORKLOADS.items()}
+    runs = data["runs"] = [run for run in data.get("runs", []) if run["rate"] == best[run["workload"]][run["strategy"]]]
     for seed in seeds:
         for workload, settings in WORKLOADS.items():
-            best = workloads_page.best_rates(data["rates"], workload, settings["target"])
             for strategy in settings["strategies"]:
-                run_missing(lab, data.setdefault("runs", []), workload, strategy, best[strategy], seed)
+                run_missing(lab, runs, workload, strategy, best[workload][strategy], seed)
+
+
+def rounded(data):
+    """Numbers with six digits."""
+    if isinstance(data, dict):
+        return {key: rounded(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [rounded(value) for value in data]
+    return float(f"{data:.6g}") if isinstance(data, float) else data
 
 
 def main():
@@ -179,13 +196,14 @@ def main():
             data = json.load(file)
     if arguments.build:
         lab = Lab(arguments.build)
+        data.setdefault("machine", machine())
         try:
             measure_rates(lab, data)
             if not arguments.rates:
                 measure(lab, range(1, arguments.seeds + 1), data)
         finally:  # What was measured is kept, whatever came after.
             with open(arguments.save or arguments.load, "w", encoding="utf-8") as file:
-                json.dump(data, file)
+                json.dump(rounded(data), file)
     if not arguments.rates:
         with open(arguments.output, "w", encoding="utf-8") as file:
             file.write(workloads_page.page(data, WORKLOADS))

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """What the page of the uneven workloads concludes from runs."""
+import json
+import os
 import unittest
 
 import workloads
@@ -57,6 +59,15 @@ class Workloads(unittest.TestCase):
         late["rate"], early["rate"] = 1e-3, 4e-3
         self.assertEqual(sut.best_rates([late, early, never("y")], "translation", 0.9), {"x": 4e-3, "y": 2e-3})
 
+    def test_rates_are_tried_beyond_an_edge_that_is_best(self):
+        def beyond(*updates):
+            of = [run("y", evaluations=((1.0, updates[i], 0.95),)) | {"rate": 2e-3 * 2**i} for i in range(len(updates))]
+            return sut.rate_beyond(of, "translation", "y", 0.9)
+        self.assertEqual(beyond(10, 20, 30, 40), 1e-3)
+        self.assertEqual(beyond(40, 30, 20, 10), 32e-3)
+        self.assertIsNone(beyond(40, 10, 20, 30))
+        self.assertIsNone(beyond(10, 20, 30, 40, 50, 60, 70))
+
     def test_a_rate_that_diverged_is_shown_and_never_the_best(self):
         diverged = {"workload": "translation", "strategy": "y", "rate": 1e-3, "seed": 11, "evaluations": []}
         self.assertEqual(sut.best_rates([diverged, never("y")], "translation", 0.9), {"y": 2e-3})
@@ -82,6 +93,11 @@ class Workloads(unittest.TestCase):
     def test_every_claim_of_speed_names_a_strategy_that_is_run(self):
         for workload, _, other, _ in sut.SPEEDS:
             self.assertIn(other, workloads.WORKLOADS[workload]["strategies"])
+
+    def test_the_page_follows_from_the_kept_figures(self):
+        results = os.path.join(workloads.ROOT, "docs", "results")
+        with open(os.path.join(results, "workloads.json"), encoding="utf-8") as kept, open(os.path.join(results, "workloads.md"), encoding="utf-8") as page:
+            self.assertEqual(sut.page(json.load(kept), workloads.WORKLOADS).splitlines(), page.read().splitlines())
 
     def test_the_page_of_equal_runs_says_that_nothing_is_quicker(self):
         rows = [run(strategy, seed, workload=name) for name, settings in workloads.WORKLOADS.items() for strategy in settings["strategies"] for seed in (1, 2)]

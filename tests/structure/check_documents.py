@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that the pages hold: every relative link and anchor leads somewhere, every path in backquotes exists, what pages
-quote of an example stands in it, messages that the README explains are the product's, and the newest version of the changes
-is that of the build. Prints one line a violation; exit status 1 if there is any.
+"""Checks that the pages hold: every relative link and anchor leads somewhere, every path in backquotes exists, a script
+that they start can be started, what they quote of an example stands in it, messages that the README explains are the
+product's, and the newest version of the changes is that of the build. Prints one line a violation; exit status 1 if there
+is any.
 
 Usage: check_documents.py ROOT
 """
 
+import os
 import pathlib
 import re
 import sys
@@ -87,6 +89,17 @@ def violations_of_paths(root):
                     yield f"{name}:{number}: {quoted} does not exist"
 
 
+def violations_of_commands(root):
+    """A script of ours that a page starts by its path can be started."""
+    for path in documents(root):
+        name = path.relative_to(root).as_posix()
+        for number, line, is_code, _ in lines_of(path):
+            for text in [line] if is_code else re.findall(r"`([^`]+)`", line):
+                command = re.match(r"\s*((?:tests|cmake)/[\w./-]+\.(?:py|sh))\s+\S", text)
+                if command and (root / command[1]).exists() and not os.access(root / command[1], os.X_OK):
+                    yield f"{name}:{number}: {command[1]} cannot be run: chmod +x"
+
+
 def bare(code):
     """Without comments and blanks, which pages set in their own way."""
     return "".join(re.sub(r"//.*", "", line) for line in code.splitlines()).translate({32: None, 9: None})
@@ -136,7 +149,8 @@ def violations_of_version(root):
         yield "CHANGELOG.md: its newest version is not that of CMakeLists.txt"
 
 
-CHECKS = [violations_of_links, violations_of_paths, violations_of_excerpts, violations_of_messages, violations_of_version]
+CHECKS = [violations_of_links, violations_of_paths, violations_of_commands, violations_of_excerpts, violations_of_messages,
+          violations_of_version]
 
 
 def main():

@@ -43,6 +43,14 @@ class DocumentsTest(unittest.TestCase):
     def test_a_link_to_a_file_that_is_not_there(self):
         self.assert_one("text\n\n[a](gone.md)\n", "docs/new.md:3", "gone.md leads nowhere")
 
+    def test_a_script_that_cannot_be_started(self):
+        self.write("tests/tool.py", "print(1)\n")
+        self.assert_one("```\ntests/tool.py build/release\n```\n", "docs/new.md:2", "tests/tool.py cannot be run")
+        self.assert_one("`tests/tool.py --json`\n", "docs/new.md:1")
+        self.assertEqual(self.found("`tests/tool.py`\n"), [])
+        (self.root / "tests/tool.py").chmod(0o755)
+        self.assertEqual(self.found("`tests/tool.py --json`\n"), [])
+
     def test_a_link_out_of_the_tree(self):
         self.assert_one("[a](../../)\n", "leads nowhere")
 
