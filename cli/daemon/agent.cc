@@ -108,11 +108,7 @@ void Agent::poll_local() {
 }
 
 void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello) {
-  wire::Message welcome;
-  auto body = welcome.root().initWelcome();
-  body.setName(peer);
-  body.setNode(options_.node.value);
-  send_local(peer, {welcome.to_frame()});
+  send_local(peer, {wire::welcome(peer, options_.node)});
   wire::Message nodes;
   auto list = nodes.root().initNodes().initNodes(static_cast<unsigned>(known_nodes_.size()));
   for (unsigned i = 0; i < known_nodes_.size(); ++i) list[i].setNode(known_nodes_[i]);
@@ -232,13 +228,7 @@ void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& e
   const NodeId from = node_of_peer(peer);
   const auto complain = [&](const Error& error) { log_.warning(peer + ": " + error.text); };
   switch (envelope.which()) {
-    case wire::Envelope::HELLO: {
-      wire::Message welcome;
-      auto body = welcome.root().initWelcome();
-      body.setName(peer);
-      body.setNode(options_.node.value);
-      return send_peer(peer, welcome);
-    }
+    case wire::Envelope::HELLO: return send_frames(peer, {wire::welcome(peer, options_.node)});
     case wire::Envelope::WELCOME: return on_linked(from);
     case wire::Envelope::NODES: return on_nodes(envelope.getNodes());
     case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
@@ -428,7 +418,7 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
         }
       },
       forward.message);
-  if (auto sent = peers_->send(peer, std::move(frames)); !sent) log_.warning(peer + ": " + sent.error().text);
+  send_frames(peer, std::move(frames));
 }
 
 // Processes
@@ -500,6 +490,10 @@ void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::
   std::vector<transport::Frame> frames;
   frames.push_back(message.to_frame());
   for (auto& frame : bulk) frames.push_back(std::move(frame));
+  send_frames(peer, std::move(frames));
+}
+
+void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames) {
   if (auto sent = peers_->send(peer, std::move(frames)); !sent) log_.warning(peer + ": " + sent.error().text);
 }
 

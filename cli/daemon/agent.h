@@ -80,6 +80,7 @@ class Agent {
 
   void send_local(const transport::Peer& peer, std::vector<transport::Frame> frames);
   void send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk = {});
+  void send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames);
 
   Options options_;
   EventLoop& loop_;

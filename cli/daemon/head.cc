@@ -93,11 +93,7 @@ void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hell
   const NodeId node = node_of_peer(peer);
   if (node.value < 0) return;
   nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getPid(), node.value == 0};
-  wire::Message welcome;
-  auto body = welcome.root().initWelcome();
-  body.setName(peer);
-  body.setNode(node.value);
-  send(peer, welcome);
+  (void)transport_->send(peer, {wire::welcome(peer, node)});
   ++epoch_;
   broadcast_nodes();
 }

@@ -88,6 +88,14 @@ Frame refusal(const Error& error) {
   return message.to_frame();
 }
 
+Frame welcome(const std::string& name, NodeId node) {
+  Message message;
+  auto body = message.root().initWelcome();
+  body.setName(name);
+  body.setNode(node.value);
+  return message.to_frame();
+}
+
 std::optional<JobId> job_of(const Envelope::Reader& envelope) {
   switch (envelope.which()) {
     case Envelope::OPEN_SHARE: return JobId{envelope.getOpenShare().getJob()};

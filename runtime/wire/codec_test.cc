@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <random>
+#include <set>
 #include <string>
 
 #include <capnp/dynamic.h>
@@ -121,6 +122,21 @@ TEST(Codec, EveryKindComesBackAsThatKind) {
     const auto received = parsed(message);
     EXPECT_EQ(static_cast<std::uint16_t>(received.root().which()), field.getProto().getDiscriminantValue());
     EXPECT_TRUE(received.visit(ReadAll{})) << field.getProto().getName().cStr();
+  }
+}
+
+TEST(Codec, EveryMessageOfAJobSaysWhichOne) {
+  // What the head alone sends, what only passes, and what nobody sends.
+  const std::set<std::string> others{"openJob", "closeJob", "jobEvent", "replicaOffer"};
+  for (const auto field : capnp::Schema::from<Envelope>().getUnionFields()) {
+    Message message;
+    const std::string name = field.getProto().getName().cStr();
+    auto body = capnp::DynamicStruct::Builder(message.root()).init(field).as<capnp::DynamicStruct>();
+    const bool has_job = body.getSchema().findFieldByName("job") != nullptr;
+    if (has_job) body.set("job", std::uint64_t{7});
+    EXPECT_EQ(job_of(message.root().asReader()),
+              has_job && !others.contains(name) ? std::optional(JobId{7}) : std::nullopt)
+        << name;
   }
 }
 

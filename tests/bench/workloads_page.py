@@ -2,6 +2,8 @@
 import random
 import statistics
 
+from orderings import speedup
+
 WAGMA, LOCAL, SGP = "wagma(sync=8)", "local-sgd(period=1)", "sgp(peers=2)"
 OTHERS = ("allreduce", LOCAL, SGP, "eager-sgd(majority)", "ad-psgd", "d-psgd")
 GRID_MAX = 7  # Learning rates that are tried of a strategy.
@@ -94,7 +96,7 @@ def best_rates(runs, workload, target):
 def rate_beyond(runs, workload, strategy, target):
     """The next rate to try, if the best lies on the edge of those that were: no farther than GRID_MAX rates."""
     rates = sorted(run["rate"] for run in runs if (run["workload"], run["strategy"]) == (workload, strategy))
-    best = best_rates([run for run in runs if run["strategy"] == strategy], workload, target)[strategy]
+    best = best_rates(runs, workload, target)[strategy]
     if len(rates) >= GRID_MAX or best not in (rates[0], rates[-1]):
         return None
     return best / 2 if best == rates[0] else best * 2
@@ -209,17 +211,13 @@ def holds_or_not(holds):
     return "holds" if holds else "**does not hold**"
 
 
-def is_faster(ratios, bound):
-    return statistics.mean(ratios) >= bound and min(ratios) > 1
-
-
 def speed_claim(runs, claim, other, paper):
-    bound = 1 + 0.8 * (paper - 1)
+    bound = speedup(paper)
     paces, sooner = runs.paces(WAGMA, other), runs.sooner(WAGMA, other)
     marks = "".join(sorted({mark for _, mark in sooner if mark}))
     ratios = [ratio for ratio, _ in sooner]
-    proven = is_faster(ratios, bound) and set(marks) <= {"≥"}
-    return (claim, f"{paper:.2f}", f"{bound:.3f}", spread(paces), holds_or_not(is_faster(paces, bound)),
+    proven = not bound.missed(ratios) and set(marks) <= {"≥"}
+    return (claim, f"{paper:.2f}", f"{bound.mean_least:.3f}", spread(paces), holds_or_not(not bound.missed(paces)),
             (marks + " " if marks else "") + spread(ratios), holds_or_not(proven))
 
 
