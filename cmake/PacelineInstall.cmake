@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 function(paceline_install)
   get_property(libraries GLOBAL PROPERTY PACELINE_LIBRARIES)
   add_custom_target(product)  # What is installed and what scripts need, without tests.
-  foreach(target IN LISTS libraries ITEMS paceline paceline_train_header)
+  foreach(target IN LISTS libraries ITEMS paceline paceline_train_header paceline_train_header_of_scripts)
     if(TARGET ${target})
       add_dependencies(product ${target})
     endif()

@@ -50,6 +50,24 @@ function(paceline_json_array out list)
   set(${out} "[\"$<JOIN:${list},\", \">\"]" PARENT_SCOPE)
 endfunction()
 
+# The include folders of a target as generator expressions: ours (of this project's sources and build) and others. libtorch's are
+# others, also where they lie in ours, as those of a virtual environment in a clone do. What the compiler searches anyway is in
+# neither: -isystem /usr/include hides libstdc++'s own headers.
+function(paceline_include_folders ours others target)
+  set(here "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
+  set(torch none ${PACELINE_TORCH_INCLUDES})
+  foreach(paths IN ITEMS here torch)
+    list(TRANSFORM ${paths} REPLACE "([][+.*^$?()|])" "\\\\\\1")  # A folder may be called c++.
+    list(JOIN ${paths} "|" ${paths})
+  endforeach()
+  set(all "$<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>")
+  set(all "$<FILTER:$<REMOVE_DUPLICATES:${all}>,EXCLUDE,^/usr/include$>")
+  set(in_ours "$<FILTER:${all},INCLUDE,^(${here})(/|$)>")
+  set(not_ours "$<FILTER:${all},EXCLUDE,^(${here})(/|$)>")
+  set(${ours} "$<FILTER:${in_ours},EXCLUDE,^(${torch})$>" PARENT_SCOPE)
+  set(${others} "${not_ours};$<FILTER:${in_ours},INCLUDE,^(${torch})$>" PARENT_SCOPE)
+endfunction()
+
 # The description of one kind of script (plain or train) as a JSON object, once for the build tree and once for the installed one, whose
 # paths begin with @PREFIX@ (the folder two above the file).
 function(paceline_describe_script target pch)
@@ -60,14 +78,12 @@ function(paceline_describe_script target pch)
     list(APPEND built "$<TARGET_FILE:${library}>")
     list(APPEND installed "@PREFIX@/${CMAKE_INSTALL_LIBDIR}/$<TARGET_FILE_NAME:${library}>")
   endforeach()
-  # What the compiler searches anyway must not be named again: -isystem /usr/include hides libstdc++'s own headers.
-  set(includes "$<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>")
-  set(includes "$<FILTER:$<REMOVE_DUPLICATES:${includes}>,EXCLUDE,^/usr/include$>")
+  paceline_include_folders(own others ${target})
   paceline_json_array(built_json "${built}")
   paceline_json_array(installed_json "${installed}")
   paceline_json_array(theirs_json "${theirs}")
-  paceline_json_array(includes_json "$<FILTER:${includes},EXCLUDE,^(${PROJECT_SOURCE_DIR}|${PROJECT_BINARY_DIR})>")
-  paceline_json_array(own_json "$<FILTER:${includes},INCLUDE,^(${PROJECT_SOURCE_DIR}|${PROJECT_BINARY_DIR})>")
+  paceline_json_array(includes_json "${others}")
+  paceline_json_array(own_json "${own}")
   paceline_json_array(options_json "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_OPTIONS>>")
   paceline_json_array(defines_json "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_DEFINITIONS>>")
   set(rpaths "")
@@ -116,14 +132,11 @@ set(PACELINE_TRAIN_HEADER "${PROJECT_BINARY_DIR}/scripts/pch/paceline_train.h")
 function(paceline_precompile_train name compiler suffix)
   file(CONFIGURE OUTPUT "${PACELINE_TRAIN_HEADER}" CONTENT "#include <paceline/train.h>\n")
   set(output "${PACELINE_TRAIN_HEADER}.${suffix}")
-  set(includes "$<TARGET_PROPERTY:paceline_train_script,INTERFACE_INCLUDE_DIRECTORIES>")
-  set(includes "$<FILTER:$<REMOVE_DUPLICATES:${includes}>,EXCLUDE,^/usr/include$>")
-  set(ours "$<FILTER:${includes},INCLUDE,^(${PROJECT_SOURCE_DIR}|${PROJECT_BINARY_DIR})>")
-  set(others "$<FILTER:${includes},EXCLUDE,^(${PROJECT_SOURCE_DIR}|${PROJECT_BINARY_DIR})>")
+  paceline_include_folders(ours others paceline_train_script)
   set(defines "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:paceline_train_script,INTERFACE_COMPILE_DEFINITIONS>>")
   add_custom_command(OUTPUT "${output}"
     COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${compiler} ${PACELINE_SCRIPT_FLAGS} "$<$<BOOL:${defines}>:-D$<JOIN:${defines},;-D>>"
-            "-I$<JOIN:${ours},;-I>" "-isystem;$<JOIN:${others},;-isystem;>"
+            "-I$<JOIN:${ours},;-I>" "-isystem$<JOIN:${others},;-isystem>"
             -x c++-header -c "${PACELINE_TRAIN_HEADER}" -o "${output}" -MD -MF "${output}.d" -MT "${output}"
     DEPENDS "${PACELINE_TRAIN_HEADER}" DEPFILE "${output}.d" JOB_POOL torch COMMAND_EXPAND_LISTS VERBATIM
     COMMENT "Precompiling paceline/train.h (about 30 s, once)")

@@ -15,7 +15,11 @@ using nlohmann::json;
 constexpr std::size_t kQuoteMax = 160;  // Of the text that an error repeats.
 
 std::string shortened(const std::string& text) {
-  return text.size() > kQuoteMax ? text.substr(0, kQuoteMax) + "..." : text;
+  std::string kept = text.substr(0, kQuoteMax);
+  if (text.size() > kQuoteMax) {
+    kept += "...";
+  }
+  return kept;
 }
 
 /// "line 3, column 7: ..." out of the library's "[json.exception.parse_error.101] parse error at line 3, column 7:
