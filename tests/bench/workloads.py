@@ -12,14 +12,12 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 
 import workloads_page
-from measure.bench import diverged
+from measure.bench import Bench
+from measure.store import ROOT
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SEED_OF_RATES = 11
 
 STRATEGIES = ("allreduce", "local-sgd(period=1)", "sgp(peers=2)", "eager-sgd(majority)", "ad-psgd", "d-psgd", "wagma(sync=8)", "wagma(sync=8,late=skip)",
@@ -39,13 +37,11 @@ class Lab:
     """Runs of the examples."""
 
     def __init__(self, build):
-        self.build = os.path.abspath(build)
-        self.folder = tempfile.TemporaryDirectory(prefix="paceline-workloads-")
-        self.number = 0
+        self.bench = Bench(build)
 
     def script(self, workload, rate):
         """The example with this learning rate; compiled once."""
-        path = os.path.join(self.folder.name, f"{workload}-{rate:g}.cpp")
+        path = os.path.join(self.bench.folder, f"{workload}-{rate:g}.cpp")
         if not os.path.exists(path):
             with open(os.path.join(ROOT, "examples", f"{workload}.cpp"), encoding="utf-8") as file:
                 text, found = re.subn(r"kRate = [0-9.e-]+;", f"kRate = {rate:g};", file.read())
@@ -57,14 +53,9 @@ class Lab:
 
     def paceline(self, program, *flags, target="none"):
         """Runs `paceline run`; the run directory."""
-        self.number += 1
-        directory = os.path.join(self.folder.name, f"run-{self.number}")
-        done = subprocess.run([os.path.join(self.build, "cli", "paceline"), "run", program, "--target", str(target), "--json", "--run-dir", directory,
-                               *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.folder.name)
-        if diverged(done):
-            raise Diverged(f"workloads: {program} with {' '.join(flags)} diverged: {done.stderr}")
-        if done.returncode != 0:
-            raise SystemExit(f"workloads: paceline run {program} {' '.join(flags)} failed: {done.stderr}")
+        result, directory = self.bench.run("--target", str(target), *flags, script=program, may_diverge=True)
+        if result is None:
+            raise Diverged(f"workloads: {program} with {' '.join(flags)} diverged")
         return directory
 
     def run(self, workload, strategy, rate, seed, target="none"):
@@ -116,7 +107,7 @@ def check_imbalance(lab):
     """Prints the rows of the page's table that a short run of the built examples gives; 1 if one is out of its bound."""
     failed = 0
     for workload, epochs in (("translation", "4"), ("reinforcement", "5")):
-        program = os.path.join(lab.build, "examples", f"example_{workload}")
+        program = lab.bench.program("examples", f"example_{workload}")
         updates = drawn(read_events(lab.paceline(program, "--strategy", "local-sgd(period=1)", "--epochs", epochs,
                                                "--evaluate-every-epochs", "0")))
         for claim, paper, bound, here, holds in workloads_page.drawn_rows(workload, updates):

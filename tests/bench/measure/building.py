@@ -1,6 +1,6 @@
 """Figure 20: what a first run costs: building, in clones of the last commit, with nothing in ccache; and memory."""
+import collections
 import os
-import resource
 import subprocess
 import time
 
@@ -17,9 +17,13 @@ def clone(bench, name):
     return folder, {**os.environ, "CCACHE_DIR": os.path.join(bench.folder, name + "-ccache")}
 
 
+# Of a ./quickstart until the run that it ends with says something: minutes, minutes of these for installing, processor seconds
+# (compilers, linkers, ccache), GB of its largest process.
+FirstLine = collections.namedtuple("FirstLine", "took installing processor largest")
+
+
 def first_line(*command, **where):
-    """Seconds until the run that ./quickstart ends with says something, seconds of installing, and processor seconds until the run was started."""
-    begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin = time.monotonic()
     installing = 0.0
     job = subprocess.Popen(command, **where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in job.stdout:
@@ -30,11 +34,10 @@ def first_line(*command, **where):
     said = job.stdout.readline()
     took = time.monotonic() - begin
     job.terminate()
-    job.wait()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _, _, used = os.wait4(job.pid, 0)  # Of it, and of all that it waited for.
     if not said:
         raise SystemExit("./quickstart ended before its run said anything")
-    return took, installing, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return FirstLine(took / 60, installing / 60, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9)
 
 
 def edited(folder, environment, round_number):
@@ -56,9 +59,9 @@ def building(bench):
     values = {"first line": [], "processor": [], "edit": []}
     for k in range(bench.rounds_or(1)):
         folder, environment = clone(bench, f"building-{k}")
-        took, _, processor = first_line("./quickstart", cwd=folder, env=environment)
-        values["first line"].append(took / 60)
-        values["processor"].append(processor)
+        measured = first_line("./quickstart", cwd=folder, env=environment)
+        values["first line"].append(measured.took)
+        values["processor"].append(measured.processor)
         values["edit"].extend(edited(folder, environment, edit) for edit in range(3))
     return {20: values}
 
@@ -86,13 +89,13 @@ def bare(bench):
         source, _ = clone(bench, f"bare-{k}")
         subprocess.run(["cp", "-r", source, os.path.join(folder, "root", "paceline")], check=True)
         inside = 'for name in proc sys dev dev/shm; do mount --bind /$name "$0/$name"; done; exec chroot "$0" /root/paceline/quickstart'
-        took, installing, _ = first_line("unshare", "--mount", "sh", "-ec", inside, folder, env={"PATH": os.environ["PATH"], "HOME": "/root"})
+        measured = first_line("unshare", "--mount", "sh", "-ec", inside, folder, env={"PATH": os.environ["PATH"], "HOME": "/root"})
         built = disk(os.path.join(folder, "root"))
-        values["bare"].append(took / 60)
-        values["installing"].append(installing / 60)
+        values["bare"].append(measured.took)
+        values["installing"].append(measured.installing)
         values["packages"].append(disk(folder) - empty - built)
         values["build"].append(built)
-        values["compiler"].append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e9)
+        values["compiler"].append(measured.largest)
     return {20: values}
 
 
