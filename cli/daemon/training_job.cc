@@ -354,11 +354,8 @@ void TrainingJob::release(Version v, Instant now) {
   averagings_->release(v);
   if (end_.version() != v) return;
   end_.on_released();
-  finish(now);
+  finished_at_ = now;
 }
-
-/// Training time ends here; what was told of it is no later.
-void TrainingJob::finish(Instant now) { finished_at_ = std::max(now, looked_); }
 
 void TrainingJob::on_released(const wire::Released::Reader& released, Instant now) {
   if (!averagings_) return;
@@ -607,7 +604,7 @@ void TrainingJob::stop_everywhere(const std::string& reason, Instant now) {
 
 void TrainingJob::stop(const std::string& reason, Instant now) {
   if (std::exchange(stopped_, true)) return;
-  finish(now);
+  finished_at_ = now;
   outbox_.to_driver({{"event", "stopping"}, {"node", settings_.self.value}, {"text", reason}});
   if (averagings_) averagings_->stop();
   for (auto& [rank, opened] : opened_) {

@@ -98,7 +98,6 @@ class TrainingJob {
   void end_evaluation(Instant now);
   void send_released(Version v, bool ends);
   void release(Version v, Instant now);
-  void finish(Instant now);
   void end_here(Version v, Instant now);
   bool is_settled(Rank rank);
   void settle(Instant now);
