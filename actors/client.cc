@@ -160,6 +160,12 @@ void Client::on_message(std::vector<transport::Frame> frames) {
       case wire::Envelope::CALL: return decode(root.getCall()).map([this](Call call) { on_call(std::move(call)); });
       case wire::Envelope::SUBMIT_TASK:
         return decode(root.getSubmitTask()).map([this](Call call) { on_call(std::move(call)); });
+      case wire::Envelope::ALIVE: {
+        wire::Message yes;
+        yes.root().initAlive();
+        (void)outbox_->push({yes.to_frame()}, Duration::zero());  // Without room for it there is a sign of life.
+        return {};
+      }
       case wire::Envelope::NODES: {
         std::vector<NodeId> nodes;
         for (auto entry : root.getNodes().getNodes()) nodes.emplace_back(entry.getNode());

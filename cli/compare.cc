@@ -34,6 +34,13 @@ std::optional<double> times(std::optional<double> value, double factor) {
   return value ? std::optional(*value * factor) : std::nullopt;
 }
 
+/// " (lost 1, 3)": these workers left before the end, so that the figures are of fewer.
+std::string lost_words(const json& result) {
+  std::string ranks;
+  for (const auto& rank : result.value("lost", json::array())) ranks += (ranks.empty() ? "" : ", ") + rank.dump();
+  return ranks.empty() ? "" : " (lost " + ranks + ")";
+}
+
 std::string ratio_words(double factor, const char* better, const char* worse) {
   char buffer[64];
   if (std::abs(factor - 1) <= kSame) return "no difference";
@@ -76,8 +83,8 @@ std::string comparison_table(const std::vector<Compared>& runs) {
       table.add({strategy, "failed"});
       continue;
     }
-    table.add({strategy, text(figure(result, "time_to_target_s"), 1, " s"), text(figure(result, "samples_per_s"), 0),
-               text(times(figure(result, "step_s"), 1000), 1, " ms"),
+    table.add({strategy + lost_words(result), text(figure(result, "time_to_target_s"), 1, " s"),
+               text(figure(result, "samples_per_s"), 0), text(times(figure(result, "step_s"), 1000), 1, " ms"),
                text(times(figure(result, "test_accuracy"), 100), 1, " %"), text(figure(result, "wait_s"), 1, " s"),
                text(figure(result, "group_averages"), 0), text(figure(result, "global_averages"), 0),
                text(figure(result, "skipped_steps"), 0), text(figure(result, "abandoned_batches"), 0),

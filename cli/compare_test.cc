@@ -24,6 +24,14 @@ TEST(CompareTest, TheTableShowsEveryFigureOfARun) {
   }
 }
 
+TEST(CompareTest, WhoWasLostIsNamed) {
+  auto lost = result(1, 1);
+  lost["lost"] = {1, 3};
+  const std::string table = comparison_table({{"wagma", lost}, {"allreduce", result(1, 1)}});
+  EXPECT_NE(table.find("wagma (lost 1, 3) "), std::string::npos) << table;
+  EXPECT_EQ(table.find("allreduce (lost"), std::string::npos) << table;
+}
+
 TEST(CompareTest, WhatIsMissingIsADash) {
   const std::string table = comparison_table({{"a", {{"time_to_target_s", nullptr}, {"samples_per_s", 10}}}});
   EXPECT_NE(table.find(" -"), std::string::npos) << table;

@@ -151,10 +151,21 @@ Result<json> common_overrides(const RunFlags& flags) {
   if (!flags.straggle.empty()) overrides["straggle"] = flags.straggle;
   if (!flags.resume.empty()) overrides["resume"] = flags.resume;
   if (flags.json) overrides["json"] = true;
-  if (!flags.time_limit.empty()) {
-    const auto limit = parse_seconds(flags.time_limit);
-    if (!limit) return bad_flag("--time-limit", flags.time_limit, limit.error().text);
-    overrides["time_limit_s"] = *limit;
+  if (!flags.lost.empty()) {
+    if (flags.lost != "ok" && flags.lost != "fail") return bad_flag("--lost", flags.lost, "give ok or fail");
+    overrides["lost"] = flags.lost;
+  }
+  if (flags.minimum) {
+    if (*flags.minimum < 1) return bad_flag("--minimum", std::to_string(*flags.minimum), "give a number of workers");
+    overrides["minimum"] = *flags.minimum;
+  }
+  for (const auto& [flag, name, given] : {std::tuple{"--time-limit", "time_limit_s", &flags.time_limit},
+                                          std::tuple{"--patience", "patience_s", &flags.patience},
+                                          std::tuple{"--start-limit", "start_limit_s", &flags.start_limit}}) {
+    if (given->empty()) continue;
+    const auto limit = parse_seconds(*given);
+    if (!limit) return bad_flag(flag, *given, limit.error().text);
+    overrides[name] = *limit;
   }
   return overrides;
 }
@@ -187,6 +198,12 @@ void add_run_flags(Flags app, RunFlags& flags) {
   app.add("--nodes", &flags.nodes, "node agents of the cluster that is started for the run");
   app.add("--run-dir", &flags.run_directory, "where to write; default runs/DATE-NAME");
   app.add("--time-limit", &flags.time_limit, "stop after 90s, 5m, 1h");
+  app.add("--patience", &flags.patience,
+          "how long the others wait for a worker that is slow but alive, 30s, 5m; without it as long as it takes");
+  app.add("--lost", &flags.lost,
+          "whether a run that lost workers, and went on without them, ends well (ok, the default) or not (fail)");
+  app.add("--minimum", &flags.minimum, "the run stops, and fails, when fewer workers than these are left");
+  app.add("--start-limit", &flags.start_limit, "how long a worker may take until it shares its model; 10m without it");
 }
 
 Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {

@@ -271,7 +271,7 @@ void AveragingService::step_any(const Decision& decision) {
     step_end(decision.version);
     set_last(decision.version);
   } else {
-    if (replay_ && decision.kind == Kind::gone) tell(Left{decision.rank, done(), {}, true});
+    if (replay_ && decision.kind == Kind::gone) tell(Left{decision.rank, done(), {}, {}, true});
     step(decision);
   }
 }

@@ -40,6 +40,8 @@ class AveragingService {
     std::string trace_path;           ///< Empty: no trace.
     std::string record_path;          ///< Where the decisions are written to; empty: nowhere.
     std::string record_head;
+    /// How long others wait even for a worker that gives signs of life; nullopt: until it arrives.
+    std::optional<Duration> wait_limit;
     std::optional<std::vector<Decision>> replay;  ///< A recorded run's: this one decides the same.
   };
 
@@ -55,7 +57,8 @@ class AveragingService {
   struct Left {
     Rank rank;
     Version version;
-    Duration silent;
+    Duration silent;        ///< Since its last sign of life.
+    Duration waited;        ///< For it.
     bool replayed = false;  ///< It was not silent: it left here in the run that is replayed.
   };
   struct Failed {
@@ -97,6 +100,8 @@ class AveragingService {
   /// A message of the same job's service on another agent.
   virtual void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                           Instant now) = 0;
+  /// A local worker has shown that it is there, and computes: its silence begins anew.
+  virtual void on_alive(Rank rank, Instant now) = 0;
   /// A local worker's process has ended.
   virtual void on_gone(Rank rank, Instant now) = 0;
   /// An averaging that was submitted as `id` is done; false: it is not ours.

@@ -38,11 +38,24 @@ std::set<NodeId> OwnPaceService::other_nodes() const {
   return nodes;
 }
 
-Duration OwnPaceService::patience() const { return std::max<Duration>(kPatienceMin, kPatienceSteps * steps_.get()); }
+Duration OwnPaceService::patience() const {
+  const auto patience = std::max<Duration>(kPatienceMin, kPatienceSteps * steps_.get());
+  return std::min(patience, job().wait_limit.value_or(patience));
+}
 
-void OwnPaceService::leave_if_silent(Rank rank, Version t, Instant since, Instant now) {
-  if (now - since < patience()) return;
-  tell(Left{rank, t, now - since});
+Instant OwnPaceService::silent_since(Rank rank, Instant word) const {
+  const auto it = alive_.find(rank);
+  return it == alive_.end() ? word : std::max(word, it->second);
+}
+
+Instant OwnPaceService::awaited_until(Rank rank, Instant word) const {
+  const Instant until = silent_since(rank, word) + patience();
+  return job().wait_limit ? std::min(until, word + *job().wait_limit) : until;
+}
+
+void OwnPaceService::leave_if_awaited_too_long(Rank rank, Version t, Instant word, Instant now) {
+  if (now < awaited_until(rank, word)) return;
+  tell(Left{rank, t, now - silent_since(rank, word), now - word});
   on_gone(rank, now);
 }
 

@@ -26,6 +26,7 @@ namespace paceline::scheduler {
 class OwnPaceService : public AveragingService {
  public:
   void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk, Instant now) final;
+  void on_alive(Rank rank, Instant now) final { alive_[rank] = now; }
   void on_gone(Rank rank, Instant now) final;
   void release(Version v) override;
   void stop_soon(Instant now) override;
@@ -86,14 +87,18 @@ class OwnPaceService : public AveragingService {
   /// Of this node, those too that have not opened their shares yet.
   std::vector<Rank> living_ranks() const;
   Duration patience() const;
-  /// Others wait for it: if it has been silent, at iteration t, for longer than patience, it leaves.
-  void leave_if_silent(Rank rank, Version t, Instant since, Instant now);
+  /// Until when others wait for it, whose last word was at `word`: it may have given signs of life since.
+  Instant awaited_until(Rank rank, Instant word) const;
+  /// Others have waited for it at iteration t: if that is over, it leaves.
+  void leave_if_awaited_too_long(Rank rank, Version t, Instant word, Instant now);
   Instant started() const { return started_; }
   /// It may be silent for long.
   bool is_evaluating(Rank rank) const { return under_evaluation_ && evaluator_ == rank; }
   std::set<NodeId> other_nodes() const;
 
  private:
+  Instant silent_since(Rank rank, Instant word) const;
+
   struct Part {
     Bytes copy;  ///< Empty: `data` stays where it is until the mean is made.
     const void* data = nullptr;
@@ -130,6 +135,7 @@ class OwnPaceService : public AveragingService {
 
   Version last_;
   RunningMedian steps_;
+  std::map<Rank, Instant> alive_;     ///< The last sign of life that is no word.
   std::set<Rank> gone_;               ///< Of this node, those too that never opened a share.
   std::map<Rank, Version> begun_;     ///< The last iteration that a local worker may do before it waits.
   std::map<Rank, Version> finished_;  ///< The last one that was averaged.

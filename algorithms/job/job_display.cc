@@ -9,12 +9,16 @@
 #include <optional>
 
 #include "runtime/base/json.h"
+#include "runtime/observe/format.h"
 #include "runtime/observe/progress.h"
 
 namespace paceline::job {
 namespace {
 
 using nlohmann::json;
+
+constexpr double kFirstWaitingLine = 2;  // Seconds.
+constexpr double kWaitingLineEvery = 10;
 
 observe::RunView view_of(const JobRecord& record, const json& options) {
   observe::RunView view;
@@ -57,6 +61,7 @@ struct JobDisplay::State {
   std::optional<observe::PlainLines> plain;
   std::map<std::string, std::streamoff> log_positions;  // Per worker's log: what was shown of it.
   bool memory_told = false;
+  std::map<int, double> starting_due;  // By node: when it is said next that workers have not shared their models.
 
   void print(const std::string& text) {
     if (as_json) {
@@ -66,6 +71,20 @@ struct JobDisplay::State {
     } else {
       plain->print(text);
     }
+  }
+
+  /// Who is waited for before training can begin: after two seconds, and then every ten.
+  void show_starting(const json& starting, int node) {
+    const double since = starting.value("since_s", 0.0);
+    const auto due = starting_due.try_emplace(node, kFirstWaitingLine).first;
+    if (since < due->second) return;
+    due->second = since + kWaitingLineEvery;
+    std::string names;
+    const auto workers = starting.value("workers", std::vector<int>());
+    for (const int rank : workers) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+    const bool one = workers.size() == 1;
+    print(observe::format("waiting for worker%s %s to share %s, %.0f s so far", one ? "" : "s", names.c_str(),
+                          one ? "its model" : "their models", since));
   }
 
   /// New whole lines of the workers' logs, prefixed with the worker.
@@ -106,6 +125,8 @@ void JobDisplay::on_event(const json& event) {
     return;
   }
   if (kind == "left" || kind == "failed") state_->print(event.value("text", ""));
+  if (kind == "progress" && event.contains("starting"))
+    state_->show_starting(event["starting"], event.value("node", 0));
   if (kind == "memory" && !std::exchange(state_->memory_told, true)) {
     char text[200];
     std::snprintf(text, sizeof text, "windows: %.1f MiB a worker, %.1f MiB a node",

@@ -44,6 +44,7 @@ void JobRecord::on_event(const json& event) {
   } else if (kind == "left") {
     const auto rank = event.value("worker", -1);
     left_.insert(rank);
+    if (!event.value("ended", false)) lost_.insert(rank);
     if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = true;
   } else if (kind == "failed") {
     if (!failure_) failure_ = event.value("text", std::string("the job failed"));
@@ -130,6 +131,7 @@ json JobRecord::result() const {
   if (!files_.empty()) result["files"] = files_;
   if (failure_) result["failure"] = *failure_;
   if (!left_.empty()) result["left"] = left_;
+  if (!lost_.empty()) result["lost"] = lost_;
   return result;
 }
 

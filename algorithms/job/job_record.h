@@ -50,6 +50,8 @@ class JobRecord {
   const std::optional<std::string>& failure() const { return failure_; }
   const std::string& stop_reason() const { return stop_reason_; }
   bool left(std::int32_t rank) const { return left_.contains(rank); }
+  /// That left before the job's end; its others took no part in its last moments only.
+  const std::set<std::int32_t>& lost() const { return lost_; }
   bool closed() const { return static_cast<std::int32_t>(closed_.size()) >= nodes_; }
 
   /// The `result` event (paceline run --json).
@@ -78,6 +80,7 @@ class JobRecord {
   std::map<std::int32_t, std::string> models_;  // Rank -> hash of the model that it ended with.
   std::map<std::string, std::string> files_;    // That the training depends on -> hash.
   std::set<std::int32_t> left_;
+  std::set<std::int32_t> lost_;
   std::set<std::int32_t> closed_;
   std::optional<std::string> failure_;
   std::string stop_reason_;

@@ -168,7 +168,8 @@ class Job {
         time_is_up = now + until_stopped;
       }
       const bool timed_out = limit > Duration::zero() && now >= time_is_up;
-      if ((interrupts.requested() || record_->failure() || timed_out || missing_worker(now)) && !stop_asked) {
+      if ((interrupts.requested() || record_->failure() || timed_out || missing_worker(now) || too_few_workers()) &&
+          !stop_asked) {
         stop_asked = now;
         const char* reason = interrupts.requested() ? "interrupted"
                              : timed_out            ? "the time limit was reached"
@@ -242,6 +243,23 @@ class Job {
     return error_.has_value();
   }
 
+  /// Whether so many workers are lost that the user wants no model of those who remain.
+  bool too_few_workers() {
+    const auto minimum = options_.value("minimum", std::int64_t{1});
+    const auto living = static_cast<std::int64_t>(nodes_.size()) - static_cast<std::int64_t>(record_->lost().size());
+    if (living >= minimum || minimum <= 1 || error_) return false;
+    error_ = lost_workers() + " lost: " + std::to_string(living) + " of " + std::to_string(nodes_.size()) +
+             " remain, and --minimum asks for " + std::to_string(minimum);
+    return true;
+  }
+
+  /// "workers 1, 3 were"
+  std::string lost_workers() const {
+    std::string ranks;
+    for (const auto rank : record_->lost()) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+    return record_->lost().size() == 1 ? "worker " + ranks + " was" : "workers " + ranks + " were";
+  }
+
   void collect_errors() {
     take_events(Duration::zero());
     for (std::size_t rank = 0; rank < runs_.size(); ++rank) {
@@ -258,6 +276,8 @@ class Job {
     if (!error_ && nobody && record_->update() < record_->updates())
       error_ = "all workers have ended, at update " + std::to_string(record_->update()) + " of " +
                std::to_string(record_->updates()) + "; their logs are in " + directory_ + "/logs";
+    if (!error_ && !record_->lost().empty() && options_.value("lost", "ok") == "fail")
+      error_ = lost_workers() + " lost, and --lost says that the run fails then";
   }
 
   void close_job() {

@@ -145,6 +145,11 @@ void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& 
       if (!message) return complain(message.error());
       return act(router_.on_actor_ready(*std::move(message)));
     }
+    case wire::Envelope::ALIVE: {
+      const Instant now = steady_now();
+      for (const auto& [id, job] : jobs_) job->on_alive(worker_of(peer), now);
+      return;
+    }
     case wire::Envelope::PREPARE: {
       const auto prepare = envelope.getPrepare();
       actors::Executable executable{
@@ -350,6 +355,11 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   outbox.to_driver = [this, settings](const json& event) { to_driver(settings, event); };
   outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
     workers_.send(worker, body.dump(), fds);
+  };
+  outbox.ask_for_life = [this](WorkerId worker) {
+    wire::Message message;
+    message.root().initAlive();
+    send_local("worker/" + to_string(worker), {message.to_frame()});
   };
   outbox.end_worker = [this](WorkerId worker, const std::string& reason) { workers_.end(worker, reason); };
   outbox.process_state = [this](WorkerId worker) { return workers_.state(worker); };

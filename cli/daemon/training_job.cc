@@ -24,6 +24,7 @@ constexpr Duration kProgressEvery = std::chrono::milliseconds(250);
 constexpr Duration kEvaluatorPatience = std::chrono::seconds(5);
 constexpr Duration kLeaveBehindAfter = std::chrono::seconds(1);
 constexpr Duration kReplayPatience = std::chrono::seconds(30);  // Nobody was left behind then.
+constexpr double kStartLimit = 600;                             // Seconds.
 constexpr Duration kSettleLook = std::chrono::milliseconds(5);
 constexpr std::int32_t kOwnPaceBuffers = 4;              // Written; published or sealed; result in progress; evaluated.
 constexpr std::int32_t kExchangeBuffers = 3;             // What was published becomes the result.
@@ -96,7 +97,7 @@ std::vector<Rank> TrainingJob::local_ranks() const {
   return ranks;
 }
 
-void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
+void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant now) {
   const WorkerId worker{share.getWorker()};
   const Rank rank{share.getRank()};
   const auto refuse = [&](const std::string& text) { outbox_.to_worker(worker, {{"error", text}}, {}); };
@@ -104,6 +105,9 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
   if (rank.value < 0 || rank.value >= workers ||
       settings_.node_of[static_cast<std::size_t>(rank.value)] != settings_.self)
     return refuse("worker " + to_string(rank) + " does not belong to this node");
+  if (gone_.contains(rank))
+    return refuse("worker " + to_string(rank) + " has left the job: it did not share its model within " +
+                  observe::format("%.0f s", start_limit()) + " (--start-limit)");
   if (worker_of_.contains(rank)) return refuse("a job has one share a worker: me.share() was called twice");
   if (share.getOuterElements() > share.getElements()) return refuse("its model has more parameters than elements");
   if (share.getElements() == 0) return refuse("the model has no trainable parameters");
@@ -162,6 +166,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant) {
   outbox_.to_worker(worker, answer, {window->fd(), *read_only});
   close(*read_only);
   outer_elements_ = share.getOuterElements();
+  life_.join(rank, now);
   rank_of_[worker] = rank;
   worker_of_[rank] = worker;
   const auto bytes = static_cast<double>(memory::Window::bytes_needed(layout));
@@ -217,6 +222,7 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   job.node_of = settings_.node_of;
   job.first = Version{first};
   job.last = Version{updates - 1};
+  if (const double limit = settings_.as_given.value("patience_s", 0.0); limit > 0) job.wait_limit = from_seconds(limit);
   job.evaluates = evaluate_every >= 0;
   job.evaluate_every = std::max<std::int64_t>(0, evaluate_every);
   if (!settings_.run_directory.empty()) {
@@ -252,6 +258,7 @@ void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
   const Rank rank{arrive.getRank()};
   const Version t{arrive.getIteration()};
   const Duration took(arrive.getComputeNs());
+  life_.heard(rank, now);
   arrive.getBodies() >= 0 ? averagings_->on_batch(rank, t, arrive.getBodies(), took, now)
                           : averagings_->on_arrival(rank, t, took, now);
   drain(now);
@@ -285,6 +292,44 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
     fail_job(wire::text(report.getText()), now);
   }
 }
+
+void TrainingJob::on_alive(WorkerId worker, Instant now) {
+  const auto it = rank_of_.find(worker);
+  if (it == rank_of_.end() || gone_.contains(it->second)) return;
+  life_.answered(it->second, now);
+  if (averagings_) averagings_->on_alive(it->second, now);
+}
+
+/// Who computes for long is asked whether it is there; nobody is silent who was not given the chance to speak.
+void TrainingJob::look_for_life(Instant now) {
+  const auto look = life_.look(now);
+  for (const Rank rank : look.ask) outbox_.ask_for_life(worker_of_.at(rank));
+  if (averagings_)
+    for (const Rank rank : look.unheard) averagings_->on_alive(rank, now);
+  if (!began_) began_ = now;
+  for (const Rank rank : starting()) {
+    if (seconds(now - *began_) < start_limit()) {
+      if (averagings_) averagings_->on_alive(rank, now);
+      continue;
+    }
+    gone_.insert(rank);
+    const std::string how =
+        "it did not share its model within " + observe::format("%.0f s", start_limit()) + ", see --start-limit";
+    outbox_.to_driver({{"event", "left"},
+                       {"worker", rank.value},
+                       {"text", "worker " + to_string(rank) + " leaves: " + how + "; the others go on without it"}});
+    go_on_without(rank, how, now);
+  }
+}
+
+/// Workers of this node that have not shared their models yet.
+std::vector<Rank> TrainingJob::starting() const {
+  std::vector<Rank> ranks = local_ranks();
+  std::erase_if(ranks, [this](Rank rank) { return worker_of_.contains(rank) || gone_.contains(rank); });
+  return ranks;
+}
+
+double TrainingJob::start_limit() const { return settings_.as_given.value("start_limit_s", kStartLimit); }
 
 // Evaluation
 // ------------------------------------------------------------------------------------------------------------
@@ -414,9 +459,11 @@ Duration TrainingJob::leave_patience() const {
 
 void TrainingJob::leave_behind(Rank rank, WorkerId worker) {
   gone_.insert(rank);
+  life_.leave(rank);
   outbox_.to_driver(
       {{"event", "left"},
        {"worker", rank.value},
+       {"ended", true},
        {"text", "worker " + to_string(rank) + " was left behind: the job had ended and it did not answer"}});
   outbox_.end_worker(worker, "left behind at the end of the job");
 }
@@ -545,13 +592,18 @@ void TrainingJob::drain(Instant now) {
 
 void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
   const std::string text =
-      left.replayed
-          ? "worker " + to_string(left.rank) + " left here in the run that is replayed: it leaves"
+      left.replayed ? "worker " + to_string(left.rank) + " left here in the run that is replayed: it leaves"
+      : left.silent < left.waited
+          ? observe::format(
+                "worker %d was waited for at update %lld for %.1f s, longer than --patience allows: it leaves, the "
+                "others go on without it",
+                left.rank.value, static_cast<long long>(left.version.value), seconds(left.waited))
           : observe::format(
                 "worker %d was silent for %.1f s while the others waited for it at update %lld: it leaves, the others "
                 "go on without it",
                 left.rank.value, seconds(left.silent), static_cast<long long>(left.version.value));
   if (!gone_.insert(left.rank).second) return;
+  life_.leave(left.rank);
   outbox_.to_driver({{"event", "left"}, {"worker", left.rank.value}, {"text", text}});
   if (const auto it = worker_of_.find(left.rank); it != worker_of_.end()) outbox_.end_worker(it->second, text);
   if (is_evaluating(left.rank)) end_evaluation(now);
@@ -573,6 +625,11 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
                        {"text", "worker " + to_string(rank) + " ended (" + how + "): the others go on without it"}});
   }
   if (is_evaluating(rank)) end_evaluation(now);
+  go_on_without(rank, how, now);
+}
+
+void TrainingJob::go_on_without(Rank rank, const std::string& how, Instant now) {
+  life_.leave(rank);
   if (averagings_) {
     averagings_->on_gone(rank, now);
     return drain(now);
@@ -621,6 +678,8 @@ void TrainingJob::to_all_nodes(wire::Message& message) {
 
 void TrainingJob::tick(Instant now) {
   looked_ = now;
+  const bool news = now >= next_progress_;
+  if (news) look_for_life(now);
   if (averagings_) {
     averagings_->tick(now);
     drain(now);
@@ -643,7 +702,7 @@ void TrainingJob::tick(Instant now) {
         leave_behind(rank, worker);
     }
   }
-  if (now >= next_progress_) {
+  if (news) {
     next_progress_ = now + kProgressEvery;
     auto event = view(now);
     event["event"] = "progress";
@@ -662,6 +721,11 @@ std::optional<Instant> TrainingJob::next_deadline() const {
 
 json TrainingJob::view(Instant now) const {
   json view{{"job", settings_.job.value}, {"node", settings_.self.value}, {"strategy", settings_.strategy.name}};
+  if (const auto ranks = starting(); !ranks.empty() && began_) {
+    json names = json::array();
+    for (const Rank rank : ranks) names.push_back(rank.value);
+    view["starting"] = {{"workers", names}, {"since_s", seconds(now - *began_)}};
+  }
   if (!averagings_) return view;
   const auto& counters = averagings_->counters();
   view["update"] = averagings_->done().value + 1;

@@ -12,6 +12,7 @@
 #include "cli/daemon/job_end.h"
 #include "cli/daemon/replica_exchange.h"
 #include "cli/daemon/shared_objects.h"
+#include "cli/daemon/signs_of_life.h"
 #include "runtime/base/json.h"
 #include "runtime/collective/averager.h"
 #include "runtime/wire/codec.h"
@@ -50,6 +51,8 @@ class TrainingJob {
     std::function<void(WorkerId, const nlohmann::json&, const std::vector<int>&)> to_worker;
     /// Ends a worker's process; the reason goes to its log and to the driver.
     std::function<void(WorkerId, const std::string&)> end_worker;
+    /// Asks a worker's I/O thread for a sign of life.
+    std::function<void(WorkerId)> ask_for_life;
     /// 'T' when the process is stopped, 'Z' or 0 when it has ended.
     std::function<char(WorkerId)> process_state;
   };
@@ -60,6 +63,8 @@ class TrainingJob {
   void on_open_share(const wire::OpenShare::Reader& share, Instant now);
   void on_arrive(const wire::Arrive::Reader& arrive, Instant now);
   void on_report(const wire::Report::Reader& report, Instant now);
+  /// The worker's I/O thread has answered.
+  void on_alive(WorkerId worker, Instant now);
   void on_open_object(WorkerId worker, const wire::ObjectKey::Reader& key);
   void on_seal_object(const wire::ObjectKey::Reader& key);
   void on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now);
@@ -103,6 +108,10 @@ class TrainingJob {
   void settle(Instant now);
   Duration leave_patience() const;
   void leave_behind(Rank rank, WorkerId worker);
+  std::vector<Rank> starting() const;
+  double start_limit() const;
+  void look_for_life(Instant now);
+  void go_on_without(Rank rank, const std::string& how, Instant now);
   bool is_evaluating(Rank rank) const;
   void fail_job(const std::string& text, Instant now);
   void stop_everywhere(const std::string& reason, Instant now);
@@ -136,6 +145,8 @@ class TrainingJob {
   std::optional<Rank> evaluator_;
   Instant evaluating_since_{};
   JobEnd end_;
+  SignsOfLife life_;
+  std::optional<Instant> began_;  ///< Waiting for workers to share their models.
   Instant looked_{};
   bool stops_soon_ = false;             ///< A worker has asked for the end.
   std::optional<Instant> finished_at_;  ///< Workers are to end by themselves from here on.

@@ -29,6 +29,7 @@ const char* name_of(Kind kind) {
     case Kind::batched: return "batched";
     case Kind::passed_over: return "passed_over";
     case Kind::frozen: return "frozen";
+    case Kind::alive: return "alive";
   }
   return "unknown";
 }

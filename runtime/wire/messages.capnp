@@ -29,6 +29,7 @@ struct Envelope {
     callResult @13 :CallResult;     # bulk frame: the result
     submitTask @14 :Call;
     prepare @15 :Prepare;
+    alive @35 :Alive;               # to a worker: is somebody there? From its I/O thread: yes
 
     # worker's session <-> its agent
     openShare @16 :OpenShare;       # answered over the Unix socket, with descriptors
@@ -78,6 +79,8 @@ struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3
 struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Argument); owner @4 :Text; resources @5 :Resources; executable @6 :Prepare; }
 struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; }
 struct Prepare { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; }  # start the fork server of an executable
+
+struct Alive {}
 
 struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; }
 struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; loss @4 :Float64; bodies @5 :Int32 = -1; }  # bodies: not published yet, a batch is over after so many mini-batches that took computeNs each

@@ -179,7 +179,7 @@ bool AsynchronousService::is_awaited(Rank rank) const {
 }
 
 /// nullopt: it waits for others, and not they for it.
-std::optional<Instant> AsynchronousService::silent_since(Rank rank) const {
+std::optional<Instant> AsynchronousService::awaited_since(Rank rank) const {
   const auto it = workers_.find(rank);
   if (is_evaluating(rank) || !is_awaited(rank) || (it != workers_.end() && !it->second.computes)) return {};
   return it == workers_.end() ? started() : it->second.since;
@@ -188,18 +188,20 @@ std::optional<Instant> AsynchronousService::silent_since(Rank rank) const {
 /// Who is silent beyond patience while others wait for it leaves.
 void AsynchronousService::look(Instant now) {
   for (const Rank rank : living_ranks()) {
-    const auto since = silent_since(rank);
+    const auto since = awaited_since(rank);
     if (!since) continue;
     const auto it = workers_.find(rank);
-    leave_if_silent(rank, it == workers_.end() ? job().first : it->second.t, *since, now);
+    leave_if_awaited_too_long(rank, it == workers_.end() ? job().first : it->second.t, *since, now);
   }
 }
 
 std::optional<Instant> AsynchronousService::core_deadline() const {
   std::optional<Instant> next;
   for (const Rank rank : living_ranks()) {
-    const auto since = silent_since(rank);
-    if (since) next = next ? std::min(*next, *since + patience()) : *since + patience();
+    const auto since = awaited_since(rank);
+    if (!since) continue;
+    const Instant until = awaited_until(rank, *since);
+    next = next ? std::min(*next, until) : until;
   }
   return next;
 }

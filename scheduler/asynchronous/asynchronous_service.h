@@ -76,7 +76,7 @@ class AsynchronousService : public OwnPaceService {
   void on_last(Rank rank, Instant now) final;
   void arrived(Rank rank, Version t, Duration compute, Instant now);
   void gather(Version v, bool at_end);
-  std::optional<Instant> silent_since(Rank rank) const;
+  std::optional<Instant> awaited_since(Rank rank) const;
 
   struct Exchanged {
     Message message;

@@ -238,13 +238,13 @@ void NeighbourService::look(Instant now) {
   }
 }
 
-/// A worker of this node: it leaves if it has been silent for longer than patience. If it waits itself, its own
-/// neighbours are asked.
+/// A worker of this node: it leaves if it has given no sign of life for longer than patience. If it waits itself, its
+/// own neighbours are asked.
 void NeighbourService::on_awaited(Rank rank, Version v, Instant now) {
   Member* const member = living(rank);
   const auto it = turns_.find(rank);
   if (!member || is_evaluating(rank)) return;
-  if (it == turns_.end()) return leave_if_silent(rank, job().first, started(), now);
+  if (it == turns_.end()) return leave_if_awaited_too_long(rank, job().first, started(), now);
   Turn& turn = *it->second;
   if (turn.waits || turn.contributed >= v) return;
   const Version begun{member->window.progress().step.load(std::memory_order_relaxed)};
@@ -252,7 +252,7 @@ void NeighbourService::on_awaited(Rank rank, Version v, Instant now) {
     turn.seen = begun;
     turn.since = now;
   }
-  leave_if_silent(rank, std::max(turn.t, Version{turn.seen.value - 1}), turn.since, now);
+  leave_if_awaited_too_long(rank, std::max(turn.t, Version{turn.seen.value - 1}), turn.since, now);
 }
 
 std::optional<Instant> NeighbourService::core_deadline() const {

@@ -155,6 +155,7 @@ bool code(Coder& coder, Decision& d, DecisionContext& context) {
     case Kind::executed:
       return code_version(coder, d, context) && code_small(coder, d.group) && code_time(coder, d, context);
     case Kind::merged:
+    case Kind::alive:
     case Kind::gone_elsewhere:
     case Kind::gone: return code_small(coder, d.rank.value) && code_time(coder, d, context);
     case Kind::looked: return code_time(coder, d, context);

@@ -45,6 +45,7 @@ bool Replay::is_due() const {
     case Kind::gone_elsewhere:
     case Kind::passed_over:
     case Kind::frozen:
+    case Kind::alive:
     case Kind::looked: return true;
     case Kind::sealed:
     case Kind::executed:

@@ -35,6 +35,10 @@ RoundEngine::Actions RoundEngine::on_arrival(Rank rank, Version t, Duration comp
   return out;
 }
 
+void RoundEngine::on_alive(Rank rank, Instant now) {
+  if (Worker* const w = state_->worker(rank)) w->alive = std::max(w->alive, now);
+}
+
 void RoundEngine::on_step(Duration compute) { state_->steps.add(compute); }
 
 RoundEngine::Actions RoundEngine::on_activation(NodeId root, NodeId, Version v, Instant now) {

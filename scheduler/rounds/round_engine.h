@@ -38,6 +38,9 @@ class RoundEngine {
     Version first{0};  ///< First iteration (resume).
     Duration patience_min = std::chrono::seconds(5);
     double patience_median_steps = 10;
+    /// How long even a member that gives signs of life is waited for where there is no grace; nullopt: until it
+    /// arrives.
+    std::optional<Duration> wait_limit = {};
     /// Under a grace: a member silent for that many median steps is not waited for (it stays a member, and contributes
     /// what it last published). 0: every sync waits its whole grace for it.
     double absent_median_steps = 10;
@@ -109,12 +112,13 @@ class RoundEngine {
   struct Abandon {
     Version version;
   };
-  /// The worker was silent beyond patience while others waited for it: it counts as leaving; its node ends it and says
-  /// so.
+  /// The worker gave no sign of life beyond patience while others waited for it: it counts as leaving; its node ends it
+  /// and says so.
   struct Leave {
     Rank rank;
     Version version;
-    Duration silent;
+    Duration silent;  ///< Since its last sign of life.
+    Duration waited;  ///< For it.
   };
   using Action = std::variant<Activate, Count, Gone, Seal, SendPartial, Execute, Merge, Verdict, Abandon, Leave>;
   using Actions = std::vector<Action>;
@@ -143,6 +147,8 @@ class RoundEngine {
   Actions on_sealed(Version v, std::int32_t group, const std::vector<std::optional<Version>>& contributed, Instant now);
   Actions on_executed(Version v, std::int32_t group, const RoundSums& sums, Instant now);
   Actions on_merged(Rank rank, Instant now);
+  /// The worker, which has not arrived, is there, and computes: its silence begins anew.
+  void on_alive(Rank rank, Instant now);
   /// The worker's process has ended: it leaves at once (nothing is due to it any more).
   Actions on_gone(Rank rank, Instant now);
   /// The job ends at v, a sync that is executed or about to be, instead of at Options::last.

@@ -90,6 +90,48 @@ TEST(Allreduce, AStoppedWorkerLeavesAfterPatience) {
   EXPECT_EQ(sut.executed.size(), 2u);
 }
 
+TEST(Allreduce, AWorkerThatGivesSignsOfLifeIsWaitedFor) {
+  Agents sut(1, {0, 0}, test::allreduce(), 9);
+  sut.arrive(0, 0);
+  for (int i = 0; i < 20; ++i) {
+    sut.after(seconds(6));
+    sut.engines[0].on_alive(Rank{1}, sut.now);
+  }
+  EXPECT_THAT(sut.left, IsEmpty());
+  EXPECT_EQ(sut.engines[0].next_deadline(), sut.now + seconds(10));
+  sut.after(seconds(10));  // And then no more.
+  ASSERT_EQ(sut.left.size(), 1u);
+  EXPECT_EQ(sut.left[0].rank, Rank{1});
+  EXPECT_EQ(sut.left[0].silent, seconds(10));
+  EXPECT_EQ(sut.left[0].waited, seconds(130));
+}
+
+TEST(Allreduce, AnOldSignOfLifeChangesNothing) {
+  Agents sut(1, {0, 0}, test::allreduce(), 9);
+  sut.arrive(0, 0);
+  sut.engines[0].on_alive(Rank{1}, sut.now + seconds(3));
+  sut.engines[0].on_alive(Rank{1}, sut.now + seconds(2));
+  sut.engines[0].on_alive(Rank{7}, sut.now + seconds(9));  // Nobody.
+  EXPECT_EQ(sut.engines[0].next_deadline(), sut.now + seconds(13));
+}
+
+TEST(Allreduce, ALimitHoldsForTheLivingToo) {
+  RoundEngine::Options options;
+  options.node_of = {NodeId{0}, NodeId{0}};
+  options.last = Version{9};
+  options.wait_limit = seconds(30);
+  RoundEngine sut(options, std::make_unique<test::TestPlan>(test::allreduce()));
+  (void)sut.on_arrival(Rank{0}, Version{0}, seconds(1), Instant{});
+  sut.on_alive(Rank{1}, Instant(seconds(28)));
+  EXPECT_EQ(sut.next_deadline(), Instant(seconds(30)));
+  const auto actions = sut.tick(Instant(seconds(30)));
+  ASSERT_FALSE(actions.empty());
+  const auto* left = std::get_if<RoundEngine::Leave>(&actions.front());
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->silent, seconds(2));
+  EXPECT_EQ(left->waited, seconds(30));
+}
+
 TEST(Allreduce, PatienceIsAtLeastItsMinimum) {
   Agents sut(1, {0, 0}, test::allreduce(), 9);
   sut.compute = std::chrono::milliseconds(1);

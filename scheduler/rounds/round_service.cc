@@ -17,6 +17,7 @@ RoundEngine::Options engine_options(const RoundService::Options& options) {
   engine.nodes = options.nodes;
   engine.first = options.job.first;
   engine.last = options.job.last;
+  engine.wait_limit = options.job.wait_limit;
   return engine;
 }
 
@@ -96,6 +97,11 @@ bool RoundService::is_sound(NodeId from, const RemotePartial& partial) {
   return weighs && has_right_size(from, "a partial sum", partial.sum.size());
 }
 
+/// In a replay deadlines are not looked at: what put them off then stands in the record.
+void RoundService::on_alive(Rank rank, Instant now) {
+  if (!replays()) hear({.kind = Kind::alive, .rank = rank, .at = now}, now);
+}
+
 void RoundService::on_gone(Rank rank, Instant now) {
   if (!living(rank) && !replays()) return;
   hear({.kind = Kind::gone, .rank = rank, .at = now}, now);
@@ -129,6 +135,7 @@ void RoundService::step(const Decision& d) {
       end_compute(d.rank);
       return act(engine_.on_gone(d.rank, d.at), d.at);
     case Kind::gone_elsewhere: return act(engine_.on_gone_elsewhere(d.rank, d.at), d.at);
+    case Kind::alive: return engine_.on_alive(d.rank, d.at);
     case Kind::looked: return act(engine_.tick(d.at), d.at);
     default: return;  // Joined, ends: told to all; the others are of other cores.
   }
@@ -378,7 +385,7 @@ void RoundService::carry_out(const RoundEngine::Abandon& a, Instant) {
 void RoundService::carry_out(const RoundEngine::Leave& a, Instant) {
   const auto it = members_.find(a.rank);
   if (it != members_.end()) it->second.gone = true;
-  tell(Left{a.rank, a.version, a.silent});
+  tell(Left{a.rank, a.version, a.silent, a.waited});
 }
 
 // Averaging tasks

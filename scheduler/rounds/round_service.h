@@ -45,6 +45,7 @@ class RoundService final : public AveragingService {
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
   void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                   Instant now) override;
+  void on_alive(Rank rank, Instant now) override;
   void on_gone(Rank rank, Instant now) override;
   /// At the next sync.
   void stop_soon(Instant) override { stop_wanted_ = true; }

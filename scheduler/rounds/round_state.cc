@@ -194,7 +194,7 @@ bool RoundEngine::State::gate_opens(Version v, const Round& round, const RoundPl
     if (deadlines == Deadlines::pass_by || now < waited_until(w, round)) {
       opens = false;
     } else if (!grace(round)) {
-      out.push_back(Leave{rank, v, now - std::max(w.word, gate_since)});
+      out.push_back(Leave{rank, v, now - silent_since(w), now - waited_since(w)});
       leave(w, plan, now, out);
     }
   }

@@ -35,6 +35,7 @@ struct Worker {
   Version fresh_at;  ///< Last version that its publication was sealed for as fresh.
   Version executed;  ///< Last version that its group has executed.
   Instant word{};    ///< When it was last heard.
+  Instant alive{};   ///< When it last gave a sign of life, computing.
 };
 
 /// A local group of the version in flight.
@@ -145,6 +146,9 @@ struct RoundEngine::State {
   std::optional<Duration> grace(const Round& round) const;
   /// With those who are `period` steps from what others wait for.
   Duration patience(std::int64_t period = 1) const;
+  /// Of one that is waited for.
+  Instant waited_since(const Worker& w) const;
+  Instant silent_since(const Worker& w) const;
   /// When the missing member stops being waited for.
   Instant waited_until(const Worker& w, const Round& round) const;
   std::optional<Instant> next_deadline(const RoundPlan& plan) const;

@@ -67,9 +67,16 @@ Duration RoundEngine::State::patience(std::int64_t period) const {
                   times(options.patience_median_steps * static_cast<double>(period), steps.get()));
 }
 
+Instant RoundEngine::State::waited_since(const Worker& w) const { return std::max(gate_since, w.word); }
+
+Instant RoundEngine::State::silent_since(const Worker& w) const { return std::max(waited_since(w), w.alive); }
+
 Instant RoundEngine::State::waited_until(const Worker& w, const Round& round) const {
   const auto allowed = grace(round);
-  if (!allowed) return std::max(gate_since, w.word) + patience();
+  if (!allowed) {
+    const Instant until = silent_since(w) + patience();
+    return options.wait_limit ? std::min(until, waited_since(w) + *options.wait_limit) : until;
+  }
   const Instant end = gate_since + *allowed;
   const Duration median = steps.get();
   if (options.absent_median_steps <= 0 || median == Duration::zero()) return end;
@@ -141,7 +148,8 @@ std::string RoundEngine::State::fingerprint() const {
   if (gate && fired >= *gate) s << '@' << gate_since.time_since_epoch().count() << '*' << gate_median.count() << ' ';
   for (const auto& [rank, w] : workers) {
     s << 'w' << rank.value << ':' << static_cast<int>(w.phase) << ',' << w.reported.value << ',' << w.engaged.value
-      << ',' << w.fresh_at.value << ',' << w.executed.value << ',' << w.word.time_since_epoch().count() << ' ';
+      << ',' << w.fresh_at.value << ',' << w.executed.value << ',' << w.word.time_since_epoch().count() << ','
+      << w.alive.time_since_epoch().count() << ' ';
   }
   if (flight) {
     s << 'f' << flight->version.value;

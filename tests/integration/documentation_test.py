@@ -149,15 +149,16 @@ class Documentation(IntegrationTest):
         for event in self.events():
             kind = event.pop("event")
             seen.setdefault(kind, set()).update(event)
-            for name in ("counters", "waiting"):
+            for name in ("counters", "starting", "waiting"):
                 seen.setdefault(name, set()).update(event.get(name, {}))
             for worker in event.get("workers", []):
                 seen.setdefault("workers", set()).update(worker)
         self.assertLessEqual(set(seen), set(fields))
         for kind, names in seen.items():
             self.assertLessEqual(names, fields[kind], f"of {kind}, fields that are not documented")
-        for kind in ("memory", "started", "evaluated", "left", "stopping", "failed", "counters", "workers", "waiting"):
+        for kind in ("memory", "started", "evaluated", "stopping", "failed", "counters", "workers", "starting", "waiting"):
             self.assertEqual(fields[kind], seen[kind], f"of {kind}, fields that are documented but not there")
+        self.assertEqual(fields["left"] - seen["left"], {"ended"}, "nobody was left behind")
         self.assertEqual(fields["progress"], seen["progress"])
         self.assertEqual(fields["result"] - seen["result"], {"files"}, "only what reads files names them")
 

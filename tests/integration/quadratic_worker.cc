@@ -50,6 +50,8 @@ class Quadratic {
   /// Why it could not go on; empty: the job ended.
   std::string run() {
     die_if("before_open");
+    if (const json loading = options_.value("load_ms", json::array()); !loading.empty())
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(of_this_worker(loading).get<double>()));
     const paceline_session_config config{start_.endpoint.c_str(),
                                          start_.worker,
                                          start_.fd_socket,
@@ -155,6 +157,8 @@ class Quadratic {
     }
   }
 
+  /// Out of a list with an entry a worker.
+  json of_this_worker(const json& list) const { return list[static_cast<std::size_t>(start_.rank) % list.size()]; }
   /// Whether the test wants this of this worker.
   bool is_to(const char* fail) const {
     return options_.value("fail_rank", -1) == start_.rank && options_.value("fail", "") == fail;
@@ -169,7 +173,7 @@ class Quadratic {
     // A number a worker, or a list with one an update, each of which may be a list with one a mini-batch.
     const json sleeps = options_.value("sleep_ms", json::array());
     if (!sleeps.empty()) {
-      json mine = sleeps[static_cast<std::size_t>(start_.rank) % sleeps.size()];
+      json mine = of_this_worker(sleeps);
       if (mine.is_array()) mine = json(mine[static_cast<std::size_t>(lease.update) % mine.size()]);
       if (mine.is_array()) mine = json(mine[static_cast<std::size_t>(lease.body) % mine.size()]);
       paceline_session_sleep(session_, mine.get<double>() / 1e3);
@@ -178,8 +182,7 @@ class Quadratic {
       paceline_session_sleep(session_, std::uniform_real_distribution<>(0, most / 1e3)(chance_));
     const json busy = options_.value("busy_ms", json::array());  // Nothing ends these before their time.
     if (!busy.empty())
-      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(
-          busy[static_cast<std::size_t>(start_.rank) % busy.size()].get<double>()));
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(of_this_worker(busy).get<double>()));
     if ((options_.value("stop_rank", -1) == start_.rank && options_.value("stop_update", -1) == lease.update) ||
         (!enough_.empty() && access(enough_.c_str(), F_OK) == 0))
       paceline_session_stop(session_, "enough");
