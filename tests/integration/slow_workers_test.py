@@ -6,7 +6,7 @@ import time
 
 from harness import ENDLESS, IntegrationTest, in_release, main, wait_until
 
-LONG = 7000  # ms, more than patience.
+LONG = 6000  # ms, more than patience.
 ONE_LONG_STEP = [2, 2, 2, [2, 2, LONG, 2, 2, 2]]  # Worker 3's third.
 
 
@@ -57,7 +57,7 @@ class SlowWorkers:
         for strategy, run in runs.items():
             with self.subTest(strategy):
                 self.assertEqual(list(run.left()), [3], run.said())
-                self.assertRegex(run.left()[3], r"worker 3 was waited for at update \d for [2-6]\.\d s, longer than --patience allows")
+                self.assertRegex(run.left()[3], r"worker 3 was waited for at update \d for \d+\.\d s, longer than --patience allows")
                 self.assertEqual(run.result()["lost"], [3])
         replay = self.paceline("replay", runs["allreduce"].run_directory)
         self.assertEqual(replay.code, 0, replay.said())
