@@ -278,6 +278,8 @@ PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments
   }
   // The last of the awaited results to arrive sends the call.
   struct Deferred {
+    Deferred(Call c, std::vector<ArgumentSource> a, std::size_t awaited)
+        : call(std::move(c)), arguments(std::move(a)), left(awaited) {}
     Call call;
     std::vector<ArgumentSource> arguments;
     std::atomic<std::size_t> left;
