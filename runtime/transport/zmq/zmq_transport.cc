@@ -145,7 +145,7 @@ class ZmqTransportImpl final : public ZmqTransport {
 };
 
 Result<Scheme> ZmqTransportImpl::check_address(const std::string& address, bool listening) const {
-  const auto scheme = scheme_of(address);
+  auto scheme = scheme_of(address);
   if (!scheme) return scheme;
   if (*scheme == Scheme::ipc) {
     PACELINE_TRY(check_ipc_directory(address));

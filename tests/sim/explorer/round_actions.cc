@@ -76,7 +76,7 @@ void RoundShell::send(State& s, Message m) {
       }
     }
   }
-  s.network.push_back(std::move(m));
+  s.network.push_back(m);
 }
 
 void RoundShell::carry_out(State& s, NodeId id, const RoundEngine::Seal& a) {
@@ -116,7 +116,7 @@ void RoundShell::carry_out(State& s, NodeId id, const RoundEngine::SendPartial& 
   Message m{id, a.to, a, {}};
   if (const auto it = s.agents[index(id)].pinned.find({a.version, a.group}); it != s.agents[index(id)].pinned.end())
     m.sum = it->second;
-  send(s, std::move(m));
+  send(s, m);
 }
 
 void RoundShell::carry_out(State& s, NodeId id, const RoundEngine::Execute& a) {
