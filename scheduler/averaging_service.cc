@@ -138,7 +138,8 @@ void AveragingService::release(Version v) {
     member.control.words().hold.store(-1, std::memory_order_release);
     member.control.ring();
   }
-  if (held_since_) held_ += steady_now() - *held_since_;
+  if (!held_since_ || v == last()) return;  // After the last one training time stands still for good.
+  held_ += steady_now() - *held_since_;
   held_since_.reset();
 }
 

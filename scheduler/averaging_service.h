@@ -100,7 +100,7 @@ class AveragingService {
   /// A message of the same job's service on another agent.
   virtual void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                           Instant now) = 0;
-  /// A local worker has shown that it is there, and computes: its silence begins anew.
+  /// A local worker has given a sign of life: its silence begins anew.
   virtual void on_alive(Rank rank, Instant now) = 0;
   /// A local worker's process has ended.
   virtual void on_gone(Rank rank, Instant now) = 0;

@@ -50,7 +50,7 @@ class JobRecord {
   const std::optional<std::string>& failure() const { return failure_; }
   const std::string& stop_reason() const { return stop_reason_; }
   bool left(std::int32_t rank) const { return left_.contains(rank); }
-  /// That left before the job's end; its others took no part in its last moments only.
+  /// Those that left before the job's end.
   const std::set<std::int32_t>& lost() const { return lost_; }
   bool closed() const { return static_cast<std::int32_t>(closed_.size()) >= nodes_; }
 

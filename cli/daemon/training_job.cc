@@ -105,9 +105,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   if (rank.value < 0 || rank.value >= workers ||
       settings_.node_of[static_cast<std::size_t>(rank.value)] != settings_.self)
     return refuse("worker " + to_string(rank) + " does not belong to this node");
-  if (gone_.contains(rank))
-    return refuse("worker " + to_string(rank) + " has left the job: it did not share its model within " +
-                  observe::format("%.0f s", start_limit()) + " (--start-limit)");
+  if (gone_.contains(rank)) return refuse("worker " + to_string(rank) + " has left the job: " + not_in_time());
   if (worker_of_.contains(rank)) return refuse("a job has one share a worker: me.share() was called twice");
   if (share.getOuterElements() > share.getElements()) return refuse("its model has more parameters than elements");
   if (share.getElements() == 0) return refuse("the model has no trainable parameters");
@@ -312,13 +310,9 @@ void TrainingJob::look_for_life(Instant now) {
       if (averagings_) averagings_->on_alive(rank, now);
       continue;
     }
-    gone_.insert(rank);
-    const std::string how =
-        "it did not share its model within " + observe::format("%.0f s", start_limit()) + ", see --start-limit";
-    outbox_.to_driver({{"event", "left"},
-                       {"worker", rank.value},
-                       {"text", "worker " + to_string(rank) + " leaves: " + how + "; the others go on without it"}});
-    go_on_without(rank, how, now);
+    lose(rank);
+    tell_left(rank, "worker " + to_string(rank) + " leaves: " + not_in_time() + "; the others go on without it");
+    go_on_without(rank, not_in_time(), now);
   }
 }
 
@@ -330,6 +324,20 @@ std::vector<Rank> TrainingJob::starting() const {
 }
 
 double TrainingJob::start_limit() const { return settings_.as_given.value("start_limit_s", kStartLimit); }
+
+std::string TrainingJob::not_in_time() const {
+  return observe::format("it did not share its model within %.0f s, see --start-limit", start_limit());
+}
+
+/// Whether it was there until now.
+bool TrainingJob::lose(Rank rank) {
+  life_.leave(rank);
+  return gone_.insert(rank).second;
+}
+
+void TrainingJob::tell_left(Rank rank, const std::string& text) {
+  outbox_.to_driver({{"event", "left"}, {"worker", rank.value}, {"text", text}});
+}
 
 // Evaluation
 // ------------------------------------------------------------------------------------------------------------
@@ -458,8 +466,7 @@ Duration TrainingJob::leave_patience() const {
 }
 
 void TrainingJob::leave_behind(Rank rank, WorkerId worker) {
-  gone_.insert(rank);
-  life_.leave(rank);
+  lose(rank);
   outbox_.to_driver(
       {{"event", "left"},
        {"worker", rank.value},
@@ -602,9 +609,8 @@ void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
                 "worker %d was silent for %.1f s while the others waited for it at update %lld: it leaves, the others "
                 "go on without it",
                 left.rank.value, seconds(left.silent), static_cast<long long>(left.version.value));
-  if (!gone_.insert(left.rank).second) return;
-  life_.leave(left.rank);
-  outbox_.to_driver({{"event", "left"}, {"worker", left.rank.value}, {"text", text}});
+  if (!lose(left.rank)) return;
+  tell_left(left.rank, text);
   if (const auto it = worker_of_.find(left.rank); it != worker_of_.end()) outbox_.end_worker(it->second, text);
   if (is_evaluating(left.rank)) end_evaluation(now);
 }
@@ -615,21 +621,17 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
   const auto it = rank_of_.find(worker);
   if (it == rank_of_.end()) return;
   const Rank rank = it->second;
-  if (!gone_.insert(rank).second) return;
+  if (!lose(rank)) return;
   if (failed && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
   if (rank.value == 0 && !replicas_.has_start() && settings_.node_of.size() > 1 && !stopped_)
     return fail_job("worker 0 ended before it gave the others the model to start from: " + how, now);
-  if (!finished_at_ && !stopped_) {
-    outbox_.to_driver({{"event", "left"},
-                       {"worker", rank.value},
-                       {"text", "worker " + to_string(rank) + " ended (" + how + "): the others go on without it"}});
-  }
+  if (!finished_at_ && !stopped_)
+    tell_left(rank, "worker " + to_string(rank) + " ended (" + how + "): the others go on without it");
   if (is_evaluating(rank)) end_evaluation(now);
   go_on_without(rank, how, now);
 }
 
 void TrainingJob::go_on_without(Rank rank, const std::string& how, Instant now) {
-  life_.leave(rank);
   if (averagings_) {
     averagings_->on_gone(rank, now);
     return drain(now);

@@ -110,6 +110,9 @@ class TrainingJob {
   void leave_behind(Rank rank, WorkerId worker);
   std::vector<Rank> starting() const;
   double start_limit() const;
+  std::string not_in_time() const;
+  bool lose(Rank rank);
+  void tell_left(Rank rank, const std::string& text);
   void look_for_life(Instant now);
   void go_on_without(Rank rank, const std::string& how, Instant now);
   bool is_evaluating(Rank rank) const;

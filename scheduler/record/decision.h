@@ -33,7 +33,7 @@ struct Decision {
     batched = 16,         ///< A worker says how many mini-batches of an update count (rank, version, contributions).
     passed_over = 17,     ///< Its agent went on without waiting for that (rank, version).
     frozen = 18,          ///< Nobody begins anything new until it is agreed on where the job ends.
-    alive = 19,           ///< A worker that has not arrived gave a sign of life (rank).
+    alive = 19,           ///< A worker gave a sign of life (rank).
   };
   /// What the seal found of a member; no iteration: it had published nothing that counts.
   struct Contribution {

@@ -147,7 +147,7 @@ class RoundEngine {
   Actions on_sealed(Version v, std::int32_t group, const std::vector<std::optional<Version>>& contributed, Instant now);
   Actions on_executed(Version v, std::int32_t group, const RoundSums& sums, Instant now);
   Actions on_merged(Rank rank, Instant now);
-  /// The worker, which has not arrived, is there, and computes: its silence begins anew.
+  /// The worker has given a sign of life: its silence begins anew.
   void on_alive(Rank rank, Instant now);
   /// The worker's process has ended: it leaves at once (nothing is due to it any more).
   Actions on_gone(Rank rank, Instant now);

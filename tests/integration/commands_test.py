@@ -133,8 +133,7 @@ class Runs(IntegrationTest):
             ended = [event["clock_s"] for event in run.metrics()
                      if event["event"] in ("progress", "closed") and event.get("update") == 20]
             self.assertGreaterEqual(len(ended), 6, "news while the workers linger, four a second")
-            self.assertLess(max(ended[1:]) - min(ended[1:]), 0.01, f"{strategy}: the clock goes on: {ended}")
-            self.assertEqual(run.result()["train_s"], max(ended))
+            self.assertEqual(set(ended[1:]), {run.result()["train_s"]}, f"{strategy}: {ended}")
             self.assertLess(run.result()["train_s"], took - 2.0, f"{strategy}: the workers' lingering counts")
             self.assertGreater(run.result()["train_s"], 20 * 0.002, strategy)
 

@@ -8,8 +8,8 @@ from harness import ENDLESS, IntegrationTest, command_line, in_release, is_alive
 class Faults:
     nodes = 1
 
-    def start_long(self, strategy, **options):
-        return self.start_quadratic("--strategy", strategy, nodes=self.nodes, updates=ENDLESS, sleep_ms=[4], **options)
+    def start_long(self, strategy, *flags, **options):
+        return self.start_quadratic("--strategy", strategy, *flags, nodes=self.nodes, updates=ENDLESS, sleep_ms=[4], **options)
 
     def check_kill(self, strategy):
         run = self.start_long(strategy)
@@ -39,22 +39,20 @@ class Faults:
     def test_decoupled_diloco_goes_on_without_a_worker_that_was_killed(self):
         self.check_kill("decoupled-diloco(period=5)")
 
-    def check_lost(self, code, *flags):
-        run = self.start_quadratic("--strategy", "allreduce", *flags, nodes=self.nodes, updates=ENDLESS, sleep_ms=[4])
-        self.wait_for_update(run, 40)
-        self.signal_worker(run, 3, signal.SIGKILL)
-        if code == 0 or "--lost" in flags:
-            self.wait_for_update(run, run.update() + 100)
-            with open(os.path.join(run.run_directory, "output", "enough"), "wb"):
-                pass
-        self.assertEqual(run.wait(20), code, run.said())
-        self.assertEqual(run.result()["lost"], [3])
-        return run
-
     def test_lost_workers_fail_a_run_if_the_user_says_so(self):
-        self.check_lost(0, "--minimum", 3)
-        self.assertIn("paceline: worker 3 was lost, and --lost says that the run fails then", self.check_lost(1, "--lost", "fail").err)
-        self.assertIn("paceline: worker 3 was lost: 3 of 4 remain, and --minimum asks for 4", self.check_lost(1, "--minimum", 4).err)
+        def kill_one(*flags):
+            run = self.start_long("allreduce", *flags)
+            self.wait_for_update(run, 40)
+            self.signal_worker(run, 3, signal.SIGKILL)
+            return run
+        enough, at_the_end, at_once = kill_one("--minimum", 3), kill_one("--lost", "fail"), kill_one("--minimum", 4)
+        self.end_after(enough, 100)
+        self.end_after(at_the_end, 100, code=1)
+        self.assertEqual(at_once.wait(20), 1, at_once.said())
+        self.assertIn("paceline: worker 3 was lost, and --lost says that the run fails then", at_the_end.err)
+        self.assertIn("paceline: worker 3 was lost: 3 of 4 remain, and --minimum asks for 4", at_once.err)
+        for run in (enough, at_the_end, at_once):
+            self.assertEqual(run.result()["lost"], [3])
         self.assert_nobody_left()
 
     def test_allreduce_goes_on_without_worker_0(self):

@@ -30,16 +30,14 @@ class Freezes:
         self.assertFalse(is_alive(pid), "its node ends a worker that left")
 
     def check_freeze(self, strategy, workers, sleep_ms):
-        """A worker is frozen for a while, again and again: the others go on at their pace, and it comes back. Phases with
-        and without it alternate, so that load of the machine is in both. What counts is the median of three phases, and
-        of up to seven where three differ by more than a freeze may cost: load comes and goes, a freeze costs the same
-        each time."""
+        """A worker is frozen for a while, five times: the others go on at their pace, and it comes back. Phases with and
+        without it alternate, so that load of the machine is in both."""
         run = self.start_long(strategy, sleep_ms, workers)
         self.wait_for_update(run, 40)
         frozen, others = workers - 1, range(workers - 1)
         slower, waited = [], []
         rows = self.rows_from_now(run)
-        for turn in range(1, 8):
+        for _ in range(5):
             before, usual, rows = self.pace(run, others, rows)
             self.signal_worker(run, frozen, signal.SIGSTOP)
             stopped = rows[frozen]["step"]
@@ -53,8 +51,6 @@ class Freezes:
             wait_until(lambda there=there: self.rows_from_now(run)[frozen]["step"] >= there, 10,
                        f"the frozen worker comes back\n{run.said()}")
             rows = run.worker_rows()
-            if turn >= 3 and statistics.median(slower) <= 1.1 and statistics.median(waited) <= 0.05:
-                break
         self.assertLessEqual(statistics.median(slower), 1.1, f"steps of the others, of those before: {slower}")
         self.assertLessEqual(statistics.median(waited), 0.05, f"shares of time that the others waited more: {waited}")
         self.assertEqual(run.left(), {}, run.said())

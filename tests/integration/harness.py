@@ -306,15 +306,15 @@ class IntegrationTest(unittest.TestCase):
             return run.update() >= update
         wait_until(reached, timeout, f"update {update}\n{run.said()}")
 
-    def enough(self, run, timeout=60):
-        """An endless quadratic job is told that it is enough, and ends well."""
+    def enough(self, run, timeout=60, code=0):
+        """An endless quadratic job is told that it is enough, and ends: well, or with this exit status."""
         with open(os.path.join(run.run_directory, "output", "enough"), "wb"):
             pass
-        self.assertEqual(run.wait(timeout), 0, run.said())
+        self.assertEqual(run.wait(timeout), code, run.said())
 
-    def end_after(self, run, updates):
+    def end_after(self, run, updates, code=0):
         self.wait_for_update(run, run.update() + updates)
-        self.enough(run)
+        self.enough(run, code=code)
 
     def interrupt(self, run, within=1.0):
         """Ctrl-C, as a terminal sends it: the command ends with 130 within a second."""
