@@ -50,7 +50,7 @@ class Agents {
     std::vector<std::function<void()>> possible;
     for (auto& [way, queue] : network) {
       if (queue.empty()) continue;
-      possible.emplace_back([this, to = way.second, &queue] {
+      possible.emplace_back([this, to = way.second, &queue = queue] {
         const Message message = queue.front();
         queue.pop_front();
         receive(to, message);
@@ -278,17 +278,16 @@ TEST_P(PairEngineRuns, EverybodyFinishesAndAveragingsKeepTheSum) {
   for (int idle = 0; idle < 200;) {
     for (; seen < sut.stepped.size(); ++seen) waits.erase(sut.stepped[seen].value);
     const std::int32_t rank = below(workers);
-    const auto& at = static_cast<std::size_t>(rank);
+    const auto at = static_cast<std::size_t>(rank);
+    const bool lives = !dead.contains(rank);
     if (random() % 2 == 0 && sut.something(random())) {
       idle = 0;
-    } else if (dead.contains(rank)) {
-      ++idle;
-    } else if (deaths && random() % 50 == 0) {
+    } else if (lives && deaths && random() % 50 == 0) {
       dead.insert(rank);
       sut.gone(rank);
-    } else if (begun.insert(rank).second) {
+    } else if (lives && begun.insert(rank).second) {
       sut.begin(rank);
-    } else if (left[at] > 0 && waits.insert(rank).second) {
+    } else if (lives && left[at] > 0 && waits.insert(rank).second) {
       --left[at];
       const std::int32_t other = below(workers);
       sut.arrive(rank, other == rank ? std::nullopt : std::optional(other));
