@@ -46,8 +46,4 @@ std::optional<double> read_real(std::string_view word);           ///< "0.5", "1
 std::optional<Duration> read_duration(std::string_view word);  ///< "2s", "500ms", "20us", "1.5min", "1h"; not negative.
 std::optional<double> read_factor(std::string_view word);      ///< "1.5x"
 
-/// The candidate closest to `word` if it is close enough to be meant (an edit distance of at most a third of its
-/// length).
-std::optional<std::string_view> did_you_mean(std::string_view word, const std::vector<std::string_view>& candidates);
-
 }  // namespace paceline::algorithms

@@ -87,11 +87,5 @@ TEST(ReadValueTest, NumbersAreWholeWordsAndFinite) {
   EXPECT_EQ(read_factor("1.5"), std::nullopt);
 }
 
-TEST(DidYouMeanTest, OffersOnlyWhatIsClose) {
-  EXPECT_EQ(did_you_mean("wagme", {"allreduce", "wagma"}), "wagma");
-  EXPECT_EQ(did_you_mean("al-reduce", {"allreduce", "wagma"}), "allreduce");
-  EXPECT_EQ(did_you_mean("foo", {"allreduce", "wagma"}), std::nullopt);
-}
-
 }  // namespace
 }  // namespace paceline::algorithms

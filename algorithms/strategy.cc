@@ -7,6 +7,7 @@
 #include "algorithms/parse.h"
 #include "algorithms/presets.h"
 #include "algorithms/topology/graph_file.h"
+#include "runtime/base/did_you_mean.h"
 
 namespace paceline::algorithms {
 namespace {

@@ -35,6 +35,9 @@ Action add_simulate(Flags app);
 Action add_reproduce(Flags app);
 Action add_version(Flags app);
 
+/// "paceline 0.1.0 (libtorch 1.13.0)"
+std::string version_text();
+
 /// Prints the error as one line on stderr; `kUsage` for what the user got wrong, else `kFailed`.
 int report(const Error& error);
 

@@ -122,6 +122,10 @@ Result<fs::path> executable_of(const fs::path& given) {
   if (!fs::is_regular_file(script, failed)) {
     return fail(ErrorKind::not_found, "no file " + given.string() + ": give an actor script (x.cpp) or an executable");
   }
+  if (script.extension() == ".py")
+    return fail(ErrorKind::invalid, given.string() +
+                                        " is Python, and Paceline has no Python API: an actor script is a "
+                                        "C++ file, such as examples/fashion_mnist.cpp");
   if (!kSourceEndings.contains(script.extension())) {
     if (::access(script.c_str(), X_OK) == 0) return script;
     return fail(ErrorKind::invalid, given.string() + " is neither a C++ source (.cpp, .cc, .cxx) nor an executable");

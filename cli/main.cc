@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "daemon") return paceline::daemon::run_daemon(argc - 1, argv + 1);
 
   CommandLine line("paceline", "Train with actors that do not wait for the straggler.");
+  line.version(version_text());
   Flags app = line.flags();
   app.footer("Begin with: paceline run examples/fashion_mnist.cpp --workers 4\nHelp on a command: paceline run --help");
   const std::pair<const char*, Action> actions[] = {

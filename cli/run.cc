@@ -64,9 +64,24 @@ Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, cons
                                        "paceline::async, paceline::create or paceline::run in its main");
 }
 
+/// What the workers would find only after all has been started.
+Result<void> check_resume(const RunFlags& flags) {
+  if (flags.resume.empty()) return {};
+  std::error_code ignored;
+  const fs::path given = flags.resume;
+  if (!fs::exists(given, ignored))
+    return fail(ErrorKind::not_found, "--resume " + flags.resume + ": no such run or file");
+  if (fs::is_directory(given, ignored) && !fs::exists(given / "checkpoint.safetensors", ignored))
+    return fail(
+        ErrorKind::not_found,
+        "--resume " + flags.resume + ": that run has no checkpoint; they are written at evaluations (me.evaluate)");
+  return {};
+}
+
 Result<int> run_all(const RunFlags& flags) {
   const auto runs = plan_runs(flags);
   if (!runs) return tl::unexpected(runs.error());
+  PACELINE_TRY(check_resume(flags));
   const auto program = executable_of(flags.script);
   if (!program) return tl::unexpected(program.error());
   const auto script_hash = hash_of_file(flags.script);

@@ -4,10 +4,12 @@
 
 namespace paceline::cli {
 
+std::string version_text() { return "paceline " PACELINE_VERSION " (libtorch " PACELINE_TORCH_VERSION ")"; }
+
 Action add_version(Flags app) {
   app.command("version", "Print the version");
   return [] {
-    std::puts("paceline " PACELINE_VERSION " (libtorch " PACELINE_TORCH_VERSION ")");
+    std::puts(version_text().c_str());
     return kDone;
   };
 }

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/parse.h"
 #include "algorithms/simulate/strict_json.h"
 #include "algorithms/strategy.h"
+#include "runtime/base/did_you_mean.h"
 #include "runtime/base/json.h"
 
 namespace paceline::simulate {
@@ -71,7 +71,7 @@ class Reader {
     known.insert(known.end(), optional.begin(), optional.end());
     for (const auto& [name, value] : at.items()) {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      const auto meant = name.size() > 1 ? algorithms::did_you_mean(name, known) : std::nullopt;
+      const auto meant = name.size() > 1 ? did_you_mean(name, known) : std::nullopt;
       refuse(full(printable(name.substr(0, kQuoteMax))),
              meant ? "unknown field; did you mean '" + std::string(*meant) + "'?"
                    : "unknown field; known are " + joined(known));

@@ -3,8 +3,41 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
+
+#include "runtime/base/did_you_mean.h"
 
 namespace paceline::cli {
+namespace {
+
+std::string with_hint(std::string text, std::string_view word, const std::vector<std::string>& known,
+                      const std::string& before) {
+  const auto meant = did_you_mean(word, {known.begin(), known.end()});
+  return meant ? text + "; did you mean " + before + std::string(*meant) + "?" : text;
+}
+
+/// The first flag that nobody knows, if there is one.
+std::optional<std::string> unknown_flag(const CLI::App& app) {
+  for (const std::string& word : app.remaining())
+    if (word.size() > 1 && word.starts_with('-')) return word.substr(0, word.find('='));
+  return std::nullopt;
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options())
+    for (const auto& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* command : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+}  // namespace
 
 Flag Flag::required() { return Flag(option_->required()); }
 Flag Flag::repeated() { return Flag(option_->take_all()); }
@@ -40,6 +73,8 @@ CommandLine::~CommandLine() = default;
 
 Flags CommandLine::flags() { return Flags(app_.get()); }
 
+void CommandLine::version(const std::string& text) { app_->set_version_flag("--version", text); }
+
 std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
   if (!app_->get_subcommands({}).empty()) app_->require_subcommand(1);
   try {
@@ -49,7 +84,13 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
     const bool no_such_command =
         !app_->get_subcommands({}).empty() && command().empty() && argc > 1 && argv[1][0] != '-';
     const std::string asked = app_->get_name() + (command().empty() ? "" : " " + command());
-    std::string text = no_such_command ? "there is no command " + std::string(argv[1]) : error.what();
+    const CLI::App& named = command().empty() ? *app_ : *app_->get_subcommands().front();
+    std::string text = error.what();
+    if (no_such_command)
+      text = with_hint("there is no command " + std::string(argv[1]), argv[1], commands_of(*app_), "");
+    else if (const auto flag = unknown_flag(named);
+             flag && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+      text = with_hint("there is no flag " + *flag, flag->substr(flag->find_first_not_of('-')), flags_of(named), "--");
     std::replace(text.begin(), text.end(), '\n', ' ');
     std::fprintf(stderr, "%s: %s: see `%s --help`\n", app_->get_name().c_str(), text.c_str(), asked.c_str());
     return 2;

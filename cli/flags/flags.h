@@ -74,8 +74,10 @@ class CommandLine {
 
   /// To add to; valid as long as this is.
   Flags flags();
-  /// Sets the targets. Returns the exit status if the program is to end: 0 after --help, 2 after a usage error; both
-  /// have been printed.
+  /// What --version prints.
+  void version(const std::string& text);
+  /// Sets the targets. Returns the exit status if the program is to end: 0 after --help or --version, 2 after a usage
+  /// error; all have been printed.
   std::optional<int> parse(int argc, const char* const* argv);
   /// The subcommand that was named; where there are any, one has to be.
   std::string command() const;

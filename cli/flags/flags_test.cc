@@ -53,6 +53,36 @@ TEST(FlagsTest, HelpIsNoError) {
   EXPECT_EQ(parse(values, {"--help"}), 0);
 }
 
+/// What is said of a wrong command line.
+std::string said(std::vector<const char*> words) {
+  testing::internal::CaptureStderr();
+  words.insert(words.begin(), "program");
+  CommandLine line("program", "for a test");
+  line.version("program 1.2");
+  std::int64_t workers = 0;
+  line.flags().command("run", "").add("--workers,-w", &workers);
+  line.flags().command("status", "");
+  line.flags().command("start", "").hidden();
+  EXPECT_NE(line.parse(static_cast<int>(words.size()), words.data()), std::nullopt);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(FlagsTest, WhatWasMeantIsOffered) {
+  EXPECT_EQ(said({"rum"}), "program: there is no command rum; did you mean run?: see `program --help`\n");
+  EXPECT_EQ(said({"statos"}), "program: there is no command statos; did you mean status?: see `program --help`\n");
+  EXPECT_EQ(said({"train"}), "program: there is no command train: see `program --help`\n");
+  EXPECT_EQ(said({"run", "--wokers=3"}),
+            "program: there is no flag --wokers; did you mean --workers?: see `program run --help`\n");
+  EXPECT_EQ(said({"run", "--quick"}), "program: there is no flag --quick: see `program run --help`\n");
+  EXPECT_EQ(said({"run", "-x"}), "program: there is no flag -x: see `program run --help`\n");
+}
+
+TEST(FlagsTest, TheVersionIsNoError) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(said({"--version"}), "");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "program 1.2\n");
+}
+
 TEST(FlagsTest, WhereThereAreCommandsOneHasToBeNamed) {
   CommandLine line("program", "for a test");
   line.flags().command("up", "");

@@ -38,9 +38,15 @@ class TrainingRuns(TrainingTest):
         return data[8 + size:]
 
     def test_resuming_from_nothing_is_refused_in_one_line(self):
-        run = self.train(SMALL, "--resume", os.path.join(self.folder, "nowhere"), code=1)
+        run = self.train(SMALL, "--resume", os.path.join(self.folder, "nowhere"), code=2)
+        self.assertEqual(run.out, "", "it is said before anything starts")
+        self.assertIn("nowhere: no such run or file", run.err)
+        os.makedirs(os.path.join(self.folder, "empty"))
+        run = self.train(SMALL, "--resume", os.path.join(self.folder, "empty"), code=2)
+        self.assertIn("empty: that run has no checkpoint", run.err)
+        run = self.train(SMALL, "--resume", self.write("garbage", "not a checkpoint"), code=1)
         self.assertIn("cannot resume from", run.err)
-        self.assertIn("nowhere", run.err)
+        self.assertIn("garbage", run.err)
 
     def test_ctrl_c_says_where_the_checkpoint_is(self):
         run = self.start_training(SMALL, "--epochs", 100000)
