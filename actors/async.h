@@ -12,17 +12,19 @@ struct TaskOptions {
   int retries = 0;  ///< How often it is run again after the death of its worker (not after an exception).
 };
 
-/// Runs `function(arguments...)` on some worker. `function` is a function pointer or a lambda without captures;
-/// arguments travel by value, as the parameters' types; a Future as an argument stands for its result, and the task
-/// runs when that is there. A task that cannot run (no cluster, no room) is a Future whose get() throws.
+/// Runs `function(arguments...)` on some worker. `function` is a function pointer or a lambda; what it captures has to
+/// be plain values, by copy (trivially copyable; a captured reference or pointer throws TaskError). Arguments travel by
+/// value, as the parameters' types; a Future as an argument stands for its result, and the task runs when that is
+/// there. A task that cannot run (no cluster, no room) is a Future whose get() throws.
 template <class F, class... Args>
 requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const TaskOptions& options, F&& function,
                                                                           Args&&... arguments) {
   using Callable = std::decay_t<F>;
   using Encoded = actors::encoded_t<Callable, Args...>;
   using Invoked = actors::ResultOf<Callable, Encoded>;
-  static_assert(std::is_pointer_v<Callable> || (std::is_empty_v<Callable> && std::is_default_constructible_v<Callable>),
-                "paceline::async takes a function or a lambda that captures nothing: pass what it needs as arguments");
+  static_assert(actors::Travelling<Callable>,
+                "paceline::async takes a function, or a lambda that captures plain values by copy: pass what else it "
+                "needs as arguments");
   static_assert(
       actors::AllSerialisable<Encoded>::value,
       "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
@@ -31,18 +33,14 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const 
                 "a parameter is a non-const reference: nothing comes back through it, return the result instead");
   static_assert(actors::Convertible<Encoded, Args...>::value,
                 "an argument cannot be converted to the function's parameter");
-  if constexpr (actors::AllSerialisable<Encoded>::value && Invoked::callable) {
+  if constexpr (actors::Travelling<Callable> && actors::AllSerialisable<Encoded>::value && Invoked::callable) {
     using T = typename Invoked::type;
     static_assert(Serialisable<T>, "the result cannot travel: see paceline::Serialisable");
     actors::Call call;
     call.function = actors::or_throw(actors::name_of(&actors::run_function<Callable, Encoded>));
     call.resources = {options.cpus, options.retries};
     std::vector<actors::ArgumentSource> sources;
-    if constexpr (std::is_pointer_v<Callable>) {
-      sources.emplace_back(actors::to_bytes(actors::or_throw(actors::name_of(static_cast<Callable>(function)))));
-    } else {
-      sources.emplace_back(Bytes{});
-    }
+    sources.emplace_back(actors::or_throw(actors::encode_callable<Callable>(function)));
     actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
     return Future<T>(actors::process_client().submit(std::move(call), std::move(sources)));
   }

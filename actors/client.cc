@@ -70,6 +70,7 @@ void Client::run() {
   builder.setBuild(options_.executable.build);
   unsent_.emplace();
   unsent_->push_back(hello.to_frame());
+  if (!options_.executable.path.empty()) (void)set_executable(options_.executable);  // Before anybody has the client.
   loop(**transport);
   finish({ErrorKind::cancelled, "this process ended its connection to the agent"});
 }
@@ -264,7 +265,6 @@ PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments
   call.task = TaskId(tag_ | (next_task_++ & ((std::uint64_t{1} << 36) - 1)));
   call.owner = options_.name;
   const bool is_task = call.actor.value == 0;
-  if (is_task) call.executable = options_.executable;
   auto result = std::make_shared<PendingResult>(call.task, is_task ? outbox_ : nullptr);
   std::vector<PendingResultPtr> awaited;
   for (const auto& argument : arguments) {
@@ -352,9 +352,12 @@ Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> argum
   for (auto& argument : arguments) message.arguments.emplace_back(std::move(argument));
   message.name = std::move(name);
   message.owner = options_.name;
-  message.executable = options_.executable;
   PACELINE_TRY(outbox_->push(encode(message), options_.send_patience));
   return message.actor;
+}
+
+Result<void> Client::set_executable(const Executable& executable) {
+  return outbox_->push(encode(executable), options_.send_patience);
 }
 
 Result<std::string> Client::request(const std::string& verb, const std::string& json, Duration timeout) {

@@ -43,7 +43,7 @@ class Client {
     std::string role;           ///< "driver", "worker" or "cli".
     std::string name;           ///< Of the endpoint; unique in the cluster, at most 255 bytes.
     std::string agent_address;  ///< As Transport::connect takes it.
-    Executable executable;      ///< Of this process; empty for the CLI, which submits nothing.
+    Executable executable;      ///< How its workers are started; empty for the CLI, which asks for none.
     Duration welcome_patience = std::chrono::seconds(10);
     Duration send_patience = std::chrono::seconds(30);  ///< How long a caller waits for room in the outbox.
     int hang_up = -1;  ///< Watched descriptor (a worker's socket to its agent); not read, not owned.
@@ -68,6 +68,8 @@ class Client {
   /// Asks for an actor on `node` (-1: nodes in turn). The id is valid at once; calls to it wait for, or fail with, its
   /// constructor.
   Result<ActorId> create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node);
+  /// How the workers are started that are asked for from here on.
+  Result<void> set_executable(const Executable& executable);
   /// Where an actor's owner says that it may end: outlives the client, and then does nothing.
   const std::shared_ptr<Outbox>& outbox() const { return outbox_; }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/callable.h"
 #include "actors/function_ref.h"
 #include "actors/serialise.h"
 
@@ -76,6 +77,16 @@ struct Parameters {
 };
 struct AnyParameters {};
 
+/// Without the first one.
+template <class List>
+struct TailOf {
+  using type = AnyParameters;
+};
+template <class First, class... P>
+struct TailOf<Parameters<First, P...>> {
+  using type = Parameters<P...>;
+};
+
 template <class F>
 struct Signature {
   using parameters = AnyParameters;
@@ -135,6 +146,29 @@ struct AllSerialisable;
 template <class... T>
 struct AllSerialisable<std::tuple<T...>> : std::bool_constant<(Serialisable<T> && ...)> {};
 
+template <class Tuple, class... Args>
+struct Convertible : std::false_type {};
+template <class... Encoded, class... Args>
+requires(sizeof...(Encoded) == sizeof...(Args)) struct Convertible<std::tuple<Encoded...>, Args...>
+    : std::bool_constant<((is_future<Args> || std::is_convertible_v<Args, Encoded> ||
+                           std::is_constructible_v<Encoded, Args>)&&...)> {
+};
+
+template <class... Encoded, class... Args>
+void append_bytes(std::vector<Bytes>& bytes, std::tuple<Encoded...>*, Args&&... arguments) {
+  (bytes.push_back(to_bytes<Encoded>(static_cast<const Encoded&>(Encoded(std::forward<Args>(arguments))))), ...);
+}
+
+/// What run_callable takes, of values that are there.
+template <class Encoded, class F, class... Args>
+Result<std::vector<Bytes>> encode_call(const F& callable, Args&&... arguments) {
+  auto first = encode_callable<F>(callable);
+  if (!first) return tl::unexpected(std::move(first).error());
+  std::vector<Bytes> bytes{*std::move(first)};
+  append_bytes(bytes, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
+  return bytes;
+}
+
 /// The arguments from `arguments[first...]` as a tuple.
 template <class... T>
 Result<std::tuple<T...>> decode_arguments(std::span<const Bytes> arguments, std::size_t first, std::tuple<T...>*) {
@@ -171,20 +205,34 @@ Result<void> keep_result(Invocation& invocation, Call&& call) {
   return {};
 }
 
-/// Function pointers: argument 0 is the function's FunctionRef. Callable types without state: argument 0 is empty.
-template <class F, class Encoded>
-Result<void> run_function(Invocation& invocation) {
+/// Argument 0 is the callable (encode_callable). `before`: what the callable is given before the arguments; it is of
+/// the process that runs it.
+template <class F, class Encoded, class... Before>
+Result<void> run_callable(Invocation& invocation, Before&... before) {
   if (invocation.arguments.empty()) return fail(ErrorKind::invalid, "a call without its first part");
   auto values = decode_arguments(invocation.arguments, 1, static_cast<Encoded*>(nullptr));
   if (!values) return tl::unexpected(std::move(values).error());
-  if constexpr (std::is_pointer_v<F>) {
-    auto address = from_bytes<FunctionRef>(invocation.arguments[0], "a function's name").and_then(resolve);
-    if (!address) return tl::unexpected(std::move(address).error());
-    const auto function = reinterpret_cast<F>(*address);
-    return keep_result(invocation, [&]() -> decltype(auto) { return std::apply(function, *std::move(values)); });
-  } else {
-    return keep_result(invocation, [&]() -> decltype(auto) { return std::apply(F{}, *std::move(values)); });
-  }
+  auto callable = decode_callable<F>(invocation.arguments[0]);
+  if (!callable) return tl::unexpected(std::move(callable).error());
+  return keep_result(invocation, [&]() -> decltype(auto) {
+    return std::apply(
+        [&](auto&&... value) -> decltype(auto) {
+          return std::invoke(*callable, before..., std::forward<decltype(value)>(value)...);
+        },
+        *std::move(values));
+  });
+}
+
+template <class F, class Encoded>
+Result<void> run_function(Invocation& invocation) {
+  return run_callable<F, Encoded>(invocation);
+}
+
+/// The callable's first parameter is a T, the invocation's object: that of the process that runs it.
+template <class T, class F, class Encoded>
+Result<void> run_function_with(Invocation& invocation) {
+  if (invocation.object == nullptr) return fail(ErrorKind::invalid, "a call without its object");
+  return run_callable<F, Encoded>(invocation, *static_cast<T*>(invocation.object));
 }
 
 /// Argument 0 is the method's MemberRef; T is the actor's class, Method may belong to a base of it.

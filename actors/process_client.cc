@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <random>
 #include <utility>
 
+#include "actors/arguments.h"
 #include "actors/embedded_cluster.h"
 #include "actors/task_error.h"
 #include "runtime/base/check.h"
@@ -29,6 +33,20 @@ struct Process {
 Process& process() {
   static auto* instance = new Process;
   return *instance;
+}
+
+/// All but what is set anew for every run or by the shell for every command: with those, two runs would not find the
+/// same fork server.
+std::vector<std::string> environment_of_workers() {
+  constexpr std::array<std::string_view, 5> kLeftOut{"PACELINE_RUN", kAgentEnv, "_", "OLDPWD", "SHLVL"};
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view variable = *entry;
+    const auto name = variable.substr(0, variable.find('='));
+    if (std::find(kLeftOut.begin(), kLeftOut.end(), name) == kLeftOut.end()) variables.emplace_back(variable);
+  }
+  std::sort(variables.begin(), variables.end());
+  return variables;
 }
 
 std::string driver_name() {
@@ -62,9 +80,9 @@ Result<Executable> this_executable() {
   if (!build) return tl::unexpected(std::move(build).error());
   executable.build = *std::move(build);
   executable.args = process().arguments;
-  executable.logs = environment(kLogsEnv);
-  if (auto libraries = environment("LD_LIBRARY_PATH"); !libraries.empty())
-    executable.env.push_back("LD_LIBRARY_PATH=" + libraries);
+  executable.env = environment_of_workers();
+  std::error_code gone;  // The working directory may have been removed: then the agent's.
+  executable.directory = std::filesystem::current_path(gone).string();
   return executable;
 }
 
@@ -114,3 +132,13 @@ void close_process_client() {
 }
 
 }  // namespace paceline::actors
+
+namespace paceline {
+
+std::vector<std::string> arguments() {
+  auto& here = actors::process();
+  std::lock_guard lock(here.mutex);
+  return here.arguments;
+}
+
+}  // namespace paceline

@@ -14,16 +14,16 @@ void set_process_client(std::unique_ptr<Client> client);
 /// that are left may still be destroyed afterwards.
 void close_process_client();
 
-/// How this process was started, for the agents that are to start it as fork server.
+/// What this process is now, for the agents that are to start workers like it: its program and arguments, its
+/// environment and its working directory.
 Result<Executable> this_executable();
-/// What /proc/self/cmdline says, argv[0] excluded, is replaced by the arguments that main got.
+/// The arguments that main got, or would have got.
 void set_arguments(int argc, char** argv);
 
 /// `name` in the environment, or the default. Empty counts as unset.
 std::string environment(const char* name, std::string otherwise = {});
 inline constexpr const char* kClusterEnv = "PACELINE_CLUSTER";  ///< The runtime directory of a cluster.
 inline constexpr const char* kAgentEnv = "PACELINE_AGENT";      ///< The agent's address, for workers.
-inline constexpr const char* kLogsEnv = "PACELINE_LOGS";        ///< Folder for the logs of a driver's workers.
 
 /// The address of the first agent of the cluster in `runtime_directory`.
 std::string agent_address(const std::string& runtime_directory);

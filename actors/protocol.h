@@ -17,13 +17,15 @@ namespace paceline::actors {
 /// One argument: its bytes, or the result of a task.
 using Argument = std::variant<Bytes, TaskId>;
 
-/// How to start the fork server of an executable. Equal `build` and `path` share a server.
+/// How to start the fork server of an executable, so that workers find what the process that asks for them has: its
+/// arguments, its environment, its working directory. Those that differ in `logs` only share a server.
 struct Executable {
   std::string path;
   std::vector<std::string> args;
-  std::vector<std::string> env;  ///< "NAME=value".
+  std::vector<std::string> env;  ///< "NAME=value", all of it, in order of names.
+  std::string directory;         ///< Where it works.
   std::string build;
-  std::string logs;
+  std::string logs;  ///< Folder for the logs of workers; empty: the agent's.
   bool operator==(const Executable&) const = default;
 };
 
@@ -37,9 +39,9 @@ struct CreateActor {
   ActorId actor;
   FunctionRef function;
   std::vector<Argument> arguments;
-  std::string name;   ///< For people; may be empty.
-  std::string owner;  ///< Peer that ends it, and that hears of its death.
-  Executable executable;
+  std::string name;         ///< For people; may be empty.
+  std::string owner;        ///< Peer that ends it, and that hears of its death.
+  Executable executable{};  ///< The owner's; filled in by its agent.
 };
 
 /// The constructor returned (error empty), threw, or the actor died.
@@ -57,8 +59,7 @@ struct Call {
   FunctionRef function;
   std::vector<Argument> arguments;
   std::string owner;  ///< Peer that the result goes to.
-  Resources resources;
-  Executable executable;  ///< Tasks only.
+  Resources resources{};
 };
 
 struct CallResult {

@@ -62,17 +62,13 @@ std::vector<std::string> read(capnp::List<capnp::Text>::Reader reader) {
   return texts;
 }
 
-void write(wire::Prepare::Builder builder, const Executable& executable) {
+void write(wire::Executable::Builder builder, const Executable& executable) {
   builder.setPath(executable.path);
   write(builder.initArgs(static_cast<unsigned>(executable.args.size())), executable.args);
   write(builder.initEnv(static_cast<unsigned>(executable.env.size())), executable.env);
+  builder.setDirectory(executable.directory);
   builder.setBuild(executable.build);
   builder.setLogs(executable.logs);
-}
-
-Executable read(wire::Prepare::Reader reader) {
-  return {text(reader.getPath()), read(reader.getArgs()), read(reader.getEnv()), text(reader.getBuild()),
-          text(reader.getLogs())};
 }
 
 ErrorKind kind_named(std::string_view name) {
@@ -93,6 +89,17 @@ void write(wire::Failure::Builder builder, const Error& error) {
 
 Error read(wire::Failure::Reader reader) { return {kind_named(text(reader.getKind())), text(reader.getText())}; }
 
+Executable decode(wire::Executable::Reader reader) {
+  return {text(reader.getPath()),      read(reader.getArgs()),  read(reader.getEnv()),
+          text(reader.getDirectory()), text(reader.getBuild()), text(reader.getLogs())};
+}
+
+Frames encode(const Executable& message) {
+  wire::Message out;
+  write(out.root().initExecutable(), message);
+  return {out.to_frame()};
+}
+
 Frames encode(const CreateActor& message) {
   wire::Message out;
   auto builder = out.root().initCreateActor();
@@ -102,7 +109,7 @@ Frames encode(const CreateActor& message) {
   builder.setName(message.name);
   builder.setOwner(message.owner);
   builder.setNode(node_of(message.actor).value);
-  write(builder.initExecutable(), message.executable);
+  if (!message.executable.path.empty()) write(builder.initExecutable(), message.executable);
   return {out.to_frame()};
 }
 
@@ -128,7 +135,6 @@ Frames encode(const Call& message) {
   auto resources = builder.initResources();
   resources.setCpus(message.resources.cpus);
   resources.setRetries(message.resources.retries);
-  if (!message.executable.path.empty()) write(builder.initExecutable(), message.executable);
   return {out.to_frame()};
 }
 
@@ -156,7 +162,7 @@ Result<CreateActor> decode(wire::CreateActor::Reader reader) {
   auto arguments = read(reader.getArguments());
   if (!arguments) return tl::unexpected(std::move(arguments).error());
   CreateActor message{ActorId(reader.getActor()), read(reader.getFunction()), *std::move(arguments),
-                      text(reader.getName()),     text(reader.getOwner()),    read(reader.getExecutable())};
+                      text(reader.getName()),     text(reader.getOwner()),    decode(reader.getExecutable())};
   if (message.actor.value == 0) return fail(ErrorKind::invalid, "an actor without an id");
   return message;
 }
@@ -169,9 +175,8 @@ Result<Call> decode(wire::Call::Reader reader) {
   auto arguments = read(reader.getArguments());
   if (!arguments) return tl::unexpected(std::move(arguments).error());
   const auto resources = reader.getResources();
-  return Call{TaskId(reader.getTask()),    ActorId(reader.getActor()), read(reader.getFunction()),
-              *std::move(arguments),       text(reader.getOwner()),    {resources.getCpus(), resources.getRetries()},
-              read(reader.getExecutable())};
+  return Call{TaskId(reader.getTask()), ActorId(reader.getActor()), read(reader.getFunction()),
+              *std::move(arguments),    text(reader.getOwner()),    {resources.getCpus(), resources.getRetries()}};
 }
 
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames) {

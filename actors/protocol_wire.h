@@ -15,6 +15,7 @@ inline constexpr std::size_t kArgumentsMax = 1024;  ///< Of one call.
 
 using Frames = std::vector<transport::Frame>;
 
+Frames encode(const Executable& message);
 Frames encode(const CreateActor& message);
 Frames encode(const ActorReady& message);
 /// Envelope member `call` if the call names an actor, else `submitTask`.
@@ -22,6 +23,7 @@ Frames encode(const Call& message);
 Frames encode(CallResult message);
 
 /// `invalid` past the bounds. `frames` are the message's, for what travels outside of the envelope.
+Executable decode(wire::Executable::Reader reader);
 Result<CreateActor> decode(wire::CreateActor::Reader reader);
 Result<ActorReady> decode(wire::ActorReady::Reader reader);
 Result<Call> decode(wire::Call::Reader reader);

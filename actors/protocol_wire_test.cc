@@ -24,13 +24,12 @@ auto sent(Message message, const Read& read) {
   return read(received->root(), frames);
 }
 
-const Executable kExecutable{"/bin/job", {"--a", "b c"}, {"X=1"}, "abc123", "/logs"};
+const Executable kExecutable{"/bin/job", {"--a", "b c"}, {"X=1"}, "/work", "abc123", "/logs"};
 
 TEST(ProtocolWireTest, ACallArrivesAsItWasSent) {
   const Call call{TaskId{7},      ActorId{(std::uint64_t{3} << 32) | 9},
                   {"abc123", 64}, {bytes_of("x"), TaskId{5}},
-                  "driver/1-2",   {.cpus = 2, .retries = 1},
-                  kExecutable};
+                  "driver/1-2",   {.cpus = 2, .retries = 1}};
   const auto got = sent(call, [](auto envelope, auto&) {
     EXPECT_TRUE(envelope.isCall());
     return decode(envelope.getCall());
@@ -43,11 +42,10 @@ TEST(ProtocolWireTest, ACallArrivesAsItWasSent) {
   EXPECT_EQ(got->owner, call.owner);
   EXPECT_EQ(got->resources.cpus, 2);
   EXPECT_EQ(got->resources.retries, 1);
-  EXPECT_EQ(got->executable, kExecutable);
 }
 
 TEST(ProtocolWireTest, ACallWithoutAnActorIsATask) {
-  const Call task{TaskId{7}, ActorId{0}, {"abc123", 64}, {}, "driver/1-2", {}, kExecutable};
+  const Call task{TaskId{7}, ActorId{0}, {"abc123", 64}, {}, "driver/1-2"};
   EXPECT_TRUE(sent(task, [](auto envelope, auto&) { return envelope.isSubmitTask(); }));
 }
 
@@ -67,6 +65,10 @@ TEST(ProtocolWireTest, AnActorsCreationAndItsDeathArriveAsTheyWereSent) {
   EXPECT_TRUE(told->dead);
   EXPECT_EQ(told->error.kind, ErrorKind::disconnected);
   EXPECT_EQ(told->error.text, "killed by SIGKILL");
+}
+
+TEST(ProtocolWireTest, HowWorkersAreStartedArrivesAsItWasSent) {
+  EXPECT_EQ(sent(kExecutable, [](auto envelope, auto&) { return decode(envelope.getExecutable()); }), kExecutable);
 }
 
 TEST(ProtocolWireTest, AResultTravelsInsideWhileItIsSmallElseBesideTheEnvelope) {
@@ -91,7 +93,7 @@ TEST(ProtocolWireTest, AnErrorKeepsItsKindAndText) {
 }
 
 TEST(ProtocolWireTest, TooManyArgumentsAreRefused) {
-  Call call{TaskId{7}, ActorId{1}, {"abc123", 64}, {}, "driver/1-2", {}, {}};
+  Call call{TaskId{7}, ActorId{1}, {"abc123", 64}, {}, "driver/1-2", {}};
   call.arguments.assign(kArgumentsMax + 1, TaskId{1});
   const auto got = sent(call, [](auto envelope, auto&) { return decode(envelope.getCall()); });
   ASSERT_FALSE(got);

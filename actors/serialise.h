@@ -104,6 +104,20 @@ void CEREAL_SERIALIZE_FUNCTION_NAME(ByteReader& archive, cereal::SizeTag<T>& tag
   archive.check_count(static_cast<std::size_t>(tag.size));
 }
 
+/// Bytes as one block; cereal knows this of vectors of numbers only.
+template <class Allocator>
+void CEREAL_SAVE_FUNCTION_NAME(ByteWriter& archive, const std::vector<std::byte, Allocator>& bytes) {
+  archive(cereal::make_size_tag(static_cast<cereal::size_type>(bytes.size())));
+  archive.write(bytes.data(), bytes.size());
+}
+template <class Allocator>
+void CEREAL_LOAD_FUNCTION_NAME(ByteReader& archive, std::vector<std::byte, Allocator>& bytes) {
+  cereal::size_type size = 0;
+  archive(cereal::make_size_tag(size));
+  bytes.resize(static_cast<std::size_t>(size));
+  archive.read(bytes.data(), bytes.size());
+}
+
 }  // namespace actors
 }  // namespace paceline
 

@@ -32,14 +32,6 @@ void append_sources(std::vector<ArgumentSource>& sources, std::tuple<Encoded...>
   (sources.push_back(source_of<Encoded>(std::forward<Args>(arguments))), ...);
 }
 
-template <class Tuple, class... Args>
-struct Convertible : std::false_type {};
-template <class... Encoded, class... Args>
-requires(sizeof...(Encoded) == sizeof...(Args)) struct Convertible<std::tuple<Encoded...>, Args...>
-    : std::bool_constant<((is_future<Args> || std::is_convertible_v<Args, Encoded> ||
-                           std::is_constructible_v<Encoded, Args>)&&...)> {
-};
-
 template <class F, class Encoded>
 struct ResultOf;
 template <class F, class... Encoded>

@@ -47,6 +47,9 @@ json options_of(const recorded::RecordedRun& run, const ReplayFlags& flags) {
 }
 
 Result<fs::path> program_of(const recorded::RecordedRun& run) {
+  if (const double number = recorded::number(run.program, "run").value_or(1); number > 1)
+    return fail(ErrorKind::invalid, run.directory.string() + observe::format(" is run %.0f", number) +
+                                        " of its script: only a script's first run can be replayed");
   const auto changes = recorded::changes_since(run);
   if (!changes.empty()) {
     std::string text = "a replay needs what the run was made of, but since then ";
@@ -62,6 +65,16 @@ Result<fs::path> make_directory(const ReplayFlags& flags) {
   auto made = observe::RunDirectory::create("runs", "replay", std::chrono::system_clock::now());
   if (!made) return tl::unexpected(made.error());
   return fs::absolute(made->path());
+}
+
+/// A script may read files by relative paths.
+Result<void> work_where_it_did(const recorded::RecordedRun& run) {
+  const std::string directory = recorded::text_of(run.program, "directory");
+  if (directory.empty()) return {};
+  std::error_code failed;
+  fs::current_path(directory, failed);
+  if (failed) return fail(ErrorKind::not_found, "the run worked in " + directory + ": " + failed.message());
+  return {};
 }
 
 /// Where the data are is a part of the run.
@@ -178,6 +191,7 @@ Result<int> replay(const ReplayFlags& flags) {
   if (!place) return tl::unexpected(place.error());
   const auto directory = make_directory(flags);
   if (!directory) return tl::unexpected(directory.error());
+  PACELINE_TRY(work_where_it_did(*run));
   const auto ended = run_driver(*program, arguments, *place, options_of(*run, flags), *directory);
   if (!ended) return tl::unexpected(ended.error());
   if (const int code = exit_code(*ended, *program); code != kDone) return code;

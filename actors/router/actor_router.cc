@@ -38,12 +38,22 @@ void ActorRouter::note_owner(const std::string& owner, NodeId from) {
   if (is_here(from) && root_of(owner, from) == owner) owners_here_.insert(owner);
 }
 
-WorkerId ActorRouter::start_worker(Actions& actions, const Executable& executable, const std::string& root,
-                                   ActorId actor, std::string name, std::string description) {
+void ActorRouter::on_executable(const std::string& owner, Executable executable) {
+  executables_.insert_or_assign(owner, std::move(executable));
+}
+
+Result<Executable> ActorRouter::executable_of(const std::string& peer, const std::string& otherwise) const {
+  for (const auto& name : {peer, otherwise})
+    if (const auto known = executables_.find(name); known != executables_.end()) return known->second;
+  return fail(ErrorKind::invalid, peer + " has not said how its workers are started");
+}
+
+WorkerId ActorRouter::start_worker(Actions& actions, Executable executable, const std::string& root, ActorId actor,
+                                   std::string name, std::string description) {
   const WorkerId worker((static_cast<std::uint64_t>(static_cast<std::uint32_t>(options_.node.value)) << 32) |
                         next_worker_++);
   workers_.emplace(worker, Worker{root, std::move(description), actor, false, false});
-  actions.push_back(Fork{worker, executable, root, std::move(name)});
+  actions.push_back(Fork{worker, std::move(executable), root, std::move(name)});
   return worker;
 }
 
@@ -88,6 +98,11 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
     tell_owner(actions, refused, {create.actor, owner, true, {kind, std::move(text)}});
     return actions;
   };
+  if (is_here(from)) {
+    auto executable = executable_of(owner, root_of(owner, from));
+    if (!executable) return refuse(executable.error().kind, executable.error().text);
+    create.executable = *std::move(executable);
+  }
   if (!is_here(node)) {
     if (!is_here(from))
       return refuse(ErrorKind::invalid, "node " + to_string(node) + " was asked for through the wrong node");
@@ -111,7 +126,8 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
   note_owner(owner, from);
   const auto id = create.actor;
   Actor actor{std::move(create), root, from, {}, {}, {}};
-  actor.worker = start_worker(actions, actor.create.executable, root, id, actor.create.name, describe(actor));
+  actor.worker =
+      start_worker(actions, std::exchange(actor.create.executable, {}), root, id, actor.create.name, describe(actor));
   actors_.emplace(id, std::move(actor));
   return actions;
 }
@@ -294,6 +310,7 @@ ActorRouter::Actions ActorRouter::on_owner_gone(const std::string& owner) {
   actions = on_release(owner, Release{owned, {}});
   owners_here_.erase(owner);
   end_root_if_unused(actions, owner);
+  executables_.erase(owner);
   return actions;
 }
 
@@ -360,6 +377,8 @@ void ActorRouter::submit(Actions& actions, Call call, NodeId from) {
                                               to_string(options_.node) + " has " + std::to_string(options_.cpus) +
                                               ": ask for fewer or start the node with --cpus"});
   }
+  if (const auto executable = executable_of(root_of(owner, from), owner); !executable)
+    return refuse(executable.error());
   TaskRecord record{std::move(call), from, root_of(owner, from), 0};
   note_owner(owner, from);
   if (auto added = tasks_.add(std::move(record)); !added) return refuse(added.error());
@@ -393,8 +412,11 @@ void ActorRouter::dispatch(Actions& actions) {
       }
       const auto free = static_cast<std::size_t>(std::max(1.0, options_.cpus - cpus_used_));
       const auto wanted = std::min(tasks_.ready(), free);
+      // Workers for tasks are the root's; a root of another node has said there how they are started.
+      const auto executable = executable_of(waiting.root, waiting.call.owner);
+      if (!executable) return fail_tasks_of(actions, waiting.root, executable.error());
       for (; starting < wanted && all < kPoolWorkersMax; ++starting, ++all) {
-        start_worker(actions, waiting.call.executable, waiting.root, ActorId{}, "tasks", "tasks");
+        start_worker(actions, *executable, waiting.root, ActorId{}, "tasks", "tasks");
       }
       return;
     }

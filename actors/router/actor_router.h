@@ -62,6 +62,8 @@ class ActorRouter {
   ActorRouter(Options options, scheduler::TaskGraph& graph) : options_(options), tasks_(options.tasks, graph) {}
 
   // `from`: this node if the message came from a peer of its own, else the node whose agent sent it.
+  /// How the workers of a peer of this node are started, of those that it asks for from here on.
+  void on_executable(const std::string& owner, Executable executable);
   Actions on_create(CreateActor create, NodeId from);
   Actions on_call(Call call, NodeId from);  ///< A method call or a task.
   Actions on_release(const std::string& owner, const Release& release);
@@ -121,7 +123,8 @@ class ActorRouter {
   bool is_here(NodeId node) const { return node == options_.node; }
   std::string root_of(const std::string& owner, NodeId from) const;
   void note_owner(const std::string& owner, NodeId from);
-  WorkerId start_worker(Actions& actions, const Executable& executable, const std::string& root, ActorId actor,
+  Result<Executable> executable_of(const std::string& peer, const std::string& otherwise) const;
+  WorkerId start_worker(Actions& actions, Executable executable, const std::string& root, ActorId actor,
                         std::string name, std::string description);
   void kill(Actions& actions, WorkerId worker);
   void answer(Actions& actions, const std::string& owner, NodeId origin, CallResult result) const;
@@ -147,6 +150,7 @@ class ActorRouter {
   std::map<ActorId, Error> dead_;
   std::deque<ActorId> dead_order_;
   std::set<std::string> owners_here_;
+  std::map<std::string, Executable> executables_;  // By owner.
 };
 
 }  // namespace paceline::actors

@@ -20,6 +20,14 @@ Bytes bytes(std::size_t size) { return Bytes(size, std::byte{7}); }
 
 class ActorRouterTest : public testing::Test {
  protected:
+  ActorRouterTest() { sut.on_executable("driver/1", executable("/script")); }
+
+  static Executable executable(std::string path, std::string logs = {}) {
+    Executable one;
+    one.path = std::move(path);
+    one.logs = std::move(logs);
+    return one;
+  }
   static ActorRouter::Options options() {
     ActorRouter::Options options;
     options.node = kHere;
@@ -33,7 +41,6 @@ class ActorRouterTest : public testing::Test {
     message.actor = id;
     message.name = "counter";
     message.owner = std::move(owner);
-    message.executable.path = "/script";
     return message;
   }
   Call call(std::uint64_t task, ActorId to, std::string owner = "driver/1") {
@@ -47,7 +54,6 @@ class ActorRouterTest : public testing::Test {
     auto message = call(id, ActorId{});
     message.arguments = std::move(arguments);
     message.resources.retries = retries;
-    message.executable.path = "/script";
     return message;
   }
   CallResult result(std::uint64_t id, Result<Bytes> value = Bytes{}) { return {TaskId(id), "", std::move(value)}; }
@@ -265,7 +271,51 @@ TEST_F(ActorRouterTest, WorkersForTasksEndWithTheirDriver) {
   ASSERT_THAT(all<ActorRouter::Kill>(actions), SizeIs(1));
   sut.on_worker_gone(fork.worker, "killed by SIGKILL");
   EXPECT_THAT(sut.workers(), IsEmpty());
+  sut.on_executable("driver/1", executable("/script"));
   EXPECT_THAT(all<ActorRouter::Fork>(sut.on_call(task(2), kHere)), SizeIs(1));  // cpus are free again.
+}
+
+TEST_F(ActorRouterTest, WorkersAreStartedAsTheirOwnerSaidLast) {
+  sut.on_executable("driver/1", executable("/script", "/first"));
+  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 1)), kHere)).at(0).executable.logs, "/first");
+  sut.on_executable("driver/1", executable("/script", "/second"));
+  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 2)), kHere)).at(0).executable.logs, "/second");
+  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0).executable.logs, "/second");
+}
+
+TEST_F(ActorRouterTest, AWorkersOwnSettingsHoldForItsActorsAndTheDriversForTasks) {
+  const auto parent = running_actor(actor_on(kHere, 1));
+  const auto peer = ActorRouter::worker_peer(parent);
+  sut.on_executable(peer, executable("/moved"));
+  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 2), peer), kHere)).at(0).executable.path,
+            "/moved");
+  auto of_worker = task(1);
+  of_worker.owner = peer;
+  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_call(of_worker, kHere)).at(0).executable.path, "/script");
+}
+
+TEST_F(ActorRouterTest, AnotherNodeIsToldHowTheOwnersWorkersAreStarted) {
+  const auto forward = all<ActorRouter::Forward>(sut.on_create(create(actor_on(kThere, 1)), kHere)).at(0);
+  const auto& told = std::get<CreateActor>(forward.message);
+  EXPECT_EQ(told.executable.path, "/script");
+  ActorRouter there{[] {
+                      auto settings = options();
+                      settings.node = kThere;
+                      return settings;
+                    }(),
+                    graph};
+  EXPECT_EQ(all<ActorRouter::Fork>(there.on_create(told, kHere)).at(0).executable.path, "/script");
+}
+
+TEST_F(ActorRouterTest, WhoHasNotSaidHowItsWorkersAreStartedGetsNone) {
+  const auto refused = sent<ActorReady>(sut.on_create(create(actor_on(kHere, 1), "driver/3"), kHere));
+  ASSERT_THAT(refused, SizeIs(1));
+  EXPECT_TRUE(refused[0].second.dead);
+  auto asked = task(1);
+  asked.owner = "driver/3";
+  const auto answers = sent<CallResult>(sut.on_call(asked, kHere));
+  ASSERT_THAT(answers, SizeIs(1));
+  EXPECT_EQ(answers[0].second.value.error().kind, ErrorKind::invalid);
 }
 
 }  // namespace

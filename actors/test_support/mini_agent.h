@@ -104,6 +104,7 @@ class MiniAgent {
         if (peer.starts_with("worker/")) carry_out(router_.on_worker_ready(WorkerId(std::stoull(peer.substr(7)))));
         return;
       }
+      case wire::Envelope::EXECUTABLE: return router_.on_executable(peer, decode(root.getExecutable()));
       case wire::Envelope::CREATE_ACTOR:
         return carry_out(router_.on_create(decode(root.getCreateActor()).value(), here));
       case wire::Envelope::CALL: return carry_out(router_.on_call(decode(root.getCall()).value(), here));

@@ -66,6 +66,8 @@ void JobRecord::on_progress(const json& event) {
   if (node == 0 || clock_s_ == 0) {
     clock_s_ = std::max(clock_s_, clock);
     loss_ = event.value("loss", loss_);
+    const auto update = event.value("update", std::int64_t{0});
+    if (update > 0 && (losses_.empty() || update > losses_.back().update)) losses_.push_back({update, clock, loss_});
     step_s_ = event.value("step_s", step_s_);
   }
   for (const auto& row : event.value("workers", json::array())) {

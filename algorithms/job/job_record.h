@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "paceline/run_result.h"
 #include "runtime/base/json.h"
 
 namespace paceline::job {
@@ -24,13 +25,6 @@ class JobRecord {
     std::string state;
     bool left = false;
   };
-  struct Evaluation {
-    std::int64_t update = 0;
-    double clock_s = 0;
-    double value = 0;
-    double loss = 0;
-  };
-
   /// `nodes`: that hold workers of the job.
   JobRecord(std::string strategy, std::int32_t workers, std::int32_t nodes, double target);
 
@@ -38,6 +32,7 @@ class JobRecord {
 
   const std::map<std::int32_t, Worker>& workers() const { return workers_; }
   const std::vector<Evaluation>& evaluations() const { return evaluations_; }
+  const std::vector<TrainingLoss>& losses() const { return losses_; }
   std::int64_t update() const { return update_; }
   std::int64_t updates() const { return updates_; }
   double clock_s() const { return clock_s_; }
@@ -71,6 +66,7 @@ class JobRecord {
   std::map<std::int32_t, Mark> marks_;  // Per worker: start of the window that samples_per_s is taken over.
   std::map<std::int32_t, nlohmann::json> counters_;  // Node -> its counters.
   std::vector<Evaluation> evaluations_;
+  std::vector<TrainingLoss> losses_;
   std::int64_t update_ = 0;
   std::int64_t updates_ = 0;
   std::int64_t period_ = 1;

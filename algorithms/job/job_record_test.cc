@@ -40,6 +40,23 @@ TEST_F(JobRecordTest, FiguresOfAllNodesAreAddedUp) {
   EXPECT_DOUBLE_EQ(result["samples_per_update"], 16);
 }
 
+TEST_F(JobRecordTest, LossesAreKeptOnceAnUpdateAsTheFirstNodeTellsThem) {
+  const auto told = [&](int node, double clock, std::int64_t update, double loss) {
+    auto event = progress(node, clock, update, 0);
+    event["loss"] = loss;
+    sut.on_event(event);
+  };
+  told(0, 0.1, 0, 0);  // Nothing is done yet.
+  told(0, 1.0, 3, 2.5);
+  told(1, 1.1, 4, 9.0);
+  told(0, 1.2, 3, 2.5);
+  told(0, 2.0, 7, 1.5);
+  ASSERT_EQ(sut.losses().size(), 2U);
+  EXPECT_EQ(sut.losses()[0].update, 3);
+  EXPECT_DOUBLE_EQ(sut.losses()[1].clock_s, 2.0);
+  EXPECT_DOUBLE_EQ(sut.losses()[1].value, 1.5);
+}
+
 TEST_F(JobRecordTest, TheTargetIsReachedAtTheFirstEvaluationThatMeetsIt) {
   EXPECT_TRUE(sut.result()["time_to_target_s"].is_null());
   sut.on_event({{"event", "evaluated"}, {"update", 5}, {"clock_s", 1.0}, {"value", 0.8}});

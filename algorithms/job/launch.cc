@@ -3,21 +3,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "actors/handle.h"
 #include "actors/process_client.h"
+#include "actors/task_error.h"
+#include "actors/worker/worker_main.h"
 #include "algorithms/job/interrupts.h"
 #include "algorithms/job/job_display.h"
 #include "algorithms/job/job_record.h"
@@ -44,15 +48,16 @@ constexpr Duration kClosePatience = std::chrono::seconds(2);        // For the n
 /// Events come on the client's I/O thread and are read by the driver's. Bounded: progress is dropped first.
 class EventQueue {
  public:
-  void push(json event) {
+  using Event = std::pair<std::uint64_t, json>;  ///< With its job.
+  void push(JobId job, json event) {
     {
       std::lock_guard lock(mutex_);
       if (events_.size() >= kEventsMax && event.value("event", "") == "progress") return;
-      events_.push_back(std::move(event));
+      events_.emplace_back(job.value, std::move(event));
     }
     changed_.notify_one();
   }
-  std::deque<json> take(Duration timeout) {
+  std::deque<Event> take(Duration timeout) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, timeout, [&] { return !events_.empty(); });
     return std::exchange(events_, {});
@@ -62,7 +67,7 @@ class EventQueue {
   static constexpr std::size_t kEventsMax = 4096;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<json> events_;
+  std::deque<Event> events_;
 };
 
 std::string read_file(const std::string& path) {
@@ -84,6 +89,23 @@ Result<json> merged_options(const std::string& options_json) {
   return options;
 }
 
+/// A process's runs: one after the other.
+struct Runs {
+  std::atomic<bool> under_way{false};
+  int begun = 0;
+  bool interrupted = false;  ///< Ctrl-C ends the run that is under way, and begins no other.
+};
+Runs g_runs;
+
+/// The folder of the process's `number`-th run, where `paceline run` has named the first one's.
+std::string directory_of_run(const std::string& first, int number) {
+  if (number == 1) return first;
+  std::string directory;
+  do directory = first + "-" + std::to_string(number++);
+  while (std::filesystem::exists(directory));
+  return directory;
+}
+
 json environment_record() {
   json record;
   for (const char* name :
@@ -98,7 +120,11 @@ json environment_record() {
 
 /// What was run, for `paceline replay`; "script" is what `paceline run` was given.
 json program_record(const actors::Executable& executable, json& options) {
-  json record{{"path", executable.path}, {"build", executable.build}, {"arguments", executable.args}};
+  json record{{"path", executable.path},
+              {"build", executable.build},
+              {"arguments", executable.args},
+              {"directory", executable.directory},
+              {"run", g_runs.begun}};
   if (const auto script = options.find("script"); script != options.end()) {
     record["script"] = *script;
     options.erase(script);
@@ -108,11 +134,10 @@ json program_record(const actors::Executable& executable, json& options) {
 
 class Job {
  public:
-  Job(WorkerMain main, void (*function)(), json options)
-      : main_(main), function_(function), options_(std::move(options)) {}
+  Job(Program program, json options) : program_(std::move(program)), options_(std::move(options)) {}
 
   Result<void> start() {
-    const auto script = actors::this_executable();
+    auto script = actors::this_executable();
     if (!script) return tl::unexpected(script.error());
     const auto build = options_.find("replay_build");
     if (build != options_.end() && *build != script->build)
@@ -122,9 +147,11 @@ class Job {
     const json program = program_record(*script, options_);
     PACELINE_TRY(open_run_directory(std::filesystem::path(script->path).stem().string(), program));
     auto& client = actors::process_client();
-    client.on_job_event([this](JobId, const std::string& text) {
+    script->logs = directory_ + "/logs";
+    PACELINE_TRY(client.set_executable(*std::move(script)));
+    client.on_job_event([events = events_](JobId job, const std::string& text) {
       auto event = parse_json(text);
-      if (event.is_object()) events_.push(std::move(event));
+      if (event.is_object()) events->push(job, std::move(event));
     });
     if (const auto strategy = options_.find("strategy"); strategy != options_.end() && strategy->is_string())
       *strategy = algorithms::with_absolute_paths(strategy->get<std::string>());
@@ -138,15 +165,15 @@ class Job {
                     distinct, options_.value("target", 0.0));
     display_.emplace(options_, placed);
 
-    const auto main = actors::name_of(main_);
+    const auto main = actors::name_of(program_.main);
     if (!main) return tl::unexpected(main.error());
-    const auto function = actors::name_of(function_);
-    if (!function) return tl::unexpected(function.error());
+    const auto call = program_.call ? actors::name_of(program_.call) : actors::FunctionRef{};
+    if (!call) return tl::unexpected(call.error());
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       const ActorOptions where{.name = "worker-" + std::to_string(rank), .node = nodes[rank]};
       workers_.push_back(create<JobWorker>(where));
-      runs_.push_back(workers_.back().call(&JobWorker::run, *main, *function, job_, static_cast<std::int32_t>(rank),
-                                           options_.dump()));
+      runs_.push_back(workers_.back().call(&JobWorker::run, *main, *call, program_.arguments, job_,
+                                           static_cast<std::int32_t>(rank), options_.dump()));
     }
     return {};
   }
@@ -193,6 +220,7 @@ class Job {
       if (!created) return tl::unexpected(created.error());
       directory_ = created->path();
     } else {  // Made by `paceline run`.
+      directory_ = directory_of_run(directory_, g_runs.begun);
       std::error_code error;
       std::filesystem::create_directories(directory_ + "/logs", error);
       if (error)
@@ -200,8 +228,6 @@ class Job {
     }
     directory_ = std::filesystem::absolute(directory_).string();
     options_["run_directory"] = directory_;
-    setenv(actors::kLogsEnv, (directory_ + "/logs").c_str(),
-           1);  // Before the client tells the agent how to start workers.
     const json configuration{{"options", options_}, {"environment", environment_record()}, {"program", program}};
     PACELINE_TRY(observe::write_json_atomic(directory_ + "/configuration.json", configuration.dump(2) + "\n"));
     auto metrics = observe::LineFile::open(directory_ + "/metrics.jsonl");
@@ -211,7 +237,8 @@ class Job {
   }
 
   void take_events(Duration timeout) {
-    for (const auto& event : events_.take(timeout)) {
+    for (const auto& [job, event] : events_->take(timeout)) {
+      if (job != job_) continue;  // Of the process's run before.
       record_->on_event(event);
       display_->on_event(event);
       if (const auto written = metrics_->append(event.dump(), steady_now()); !written)
@@ -295,24 +322,30 @@ class Job {
     summary["interrupted"] = interrupted;
     summary["nodes"] = nodes_;
     result.code = interrupted ? 130 : failed ? 1 : 0;
-    result.metric =
-        record_->evaluations().empty() ? std::numeric_limits<double>::quiet_NaN() : record_->evaluations().back().value;
+    result.run_directory = directory_;
+    result.updates = record_->update();
+    result.samples = record_->samples();
+    result.train_s = record_->clock_s();
+    result.time_to_target_s = record_->time_to_target_s();
+    result.evaluations = record_->evaluations();
+    result.losses = record_->losses();
+    result.lost.assign(record_->lost().begin(), record_->lost().end());
+    if (!result.evaluations.empty()) result.metric = result.evaluations.back().value;
     result.json = summary.dump();
     (void)metrics_->append(result.json, steady_now());
     (void)metrics_->flush();
     if (const auto joined = observe::join_traces(directory_); !joined) display_->warn(joined.error().text);
     if (const auto written = observe::write_json_atomic(directory_ + "/result.json", summary.dump(2) + "\n"); !written)
       display_->warn(written.error().text);
-    std::string checkpoint = directory_ + "/checkpoint.safetensors";
-    if (!std::filesystem::exists(checkpoint)) checkpoint.clear();
-    display_->conclude(summary, interrupted, checkpoint, directory_);
+    const std::string checkpoint = directory_ + "/checkpoint.safetensors";
+    if (std::filesystem::exists(checkpoint)) result.checkpoint = checkpoint;
+    display_->conclude(summary, interrupted, result.checkpoint, directory_);
     return result;
   }
 
-  WorkerMain main_;
-  void (*function_)();
+  Program program_;
   json options_;
-  EventQueue events_;
+  const std::shared_ptr<EventQueue> events_ = std::make_shared<EventQueue>();  // The client's thread has it, too.
   std::string directory_;
   std::optional<observe::LineFile> metrics_;
   std::optional<JobRecord> record_;
@@ -325,27 +358,56 @@ class Job {
   std::map<std::size_t, Instant> ended_early_;  // Workers that ended and of which no node has said anything yet.
 };
 
+/// A run that is not begun, or that an exception ended.
 RunResult failed(const std::string& text, int code) {
   std::fprintf(stderr, "paceline: %s\n", text.c_str());
   RunResult result;
   result.code = code;
-  result.metric = std::numeric_limits<double>::quiet_NaN();
   return result;
+}
+
+/// The process's next run, to its end.
+RunResult next_run(Program program, const std::string& options_json) {
+  ++g_runs.begun;
+  if (g_runs.interrupted) return failed("interrupted: run " + std::to_string(g_runs.begun) + " was not begun", 130);
+  const auto options = merged_options(options_json);
+  if (!options) return refuse(options.error());
+  if (g_runs.begun > 1 && options->contains("replay"))
+    return failed("a replay takes a script's first run: run " + std::to_string(g_runs.begun) + " is left out", 0);
+  try {
+    Job job(std::move(program), *options);
+    if (const auto started = job.start(); !started) return refuse(started.error());
+    auto result = job.finish();
+    g_runs.interrupted = result.code == 130;
+    return result;
+  } catch (const std::exception& error) {
+    return failed(error.what(), 1);
+  }
 }
 
 }  // namespace
 
-RunResult launch(WorkerMain main, void (*function)(), const std::string& options_json) {
-  const auto options = merged_options(options_json);
-  if (!options) return failed(options.error().text, 2);
-  try {
-    Job job(main, function, *options);
-    if (const auto started = job.start(); !started)
-      return failed(started.error().text, started.error().kind == ErrorKind::invalid ? 2 : 1);
-    return job.finish();
-  } catch (const std::exception& error) {
-    return failed(error.what(), 1);
-  }
+RunResult refuse(const Error& error) { return failed(error.text, error.kind == ErrorKind::invalid ? 2 : 1); }
+
+RunResult launch(Program program, const std::string& options_json) {
+  if (worker::is_worker())
+    throw TaskError(
+        {ErrorKind::invalid,
+         "paceline::run was called within a worker or a task: jobs are started by drivers; call it in main, "
+         "and give it what the task found"});
+  std::size_t size = 0;
+  for (const Bytes& argument : program.arguments) size += argument.size();
+  if (size > actors::Client::kArgumentBytesMax)
+    return refuse({ErrorKind::invalid, "the arguments of paceline::run take " + std::to_string(size >> 20) +
+                                           " MiB, at most " + std::to_string(actors::Client::kArgumentBytesMax >> 20) +
+                                           " MiB are possible: read large data in the worker"});
+  if (g_runs.under_way.exchange(true))
+    return refuse({ErrorKind::invalid,
+                   "paceline::run was called while another run of this process is under way: one "
+                   "after the other, or each in a process of its own"});
+  auto result = next_run(std::move(program), options_json);
+  g_runs.under_way = false;
+  return result;
 }
 
 }  // namespace paceline::job

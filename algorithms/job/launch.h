@@ -1,16 +1,27 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "algorithms/job/worker_start.h"
 #include "paceline/run_result.h"
 
 namespace paceline::job {
 
+/// What a job's workers run.
+struct Program {
+  WorkerMain main;
+  actors::Thunk call = nullptr;    ///< The script's, for `main`; null if it takes nothing.
+  std::vector<Bytes> arguments{};  ///< Of `call`.
+};
+
 /// The driver's part of a job: finds the cluster, lets the flags of `paceline run` override `options_json`, creates the
-/// workers (actors that run `main` with `function`), submits the job, shows progress and returns its result. Prints
-/// errors; throws nothing. Keys of `options_json`: workers, strategy, accumulate, seed, target, and whatever the
-/// workers read.
-RunResult launch(WorkerMain main, void (*function)(), const std::string& options_json);
+/// workers (actors that run `program`), submits the job, shows progress and returns its result. Prints errors; throws
+/// TaskError within a worker only. A process has one run at a time; each has a run directory of its own. Keys of
+/// `options_json`: workers, strategy, accumulate, seed, target, and whatever the workers read.
+RunResult launch(Program program, const std::string& options_json);
+
+/// The result of a job that cannot be started; the error is printed.
+RunResult refuse(const Error& error);
 
 }  // namespace paceline::job

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "actors/invoke.h"
 #include "runtime/base/result.h"
 
 namespace paceline::job {
@@ -14,12 +16,14 @@ struct WorkerStart {
   int fd_socket = -1;        ///< Unix socket to the agent; stays the caller's.
   std::uint64_t job = 0;
   std::int32_t rank = 0;
-  std::string options;  ///< The job's JSON.
+  std::string options;           ///< The job's JSON.
+  actors::Thunk call = nullptr;  ///< What the script gave to the launch; null if nothing.
+  std::vector<Bytes> arguments;  ///< Of `call`.
 };
 
-/// A worker's whole part of a job: opens a session (algorithms/session) and works until it says END. `function` is what
-/// the script gave to the launch. `cancelled`: the job could not go on and knows already; any other error is the
-/// user's, its text unchanged, and the job has been told. Throws nothing.
-using WorkerMain = Result<void> (*)(void (*function)(), const WorkerStart& start);
+/// A worker's whole part of a job: opens a session (algorithms/session) and works until it says END. `cancelled`: the
+/// job could not go on and knows already; any other error is the user's, its text unchanged, and the job has been told.
+/// Throws nothing.
+using WorkerMain = Result<void> (*)(const WorkerStart& start);
 
 }  // namespace paceline::job

@@ -1,4 +1,3 @@
-#include <sys/stat.h>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -6,14 +5,12 @@
 #include <stdexcept>
 
 #include "algorithms/train/core.h"
-#include "algorithms/train/safetensors.h"
+#include "algorithms/train/tensor_file.h"
 
 // The replica of a worker: what is in it, how it is loaded, saved and resumed from.
 
 namespace paceline::train {
 namespace {
-
-constexpr std::size_t kCheckpointMax = std::size_t{1} << 40;
 
 void copy_into(const std::string& name, const torch::Tensor& to, const std::map<std::string, torch::Tensor>& saved) {
   const auto it = saved.find(name);
@@ -113,13 +110,11 @@ void Core::load_state(const Replica& replica) {
 }
 
 void Core::resume() {
-  std::string path = settings_.resume;
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) path += "/checkpoint.safetensors";
+  const std::string path = checkpoint_in(settings_.resume);
   const auto refuse = [&path](const std::string& why) {
     throw std::runtime_error("cannot resume from " + path + ": " + why);
   };
-  auto bytes = read_whole_file(path, kCheckpointMax);
+  auto bytes = read_checkpoint(path);
   if (!bytes) refuse(bytes.error().text);
   const auto replica = decode_replica(*bytes);
   if (!replica) refuse(replica.error().text);

@@ -59,6 +59,14 @@ WorkerStart start_with(const json& session, json options = json::object(), int r
   return start;
 }
 
+/// Runs `train` as a worker does.
+template <class F>
+Result<void> run_as_worker(const F& train, WorkerStart start) {
+  start.call = &actors::run_function_with<Worker, F, std::tuple<>>;
+  start.arguments = *actors::encode_call<std::tuple<>>(train);
+  return run_worker(start);
+}
+
 using MakeOptimizer = std::unique_ptr<torch::optim::Optimizer> (*)(std::vector<torch::Tensor>);
 std::unique_ptr<torch::optim::Optimizer> sgd(std::vector<torch::Tensor> p) {
   return std::make_unique<torch::optim::SGD>(std::move(p),
@@ -584,7 +592,7 @@ Trainer small_job() {
 TEST(TrainerTest, LearnsTheProblemItIsGiven) {
   reset_solo_log();
   const auto done =
-      run_worker([](Worker& me) { small_job().train(me); }, start_with({{"updates", 101}, {"evaluate_every", 50}}));
+      run_as_worker([](Worker& me) { small_job().train(me); }, start_with({{"updates", 101}, {"evaluate_every", 50}}));
   ASSERT_TRUE(done) << done.error().text;
   ASSERT_EQ(solo_log().evaluated.size(), 2U);
   EXPECT_GT(solo_log().evaluated.back(), 0.9);
@@ -592,7 +600,7 @@ TEST(TrainerTest, LearnsTheProblemItIsGiven) {
 
 TEST(RunWorkerTest, AnExceptionOfTheUsersReachesTheJobWithItsText) {
   reset_solo_log();
-  const auto failed = run_worker(
+  const auto failed = run_as_worker(
       [](Worker& me) {
         Net net;
         torch::optim::SGD optimizer(net->parameters(), 0.1);
@@ -606,10 +614,21 @@ TEST(RunWorkerTest, AnExceptionOfTheUsersReachesTheJobWithItsText) {
   EXPECT_EQ(solo_log().fail_reason, "worker 1: no such column: age");
 }
 
+TEST(RunWorkerTest, ArgumentsThatDoNotDecodeFailTheJob) {
+  reset_solo_log();
+  auto start = start_with(json::object());
+  const auto train = [](Worker&, const std::string&) {};
+  start.call = &actors::run_function_with<Worker, std::remove_const_t<decltype(train)>, std::tuple<std::string>>;
+  start.arguments = {Bytes{}, Bytes(3)};
+  const auto failed = run_worker(start);
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().text, HasSubstr("cannot decode argument 1"));
+}
+
 TEST(RunWorkerTest, AnAgentThatIsNotThereIsNamed) {
   WorkerStart start = start_with(json::object());
   start.endpoint = "ipc:///nowhere";
-  const auto failed = run_worker(
+  const auto failed = run_as_worker(
       [](Worker& me) {
         Net net;
         torch::optim::SGD optimizer(net->parameters(), 0.1);
@@ -625,7 +644,7 @@ TEST(FashionMnistTest, IsReadOnceANodeAndNormalised) {
   if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist"))
     GTEST_SKIP() << "dataset-fashion-mnist is not installed";
   reset_solo_log();
-  const auto done = run_worker(
+  const auto done = run_as_worker(
       [](Worker& me) {
         Net net;
         torch::optim::SGD optimizer(net->parameters(), 0.1);

@@ -5,15 +5,10 @@
 #include "runtime/base/json.h"
 
 namespace paceline {
-namespace {
 
-Result<void> run_erased(void (*function)(), const job::WorkerStart& start) {
-  return train::run_worker(reinterpret_cast<void (*)(Worker&)>(function), start);
-}
+RunResult run(void (*train)(Worker&), const RunOptions& options) { return run<void (&)(Worker&)>(*train, options); }
 
-}  // namespace
-
-RunResult run(void (*train)(Worker&), const RunOptions& options) {
+RunResult detail::run(TrainingCall call, const RunOptions& options) {
   const nlohmann::json json{{"workers", options.workers},
                             {"strategy", options.strategy},
                             {"epochs", options.epochs},
@@ -26,7 +21,8 @@ RunResult run(void (*train)(Worker&), const RunOptions& options) {
                             {"target", options.target},
                             {"seed", options.seed},
                             {"resume", options.resume}};
-  return job::launch(run_erased, reinterpret_cast<void (*)()>(train), json.dump());
+  if (!call.arguments) return job::refuse(call.arguments.error());
+  return job::launch({train::run_worker, call.thunk, *std::move(call.arguments)}, json.dump());
 }
 
 }  // namespace paceline

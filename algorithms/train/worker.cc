@@ -91,11 +91,12 @@ std::string text_of(const std::exception& error) {
 
 void Worker::fail(const std::string& reason) { core_->fail_job(reason); }
 
-Result<void> train::run_worker(void (*train)(Worker&), const WorkerStart& start) {
+Result<void> train::run_worker(const WorkerStart& start) {
   try {
     Worker me(start);
     try {
-      train(me);
+      actors::Invocation call{&me, start.arguments, {}, {}};
+      if (const auto called = start.call(call); !called) throw std::invalid_argument(called.error().text);
       return {};
     } catch (const Stopped&) {
       throw;

@@ -5,16 +5,13 @@
 
 namespace paceline {
 
-class Worker;
-
 namespace train {
 
 using job::WorkerStart;
 
-/// Runs the training function as one worker of a job, to its end. `cancelled`: the job could not go on and knows
-/// already (NaN loss, agent gone); any other error is an exception of the user's function, its text unchanged, and the
-/// job has been told that this worker failed. Throws nothing.
-Result<void> run_worker(void (*train)(Worker&), const WorkerStart& start);
+/// Runs the training function (`start.call`, whose object is the Worker) as one worker of a job, to its end. A
+/// WorkerMain: `cancelled` is a NaN loss or that the agent is gone.
+Result<void> run_worker(const WorkerStart& start);
 
 }  // namespace train
 }  // namespace paceline

@@ -150,13 +150,7 @@ void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& 
       for (const auto& [id, job] : jobs_) job->on_alive(worker_of(peer), now);
       return;
     }
-    case wire::Envelope::PREPARE: {
-      const auto prepare = envelope.getPrepare();
-      actors::Executable executable{
-          wire::text(prepare.getPath()), {}, {}, wire::text(prepare.getBuild()), wire::text(prepare.getLogs())};
-      if (auto started = workers_.prepare(executable); !started) complain(started.error());
-      return;
-    }
+    case wire::Envelope::EXECUTABLE: return router_.on_executable(peer, actors::decode(envelope.getExecutable()));
     default: return log_.warning(peer + " sent a message that only others may send");
   }
 }

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <csignal>
 #include <fstream>
+#include <set>
 #include <utility>
 
 #include "actors/process_client.h"
@@ -23,6 +25,11 @@ char state_of(pid_t pid) {
   std::getline(file, stat);
   const auto end = stat.rfind(')');
   return end == std::string::npos || end + 2 >= stat.size() ? '\0' : stat[end + 2];
+}
+
+/// Whether workers of both can be forked from one process.
+bool same_server(const actors::Executable& a, const actors::Executable& b) {
+  return a.path == b.path && a.build == b.build && a.args == b.args && a.env == b.env && a.directory == b.directory;
 }
 
 /// A file name from what the user called an actor.
@@ -44,11 +51,6 @@ WorkerProcesses::~WorkerProcesses() {
   while (!workers_.empty()) forget(workers_.begin()->first);
 }
 
-Result<void> WorkerProcesses::prepare(const actors::Executable& executable) {
-  PACELINE_TRY(server_for(executable));
-  return {};
-}
-
 void WorkerProcesses::fork(const actors::ActorRouter::Fork& fork) {
   auto server = server_for(fork.executable);
   if (!server) return never_started(fork.worker, server.error().text);
@@ -61,43 +63,59 @@ void WorkerProcesses::fork(const actors::ActorRouter::Fork& fork) {
   request.log_path = worker.log;
   request.env = {{actors::kAgentEnv, options_.agent_address}};
   workers_[fork.worker] = std::move(worker);
-  if (auto forked = servers_.at(*server).fork(request); !forked) never_started(fork.worker, forked.error().text);
+  if (auto forked = servers_.at(*server).process.fork(request); !forked)
+    never_started(fork.worker, forked.error().text);
 }
 
-Result<std::string> WorkerProcesses::server_for(const actors::Executable& executable) {
-  std::string key = executable.path + '\n' + executable.build;
-  for (const auto& arg : executable.args) key += '\n' + arg;
-  if (servers_.contains(key)) return key;
+Result<std::uint32_t> WorkerProcesses::server_for(const actors::Executable& executable) {
+  for (const auto& [id, server] : servers_)
+    if (same_server(server.executable, executable)) return id;
+  end_idle_servers();
   process::ForkServer::Options options;
   options.executable = executable.path;
   options.args = executable.args;
-  for (const auto& setting : executable.env) {
-    const auto equals = setting.find('=');
-    if (equals != std::string::npos) options.env.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
-  }
+  options.env = executable.env;
+  options.directory = executable.directory;
   options.log_path = (executable.logs.empty() ? options_.directory : executable.logs) + "/fork-server-" +
                      to_string(options_.node) + ".log";
-  auto server = process::ForkServer::start(std::move(options));
-  if (!server) return tl::unexpected(server.error());
-  const int descriptor = server->descriptor();
-  servers_.emplace(key, std::move(*server));
-  PACELINE_TRY(loop_.watch(descriptor, [this, key] { on_server_events(key); }));
+  auto started = process::ForkServer::start(std::move(options));
+  if (!started) return tl::unexpected(started.error());
+  const int descriptor = started->descriptor();
+  const auto id = next_server_++;
+  servers_.emplace(id, Server{executable, std::move(*started)});
+  PACELINE_TRY(loop_.watch(descriptor, [this, id] { on_server_events(id); }));
   log_.info("fork server of " + executable.path + " started");
-  return key;
+  return id;
 }
 
-void WorkerProcesses::on_server_events(const std::string& key) {
-  const auto server = servers_.find(key);
+void WorkerProcesses::end_idle_servers() {
+  std::set<std::uint32_t> used;
+  for (const auto& [id, worker] : workers_) used.insert(worker.server);
+  auto idle = static_cast<std::size_t>(
+      std::count_if(servers_.begin(), servers_.end(), [&](const auto& entry) { return !used.contains(entry.first); }));
+  for (auto it = servers_.begin(); it != servers_.end() && idle >= kIdleServersMax;) {
+    if (used.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    loop_.forget(it->second.process.descriptor());
+    it = servers_.erase(it);
+    --idle;
+  }
+}
+
+void WorkerProcesses::on_server_events(std::uint32_t id) {
+  const auto server = servers_.find(id);
   if (server == servers_.end()) return;
-  for (auto& event : server->second.events()) {
+  for (auto& event : server->second.process.events()) {
     switch (event.kind) {
       case process::ForkServer::Event::Kind::forked: {
         auto& worker = workers_[event.worker];
-        worker.server = key;
+        worker.server = id;
         worker.pid = event.pid;
         worker.pidfd = event.pidfd;
         worker.socket = event.socket;
-        (void)loop_.watch(event.socket, [this, id = event.worker] { on_packet(id); });
+        (void)loop_.watch(event.socket, [this, forked = event.worker] { on_packet(forked); });
         for (const Unsent& packet : std::exchange(worker.unsent, {})) {
           std::vector<int> fds;
           for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
@@ -114,12 +132,12 @@ void WorkerProcesses::on_server_events(const std::string& key) {
       case process::ForkServer::Event::Kind::server_failed: {
         log_.error(event.text);
         const std::string why = event.text;
-        loop_.forget(server->second.descriptor());
+        loop_.forget(server->second.process.descriptor());
         servers_.erase(server);
         std::vector<WorkerId> waiting;
-        for (const auto& [id, worker] : workers_)
-          if (worker.server == key && worker.pid < 0) waiting.push_back(id);
-        for (const WorkerId id : waiting) never_started(id, why);
+        for (const auto& [waits, worker] : workers_)
+          if (worker.server == id && worker.pid < 0) waiting.push_back(waits);
+        for (const WorkerId waits : waiting) never_started(waits, why);
         return;
       }
     }

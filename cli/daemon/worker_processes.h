@@ -16,7 +16,8 @@
 
 namespace paceline::daemon {
 
-/// The worker processes of one node: one fork server an executable, its workers' logs, ends and Unix sockets. Owned by
+/// The worker processes of one node: a fork server for each program with its arguments, environment and directory (they
+/// are kept: the next run of the same finds its libraries loaded), its workers' logs, ends and Unix sockets. Owned by
 /// the agent's control loop; whoever destroys it ends them all.
 class WorkerProcesses {
  public:
@@ -37,8 +38,7 @@ class WorkerProcesses {
   WorkerProcesses& operator=(const WorkerProcesses&) = delete;
   ~WorkerProcesses();
 
-  /// Starts the executable's fork server ahead of its first worker.
-  Result<void> prepare(const actors::Executable& executable);
+  /// Starts the executable's fork server, if there is none.
   void fork(const actors::ActorRouter::Fork& fork);
   /// SIGKILL; `ended` follows, with `reason` as how, if there is one.
   void end(WorkerId worker, const std::string& reason);
@@ -48,6 +48,9 @@ class WorkerProcesses {
   /// As in /proc/PID/stat: 'R', 'S', 'T' (stopped), 'Z' ...; 0 if there is no such process.
   char state(WorkerId worker) const;
   std::size_t size() const { return workers_.size(); }
+  std::size_t servers() const { return servers_.size(); }
+  /// Fork servers that are kept although they have no workers; then the oldest go.
+  static constexpr std::size_t kIdleServersMax = 4;
 
  private:
   struct Unsent {
@@ -55,7 +58,7 @@ class WorkerProcesses {
     std::vector<process::Fd> fds;
   };
   struct Worker {
-    std::string server;  ///< Key of its fork server.
+    std::uint32_t server = 0;
     std::string log;
     pid_t pid = -1;
     int pidfd = -1;
@@ -65,8 +68,14 @@ class WorkerProcesses {
     std::vector<Unsent> unsent{};  ///< While it has no socket.
   };
 
-  Result<std::string> server_for(const actors::Executable& executable);
-  void on_server_events(const std::string& server);
+  struct Server {
+    actors::Executable executable;
+    process::ForkServer process;
+  };
+
+  Result<std::uint32_t> server_for(const actors::Executable& executable);
+  void end_idle_servers();
+  void on_server_events(std::uint32_t server);
   void on_ended(WorkerId worker, const process::Exit& exit);
   void on_packet(WorkerId worker);
   void forget(WorkerId worker);
@@ -76,7 +85,8 @@ class WorkerProcesses {
   EventLoop& loop_;
   observe::Log& log_;
   Listener listener_;
-  std::map<std::string, process::ForkServer> servers_;
+  std::map<std::uint32_t, Server> servers_;  // In the order of their start.
+  std::uint32_t next_server_ = 0;
   std::map<WorkerId, Worker> workers_;
 };
 

@@ -117,18 +117,21 @@ Result<void> ForkServer::State::launch() {
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   if (theirs.get() <= STDERR_FILENO) theirs.reset(::fcntl(theirs.get(), F_DUPFD_CLOEXEC, kInheritedFd));
 
-  Environment changes = options.env;
-  std::string tunables;
-  if (const char* inherited = std::getenv("GLIBC_TUNABLES")) tunables = inherited;
-  for (const auto& [name, value] : options.env)
-    if (name == "GLIBC_TUNABLES") tunables = value;
-  for (auto& setting : fork_server_environment(tunables)) changes.push_back(std::move(setting));
+  std::vector<std::string> inherited = options.env;
+  if (inherited.empty())
+    for (char** entry = environ; *entry; ++entry) inherited.emplace_back(*entry);
+  constexpr std::string_view kTunables = "GLIBC_TUNABLES=";
+  std::string_view tunables;
+  for (const std::string& entry : inherited)
+    if (entry.starts_with(kTunables)) tunables = std::string_view(entry).substr(kTunables.size());
+  Environment changes = fork_server_environment(tunables);
   changes.emplace_back(kForkServerEnv, std::to_string(kInheritedFd));
 
   log_start = file_size(options.log_path);
   const auto pid = spawn({.executable = options.executable,
                           .args = options.args,
-                          .env = merge_environment(environ, changes),
+                          .env = merge_environment(std::move(inherited), changes),
+                          .directory = options.directory,
                           .log_path = options.log_path,
                           .inherited_fd = theirs.get()});
   if (!pid) return tl::unexpected(pid.error());

@@ -60,10 +60,11 @@ class ForkServer {
   struct Options {
     std::string executable;         ///< Absolute path.
     std::vector<std::string> args;  ///< argv[1..].
-    std::vector<std::pair<std::string, std::string>>
-        env;                                            ///< Added; BLAS, OpenMP and allocator settings are always set.
+    /// "NAME=value"; empty: what this process has. BLAS, OpenMP and allocator settings are always set.
+    std::vector<std::string> env;
     std::string log_path{};                             ///< The server's own output (appended).
     Duration ready_timeout = std::chrono::seconds(60);  ///< From exec to ready, warm-up included.
+    std::string directory{};                            ///< Where it and its workers work; empty: where we do.
   };
   /// What happened since the last call.
   struct Event {

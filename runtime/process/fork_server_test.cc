@@ -1,5 +1,6 @@
 #include "runtime/process/fork_server.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,6 +28,8 @@ namespace paceline::process {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
 using testing::Test;
 using Event = ForkServer::Event;
 using Kind = ForkServer::Event::Kind;
@@ -281,13 +284,39 @@ TEST_F(ForkServerTest, WorkerWhoseSocketTheAgentClosesEndsByItself) {
 
 TEST_F(ForkServerTest, ServerWithAThreadOfItsOwnRefusesToForkAndSaysWhy) {
   auto given = options();
-  given.env = {{"THREAD_AT_LOAD", "1"}};
+  given.env = {"THREAD_AT_LOAD=1"};
   start(std::move(given));
   ASSERT_TRUE(sut->fork(request(1, {})));
   const auto event = wait_for(Kind::fork_refused);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->worker, WorkerId(1));
   EXPECT_NE(event->text.find("threads when it was loaded"), std::string::npos) << event->text;
+}
+
+TEST_F(ForkServerTest, WorkersHaveTheEnvironmentAndTheDirectoryThatAreAskedFor) {
+  ASSERT_EQ(::setenv("OF_THE_AGENT", "1", 1), 0);
+  auto given = options();
+  given.env = {"OWN=of the driver", "GLIBC_TUNABLES=glibc.malloc.hugetlb=2", "OMP_NUM_THREADS=4"};
+  given.directory = folder + "/work";
+  ASSERT_EQ(::mkdir(given.directory.c_str(), 0700), 0);
+  start(given);
+  fork_one(1, {{"ACT", "describe"}});
+  const auto packet = receive_with_fds(workers.at(1).socket.get(), static_cast<int>(kDeadline / 1ms));
+  ASSERT_TRUE(packet);
+  EXPECT_THAT(packet->bytes, HasSubstr("own=of the driver"));
+  EXPECT_THAT(packet->bytes, HasSubstr("blas=111"));
+  EXPECT_THAT(packet->bytes, HasSubstr("glibc.malloc.hugetlb=2"));
+  const std::string process = "/proc/" + std::to_string(workers.at(1).pid);
+  EXPECT_EQ(std::filesystem::read_symlink(process + "/cwd"), given.directory);
+  EXPECT_THAT(text_of(process + "/environ"), Not(HasSubstr("OF_THE_AGENT")));
+}
+
+TEST_F(ForkServerTest, ADirectoryThatIsGoneIsNamed) {
+  auto given = options();
+  given.directory = folder + "/gone";
+  const auto started = ForkServer::start(given);
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().text, HasSubstr("in " + given.directory + ", where its driver works: No such file"));
 }
 
 TEST_F(ForkServerTest, UnwritableLogRefusesThatWorkerOnly) {
@@ -339,7 +368,7 @@ TEST_F(ForkServerTest, ProgramThatIsNoActorScriptFailsAfterThreeStarts) {
 
 TEST_F(ForkServerTest, WarmUpThatThrowsIsNamedByTheFailure) {
   auto given = options();
-  given.env = {{"BAD_WARM_UP", "1"}};
+  given.env = {"BAD_WARM_UP=1"};
   start(std::move(given));
   const auto event = wait_for(Kind::server_failed);
   ASSERT_TRUE(event);

@@ -55,10 +55,9 @@ struct Spawning {
 
 }  // namespace
 
-std::vector<std::string> merge_environment(const char* const* inherited, const Environment& changes) {
-  std::vector<std::string> merged;
+std::vector<std::string> merge_environment(std::vector<std::string> inherited, const Environment& changes) {
+  std::vector<std::string> merged = std::move(inherited);
   const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
-  for (; inherited && *inherited; ++inherited) merged.emplace_back(*inherited);
   for (const auto& [name, value] : changes) {
     std::erase_if(merged, [&, &changed = name](const std::string& entry) { return name_of(entry) == changed; });
     merged.push_back(name + "=" + value);
@@ -80,12 +79,23 @@ Environment fork_server_environment(std::string_view user_tunables) {
 }
 
 Result<pid_t> spawn(const SpawnOptions& options) {
-  // Opened here first: posix_spawn could not say which of its file actions failed.
+  // Tried here first: posix_spawn could not say which of its file actions failed.
+  if (!options.directory.empty()) {
+    const int directory = ::open(options.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0 || ::faccessat(directory, ".", X_OK, 0) < 0) {
+      const int error = errno;
+      if (directory >= 0) ::close(directory);
+      return fail(ErrorKind::not_found, "start " + options.executable + " in " + options.directory +
+                                            ", where its driver works: " + std::strerror(error));
+    }
+    ::close(directory);
+  }
   const int log = ::open(options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (log < 0) return fail_errno("open log " + options.log_path);
   ::close(log);
 
   Spawning s;
+  if (!options.directory.empty()) posix_spawn_file_actions_addchdir_np(&s.actions, options.directory.c_str());
   if (options.inherited_fd >= 0) posix_spawn_file_actions_adddup2(&s.actions, options.inherited_fd, kInheritedFd);
   posix_spawn_file_actions_addclosefrom_np(&s.actions, options.inherited_fd >= 0 ? kInheritedFd + 1 : kInheritedFd);
   posix_spawn_file_actions_addopen(&s.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);

@@ -14,7 +14,7 @@ namespace paceline::process {
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// The `NAME=value` block for exec: `inherited` with `changes` applied in order (the last one of a name wins).
-std::vector<std::string> merge_environment(const char* const* inherited, const Environment& changes);
+std::vector<std::string> merge_environment(std::vector<std::string> inherited, const Environment& changes);
 
 /// What a process that forks torch workers is started with: one BLAS and one OpenMP thread (a child of a process in
 /// which a parallel region ran with more hangs), and glibc's allocator set to keep and reuse large blocks, in huge
@@ -25,6 +25,7 @@ struct SpawnOptions {
   std::string executable;         ///< Absolute path.
   std::vector<std::string> args;  ///< argv[1..].
   std::vector<std::string> env;   ///< From merge_environment().
+  std::string directory;          ///< Where it works; empty: where this process does.
   std::string log_path;           ///< stdout and stderr are appended; created with 0600.
   int inherited_fd = -1;          ///< Is kInheritedFd in the program; nothing else above stderr is open there.
 };

@@ -8,8 +8,7 @@ namespace paceline::process {
 namespace {
 
 TEST(SpawnTest, LaterChangesReplaceInheritedVariables) {
-  const char* inherited[] = {"A=1", "B=2", "AB=3", nullptr};
-  EXPECT_EQ(merge_environment(inherited, {{"A", "x"}, {"C", "y"}, {"A", "z"}}),
+  EXPECT_EQ(merge_environment({"A=1", "B=2", "AB=3"}, {{"A", "x"}, {"C", "y"}, {"A", "z"}}),
             (std::vector<std::string>{"B=2", "AB=3", "C=y", "A=z"}));
 }
 

@@ -28,7 +28,7 @@ struct Envelope {
     call @12 :Call;
     callResult @13 :CallResult;     # bulk frame: the result
     submitTask @14 :Call;
-    prepare @15 :Prepare;
+    executable @15 :Executable;     # from a driver or a worker: how the workers that it asks for are started
     alive @35 :Alive;               # to a worker: is somebody there? From its I/O thread: yes
 
     # worker's session <-> its agent
@@ -74,11 +74,11 @@ struct CloseJob { job @0 :UInt64; reason @1 :Text; }
 struct FunctionRef { build @0 :Text; offset @1 :UInt64; }                          # build id of the object, offset of the thunk
 struct Argument { union { bytes @0 :Data; task @1 :UInt64; } }                     # by value, or the result of a task
 struct Resources { cpus @0 :Float32 = 1; retries @1 :Int32; }
-struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :List(Argument); name @3 :Text; owner @4 :Text; node @5 :Int32; executable @6 :Prepare; }
+struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :List(Argument); name @3 :Text; owner @4 :Text; node @5 :Int32; executable @6 :Executable; }   # executable: between agents only
 struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; }
-struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Argument); owner @4 :Text; resources @5 :Resources; executable @6 :Prepare; }
+struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Argument); owner @4 :Text; resources @5 :Resources; }
 struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; }
-struct Prepare { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; }  # start the fork server of an executable
+struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text; }
 
 struct Alive {}
 

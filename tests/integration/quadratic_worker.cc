@@ -259,7 +259,7 @@ class Quadratic {
   std::mt19937 chance_{std::random_device()()};
 };
 
-paceline::Result<void> work(void (*)(), const paceline::job::WorkerStart& start) {
+paceline::Result<void> work(const paceline::job::WorkerStart& start) {
   try {
     const std::string trouble = Quadratic(start).run();
     if (trouble.empty()) return {};
@@ -268,8 +268,6 @@ paceline::Result<void> work(void (*)(), const paceline::job::WorkerStart& start)
     return paceline::fail(paceline::ErrorKind::internal, error.what());
   }
 }
-
-void unused() {}
 
 }  // namespace
 
@@ -287,5 +285,5 @@ int main(int argc, char** argv) {
     json value = paceline::parse_json(text);
     options[argument.substr(0, equals)] = value.is_discarded() ? json(text) : value;
   }
-  return paceline::job::launch(work, unused, options.dump()).exit_code();
+  return paceline::job::launch({work}, options.dump()).exit_code();
 }

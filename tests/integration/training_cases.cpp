@@ -1,9 +1,19 @@
 // What training scripts use of the API beside the plain loop: the first argument says which case is run. Each worker
 // logs what the test (training_cases_test.py) looks at.
+#include <paceline.h>
 #include <paceline/train.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -190,8 +200,9 @@ paceline::Dataset points_of_rings() {
   return paceline::tensors(torch::stack({radius * angle.cos(), radius * angle.sin()}, 1), outer);
 }
 
-void rings(paceline::Worker& me) {
+void rings_from(paceline::Worker& me, const std::string& checkpoint) {
   torch::nn::Sequential net(torch::nn::Linear(2, 16), torch::nn::Tanh(), torch::nn::Linear(16, 2));
+  if (!checkpoint.empty()) paceline::load(net, checkpoint);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(kRate).momentum(0.9));
   auto shared = me.share(net, optimizer);
   const auto data = points_of_rings();
@@ -212,10 +223,124 @@ void rings(paceline::Worker& me) {
   log("trained");
 }
 
+void rings(paceline::Worker& me) { rings_from(me, ""); }
+
+const paceline::RunOptions kOptions{
+    .workers = 2, .epochs = 1, .batch = 16, .samples = kSamples, .evaluate_every_epochs = 0};
+
+/// A job's loop, after the worker has said something to its log.
+void say_and_train(paceline::Worker& me, const std::string& text) {
+  std::cout << text << std::endl;
+  rings(me);
+}
+
+struct Config {
+  double rate = 0;
+  std::vector<int> sizes;
+  std::map<std::string, std::string> names;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(rate, sizes, names);
+  }
+};
+
+// Whatever serialises, conversions to the parameters' types, and captures.
+int arguments() {
+  struct Shape {
+    int width = 3;
+    double depth = 0.5;
+  };
+  const Shape shape;
+  const auto train = [shape, factor = 4](paceline::Worker& me, const Config& config, std::string word, double number,
+                                         std::vector<std::byte> bytes) {
+    std::ostringstream text;
+    text << "got " << shape.width << ' ' << shape.depth << ' ' << factor << ' ' << config.rate << ' '
+         << config.sizes.at(1) << ' ' << config.names.at("a") << ' ' << word << ' ' << number << ' ' << bytes.size();
+    say_and_train(me, text.str());
+  };
+  return paceline::run(train, kOptions, Config{0.25, {5, 6}, {{"a", "b"}}}, "word", 7,
+                       std::vector<std::byte>(1'000'000))
+      .exit_code();
+}
+
+int reference() {
+  int count = 0;
+  return paceline::run([&](paceline::Worker&) { ++count; }, kOptions).exit_code();
+}
+
+// More than a call may have.
+int too_much() {
+  return paceline::run([](paceline::Worker&, const std::vector<float>&) {}, kOptions, std::vector<float>(20'000'000))
+      .exit_code();
+}
+
+// What a worker finds around it.
+int place() {
+  return paceline::run(
+             [](paceline::Worker& me) {
+               const char* variable = std::getenv("OF_THE_DRIVER");
+               std::string text = "in " + std::filesystem::current_path().string() + " with " +
+                                  (variable ? variable : "nothing") + " and";
+               for (const auto& argument : paceline::arguments()) text += " " + argument;
+               say_and_train(me, text);
+             },
+             kOptions)
+      .exit_code();
+}
+
+int twice() {
+  const auto train = [](paceline::Worker& me, int number, const std::string& checkpoint) {
+    std::cout << "run " << number << std::endl;
+    rings_from(me, checkpoint);
+  };
+  const auto first = paceline::run(train, kOptions, 1, "");
+  if (first.code == 0)
+    std::cout << "first: " << first.checkpoint << ' ' << first.updates << ' ' << first.samples << ' '
+              << first.losses.back().update << std::endl;
+  const auto second = paceline::run(train, kOptions, 2, first.checkpoint);
+  return std::max(first.exit_code(), second.exit_code());
+}
+
+int within() {
+  return paceline::async([] { return paceline::run(rings, kOptions).exit_code(); }).get();
+}
+
+int together() {
+  std::thread other([] { (void)paceline::run(rings, kOptions); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const int code = paceline::run(rings, kOptions).exit_code();
+  other.join();
+  return code;
+}
+
+paceline::Trainer trainer_of(int hidden, const std::string& name) {
+  return {.model =
+              [hidden] {
+                return torch::nn::Sequential(torch::nn::Linear(2, hidden), torch::nn::Tanh(),
+                                             torch::nn::Linear(hidden, 2));
+              },
+          .loss = [](torch::Tensor output, torch::Tensor target) { return torch::cross_entropy_loss(output, target); },
+          .data = points_of_rings(),
+          .test = points_of_rings(),
+          .optimizer =
+              [name](std::vector<torch::Tensor> parameters) {
+                std::cout << name << ' ' << parameters.at(0).size(0) << std::endl;
+                return std::make_unique<torch::optim::SGD>(std::move(parameters), torch::optim::SGDOptions(kRate));
+              }};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
+  if (name == "arguments") return arguments();
+  if (name == "reference") return reference();
+  if (name == "too-much") return too_much();
+  if (name == "place") return place();
+  if (name == "twice") return twice();
+  if (name == "within") return within();
+  if (name == "together") return together();
+  if (name == "trainer") return paceline::run<trainer_of>(kOptions, 24, "hidden").exit_code();
   const auto function = name == "loader"      ? loader
                         : name == "stop"      ? stop
                         : name == "closure"   ? closure
@@ -224,7 +349,5 @@ int main(int argc, char** argv) {
                         : name == "squares"   ? squares
                         : name == "rings"     ? rings
                                               : rates;
-  return paceline::run(function,
-                       {.workers = 2, .epochs = 1, .batch = 16, .samples = kSamples, .evaluate_every_epochs = 0})
-      .exit_code();
+  return paceline::run(function, kOptions).exit_code();
 }

@@ -1,4 +1,5 @@
 """What training scripts use of the API beside the plain loop (training_cases.cpp), on two real workers."""
+import json
 import os
 
 from harness import IntegrationTest, main
@@ -101,6 +102,75 @@ class TrainingCases(IntegrationTest):
     def test_unequal_learning_rates_stop_the_job_and_both_are_named(self):
         self.assert_refused(self.case("rates", "--epochs", 20, code=1), "update 3", "worker 0 has 0.1",
                             "worker 1 has 0.05", "shared.schedule")
+
+    def log(self, directory, rank=0):
+        with open(os.path.join(directory, "logs", f"worker-{rank}.log"), encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    def test_arguments_and_captures_reach_every_worker(self):
+        run = self.case("arguments", "--strategy", "local-sgd(period=2)")
+        for rank in range(2):
+            self.assertEqual(self.log(run.run_directory, rank), ["got 3 0.5 4 0.25 6 b word 7 1000000"])
+        run = self.case("trainer")
+        for rank in range(2):
+            self.assertEqual(self.log(run.run_directory, rank), ["hidden 24"])
+
+    def test_what_cannot_reach_workers_is_said_in_one_line(self):
+        self.assert_refused(self.case("reference", code=2), "captures by reference", "pass them as arguments")
+        self.assert_refused(self.case("too-much", code=2), "take 76 MiB", "at most 60 MiB")
+
+    def test_workers_have_the_drivers_arguments_environment_and_directory_also_on_a_standing_cluster(self):
+        up = self.paceline("up", "--nodes", "2", environment={"OF_THE_DRIVER": "the cluster's"})
+        self.assertEqual(up.code, 0, up.said())
+        for name, word in (("one", "first"), ("two", "second"), ("one", "first")):
+            work = os.path.join(self.folder, name)
+            os.makedirs(work, exist_ok=True)
+            directory = os.path.join(self.folder, f"run-{self.runs}")
+            run = self.start("run", CASES, "--run-dir", directory, "--", "place", word, "--flag=x y",
+                             directory=work, environment={"OF_THE_DRIVER": word})
+            self.assertEqual(run.wait(60), 0, run.said())
+            for rank in range(2):
+                self.assertEqual(self.log(directory, rank), [f"in {work} with {word} and place {word} --flag=x y"])
+        # The third run found the first one's libraries loaded.
+        self.assertEqual(len(self.children_named(CASES)), 4, "fork servers: two on each node")
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
+
+    def test_two_runs_of_a_script_have_a_directory_each(self):
+        run = self.case("twice")
+        again = run.run_directory + "-2"
+        for number, directory in ((1, run.run_directory), (2, again)):
+            for rank in range(2):
+                self.assertEqual(self.log(directory, rank), [f"run {number}"])
+            with open(os.path.join(directory, "result.json"), encoding="utf-8") as file:
+                result = json.load(file)
+            self.assertEqual((result["updates"], result["run_directory"]), (8, directory))
+        checkpoint = os.path.join(run.run_directory, "checkpoint.safetensors")
+        self.assertIn(f"first: {checkpoint} 8 256 8\n", run.out)
+        trained = self.logged(run, "trained")[0]
+        run.run_directory = again
+        self.assertEqual(self.logged(run, "untrained"), (trained, trained), "the second run begins with the first's model")
+        run.run_directory = run.run_directory.removesuffix("-2")
+        replayed = self.paceline("replay", run.run_directory, timeout=60)
+        self.assertEqual(replayed.code, 0, replayed.said())
+        self.assertIn("bit-identical", replayed.out)
+        self.assertIn("run 2 is left out", replayed.err)
+        self.assert_refused(self.paceline("replay", again), "run 2 of its script")
+
+    def test_an_interrupt_ends_a_script_of_two_runs(self):
+        directory = os.path.join(self.folder, "long")
+        run = self.start("run", CASES, "--run-dir", directory, "--epochs", "100000", "--", "twice")
+        run.run_directory = directory
+        self.wait_for_update(run, 10)
+        self.interrupt(run)
+        self.assertIn("interrupted: run 2 was not begun", run.err)
+        self.assertFalse(os.path.exists(directory + "-2"))
+
+    def test_a_run_within_a_task_or_beside_another_says_why_not(self):
+        run = self.case("within", code=1)
+        self.assertIn("within a worker or a task", run.err)
+        self.assertEqual(len(run.err.splitlines()), 1, run.said())
+        self.assert_refused(self.case("together", code=2), "another run of this process is under way")
 
 
 if __name__ == "__main__":

@@ -52,10 +52,12 @@ struct Trainer {
   void train(Worker& me) const;
 };
 
-/// Runs the job that `make` describes.
-template <Trainer (*make)()>
-RunResult run(const RunOptions& options = {}) {
-  return run([](Worker& me) { make().train(me); }, options);
+/// Runs the job that `make(arguments...)` describes; for arguments see the other run().
+template <auto make, class... Args>
+requires(std::is_same_v<std::invoke_result_t<decltype(make), Args...>, Trainer>) RunResult
+    run(const RunOptions& options = {}, Args&&... arguments) {
+  return run([](Worker& me, const actors::travels_t<Args>&... values) { make(values...).train(me); }, options,
+             std::forward<Args>(arguments)...);
 }
 
 }  // namespace paceline

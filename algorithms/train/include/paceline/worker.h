@@ -171,7 +171,7 @@ class Worker {
   }
 
  private:
-  friend Result<void> train::run_worker(void (*train)(Worker&), const train::WorkerStart& start);
+  friend Result<void> train::run_worker(const train::WorkerStart& start);
   void fail(const std::string& reason);
   void add_state(std::function<std::string()> save, std::function<void(const std::string&)> load);
   std::shared_ptr<train::Core> core_;
