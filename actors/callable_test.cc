@@ -74,7 +74,7 @@ TEST(Callable, NumbersAreNotTakenForAddresses) {
 
 TEST(Callable, WhatIsNoPlainValueDoesNotTravel) {
   const std::string text = "net";
-  const auto owns = [text] { return text; };
+  const auto owns = [text] { return text.size(); };
   EXPECT_FALSE(Travelling<decltype(owns)>);
   EXPECT_TRUE(Travelling<decltype(&twice)>);
 }

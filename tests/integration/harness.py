@@ -290,14 +290,15 @@ class IntegrationTest(unittest.TestCase):
         return pid
 
     def fork_servers(self, run):
+        """By their logs; a process may end while it is looked at."""
         pids = []
         for pid in self.processes():
             try:
-                if "/logs/fork-server-" in os.readlink(f"/proc/{pid}/fd/2"):
+                if os.readlink(f"/proc/{pid}/fd/2").startswith(os.path.join(run.run_directory, "logs", "fork-server-")):
                     pids.append(pid)
             except OSError:
                 continue
-        return [pid for pid in pids if run.run_directory in os.readlink(f"/proc/{pid}/fd/2")]
+        return pids
 
     def wait_for_update(self, run, update, timeout=60):
         def reached():
