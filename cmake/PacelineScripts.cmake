@@ -147,7 +147,10 @@ endfunction()
 function(paceline_compile_as_script target)
   # -Wno-pedantic: it would make another header of it. -fpch-preprocess: else ccache keeps nothing that takes one.
   set(flags ${PACELINE_SCRIPT_FLAGS} -UNDEBUG -Wno-pedantic -Winvalid-pch -include "${PACELINE_TRAIN_HEADER}" -fpch-preprocess)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
+  # Compilers do not name the headers that came with a precompiled one: a unit depends on that as a whole, or a change of a class
+  # in it would leave units behind that know the former.
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON
+                              OBJECT_DEPENDS "${PACELINE_TRAIN_HEADER}.gch")
   set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch)
   add_dependencies(${target} paceline_train_header)
 endfunction()

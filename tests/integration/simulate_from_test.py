@@ -2,19 +2,21 @@
 import json
 import os
 import shutil
+import tarfile
 
-from harness import IntegrationTest, main
+from harness import SOURCE, IntegrationTest, main
 
 USAGE = 2
+RECORDED = os.path.join(SOURCE, "tests", "integration", "recorded_runs.tar.xz")
 SLEEPS = [40, 50, 44, 120]
 UPDATES = 60
 CLOSE = 0.04  # Of the recorded time. The bound of figure 15 of docs/benchmarks.md is 15 %.
 
 
 class SimulateFromTest(IntegrationTest):
-    def simulated(self, run, *flags):
+    def simulated(self, directory, *flags):
         """The fit, and the answers."""
-        done = self.paceline("simulate", "--from", run.run_directory, "--json", *flags)
+        done = self.paceline("simulate", "--from", directory, "--json", *flags)
         self.assertEqual(done.code, 0, done.said())
         lines = [json.loads(line) for line in done.out.splitlines()]
         self.assertTrue(lines[0]["fit"])
@@ -29,49 +31,64 @@ class SimulateFromTest(IntegrationTest):
 
 
 class Calibration(SimulateFromTest):
-    def assert_close(self, strategy, updates=UPDATES):
+    def assert_close(self, strategy, directory, updates=UPDATES):
         """The fit is close to the real run that it was made of."""
-        run = self.quadratic("--strategy", strategy, nodes=None, sleep_ms=SLEEPS, updates=updates, timeout=60)
-        fit, _ = self.simulated(run)
+        fit, _ = self.simulated(directory)
         print(f"\n{strategy}: recorded {fit['recorded_s']:.3f} s, simulated {fit['simulated_s']:.3f} s, "
               f"{100 * fit['error_share']:+.1f} %", flush=True)
         self.assertEqual((fit["workers"], fit["updates"]), (4, updates))
         self.assertLessEqual(abs(fit["error_share"]), CLOSE, fit)
-        return run
+
+    def fitted(self, strategy, updates=UPDATES):
+        """A run of now, and that its fit is close: all wait for a worker that sleeps, whatever else the cores do."""
+        run = self.quadratic("--strategy", strategy, nodes=None, sleep_ms=SLEEPS, updates=updates, timeout=60)
+        self.assert_close(strategy, run.run_directory, updates)
+        return run.run_directory
+
+    def recorded(self, name):
+        """A run of tests/support/record_runs.py. Where late workers skip, what the others do with the cores decides who is
+        late, and the model knows nothing of that: beside two busy loops and two other suites it was off by up to 11 %."""
+        with tarfile.open(RECORDED) as archive:
+            archive.extractall(self.folder, [one for one in archive if one.name.startswith(name + "/")])
+        return os.path.join(self.folder, name)
 
     def test_allreduce_and_what_if(self):
-        run = self.assert_close("allreduce")
+        self.fitted("allreduce")
+        run = self.recorded("allreduce")
+        self.assert_close("allreduce", run)
         _, (mended,) = self.simulated(run, "--without-slow", 3)
         self.assertAlmostEqual(mended["speed_up"], 120 / 50, delta=0.3)
         eight = self.simulated(run, "--workers", 8, "--compare", "allreduce,local-sgd")[1]
         self.assertEqual([(row["strategy"], row["workers"]) for row in eight], [("allreduce", 8), ("local-sgd", 8)])
-        text = self.paceline("simulate", "--from", run.run_directory, "--strategy", "nonblocking").out
-        self.assertTrue(text.startswith(f"Fit to {run.run_directory}: 4 workers made {UPDATES} updates under allreduce in "),
+        text = self.paceline("simulate", "--from", run, "--strategy", "nonblocking").out
+        self.assertTrue(text.startswith(f"Fit to {run}: 4 workers made {UPDATES} updates under allreduce in "),
                         text)
 
     def test_one_run_tells_of_others(self):
-        """Fitted to allreduce: how long do other strategies take, which really run? All at once, so that they have the
-        same machine."""
-        told, *others = [self.start_quadratic("--strategy", strategy, sleep_ms=SLEEPS, updates=UPDATES)
-                         for strategy in ("allreduce", "wagma(late=skip)", "nonblocking(batches=1)")]
-        for run in (told, *others):
-            self.assertEqual(run.wait(60), 0, run.said())
-        for run in others:
-            strategy, recorded = run.result()["strategy"], run.result()["train_s"]
-            _, (answer,) = self.simulated(told, "--strategy", strategy)
-            error = answer["time_s"] / recorded - 1
-            print(f"\n{strategy} from allreduce: recorded {recorded:.3f} s, told {answer['time_s']:.3f} s, "
+        """Fitted to allreduce: how long do other strategies take, which really ran? All at once, so that they had the same
+        machine."""
+        told = self.recorded("allreduce")
+        for name in ("beside-skipping", "beside-nonblocking"):
+            with open(os.path.join(self.recorded(name), "result.json"), encoding="utf-8") as file:
+                result = json.load(file)
+            _, (answer,) = self.simulated(told, "--strategy", result["strategy"])
+            error = answer["time_s"] / result["train_s"] - 1
+            print(f"\n{result['strategy']} from allreduce: recorded {result['train_s']:.3f} s, told {answer['time_s']:.3f} s, "
                   f"{100 * error:+.1f} %", flush=True)
-            self.assertLessEqual(abs(error), CLOSE, strategy)
+            self.assertLessEqual(abs(error), CLOSE, result["strategy"])
 
     def test_local_sgd(self):
-        self.assert_close("local-sgd")
+        self.fitted("local-sgd")
 
     def test_wagma_that_skips(self):
-        self.assert_close("wagma(late=skip)")
+        self.assert_close("wagma(late=skip)", self.recorded("skipping"))
+        run = self.quadratic("--strategy", "wagma(late=skip)", nodes=None, sleep_ms=SLEEPS, updates=UPDATES, timeout=60)
+        fit, _ = self.simulated(run.run_directory)
+        self.assertEqual((fit["workers"], fit["updates"]), (4, UPDATES))
+        self.assertAlmostEqual(fit["recorded_s"], run.result()["train_s"], places=2)
 
     def test_nonblocking(self):
-        run = self.assert_close("nonblocking(batches=4)", updates=30)
+        run = self.fitted("nonblocking(batches=4)", updates=30)
         _, (allreduce,) = self.simulated(run, "--strategy", "allreduce")
         self.assertAlmostEqual(allreduce["step_s"], 4 * 0.120, delta=0.12, msg="worker 3 is known by its mini-batches")
 
