@@ -95,9 +95,7 @@ Handle<T> create(const ActorOptions& options, Args&&... arguments) {
   if constexpr (actors::AllSerialisable<Encoded>::value && std::is_constructible_v<T, actors::travels_t<Args>...>) {
     auto function = actors::or_throw(actors::name_of(&actors::run_constructor<T, Encoded>));
     std::vector<Bytes> encoded;
-    (encoded.push_back(
-         actors::to_bytes<actors::travels_t<Args>>(actors::travels_t<Args>(std::forward<Args>(arguments)))),
-     ...);
+    actors::append_bytes(encoded, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
     auto& client = actors::process_client();
     const auto actor =
         actors::or_throw(client.create(std::move(function), std::move(encoded), options.name, NodeId(options.node)));

@@ -154,9 +154,15 @@ requires(sizeof...(Encoded) == sizeof...(Args)) struct Convertible<std::tuple<En
                            std::is_constructible_v<Encoded, Args>)&&...)> {
 };
 
+/// An argument, as the type as which it travels.
+template <class Encoded, class Arg>
+Bytes bytes_as(Arg&& argument) {
+  return to_bytes<Encoded>(static_cast<const Encoded&>(Encoded(std::forward<Arg>(argument))));
+}
+
 template <class... Encoded, class... Args>
 void append_bytes(std::vector<Bytes>& bytes, std::tuple<Encoded...>*, Args&&... arguments) {
-  (bytes.push_back(to_bytes<Encoded>(static_cast<const Encoded&>(Encoded(std::forward<Args>(arguments))))), ...);
+  (bytes.push_back(bytes_as<Encoded>(std::forward<Args>(arguments))), ...);
 }
 
 /// What run_callable takes, of values that are there.

@@ -23,7 +23,7 @@ ArgumentSource source_of(Arg&& argument) {
     if (!argument.valid()) throw TaskError({ErrorKind::invalid, "an empty future is an argument"});
     return argument.pending();
   } else {
-    return to_bytes<Encoded>(static_cast<const Encoded&>(Encoded(std::forward<Arg>(argument))));
+    return bytes_as<Encoded>(std::forward<Arg>(argument));
   }
 }
 

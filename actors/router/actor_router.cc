@@ -12,6 +12,7 @@ namespace {
 
 /// Tasks that need no core are bounded by workers: so many a cpu.
 constexpr std::size_t kPoolWorkersMax = 64;
+constexpr const char* kUnsaid = " has not said how its workers are started";
 
 std::string short_name(WorkerId worker) {
   return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32);
@@ -42,10 +43,10 @@ void ActorRouter::on_executable(const std::string& owner, Executable executable)
   executables_.insert_or_assign(owner, std::move(executable));
 }
 
-Result<Executable> ActorRouter::executable_of(const std::string& peer, const std::string& otherwise) const {
-  for (const auto& name : {peer, otherwise})
-    if (const auto known = executables_.find(name); known != executables_.end()) return known->second;
-  return fail(ErrorKind::invalid, peer + " has not said how its workers are started");
+const Executable* ActorRouter::executable_of(const std::string& peer, const std::string& otherwise) const {
+  auto known = executables_.find(peer);
+  if (known == executables_.end()) known = executables_.find(otherwise);
+  return known == executables_.end() ? nullptr : &known->second;
 }
 
 WorkerId ActorRouter::start_worker(Actions& actions, Executable executable, const std::string& root, ActorId actor,
@@ -99,9 +100,9 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
     return actions;
   };
   if (is_here(from)) {
-    auto executable = executable_of(owner, root_of(owner, from));
-    if (!executable) return refuse(executable.error().kind, executable.error().text);
-    create.executable = *std::move(executable);
+    const auto* const executable = executable_of(owner, root_of(owner, from));
+    if (!executable) return refuse(ErrorKind::invalid, owner + kUnsaid);
+    create.executable = *executable;
   }
   if (!is_here(node)) {
     if (!is_here(from))
@@ -377,8 +378,7 @@ void ActorRouter::submit(Actions& actions, Call call, NodeId from) {
                                               to_string(options_.node) + " has " + std::to_string(options_.cpus) +
                                               ": ask for fewer or start the node with --cpus"});
   }
-  if (const auto executable = executable_of(root_of(owner, from), owner); !executable)
-    return refuse(executable.error());
+  if (!executable_of(root_of(owner, from), owner)) return refuse({ErrorKind::invalid, owner + kUnsaid});
   TaskRecord record{std::move(call), from, root_of(owner, from), 0};
   note_owner(owner, from);
   if (auto added = tasks_.add(std::move(record)); !added) return refuse(added.error());
@@ -413,8 +413,8 @@ void ActorRouter::dispatch(Actions& actions) {
       const auto free = static_cast<std::size_t>(std::max(1.0, options_.cpus - cpus_used_));
       const auto wanted = std::min(tasks_.ready(), free);
       // Workers for tasks are the root's; a root of another node has said there how they are started.
-      const auto executable = executable_of(waiting.root, waiting.call.owner);
-      if (!executable) return fail_tasks_of(actions, waiting.root, executable.error());
+      const auto* const executable = executable_of(waiting.root, waiting.call.owner);
+      if (!executable) return fail_tasks_of(actions, waiting.root, {ErrorKind::invalid, waiting.root + kUnsaid});
       for (; starting < wanted && all < kPoolWorkersMax; ++starting, ++all) {
         start_worker(actions, *executable, waiting.root, ActorId{}, "tasks", "tasks");
       }

@@ -123,7 +123,7 @@ class ActorRouter {
   bool is_here(NodeId node) const { return node == options_.node; }
   std::string root_of(const std::string& owner, NodeId from) const;
   void note_owner(const std::string& owner, NodeId from);
-  Result<Executable> executable_of(const std::string& peer, const std::string& otherwise) const;
+  const Executable* executable_of(const std::string& peer, const std::string& otherwise) const;
   WorkerId start_worker(Actions& actions, Executable executable, const std::string& root, ActorId actor,
                         std::string name, std::string description);
   void kill(Actions& actions, WorkerId worker);

@@ -5,13 +5,13 @@
 #include <string_view>
 #include <utility>
 
-#include "algorithms/train/optimizer_state.h"
 #include "algorithms/train/tensor_file.h"
 
 namespace paceline {
 namespace {
 
 using train::NamedTensors;
+using train::tensors_of;
 
 constexpr std::string_view kOfJobs = "paceline.";  // What a checkpoint holds beside the model.
 constexpr std::size_t kNamesShown = 5;
@@ -31,14 +31,6 @@ std::string text_of(c10::IntArrayRef shape) {
   std::string text = "[";
   for (const auto extent : shape) text += (text.size() == 1 ? "" : ", ") + std::to_string(extent);
   return text + "]";
-}
-
-NamedTensors tensors_of(const torch::nn::Module& model) {
-  NamedTensors tensors;
-  for (const auto& item : model.named_parameters()) tensors.emplace_back(item.key(), item.value());
-  for (const auto& item : model.named_buffers())
-    if (item.value().defined()) tensors.emplace_back(item.key(), item.value());
-  return tensors;
 }
 
 /// The bytes that `visit` gets views of live as long as the call.

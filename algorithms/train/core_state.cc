@@ -38,10 +38,7 @@ Replica Core::state() {
     const auto& wanted = share.wanted.empty() ? rates : share.wanted;
     replica.learning_rates.insert(replica.learning_rates.end(), rates.begin(), rates.end());
     replica.scheduled_rates.insert(replica.scheduled_rates.end(), wanted.begin(), wanted.end());
-    for (const auto& item : share.module->named_parameters())
-      replica.model.emplace_back(prefix(i) + item.key(), item.value());
-    for (const auto& item : share.module->named_buffers())
-      if (item.value().defined()) replica.model.emplace_back(prefix(i) + item.key(), item.value());
+    for (const auto& [name, tensor] : tensors_of(*share.module)) replica.model.emplace_back(prefix(i) + name, tensor);
     for (const auto& [name, tensor] : read_optimizer_state(*share.optimizer, parameters_.trainable(i)))
       replica.optimizer.emplace_back(prefix(i) + name, tensor);
     if (!warned_slow_state_ && !has_known_state(*share.optimizer)) {
@@ -77,9 +74,7 @@ void Core::load_state(const Replica& replica) {
   const std::map<std::string, torch::Tensor> model(replica.model.begin(), replica.model.end());
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const auto& share = shares_[i];
-    for (const auto& item : share.module->named_parameters()) copy_into(prefix(i) + item.key(), item.value(), model);
-    for (const auto& item : share.module->named_buffers())
-      if (item.value().defined()) copy_into(prefix(i) + item.key(), item.value(), model);
+    for (const auto& [name, tensor] : tensors_of(*share.module)) copy_into(prefix(i) + name, tensor, model);
     std::map<std::string, torch::Tensor> optimizer;
     for (const auto& [name, tensor] : replica.optimizer)
       if (name.starts_with(prefix(i))) optimizer.emplace(name.substr(prefix(i).size()), tensor);

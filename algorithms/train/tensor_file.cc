@@ -56,6 +56,14 @@ Result<std::vector<std::byte>> read_checkpoint(const std::string& path) {
   return read_whole_file(checkpoint_in(path), kCheckpointMax);
 }
 
+NamedTensors tensors_of(const torch::nn::Module& model) {
+  NamedTensors tensors;
+  for (const auto& item : model.named_parameters()) tensors.emplace_back(item.key(), item.value());
+  for (const auto& item : model.named_buffers())
+    if (item.value().defined()) tensors.emplace_back(item.key(), item.value());
+  return tensors;
+}
+
 torch::Tensor view_of(const TensorView& view) {
   // torch wants a writable, aligned address; nobody writes through it. Odd offsets (a foreign writer) are copied.
   auto* const data = const_cast<std::byte*>(view.bytes.data());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/train/optimizer_state.h"
 #include "algorithms/train/safetensors.h"
 
 namespace paceline::train {
@@ -14,6 +15,9 @@ namespace paceline::train {
 std::string checkpoint_in(const std::string& path);
 /// The bytes of a checkpoint; `path` as above.
 Result<std::vector<std::byte>> read_checkpoint(const std::string& path);
+
+/// Parameters, then buffers, under their names.
+NamedTensors tensors_of(const torch::nn::Module& model);
 
 /// A tensor where the file's bytes lie, which must outlive it and are not to be written.
 torch::Tensor view_of(const TensorView& view);
