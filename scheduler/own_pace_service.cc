@@ -63,9 +63,15 @@ Version OwnPaceService::done() const {
   Version done = last_;
   for (const Rank rank : living_ranks()) {
     const auto it = finished_.find(rank);
-    done = std::min(done, it == finished_.end() ? Version{job().first.value - 1} : it->second);
+    const Version finished = it == finished_.end() ? Version{job().first.value - 1} : it->second;
+    if (finished < last_of(rank)) done = std::min(done, finished);
   }
   return done;
+}
+
+Version OwnPaceService::last_of(Rank rank) const {
+  const auto it = ends_at_.find(rank);
+  return it == ends_at_.end() ? last_ : std::min(last_, it->second);
 }
 
 // An iteration
@@ -105,20 +111,31 @@ void OwnPaceService::finish(Rank rank, Version v, Instant now) {
 
 /// Unless a stop is being agreed on that may come before its next iteration.
 void OwnPaceService::go_on(Rank rank, Version own, Instant now) {
-  if (own >= last_) {
+  if (own >= last_of(rank)) {
     on_last(rank, now);
     if (!parts_are_by_version()) return;
     give(rank, last_, false);
     return look_at(last_, now);
   }
-  const auto& stop = replays() && !frozen_ ? replay().ends() : frozen_;  // A replay's is known from the start.
-  if (stop && next_word(own) > *stop) {
+  if (const auto stop = held_at(rank); stop && next_word(own) > *stop) {
     waiting_[rank] = own;
     return;
   }
   if (!living(rank)) return;
   begun_[rank] = next_word(own);
   let_go(rank, own, now);
+}
+
+/// Where a worker is held while a stop is agreed on; a replay's end is known from the start.
+std::optional<Version> OwnPaceService::held_at(Rank rank) const {
+  if (!frozen_) return replays() ? replay().ends(rank) : std::nullopt;
+  return ends_apart() ? begun_of(rank) : *frozen_;
+}
+
+/// Everybody does the first iteration.
+Version OwnPaceService::begun_of(Rank rank) const {
+  const auto it = begun_.find(rank);
+  return it == begun_.end() ? job().first : it->second;
 }
 
 /// The iteration after which a worker that has done `own` waits next.
@@ -351,29 +368,48 @@ void OwnPaceService::on_ending(NodeId from, const wire::Ending::Reader& ending) 
   const Version v{ending.getVersion()};
   switch (ending.getPhase()) {
     case wire::Ending::Phase::WISH: return ask_all();
-    case wire::Ending::Phase::ASK: return send_ending(NodeId{0}, wire::Ending::Phase::ANSWER, freeze());
-    case wire::Ending::Phase::ANSWER: return on_answer(from, v);
-    case wire::Ending::Phase::DECIDE: return end_at(v);
+    case wire::Ending::Phase::ASK: freeze(); return answer();
+    case wire::Ending::Phase::ANSWER:
+      for (const auto each : ending.getBegun())
+        if (const Rank rank{each.getRank()}; lives_on(rank, from)) elsewhere_[rank] = Version{each.getVersion()};
+      return on_answer(from, v);
+    case wire::Ending::Phase::DECIDE: return decide_end(v);
   }
 }
 
 void OwnPaceService::ask_all() {
   if (job().self.value != 0 || std::exchange(asked_, true)) return;
   for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::ASK, {});
-  on_answer(job().self, freeze());
+  freeze();
+  on_answer(job().self, *frozen_);
 }
 
-/// The highest iteration that somebody here may have begun; nobody begins a later one from now on.
-Version OwnPaceService::freeze() {
+void OwnPaceService::freeze() {
   if (records_holds()) record({.kind = Decision::Kind::frozen});
-  return hold_back();
+  hold_back();
 }
 
-Version OwnPaceService::hold_back() {
-  Version begun = job().first;
-  for (const auto& [rank, v] : begun_) begun = std::max(begun, v);
-  frozen_ = begun;
-  return begun;
+/// Nobody here begins what is later than the highest iteration that somebody has begun.
+void OwnPaceService::hold_back() {
+  frozen_ = job().first;
+  for (const auto& [rank, v] : begun_) frozen_ = std::max(*frozen_, v);
+}
+
+void OwnPaceService::answer() {
+  wire::Message message;
+  auto body = message.root().initEnding();
+  body.setJob(job().job.value);
+  body.setPhase(wire::Ending::Phase::ANSWER);
+  body.setVersion(frozen_->value);
+  if (ends_apart()) {
+    const auto ranks = living_ranks();
+    auto begun = body.initBegun(static_cast<unsigned>(ranks.size()));
+    for (unsigned i = 0; i < begun.size(); ++i) {
+      begun[i].setRank(ranks[i].value);
+      begun[i].setVersion(begun_of(ranks[i]).value);
+    }
+  }
+  send(NodeId{0}, message);
 }
 
 void OwnPaceService::on_answer(NodeId from, Version begun) {
@@ -383,7 +419,16 @@ void OwnPaceService::on_answer(NodeId from, Version begun) {
   for (const auto& [node, v] : answers_) last = std::max(last, v);
   last = std::min(last, last_);
   for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::DECIDE, last);
-  end_at(last);
+  decide_end(last);
+}
+
+void OwnPaceService::decide_end(Version last) {
+  if (!ends_apart()) return end_at(last);
+  auto ends = elsewhere_;
+  for (const Rank rank : living_ranks()) ends[rank] = begun_of(rank);
+  Decision apart{.kind = Decision::Kind::ends_apart, .version = last};
+  for (const auto& [rank, v] : ends) apart.contributions.push_back({rank, std::min(v, last), 0});
+  hear(apart, steady_now());
 }
 
 void OwnPaceService::step_end(Version last) {
@@ -391,7 +436,9 @@ void OwnPaceService::step_end(Version last) {
   set_last(last_);
   frozen_.reset();
   if (!parts_are_by_version()) snapshots_.erase(last_);  // Were as of a moment, which was not the end.
+  if (!ends_at_.empty()) on_ends_apart();
   for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, steady_now());
+  start_averagings(steady_now());
 }
 
 // Others
@@ -412,6 +459,10 @@ void OwnPaceService::on_gone(Rank rank, Instant now) {
 void OwnPaceService::step(const Decision& d) {
   if (d.kind == Decision::Kind::gone) go(d.rank, steady_now());
   if (d.kind == Decision::Kind::frozen) hold_back();
+  if (d.kind == Decision::Kind::ends_apart) {
+    for (const auto& c : d.contributions) ends_at_[c.rank] = c.iteration.value_or(d.version);
+    step_end(d.version);
+  }
 }
 
 void OwnPaceService::go(Rank rank, Instant now) {

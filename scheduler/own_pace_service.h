@@ -18,7 +18,8 @@ namespace paceline::scheduler {
 ///               node 0, which evaluates it between two iterations; the others go on, and training is not changed
 ///   end         a worker that has done the last version is held until the mean of all last models is there
 ///   stop        node 0 asks all nodes how far their workers have begun (these begin nothing further until the answer)
-///               and makes the highest of these versions the last one
+///               and makes the highest of these versions the last one: of all workers, where they wait for each other,
+///               else each ends with the iteration that it has begun
 ///   death       told to all nodes by the worker's own
 ///
 /// Each worker publishes the model that it starts from as the iteration before the first one, and then one an
@@ -55,6 +56,11 @@ class OwnPaceService : public AveragingService {
   virtual Version next_publication(Version v) const { return v.next(); }
   /// Whether what was published after v is changed: else the worker goes on with the same numbers.
   virtual bool averages(Version) const { return true; }
+  /// Whether, in a job that ends early, each worker ends with the iteration that it has begun. Else all do the same
+  /// last one, so that one that is behind has to come there first.
+  virtual bool ends_apart() const { return false; }
+  /// The job ends early, and where its workers end is known (`last_of`).
+  virtual void on_ends_apart() {}
   /// Messages of the strategy itself.
   virtual void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                                    Instant now) = 0;
@@ -82,6 +88,8 @@ class OwnPaceService : public AveragingService {
   /// This node's part in the mean of all models after v: the sum of `weight` models.
   void give_part(Version v, Bytes sum, double weight, Instant now);
   bool is_due(Version v) const;
+  /// The last iteration that the worker does, as far as it is known.
+  Version last_of(Rank rank) const;
   /// A stop is being agreed on.
   bool is_stopping() const { return frozen_.has_value(); }
   /// Of this node, those too that have not opened their shares yet.
@@ -128,9 +136,13 @@ class OwnPaceService : public AveragingService {
   void on_part(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum, Instant now);
   void on_ending(NodeId from, const wire::Ending::Reader& ending);
   void ask_all();
-  Version freeze();
-  Version hold_back();
+  void freeze();
+  void hold_back();
+  std::optional<Version> held_at(Rank rank) const;
+  void answer();
   void on_answer(NodeId from, Version begun);
+  void decide_end(Version last);
+  Version begun_of(Rank rank) const;
   void send_ending(NodeId to, wire::Ending::Phase phase, Version v);
 
   Version last_;
@@ -152,6 +164,8 @@ class OwnPaceService : public AveragingService {
   bool asked_ = false;                 ///< Node 0.
   std::map<NodeId, Version> answers_;  ///< Node 0.
   std::optional<Version> frozen_;      ///< Nobody here begins what is later.
+  std::map<Rank, Version> elsewhere_;  ///< Node 0: what other nodes' workers have begun, where workers end apart.
+  std::map<Rank, Version> ends_at_;    ///< Where workers of this node end apart, on node 0 those of all.
   std::map<Rank, Version> waiting_;    ///< Workers that would have, with what they have finished.
 };
 

@@ -17,6 +17,7 @@ namespace paceline::scheduler {
 ///
 ///   evaluation  when the workers have done so many iterations on average (as node 0 sees it), node 0 asks all nodes
 ///               for their part of the mean as it is then (`gather`)
+///   stop        nobody waits for who is behind: each worker ends with the iteration that it has begun
 ///   end         a node whose workers have all done their last iteration tells all others (`done`); when all have, each
 ///               gives its part. A worker that is silent beyond patience while others wait for this leaves
 class AsynchronousService : public OwnPaceService {
@@ -73,6 +74,7 @@ class AsynchronousService : public OwnPaceService {
 
  private:
   bool parts_are_by_version() const final { return false; }
+  bool ends_apart() const final { return true; }
   void on_last(Rank rank, Instant now) final;
   void arrived(Rank rank, Version t, Duration compute, Instant now);
   void gather(Version v, bool at_end);

@@ -68,8 +68,9 @@ void ServerService::take(Rank rank, std::shared_ptr<Bytes> model) {
 void ServerService::on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, Instant now) {
   if (gone_.contains(rank)) return;
   const auto push = engine_.on_push(rank);
-  auto served = engine_.on_done(rank, t >= last());
-  if (t >= last()) served.push_back(rank);
+  const bool is_last = t >= last_of(rank);
+  auto served = engine_.on_done(rank, is_last);
+  if (is_last) served.push_back(rank);
   for (const Rank each : served) engine_.on_pull(each);
   pushed_[rank] = t;
   waiting_.emplace(rank, now);
@@ -173,20 +174,33 @@ void ServerService::leave(Rank rank, Instant now) {
 void ServerService::on_rank_gone(Rank rank, Instant now) {
   if (!gone_.insert(rank).second) return;
   waiting_.erase(rank);
-  auto served = engine_.on_gone(rank);
-  if (!served.empty()) {
-    for (const Rank each : served) {
-      engine_.on_pull(each);
-      waiting_.erase(each);
-    }
-    const auto as_it_is = [this] {
-      auto r = reduction();
-      r.inputs = {server_->data()};
-      return r;
-    };
-    serve(as_it_is, std::move(served));
-  }
+  let_pull(engine_.on_gone(rank));
   start_averagings(now);
+}
+
+void ServerService::let_pull(std::vector<Rank> served) {
+  if (served.empty()) return;
+  for (const Rank each : served) {
+    engine_.on_pull(each);
+    waiting_.erase(each);
+  }
+  const auto as_it_is = [this] {
+    auto r = reduction();
+    r.inputs = {server_->data()};
+    return r;
+  };
+  serve(as_it_is, std::move(served));
+}
+
+/// Some have pushed their last step before it was known to be that.
+void ServerService::on_ends_apart() {
+  if (!is_server()) return;
+  for (const auto& [rank, t] : pushed_) {
+    if (t < last_of(rank) || gone_.contains(rank)) continue;
+    auto served = engine_.on_done(rank, true);
+    if (waiting_.contains(rank)) served.push_back(rank);
+    let_pull(std::move(served));
+  }
 }
 
 bool ServerService::is_awaited(Rank rank) const {

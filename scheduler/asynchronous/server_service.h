@@ -26,6 +26,7 @@ class ServerService final : public AsynchronousService {
 
  private:
   void step(const Decision& d) override;
+  void on_ends_apart() override;
   void look(Instant now) override;
   std::optional<Instant> core_deadline() const override;
   void on_start(Rank rank, Instant now) override;
@@ -40,6 +41,8 @@ class ServerService final : public AsynchronousService {
   bool is_server() const { return job().self.value == 0; }
   void on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, Instant now);
   void on_rank_gone(Rank rank, Instant now);
+  /// Who waits no longer for the bound gets the model as it is.
+  void let_pull(std::vector<Rank> served);
   /// What `inputs` add up to is the server's new model, which is given to `served`. `pushed`: by a push of this rank.
   void serve(std::function<collective::Reduction()> inputs, std::vector<Rank> served, std::optional<Rank> pushed = {});
   void take(Rank rank, std::shared_ptr<Bytes> model);

@@ -34,8 +34,10 @@ struct Decision {
     passed_over = 17,     ///< Its agent went on without waiting for that (rank, version).
     frozen = 18,          ///< Nobody begins anything new until it is agreed on where the job ends.
     alive = 19,           ///< A worker gave a sign of life (rank).
+    ends_apart = 20,  ///< The same as `ends`, but these workers end with earlier iterations (version, contributions).
   };
-  /// What the seal found of a member; no iteration: it had published nothing that counts.
+  /// What the seal found of a member; no iteration: it had published nothing that counts. Of ends_apart: the member's
+  /// last iteration.
   struct Contribution {
     Rank rank{-1};
     std::optional<Version> iteration;

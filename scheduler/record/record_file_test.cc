@@ -48,6 +48,9 @@ std::vector<Decision> all_kinds() {
       {.kind = Kind::passed_over, .rank = Rank{4}, .version = Version{4}},
       {.kind = Kind::frozen},
       {.kind = Kind::ends, .version = Version{INT64_MAX}},
+      {.kind = Kind::ends_apart,
+       .version = Version{9},
+       .contributions = {{Rank{0}, Version{9}, 0}, {Rank{1}, Version{2}, 0}}},
       {.kind = Kind::counted, .version = Version{INT64_MIN}, .at = at(9)},
   };
 }

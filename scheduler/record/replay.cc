@@ -7,13 +7,21 @@ namespace paceline::scheduler {
 
 using Kind = Decision::Kind;
 
+/// What a seal found. Else nothing: an end's members were not sealed.
+const std::vector<Decision::Contribution>& Replay::seals(const Decision& d) {
+  static const std::vector<Decision::Contribution> none;
+  return d.kind == Kind::ends_apart ? none : d.contributions;
+}
+
 Replay::Replay(std::vector<Decision> decisions) : decisions_(std::move(decisions)) {
   for (std::size_t i = 0; i < decisions_.size(); ++i) {
     const Decision& d = decisions_[i];
     if (d.kind == Kind::joined) joining_.insert(d.rank);
     if (d.kind == Kind::gone) gone_[d.rank] = i;
-    if (d.kind == Kind::ends) ends_ = d.version;
-    for (const auto& c : d.contributions) {
+    if (d.kind == Kind::ends || d.kind == Kind::ends_apart) ends_ = d.version;
+    if (d.kind == Kind::ends_apart)
+      for (const auto& c : d.contributions) ends_apart_[c.rank] = c.iteration.value_or(d.version);
+    for (const auto& c : seals(d)) {
       const bool found = c.iteration.has_value();
       seals_[c.rank].decisions.push_back(i);
       seals_[c.rank].may_publish.push_back(found ? publication(c.iteration->value, c.bodies)
@@ -46,6 +54,7 @@ bool Replay::is_due() const {
     case Kind::passed_over:
     case Kind::frozen:
     case Kind::alive:
+    case Kind::ends_apart:
     case Kind::looked: return true;
     case Kind::sealed:
     case Kind::executed:
@@ -61,7 +70,7 @@ void Replay::happened(const Decision& decision) { happened_.insert(key_of(decisi
 Decision Replay::take() {
   Decision taken = std::move(decisions_[at_]);
   if (const auto it = happened_.find(key_of(taken)); it != happened_.end()) happened_.erase(it);
-  for (const auto& c : taken.contributions) ++seals_[c.rank].next;
+  for (const auto& c : seals(taken)) ++seals_[c.rank].next;
   ++at_;
   return taken;
 }
@@ -84,6 +93,11 @@ Version Replay::sealed(Rank rank) const {
   const auto it = seals_.find(rank);
   const bool any = it != seals_.end() && it->second.next > 0;
   return any ? decisions_[it->second.decisions[it->second.next - 1]].version : Version{-1};
+}
+
+std::optional<Version> Replay::ends(Rank rank) const {
+  const auto it = ends_apart_.find(rank);
+  return it == ends_apart_.end() ? ends_ : it->second;
 }
 
 bool Replay::will_go(Rank rank) const {

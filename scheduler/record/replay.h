@@ -46,12 +46,15 @@ class Replay {
   const std::set<Rank>& joining() const { return joining_; }
   /// Where the job ended, if earlier than planned.
   const std::optional<Version>& ends() const { return ends_; }
+  /// Where the worker ended: with the job, or earlier.
+  std::optional<Version> ends(Rank rank) const;
   /// The worker's end is still to come.
   bool will_go(Rank rank) const;
 
  private:
   using Key = std::tuple<Decision::Kind, Rank, NodeId, Version, std::int32_t>;
   static Key key_of(const Decision& d) { return {d.kind, d.rank, d.node, d.version, d.group}; }
+  static const std::vector<Decision::Contribution>& seals(const Decision& d);
   struct Seals {
     std::vector<std::size_t> decisions;     ///< The seals with this worker, in order.
     std::vector<std::int64_t> may_publish;  ///< Until each of them.
@@ -65,6 +68,7 @@ class Replay {
   std::map<Rank, std::size_t> gone_;  ///< The last decision of its end.
   std::set<Rank> joining_;
   std::optional<Version> ends_;
+  std::map<Rank, Version> ends_apart_;
 };
 
 }  // namespace paceline::scheduler

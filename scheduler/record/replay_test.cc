@@ -60,6 +60,19 @@ TEST(ReplayTest, ActivationsDeadlinesAndDeathsNeedNothing) {
   EXPECT_FALSE(replay.will_go(Rank{2}));
 }
 
+TEST(ReplayTest, WorkersMayEndEarlierThanTheJob) {
+  Replay replay({{.kind = Kind::ends_apart, .version = Version{9}, .contributions = {found(0, 9, 0), found(1, 4, 0)}}});
+  EXPECT_EQ(replay.ends(), Version{9});
+  EXPECT_EQ(replay.ends(Rank{0}), Version{9});
+  EXPECT_EQ(replay.ends(Rank{1}), Version{4});
+  EXPECT_EQ(replay.next_contribution(Rank{1}), nullptr) << "it is no seal";
+  EXPECT_EQ(replay.may_publish(Rank{1}), INT64_MAX);
+  ASSERT_TRUE(replay.is_due()) << "what was agreed on then needs nothing";
+  (void)replay.take();
+  EXPECT_EQ(replay.may_publish(Rank{1}), INT64_MAX);
+  EXPECT_EQ(Replay({{.kind = Kind::ends, .version = Version{9}}}).ends(Rank{1}), Version{9});
+}
+
 TEST(ReplayTest, SealsAveragingsAndMergesAreTakenByTheShell) {
   Replay replay({sealed(0, {found(0, 0)}), executed(0), {.kind = Kind::merged, .rank = Rank{1}}});
   EXPECT_FALSE(replay.is_due());

@@ -125,7 +125,7 @@ class QuadraticReplays(ReplayTest):
 
     @in_release
     def test_an_end_that_workers_of_their_own_pace_agreed_on(self):
-        for strategy in ("ad-psgd", "server(async)", "d-psgd(ring)", "osgp", "noloco(period=4)",
+        for strategy in ("ad-psgd", "server(async)", "server(bounded=1)", "d-psgd(ring)", "osgp", "noloco(period=4)",
                          "nonblocking(d-psgd(ring),batches=2)"):
             run = self.check(strategy, 2, stop_rank=3, stop_update=7)
             self.assertLess(run.result()["updates"], UPDATES)

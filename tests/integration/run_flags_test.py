@@ -55,10 +55,11 @@ class RunFlags(IntegrationTest):
         self.assertIsNone(run.result()["time_to_target_s"])
 
     def test_a_time_limit_ends_it_with_a_model_that_is_evaluated_and_saved(self):
-        for strategy, workers in (("allreduce", 2), ("allreduce", 1), ("wagma(group=2)", 2), ("nonblocking", 2),
-                                  ("ad-psgd", 2)):
-            with self.subTest(strategy, workers=workers):
-                flags = ["--workers", workers, "--strategy", strategy, "--epochs", 1000000]
+        for strategy, workers, *slow in (("allreduce", 2), ("allreduce", 1), ("wagma(group=2)", 2), ("nonblocking", 2),
+                                         ("ad-psgd", 2), ("ad-psgd", 2, "--slow", "1:20x"),
+                                         ("server(async)", 2, "--slow", "1:20x")):
+            with self.subTest(strategy, workers=workers, slow=slow):
+                flags = ["--workers", workers, "--strategy", strategy, "--epochs", 1000000, *slow]
                 run = self.train(*flags, "--evaluate-every-epochs", 0, "--time-limit", "1.5s")
                 result = run.result()
                 self.assertTrue(1.4 < result["train_s"] < 2.5, result["train_s"])
