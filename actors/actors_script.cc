@@ -3,9 +3,12 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <map>
+#include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -65,6 +68,7 @@ class Relay {
 };
 
 int square(int x) { return x * x; }
+double total(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 void actors() {
   auto counter = paceline::create<Counter>({.name = "counter"}, 10);
@@ -108,6 +112,14 @@ void tasks() {
   auto counter = paceline::create<Counter>(1);
   expect(paceline::async(square, counter.call(&Counter::add, 2)).get() == 9,
          "the future of a call as an argument of a task");
+  const std::array<double, 3> few{1, 2, 3.5};
+  expect(paceline::async(total, few).get() == 6.5, "an array where a span is read");
+  expect(paceline::async(total, std::vector<double>(100'000, 0.5)).get() == 50'000, "a vector where a span is read");
+  expect(paceline::async(
+             total, paceline::async([] {
+               return std::vector<double>{1, 2};
+             })).get() == 3,
+         "a future's vector where a span is read");
   auto failed = paceline::async([](int x) -> int { throw std::runtime_error("no " + std::to_string(x)); }, 3);
   expect(has(error_of([&] { paceline::async(square, failed).get(); }), "no 3"), "a failed argument");
   expect(has(error_of([] { paceline::async({.cpus = 99}, square, 1).get(); }), "cpus"), "more cpus than there are");

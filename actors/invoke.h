@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/block.h"
 #include "actors/callable.h"
 #include "actors/function_ref.h"
 #include "actors/serialise.h"
@@ -63,6 +64,11 @@ struct Travels<const char*> {
 template <>
 struct Travels<char*> {
   using type = std::string;
+};
+/// What a function reads through a span is copied once, into memory of the callee's.
+template <class T>
+requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) struct Travels<std::span<const T>> {
+  using type = Block<T>;
 };
 template <class T>
 using travels_t = typename Travels<std::decay_t<T>>::type;

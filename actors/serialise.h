@@ -155,9 +155,9 @@ struct IsSerialisable<void> : std::true_type {};
 
 }  // namespace actors
 
-/// What can be an argument or a result: numbers, strings, standard containers of such, and any type with
-/// `template <class A> void serialize(A& a) { a(x, y); }` and a default constructor. Raw pointers and references
-/// cannot.
+/// What can be an argument or a result: numbers, strings, standard containers of such, torch::Tensor
+/// (paceline/train.h), and any type with `template <class A> void serialize(A& a) { a(x, y); }` and a default
+/// constructor. Raw pointers and references cannot.
 template <class T>
 concept Serialisable = actors::IsSerialisable<std::remove_cv_t<T>>::value;
 

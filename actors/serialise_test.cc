@@ -2,8 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <vector>
+
+#include "actors/invoke.h"
 
 namespace paceline::actors {
 namespace {
@@ -74,6 +79,29 @@ TEST(SerialiseTest, AContainerThatClaimsMoreThanThereIsAllocatesNothing) {
   const auto bytes = to_bytes(std::uint64_t{1} << 60);  // Where a vector's size stands.
   EXPECT_FALSE(from_bytes<std::vector<double>>(bytes, "a vector"));
   EXPECT_FALSE(from_bytes<std::string>(bytes, "a string"));
+}
+
+/// As many matrix libraries have it.
+struct Matrix {
+  std::vector<float> numbers;
+  const float* data() const { return numbers.data(); }
+  std::ptrdiff_t size() const { return static_cast<std::ptrdiff_t>(numbers.size()); }
+};
+static_assert(std::is_same_v<travels_t<std::span<const float>>, Block<float>> && Serialisable<Block<float>>);
+static_assert(!Serialisable<travels_t<std::span<float>>>, "what the callee writes would be lost");
+static_assert(!std::is_constructible_v<Block<float>, std::vector<double>>);
+
+TEST(SerialiseTest, WhatIsReadThroughASpanIsAnythingContiguous) {
+  const std::vector<float> numbers{1, 2.5F, -3};
+  for (const auto& bytes : {to_bytes(Block<float>(numbers)), to_bytes(Block<float>(std::span(numbers))),
+                            to_bytes(Block<float>(Matrix{numbers}))}) {
+    EXPECT_EQ(bytes, to_bytes(numbers)) << "a future's vector is read the same way";
+    const auto block = from_bytes<Block<float>>(bytes, "argument 1");
+    ASSERT_TRUE(block) << block.error().text;
+    const std::span<const float> shown = *block;
+    EXPECT_EQ(std::vector<float>(shown.begin(), shown.end()), numbers);
+  }
+  EXPECT_FALSE(from_bytes<Block<double>>(to_bytes(std::uint64_t{1} << 60), "argument 1"));
 }
 
 TEST(SerialiseTest, AnyByteMakesAValidBool) {

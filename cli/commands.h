@@ -28,11 +28,14 @@ Action add_embed(Flags app);
 Action add_up(Flags app);
 Action add_down(Flags app, Ask ask);
 Action add_status(Flags app, Ask ask);
+Action add_export(Flags app);
 Action add_logs(Flags app);
 Action add_replay(Flags app);
 Action add_report(Flags app);
 Action add_simulate(Flags app);
 Action add_reproduce(Flags app);
+/// `line`: whose commands and flags it names.
+Action add_completion(Flags app, const CommandLine& line);
 Action add_version(Flags app);
 
 /// "paceline 0.1.0 (libtorch 1.13.0)"

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "algorithms/job/metric.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/table.h"
 
@@ -32,6 +33,19 @@ std::string text(std::optional<double> value, int decimals, const char* unit = "
 
 std::optional<double> times(std::optional<double> value, double factor) {
   return value ? std::optional(*value * factor) : std::nullopt;
+}
+
+/// All are runs of the same script.
+Metric metric_of(const std::vector<Compared>& runs) {
+  for (const auto& run : runs)
+    if (run.result.is_object()) return job::metric_of(run.result);
+  return {};
+}
+
+std::string evaluated(const json& result) {
+  const auto metric = result.find("metric");
+  const auto value = metric == result.end() ? std::nullopt : figure(*metric, "value");
+  return value ? job::text(job::metric_of(result), *value) : "-";
 }
 
 /// " (lost 1, 3)": these workers left before the end, so that the figures are of fewer.
@@ -76,8 +90,8 @@ std::string words_for(const Compared& run, const Compared& base) {
 }  // namespace
 
 std::string comparison_table(const std::vector<Compared>& runs) {
-  observe::Table table({"strategy", "to target", "samples/s", "step", "accuracy", "waited", "group avg", "global avg",
-                        "skipped", "abandoned", "updates", "samples/update"});
+  observe::Table table({"strategy", "to target", "samples/s", "step", metric_of(runs).name, "waited", "group avg",
+                        "global avg", "skipped", "abandoned", "updates", "samples/update"});
   for (const auto& [strategy, result] : runs) {
     if (!result.is_object()) {
       table.add({strategy, "failed"});
@@ -85,10 +99,10 @@ std::string comparison_table(const std::vector<Compared>& runs) {
     }
     table.add({strategy + lost_words(result), text(figure(result, "time_to_target_s"), 1, " s"),
                text(figure(result, "samples_per_s"), 0), text(times(figure(result, "step_s"), 1000), 1, " ms"),
-               text(times(figure(result, "test_accuracy"), 100), 1, " %"), text(figure(result, "wait_s"), 1, " s"),
-               text(figure(result, "group_averages"), 0), text(figure(result, "global_averages"), 0),
-               text(figure(result, "skipped_steps"), 0), text(figure(result, "abandoned_batches"), 0),
-               text(figure(result, "updates"), 0), text(figure(result, "samples_per_update"), 0)});
+               evaluated(result), text(figure(result, "wait_s"), 1, " s"), text(figure(result, "group_averages"), 0),
+               text(figure(result, "global_averages"), 0), text(figure(result, "skipped_steps"), 0),
+               text(figure(result, "abandoned_batches"), 0), text(figure(result, "updates"), 0),
+               text(figure(result, "samples_per_update"), 0)});
   }
   return table.text();
 }

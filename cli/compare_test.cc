@@ -10,10 +10,18 @@ namespace {
 using nlohmann::json;
 
 json result(json time, double rate) {
-  return {{"event", "result"},       {"time_to_target_s", time}, {"samples_per_s", rate},
-          {"step_s", 0.0123},        {"test_accuracy", 0.8812},  {"wait_s", 41.26},
-          {"group_averages", 120},   {"global_averages", 12},    {"skipped_steps", 3},
-          {"abandoned_batches", 77}, {"updates", 234},           {"samples_per_update", 1024.0}};
+  return {{"event", "result"},
+          {"time_to_target_s", time},
+          {"samples_per_s", rate},
+          {"step_s", 0.0123},
+          {"metric", {{"name", "accuracy"}, {"value", 0.8812}}},
+          {"wait_s", 41.26},
+          {"group_averages", 120},
+          {"global_averages", 12},
+          {"skipped_steps", 3},
+          {"abandoned_batches", 77},
+          {"updates", 234},
+          {"samples_per_update", 1024.0}};
 }
 
 TEST(CompareTest, TheTableShowsEveryFigureOfARun) {

@@ -1,7 +1,13 @@
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -26,6 +32,24 @@ std::vector<fs::path> log_files(const fs::path& run, const std::string& wanted) 
   return files;
 }
 
+constexpr auto kLook = std::chrono::milliseconds(200);
+
+/// Prints what is written from now on, line by line, with the name of its log, until the run has its result.
+void follow(const fs::path& run, const std::string& wanted, std::map<fs::path, std::uintmax_t> seen) {
+  const auto ended = [&run] { return fs::exists(run / "result.json"); };
+  for (bool last = ended();; std::this_thread::sleep_for(kLook)) {
+    for (const fs::path& file : log_files(run, wanted)) {
+      std::ifstream log(file, std::ios::binary);
+      std::uintmax_t& position = seen[file];
+      log.seekg(static_cast<std::streamoff>(position));
+      for (std::string line; std::getline(log, line) && !log.eof(); position += line.size() + 1)
+        std::printf("[%s] %s\n", file.stem().c_str(), line.c_str());
+    }
+    std::fflush(stdout);
+    if (std::exchange(last, ended())) return;
+  }
+}
+
 }  // namespace
 
 Action add_logs(Flags app) {
@@ -33,12 +57,14 @@ Action add_logs(Flags app) {
     std::string run;
     std::string which;
     int lines = 20;
+    bool follow = false;
   };
   auto flags = std::make_shared<Given>();
   Flags command = app.command("logs", "Print the last lines that the workers of a run have written");
   command.add("run", &flags->run, "run directory; default: the newest in runs/");
   command.add("--only", &flags->which, "logs whose name holds this, such as worker-3");
   command.add("--lines,-n", &flags->lines, "of each").shows_default().between(1, 1'000'000);
+  command.add("--follow,-f", &flags->follow, "go on with what is written from now on, until the run has ended");
   return [flags] {
     const fs::path run =
         flags->run.empty() ? recorded::newest_run("runs", recorded::Replays::count) : fs::path(flags->run);
@@ -48,10 +74,16 @@ Action add_logs(Flags app) {
            "no run directory " + (run.empty() ? std::string("in runs/") : run.string()) + ": give one as argument"});
     }
     const auto files = log_files(run, flags->which);
-    if (files.empty())
+    if (files.empty() && !flags->follow)
       return report({ErrorKind::not_found, "no log in " + run.string() +
                                                (flags->which.empty() ? "" : " has " + flags->which + " in its name")});
-    for (const fs::path& file : files) std::printf("== %s\n%s", file.c_str(), tail_of(file, flags->lines).c_str());
+    std::map<fs::path, std::uintmax_t> seen;
+    for (const fs::path& file : files) {
+      std::error_code ignored;
+      seen[file] = fs::file_size(file, ignored);
+      std::printf("== %s\n%s", file.c_str(), tail_of(file, flags->lines).c_str());
+    }
+    if (flags->follow) follow(run, flags->which, std::move(seen));
     return kDone;
   };
 }

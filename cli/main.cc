@@ -22,11 +22,13 @@ int main(int argc, char** argv) {
       {"up", add_up(app)},
       {"down", add_down(app, paceline::daemon::ask)},
       {"status", add_status(app, paceline::daemon::ask)},
+      {"export", add_export(app)},
       {"logs", add_logs(app)},
       {"replay", add_replay(app)},
       {"report", add_report(app)},
       {"simulate", add_simulate(app)},
       {"reproduce", add_reproduce(app)},
+      {"completion", add_completion(app, line)},
       {"version", add_version(app)},
   };
   if (const auto status = line.parse(argc, argv)) return *status;

@@ -71,7 +71,7 @@ Result<void> check_resume(const RunFlags& flags) {
   const fs::path given = flags.resume;
   if (!fs::exists(given, ignored))
     return fail(ErrorKind::not_found, "--resume " + flags.resume + ": no such run or file");
-  if (fs::is_directory(given, ignored) && !fs::exists(given / "checkpoint.safetensors", ignored))
+  if (fs::is_directory(given, ignored) && !fs::exists(observe::RunDirectory::at(given).checkpoint(), ignored))
     return fail(
         ErrorKind::not_found,
         "--resume " + flags.resume + ": that run has no checkpoint; they are written at evaluations (me.evaluate)");

@@ -19,6 +19,7 @@ constexpr std::int64_t kWorkersMax = 4096;
 constexpr std::int64_t kNodesMax = 64;
 constexpr std::int64_t kAccumulateMax = 1'000'000;
 constexpr std::int64_t kBatchMax = 1 << 20;
+constexpr std::int64_t kEvaluationsMax = 1'000'000;
 
 tl::unexpected<Error> bad_flag(const std::string& flag, const std::string& value, const std::string& takes) {
   return fail(ErrorKind::invalid, flag + " " + value + ": " + takes);
@@ -37,14 +38,15 @@ std::optional<double> number(std::string_view text) {
   return value;
 }
 
-Result<double> parse_target(const std::string& text) {
-  if (text == "none") return 0;
+/// null: none. Whether a number can be one the script's metric says (algorithms/job/launch.cc).
+Result<json> parse_target(const std::string& text) {
+  if (text == "none") return nullptr;
   std::string_view digits = text;
   const bool percent = digits.ends_with('%');
   if (percent) digits.remove_suffix(1);
   const auto value = number(digits);
-  if (!value || *value <= 0 || *value > (percent ? 100 : 1))
-    return bad_flag("--target", text, "give an accuracy such as 0.88 or 88%, or none");
+  if (!value || (percent && (*value <= 0 || *value > 100)))
+    return bad_flag("--target", text, "give a value of the metric such as 0.88 or 88%, or none");
   return percent ? *value / 100 : *value;
 }
 
@@ -144,6 +146,8 @@ Result<json> common_overrides(const RunFlags& flags) {
     if (!target) return tl::unexpected(target.error());
     overrides["target"] = *target;
   }
+  if (flags.early_stopping) overrides["early_stopping"] = *flags.early_stopping;
+  if (flags.keep_checkpoints) overrides["keep_checkpoints"] = *flags.keep_checkpoints;
   const auto slow = join_slow(flags);
   if (!slow) return tl::unexpected(slow.error());
   if (!slow->empty()) overrides["slow"] = *slow;
@@ -183,7 +187,11 @@ void add_run_flags(Flags app, RunFlags& flags) {
   app.add("--batch", &flags.batch, "samples of a mini-batch");
   app.add("--evaluate-every-epochs", &flags.evaluate_every_epochs,
           "how often the averaged model is evaluated and saved; 0: at the end only");
-  app.add("--target", &flags.target, "stop when the test accuracy reaches this: 0.88 or 88%; none: run to the end");
+  app.add("--target", &flags.target, "stop when an evaluation reaches this: 0.88 or 88%; none: run to the end");
+  app.add("--early-stopping", &flags.early_stopping,
+          "stop when so many evaluations in a row were no better than the best");
+  app.add("--keep-checkpoints", &flags.keep_checkpoints,
+          "so many of the last ones; that of the best evaluation is kept besides");
   app.add("--optimizer-state", &flags.optimizer_state,
           "what an averaging of models does with the optimisers' state: keep, reset or average; default: the "
           "strategy's own");
@@ -211,6 +219,8 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
   PACELINE_TRY(check_range("--accumulate", flags.accumulate, kAccumulateMax));
   PACELINE_TRY(check_range("--nodes", flags.nodes, kNodesMax));
   PACELINE_TRY(check_range("--batch", flags.batch, kBatchMax));
+  PACELINE_TRY(check_range("--early-stopping", flags.early_stopping, kEvaluationsMax));
+  PACELINE_TRY(check_range("--keep-checkpoints", flags.keep_checkpoints, kEvaluationsMax));
   if (flags.evaluate_every_epochs && !(*flags.evaluate_every_epochs >= 0 && *flags.evaluate_every_epochs <= 1e6)) {
     return bad_flag("--evaluate-every-epochs", std::to_string(*flags.evaluate_every_epochs),
                     "give a number from 0 to 1000000");

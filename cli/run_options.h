@@ -25,6 +25,8 @@ struct RunFlags {
   std::string optimizer_state;  ///< "keep", "reset", "average".
   std::string buffers;          ///< "average", "keep".
   std::string target;           ///< "0.88", "88%" or "none".
+  std::optional<std::int64_t> early_stopping;
+  std::optional<std::int64_t> keep_checkpoints;
   std::optional<std::uint64_t> seed;
   std::vector<std::string> slow;  ///< "3:4x" each, or several with commas.
   std::string straggle;           ///< "1:40ms".

@@ -1,5 +1,10 @@
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <thread>
 
 #include "cli/cluster_paths.h"
 #include "cli/commands.h"
@@ -7,17 +12,24 @@
 #include "runtime/base/json.h"
 
 namespace paceline::cli {
+namespace {
+
+constexpr const char* kClear = "\x1b[H\x1b[2J";  // To the top left, and nothing below.
+
+}  // namespace
 
 Action add_status(Flags app, Ask ask) {
   struct Given {
     std::string name;
     bool json = false;
+    bool watch = false;
   };
   auto flags = std::make_shared<Given>();
   Flags command = app.command("status", "Show a cluster's nodes and jobs, and who waits for whom");
   command.add("--name", &flags->name,
               "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
   command.add("--json", &flags->json, "the answer as JSON");
+  command.add("--watch,-w", &flags->watch, "again every second, until Ctrl-C or the cluster's end");
   return [flags, ask = std::move(ask)] {
     const auto root = RuntimeRoot::open();
     if (!root) return report(root.error());
@@ -27,10 +39,16 @@ Action add_status(Flags app, Ask ask) {
     const bool asked_for_one = !flags->name.empty() || std::getenv("PACELINE_CLUSTER");
     if (!directory && !asked_for_one && running.size() == 1) directory = root->path / running.front();
     if (!directory) return report(directory.error());
-    const auto answer = ask(*directory, "status", nlohmann::json::object());
-    if (!answer) return report(answer.error());
-    std::fputs((flags->json ? answer->dump() + "\n" : status_text(*answer)).c_str(), stdout);
-    return kDone;
+    const bool redraws = flags->watch && !flags->json && ::isatty(STDOUT_FILENO) == 1;
+    for (bool first = true;; first = false) {
+      const auto answer = ask(*directory, "status", nlohmann::json::object());
+      if (!answer) return first ? report(answer.error()) : kDone;
+      const std::string text = flags->json ? answer->dump() + "\n" : status_text(*answer);
+      std::fputs(((redraws ? kClear : "") + text).c_str(), stdout);
+      std::fflush(stdout);
+      if (!flags->watch) return kDone;
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
   };
 }
 

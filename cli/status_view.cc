@@ -1,8 +1,12 @@
 #include "cli/status_view.h"
 
+#include <cmath>
 #include <cstdio>
 
+#include "runtime/base/instant.h"
 #include "runtime/base/json.h"
+#include "runtime/observe/format.h"
+#include "runtime/observe/progress.h"
 #include "runtime/observe/table.h"
 
 namespace paceline::cli {
@@ -38,9 +42,24 @@ const json& list(const json& object, const char* name) {
   return object.is_object() && found != object.end() && found->is_array() ? *found : kEmpty;
 }
 
+double number(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+/// "update 30 of 120 (25 %)".
+std::string progress_text(const json& job) {
+  std::string text = "update " + cell(job, "update") + " of " + cell(job, "updates");
+  if (number(job, "updates") > 0)
+    text += observe::format(" (%.0f %%)", std::floor(100 * number(job, "update") / number(job, "updates")));
+  return text;
+}
+
 std::string job_text(const json& job) {
-  std::string text = "\njob " + cell(job, "job") + ": " + cell(job, "strategy") + ", update " + cell(job, "update") +
-                     " of " + cell(job, "updates") + "\n";
+  std::string text = "\njob " + cell(job, "job") + ": " + cell(job, "strategy") + ", " + progress_text(job);
+  if (number(job, "age_s") > 0) text += ", for " + observe::duration_text(from_seconds(number(job, "age_s")));
+  text += "\n";
+  if (const auto run = cell(job, "run_directory"); run != "-" && !run.empty()) text += "in " + run + "\n";
   if (!list(job, "workers").empty()) {
     observe::Table workers({"worker", "node", "state", "step", "lag", "samples/s"});
     for (const json& worker : list(job, "workers")) {

@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 
+#include "algorithms/job/job_summary.h"
+#include "algorithms/job/metric.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/format.h"
 #include "runtime/observe/progress.h"
@@ -33,7 +35,9 @@ observe::RunView view_of(const JobRecord& record, const json& options) {
   }
   view.samples_per_s = record.samples_per_s();
   if (record.update() > 0) view.loss = record.loss();
-  if (!record.evaluations().empty()) view.accuracy = record.evaluations().back().value;
+  if (!record.evaluations().empty())
+    view.metric = record.metric().name + " " + text(record.metric(), record.evaluations().back().value);
+  view.logged = record.logged();
   view.elapsed = from_seconds(record.clock_s());
   if (record.update() > 0 && record.updates() > record.update()) {
     view.eta = from_seconds(record.clock_s() * static_cast<double>(record.updates() - record.update()) /
@@ -125,6 +129,7 @@ void JobDisplay::on_event(const json& event) {
     return;
   }
   if (kind == "left" || kind == "failed") state_->print(event.value("text", ""));
+  if (kind == "warning") warn(event.value("text", ""));
   if (kind == "progress" && event.contains("starting"))
     state_->show_starting(event["starting"], event.value("node", 0));
   if (kind == "memory" && !std::exchange(state_->memory_told, true)) {
@@ -149,12 +154,14 @@ void JobDisplay::show(const JobRecord& record, Instant now, bool last) {
 
 void JobDisplay::warn(const std::string& text) { state_->print("warning: " + text); }
 
-void JobDisplay::conclude(const json& result, bool interrupted, const std::string& checkpoint,
+void JobDisplay::conclude(const JobRecord& record, const json& result, bool interrupted, const std::string& checkpoint,
                           const std::string& run_directory) {
   if (state_->as_json) {
     std::printf("%s\n", result.dump().c_str());
     std::fflush(stdout);
   } else {
+    if (record.updates() > 0)
+      for (const auto& line : summary_of(record)) state_->print(line);
     state_->print("run directory: " + run_directory);
   }
   if (result.contains("failure")) std::fprintf(stderr, "paceline: %s\n", result["failure"].get<std::string>().c_str());

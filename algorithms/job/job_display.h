@@ -20,7 +20,7 @@ class JobDisplay {
   void on_event(const nlohmann::json& event);
   void show(const JobRecord& record, Instant now, bool last);
   void warn(const std::string& text);
-  void conclude(const nlohmann::json& result, bool interrupted, const std::string& checkpoint,
+  void conclude(const JobRecord& record, const nlohmann::json& result, bool interrupted, const std::string& checkpoint,
                 const std::string& run_directory);
 
  private:

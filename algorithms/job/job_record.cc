@@ -9,7 +9,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kRateWindow = 3;  // Seconds that a worker's samples/s is taken over.
+constexpr std::size_t kLoggedMax = 8;  // Names that have room on a line.
+constexpr double kRateWindow = 3;      // Seconds that a worker's samples/s is taken over.
 
 std::int64_t sum_of(const std::map<std::int32_t, json>& counters, const char* name) {
   std::int64_t sum = 0;
@@ -19,8 +20,8 @@ std::int64_t sum_of(const std::map<std::int32_t, json>& counters, const char* na
 
 }  // namespace
 
-JobRecord::JobRecord(std::string strategy, std::int32_t workers, std::int32_t nodes, double target)
-    : strategy_(std::move(strategy)), nodes_(nodes), target_(target) {
+JobRecord::JobRecord(std::string strategy, std::int32_t workers, std::int32_t nodes, const json& options)
+    : strategy_(std::move(strategy)), nodes_(nodes), metric_(metric_of(options)), target_(target_of(options)) {
   for (std::int32_t rank = 0; rank < workers; ++rank) {
     workers_[rank].rank = rank;
     workers_[rank].state = "starting";
@@ -41,6 +42,11 @@ void JobRecord::on_event(const json& event) {
     if (!event.contains("value") || !event["value"].is_number()) return;  // The script has no metric.
     evaluations_.push_back({event.value("update", std::int64_t{0}), event.value("clock_s", 0.0),
                             event.value("value", 0.0), event.value("loss", 0.0)});
+  } else if (kind == "metric") {
+    const auto name = event.value("name", "");
+    if (event.contains("value") && event["value"].is_number() &&
+        (logged_.contains(name) || logged_.size() < kLoggedMax))
+      logged_[name][event.value("worker", 0)] = event["value"].get<double>();
   } else if (kind == "left") {
     const auto rank = event.value("worker", -1);
     left_.insert(rank);
@@ -95,10 +101,27 @@ std::int64_t JobRecord::samples() const {
 double JobRecord::samples_per_s() const { return clock_s_ > 0 ? static_cast<double>(samples()) / clock_s_ : 0; }
 
 std::optional<double> JobRecord::time_to_target_s() const {
-  if (target_ <= 0) return std::nullopt;
+  if (!target_) return std::nullopt;
   for (const auto& evaluation : evaluations_)
-    if (evaluation.value >= target_) return evaluation.clock_s;
+    if (reaches(metric_, evaluation.value, *target_)) return evaluation.clock_s;
   return std::nullopt;
+}
+
+std::vector<std::pair<std::string, double>> JobRecord::logged() const {
+  std::vector<std::pair<std::string, double>> means;
+  for (const auto& [name, values] : logged_) {
+    double sum = 0;
+    for (const auto& [rank, value] : values) sum += value;
+    means.emplace_back(name, sum / static_cast<double>(values.size()));
+  }
+  return means;
+}
+
+std::optional<Evaluation> JobRecord::best() const {
+  std::optional<Evaluation> best;
+  for (const auto& evaluation : evaluations_)
+    if (!best || is_better(metric_, evaluation.value, best->value)) best = evaluation;
+  return best;
 }
 
 json JobRecord::result() const {
@@ -115,7 +138,6 @@ json JobRecord::result() const {
       {"time_to_target_s", to_target ? json(*to_target) : json(nullptr)},
       {"samples_per_s", samples_per_s()},
       {"step_s", step_s_},
-      {"test_accuracy", evaluations_.empty() ? json(nullptr) : json(evaluations_.back().value)},
       {"wait_s", wait},
       {"wait_s_per_worker", waits},
       {"group_averages", sum_of(counters_, "group_averages")},
@@ -129,6 +151,13 @@ json JobRecord::result() const {
        update_ > 0 ? json(static_cast<double>(samples()) / static_cast<double>(update_)) : json(nullptr)},
       {"train_s", clock_s_},
       {"loss", loss_}};
+  auto& metric = result["metric"] = to_json(metric_);
+  metric["value"] = evaluations_.empty() ? json(nullptr) : json(evaluations_.back().value);
+  if (metric_.name == "accuracy") result["test_accuracy"] = metric["value"];
+  if (const auto best = this->best()) {
+    metric["best"] = best->value;
+    metric["best_update"] = best->update;
+  }
   for (const auto& [rank, model] : models_) result["models"][std::to_string(rank)] = model;
   if (!files_.empty()) result["files"] = files_;
   if (failure_) result["failure"] = *failure_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/job/metric.h"
 #include "paceline/run_result.h"
 #include "runtime/base/json.h"
 
@@ -25,14 +26,19 @@ class JobRecord {
     std::string state;
     bool left = false;
   };
-  /// `nodes`: that hold workers of the job.
-  JobRecord(std::string strategy, std::int32_t workers, std::int32_t nodes, double target);
+  /// `nodes`: that hold workers of the job. `options`: the job's, of which metric and target are read.
+  JobRecord(std::string strategy, std::int32_t workers, std::int32_t nodes, const nlohmann::json& options);
 
   void on_event(const nlohmann::json& event);
 
   const std::map<std::int32_t, Worker>& workers() const { return workers_; }
+  const Metric& metric() const { return metric_; }
   const std::vector<Evaluation>& evaluations() const { return evaluations_; }
+  /// The first of those that no other betters; nullopt: there was no evaluation.
+  std::optional<Evaluation> best() const;
   const std::vector<TrainingLoss>& losses() const { return losses_; }
+  /// By name, what workers have logged last (`Worker::log`), on average. The first names only, of a job that has many.
+  std::vector<std::pair<std::string, double>> logged() const;
   std::int64_t update() const { return update_; }
   std::int64_t updates() const { return updates_; }
   double clock_s() const { return clock_s_; }
@@ -57,7 +63,8 @@ class JobRecord {
 
   std::string strategy_;
   std::int32_t nodes_;
-  double target_;
+  Metric metric_;
+  std::optional<double> target_;
   std::map<std::int32_t, Worker> workers_;
   struct Mark {
     double clock_s = 0;
@@ -67,6 +74,7 @@ class JobRecord {
   std::map<std::int32_t, nlohmann::json> counters_;  // Node -> its counters.
   std::vector<Evaluation> evaluations_;
   std::vector<TrainingLoss> losses_;
+  std::map<std::string, std::map<std::int32_t, double>> logged_;  // Name -> rank -> value.
   std::int64_t update_ = 0;
   std::int64_t updates_ = 0;
   std::int64_t period_ = 1;

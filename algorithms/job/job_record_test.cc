@@ -23,7 +23,7 @@ json progress(int node, double clock, std::int64_t update, std::int64_t samples)
 
 class JobRecordTest : public ::testing::Test {
  protected:
-  JobRecord sut{"wagma", 2, 2, 0.9};
+  JobRecord sut{"wagma", 2, 2, {{"target", 0.9}}};
 };
 
 TEST_F(JobRecordTest, FiguresOfAllNodesAreAddedUp) {
@@ -66,6 +66,35 @@ TEST_F(JobRecordTest, TheTargetIsReachedAtTheFirstEvaluationThatMeetsIt) {
   sut.on_event({{"event", "evaluated"}, {"update", 15}, {"clock_s", 3.0}, {"value", 0.95}});
   EXPECT_DOUBLE_EQ(sut.result()["time_to_target_s"], 2.0);
   EXPECT_DOUBLE_EQ(sut.result()["test_accuracy"], 0.95);
+}
+
+TEST_F(JobRecordTest, WhatWorkersLogIsTheMeanOfTheirLastValues) {
+  const auto log = [&](int worker, const char* name, json value) {
+    sut.on_event({{"event", "metric"}, {"worker", worker}, {"name", name}, {"value", value}});
+  };
+  log(0, "entropy", 1.0);
+  log(1, "entropy", 2.0);
+  log(0, "entropy", 3.0);
+  log(1, "none", nullptr);
+  EXPECT_EQ(sut.logged(), (std::vector<std::pair<std::string, double>>{{"entropy", 2.5}}));
+  for (int i = 0; i < 100; ++i) log(0, ("many" + std::to_string(i)).c_str(), 1);
+  EXPECT_EQ(sut.logged().size(), 8U);
+}
+
+TEST_F(JobRecordTest, WhatIsBestAndReachedIsTheMetricsToSay) {
+  JobRecord record("wagma", 2, 2, {{"target", 35}, {"metric", {{"name", "perplexity"}, {"direction", "minimise"}}}});
+  EXPECT_TRUE(record.result()["metric"]["value"].is_null());
+  for (const auto& [update, value] : {std::pair{5, 40.0}, {10, 34.0}, {15, 38.0}})
+    record.on_event({{"event", "evaluated"}, {"update", update}, {"clock_s", update}, {"value", value}});
+  const auto result = record.result();
+  EXPECT_EQ(result["metric"], (json{{"name", "perplexity"},
+                                    {"direction", "minimise"},
+                                    {"unit", ""},
+                                    {"value", 38.0},
+                                    {"best", 34.0},
+                                    {"best_update", 10}}));
+  EXPECT_DOUBLE_EQ(result["time_to_target_s"], 10.0);
+  EXPECT_FALSE(result.contains("test_accuracy"));
 }
 
 TEST_F(JobRecordTest, TheJobIsClosedOnceEveryNodeSaidSo) {

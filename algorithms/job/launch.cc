@@ -26,10 +26,12 @@
 #include "algorithms/job/job_display.h"
 #include "algorithms/job/job_record.h"
 #include "algorithms/job/job_worker.h"
+#include "algorithms/job/metric.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/atomic_file.h"
+#include "runtime/observe/format.h"
 #include "runtime/observe/line_file.h"
 #include "runtime/observe/run_directory.h"
 #include "runtime/observe/trace.h"
@@ -87,6 +89,15 @@ Result<json> merged_options(const std::string& options_json) {
     return fail(ErrorKind::invalid, "PACELINE_RUN names " + path + ", which holds no JSON object");
   options.update(flags);
   return options;
+}
+
+/// What neither the flags nor the script know alone.
+Result<void> check_target(const json& options) {
+  const auto target = target_of(options);
+  const Metric metric = metric_of(options);
+  if (!target || *target <= 1 || !in_percent(metric)) return {};
+  return fail(ErrorKind::invalid,
+              observe::format("target %g: ", *target) + metric.name + " is a fraction: give one such as 0.88, or 88%");
 }
 
 /// A process's runs: one after the other.
@@ -162,7 +173,7 @@ class Job {
     const auto nodes = nodes_ = placed.value("nodes", std::vector<std::int32_t>{});
     const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());
     record_.emplace(options_.value("label", options_.value("strategy", "")), static_cast<std::int32_t>(nodes.size()),
-                    distinct, options_.value("target", 0.0));
+                    distinct, options_);
     display_.emplace(options_, placed);
 
     const auto main = actors::name_of(program_.main);
@@ -328,6 +339,7 @@ class Job {
     result.train_s = record_->clock_s();
     result.time_to_target_s = record_->time_to_target_s();
     result.evaluations = record_->evaluations();
+    result.best = record_->best();
     result.losses = record_->losses();
     result.lost.assign(record_->lost().begin(), record_->lost().end());
     if (!result.evaluations.empty()) result.metric = result.evaluations.back().value;
@@ -337,9 +349,10 @@ class Job {
     if (const auto joined = observe::join_traces(directory_); !joined) display_->warn(joined.error().text);
     if (const auto written = observe::write_json_atomic(directory_ + "/result.json", summary.dump(2) + "\n"); !written)
       display_->warn(written.error().text);
-    const std::string checkpoint = directory_ + "/checkpoint.safetensors";
-    if (std::filesystem::exists(checkpoint)) result.checkpoint = checkpoint;
-    display_->conclude(summary, interrupted, result.checkpoint, directory_);
+    const auto run = observe::RunDirectory::at(directory_);
+    if (std::filesystem::exists(run.checkpoint())) result.checkpoint = run.checkpoint();
+    if (std::filesystem::exists(run.best_checkpoint())) result.best_checkpoint = run.best_checkpoint();
+    display_->conclude(*record_, summary, interrupted, result.checkpoint, directory_);
     return result;
   }
 
@@ -372,6 +385,7 @@ RunResult next_run(Program program, const std::string& options_json) {
   if (g_runs.interrupted) return failed("interrupted: run " + std::to_string(g_runs.begun) + " was not begun", 130);
   const auto options = merged_options(options_json);
   if (!options) return refuse(options.error());
+  if (const auto checked = check_target(*options); !checked) return refuse(checked.error());
   if (g_runs.begun > 1 && options->contains("replay"))
     return failed("a replay takes a script's first run: run " + std::to_string(g_runs.begun) + " is left out", 0);
   try {

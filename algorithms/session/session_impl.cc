@@ -186,7 +186,7 @@ paceline_next Session::look(paceline_lease& lease) {
   };
   const auto my_turn = [&] {
     const std::int64_t version = control_->words().evaluate.load(std::memory_order_acquire);
-    return version >= 0 && version < lease_.update && evaluated_ < version;
+    return version >= 0 && (own_pace_ || version < lease_.update) && evaluated_ < version;
   };
   if (held() && !stopped()) {
     set_state(State::wait);

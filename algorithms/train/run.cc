@@ -1,6 +1,7 @@
 #include "paceline/run.h"
 
 #include "algorithms/job/launch.h"
+#include "algorithms/job/metric.h"
 #include "algorithms/train/worker_main.h"
 #include "runtime/base/json.h"
 
@@ -18,7 +19,10 @@ RunResult detail::run(TrainingCall call, const RunOptions& options) {
                             {"evaluate_every_epochs", options.evaluate_every_epochs},
                             {"optimizer_state", options.optimizer_state},
                             {"buffers", options.buffers},
-                            {"target", options.target},
+                            {"metric", job::to_json(options.metric)},
+                            {"target", options.target ? nlohmann::json(*options.target) : nlohmann::json(nullptr)},
+                            {"early_stopping", options.early_stopping},
+                            {"keep_checkpoints", options.keep_checkpoints},
                             {"seed", options.seed},
                             {"resume", options.resume}};
   if (!call.arguments) return job::refuse(call.arguments.error());

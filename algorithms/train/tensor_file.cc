@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "runtime/observe/run_directory.h"
+
 namespace paceline::train {
 namespace {
 
@@ -49,7 +51,7 @@ torch::ScalarType type_of(TensorType type) {
 std::string checkpoint_in(const std::string& path) {
   struct stat status {};
   const bool directory = ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-  return directory ? path + "/checkpoint.safetensors" : path;
+  return directory ? observe::RunDirectory::at(path).checkpoint() : path;
 }
 
 Result<std::vector<std::byte>> read_checkpoint(const std::string& path) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "runtime/base/json.h"
+#include "runtime/observe/run_directory.h"
 
 namespace paceline::train {
 namespace {
@@ -28,7 +29,7 @@ std::string or_environment(std::string value, const char* variable) {
 }  // namespace
 
 std::string WorkerSettings::checkpoint_path() const {
-  return run_directory.empty() ? "" : run_directory + "/checkpoint.safetensors";
+  return run_directory.empty() ? "" : observe::RunDirectory::at(run_directory).checkpoint();
 }
 
 Result<WorkerSettings> parse_worker_settings(std::string_view text) {

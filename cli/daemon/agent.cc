@@ -338,7 +338,6 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   if (!strategy) return log_.error("openJob: " + strategy.error().text);
   settings.strategy = *std::move(strategy);
   settings.seed = settings.as_given.value("seed", std::uint64_t{0});
-  settings.target = settings.as_given.value("target", 0.0);
   settings.run_directory = settings.as_given.value("run_directory", std::string());
   settings.replay = settings.as_given.value("replay", std::string());
 

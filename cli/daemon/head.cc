@@ -82,7 +82,7 @@ void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader&
       const auto query = queries_.find(answer.getId());
       if (query == queries_.end()) return;
       query->second.answers[node_of_peer(peer)] = parse_json(wire::text(answer.getJson()));
-      if (query->second.answers.size() == nodes_.size()) finish_status(answer.getId());
+      if (query->second.answers.size() == nodes_.size()) finish_status(answer.getId(), now);
       return;
     }
     default: return;
@@ -146,7 +146,7 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
     if (const auto it = nodes_.find(node_of_peer(asker.agent)); it != nodes_.end()) it->second.linked = true;
     return;
   }
-  if (verb == "submit") return reply(asker, submit(asker, body));
+  if (verb == "submit") return reply(asker, submit(asker, body, now));
   if (verb == "stop") return reply(asker, stop_job(body));
   if (verb == "close") return reply(asker, close_job(body));
   if (verb == "status") return start_status(asker, now);
@@ -157,7 +157,7 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
   reply(asker, fail(ErrorKind::invalid, "the head knows no request '" + verb + "'"));
 }
 
-Result<json> Head::submit(const Asker& asker, const json& body) {
+Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
   const auto workers = body.value("workers", std::int32_t{0});
   if (workers < 1) return fail(ErrorKind::invalid, "a job needs at least one worker, not " + std::to_string(workers));
   auto strategy = job_strategy(body, workers);
@@ -171,7 +171,7 @@ Result<json> Head::submit(const Asker& asker, const json& body) {
   for (const auto& [node, entry] : nodes_) nodes.push_back(node);
   auto node_of = body.contains("node_of") ? place_as_told(body["node_of"], workers, nodes) : place(workers, nodes);
   if (!node_of) return tl::unexpected(node_of.error());
-  Job job{body, *std::move(node_of)};
+  Job job{body, *std::move(node_of), now};
   const JobId id{next_job_++};
   job.settings["driver_node"] = node_of_peer(asker.agent).value;
   job.settings["driver_peer"] = asker.from;
@@ -234,7 +234,7 @@ void Head::start_status(const Asker& asker, Instant now) {
   }
 }
 
-void Head::finish_status(std::uint64_t id) {
+void Head::finish_status(std::uint64_t id, Instant now) {
   const auto node = queries_.extract(id);
   if (node.empty()) return;
   const auto& query = node.mapped();
@@ -262,7 +262,13 @@ void Head::finish_status(std::uint64_t id) {
     }
     status["nodes"].push_back(row);
   }
-  for (auto& [id_of_job, job] : jobs) status["jobs"].push_back(std::move(job));
+  for (auto& [id_of_job, job] : jobs) {
+    if (const auto known = jobs_.find(JobId{id_of_job}); known != jobs_.end()) {
+      job["age_s"] = seconds(now - known->second.since);
+      job["run_directory"] = known->second.settings.value("run_directory", "");
+    }
+    status["jobs"].push_back(std::move(job));
+  }
   reply(query.asker, status);
 }
 
@@ -270,7 +276,7 @@ void Head::tick(Instant now) {
   std::vector<std::uint64_t> late;
   for (const auto& [id, query] : queries_)
     if (now >= query.deadline) late.push_back(id);
-  for (const std::uint64_t id : late) finish_status(id);
+  for (const std::uint64_t id : late) finish_status(id, now);
 }
 
 std::optional<Instant> Head::next_deadline() const {

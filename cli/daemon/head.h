@@ -52,6 +52,7 @@ class Head {
   struct Job {
     nlohmann::json settings;
     std::vector<NodeId> node_of;
+    Instant since;
   };
   struct Asker {
     transport::Peer agent;
@@ -68,11 +69,11 @@ class Head {
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
   void on_gone(const transport::Peer& peer);
   void on_request(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
-  Result<nlohmann::json> submit(const Asker& asker, const nlohmann::json& body);
+  Result<nlohmann::json> submit(const Asker& asker, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> stop_job(const nlohmann::json& body);
   Result<nlohmann::json> close_job(const nlohmann::json& body);
   void start_status(const Asker& asker, Instant now);
-  void finish_status(std::uint64_t query);
+  void finish_status(std::uint64_t query, Instant now);
   void reply(const Asker& asker, const Result<nlohmann::json>& answer);
   void broadcast_nodes();
   void send(const transport::Peer& peer, wire::Message& message);

@@ -86,6 +86,9 @@ TrainingJob::TrainingJob(Settings settings, scheduler::TaskGraph& graph, collect
       outbox_(std::move(outbox)),
       objects_(outbox_.to_worker),
       replicas_(settings_.self, settings_.node_of, settings_.nodes),
+      evaluations_({job::metric_of(settings_.as_given), job::target_of(settings_.as_given),
+                    settings_.as_given.value("early_stopping", std::int64_t{0})}),
+      kept_(settings_.run_directory, settings_.as_given.value("keep_checkpoints", std::int64_t{1})),
       end_(settings_.self, {settings_.node_of.begin(), settings_.node_of.end()}) {}
 
 TrainingJob::~TrainingJob() = default;
@@ -274,6 +277,7 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
     outbox_.to_driver({{"event", "metric"},
                        {"worker", rank.value},
                        {"update", report.getUpdate() + 1},
+                       {"clock_s", averagings_ ? seconds(averagings_->clock(now)) : 0},
                        {"name", wire::text(report.getName())},
                        {"value", report.getValue()}});
   } else if (kind == "final") {
@@ -365,7 +369,9 @@ void TrainingJob::handle(const AveragingService::Executed& executed, Instant now
 void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Instant now) {
   if (settings_.self.value != 0 || !evaluating_ || evaluating_->value != update) return;
   const double clock = seconds(averagings_->clock(now));
-  const bool reached = settings_.target > 0 && value >= settings_.target;
+  const auto outcome = evaluations_.on_value(update + 1, value);
+  if (const auto kept = kept_.keep(update + 1, outcome.is_best); !kept)
+    outbox_.to_driver({{"event", "warning"}, {"text", kept.error().text}});
   outbox_.to_driver({{"event", "evaluated"},
                      {"worker", rank.value},
                      {"update", update + 1},
@@ -373,9 +379,10 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
                      {"clock_s", clock},
                      {"samples", samples_},
                      {"loss", last_loss_},
-                     {"reached", reached}});
-  if (reached && !end_.version()) {
-    outbox_.to_driver({{"event", "stopping"}, {"node", settings_.self.value}, {"text", "the target was reached"}});
+                     {"best", outcome.is_best},
+                     {"reached", outcome.reached}});
+  if (!outcome.stop.empty() && !end_.version()) {
+    outbox_.to_driver({{"event", "stopping"}, {"node", settings_.self.value}, {"text", outcome.stop}});
     if (averagings_->evaluations_hold()) {
       end_here(*evaluating_, now);
       send_released(*evaluating_, true);

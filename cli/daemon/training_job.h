@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "algorithms/strategy.h"
+#include "cli/daemon/evaluations.h"
 #include "cli/daemon/job_end.h"
+#include "cli/daemon/kept_checkpoints.h"
 #include "cli/daemon/replica_exchange.h"
 #include "cli/daemon/shared_objects.h"
 #include "cli/daemon/signs_of_life.h"
@@ -38,7 +40,6 @@ class TrainingJob {
     std::vector<NodeId> node_of;  ///< Rank -> node.
     algorithms::Strategy strategy;
     std::uint64_t seed = 0;
-    double target = -1;         ///< The job ends when an evaluation reaches it; negative: none.
     std::string run_directory;  ///< For traces and the record of decisions; empty: neither.
     std::string replay;         ///< The run directory of the run whose decisions are taken; empty: its own.
     nlohmann::json as_given;    ///< All of it, for `status` among others.
@@ -144,6 +145,8 @@ class TrainingJob {
   std::set<Rank> gone_;
   SharedObjects objects_;
   ReplicaExchange replicas_;
+  Evaluations evaluations_;  ///< Node 0, and what is kept of them.
+  KeptCheckpoints kept_;
   std::optional<Version> evaluating_;
   std::optional<Rank> evaluator_;
   Instant evaluating_since_{};

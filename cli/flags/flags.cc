@@ -98,6 +98,20 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
   return std::nullopt;
 }
 
+std::vector<CommandLine::Word> CommandLine::words() const {
+  const auto word_of = [](const CLI::App& app, std::string name) {
+    Word word{std::move(name), app.get_description(), {}};
+    for (const auto* option : app.get_options()) {
+      for (const auto& flag : option->get_lnames()) word.flags.emplace_back("--" + flag, option->get_description());
+      for (const auto& flag : option->get_snames()) word.flags.emplace_back("-" + flag, option->get_description());
+    }
+    return word;
+  };
+  std::vector<Word> words{word_of(*app_, "")};
+  for (const auto& name : commands_of(*app_)) words.push_back(word_of(*app_->get_subcommand(name), name));
+  return words;
+}
+
 std::string CommandLine::command() const {
   const auto named = app_->get_subcommands();
   return named.empty() ? "" : named.front()->get_name();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -79,6 +80,13 @@ class CommandLine {
   /// Sets the targets. Returns the exit status if the program is to end: 0 after --help or --version, 2 after a usage
   /// error; all have been printed.
   std::optional<int> parse(int argc, const char* const* argv);
+  /// What can be written: commands, and the flags of each.
+  struct Word {
+    std::string command;  ///< Or "": the program's own.
+    std::string help;
+    std::vector<std::pair<std::string, std::string>> flags;  ///< "--lines" or "-n", and what it says of itself.
+  };
+  std::vector<Word> words() const;
   /// The subcommand that was named; where there are any, one has to be.
   std::string command() const;
 

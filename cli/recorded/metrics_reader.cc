@@ -14,7 +14,7 @@ using nlohmann::json;
 
 job::JobRecord fresh_record(const json& options) {
   const auto workers = static_cast<std::int32_t>(number(options, "workers").value_or(0));
-  return {text_of(options, "strategy"), workers, 1, number(options, "target").value_or(0)};
+  return {text_of(options, "strategy"), workers, 1, options};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ void MetricsReader::on_event(const json& event) {
     on_progress(event);
   } else if (kind == "evaluated") {
     if (event.contains("value") && event["value"].is_number())  // Else the script has no metric.
-      accuracy_.push_back({event.value("clock_s", 0.0), 0, event["value"].get<double>()});
+      evaluations_.push_back({event.value("clock_s", 0.0), 0, event["value"].get<double>()});
   } else if (kind == "left") {
     left_[event.value("worker", -1)] = event.value("text", "");
   } else if (kind == "result") {
@@ -89,7 +89,7 @@ double MetricsReader::samples_at(double clock_s) const {
 }
 
 void MetricsReader::finish(RunHistory& history) {
-  for (Point& point : accuracy_) point.samples = samples_at(point.clock_s);
+  for (Point& point : evaluations_) point.samples = samples_at(point.clock_s);
   for (const auto& [node, counts] : staleness_) {
     history.staleness.resize(std::max(history.staleness.size(), counts.size()));
     for (std::size_t late = 0; late < counts.size(); ++late) history.staleness[late] += counts[late];
@@ -102,7 +102,7 @@ void MetricsReader::finish(RunHistory& history) {
   history.first_update = first_update_;
   for (const auto& [rank, worker] : record_.workers()) history.samples[rank] = worker.samples;
   history.loss = std::move(loss_);
-  history.accuracy = std::move(accuracy_);
+  history.evaluations = std::move(evaluations_);
   history.period = std::move(period_);
 }
 

@@ -24,7 +24,7 @@ class MetricsReader {
   void finish(RunHistory& history);
 
   const job::JobRecord& record() const { return record_; }
-  bool has_figures() const { return !loss_.empty() || !accuracy_.empty() || ended_; }
+  bool has_figures() const { return !loss_.empty() || !evaluations_.empty() || ended_; }
 
  private:
   void on_event(const nlohmann::json& event);
@@ -34,7 +34,7 @@ class MetricsReader {
 
   nlohmann::json options_;
   job::JobRecord record_;
-  std::vector<Point> loss_, accuracy_, period_;
+  std::vector<Point> loss_, evaluations_, period_;
   std::vector<Point> samples_;                                   // Value unused: how many at which time.
   std::map<std::int32_t, std::vector<std::int64_t>> staleness_;  // By node.
   std::map<std::int32_t, std::string> left_;                     // By rank: how.

@@ -7,9 +7,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "algorithms/job/metric.h"
 #include "cli/recorded/json_fields.h"
 #include "cli/recorded/metrics_reader.h"
 #include "runtime/base/json.h"
+#include "runtime/observe/format.h"
 
 namespace paceline::recorded {
 
@@ -48,10 +50,9 @@ bool is_replay(const fs::path& configuration) {
 }
 
 std::string target_text(const RunHistory& run, double seconds) {
-  char text[96];
-  std::snprintf(text, sizeof text, "reached the target of %g %% in %.1f s",
-                number(run.options, "target").value_or(0) * 100, seconds);
-  return text;
+  const auto target = job::target_of(run.options).value_or(0);
+  return "reached the target of " + job::text(job::metric_of(run.options), target) +
+         observe::format(" in %.1f s", seconds);
 }
 
 /// How it ended, in words.

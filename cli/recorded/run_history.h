@@ -29,7 +29,7 @@ struct RunHistory {
   std::string outcome;                           ///< In words.
   std::int64_t first_update = 0;                 ///< Above 0 where it went on from a checkpoint.
   std::map<std::int32_t, std::int64_t> samples;  ///< That each worker processed, by rank.
-  std::vector<Point> loss, accuracy, period;
+  std::vector<Point> loss, evaluations, period;
   std::vector<std::int64_t> staleness;  ///< Contributions by how many versions late they were; empty: not recorded.
   std::vector<std::string> notes;       ///< What the reader should know of how complete this is.
 

@@ -29,9 +29,9 @@ TEST_F(RunHistoryTest, TheCurvesComeFromTheProgressLinesAndEvaluations) {
   EXPECT_EQ(run.loss[1].clock_s, 2);
   EXPECT_EQ(run.loss[1].samples, 200);
   EXPECT_EQ(run.loss[1].value, 2.0);
-  ASSERT_EQ(run.accuracy.size(), 1u);
-  EXPECT_EQ(run.accuracy[0].value, 0.6);
-  EXPECT_EQ(run.accuracy[0].samples, 150) << "half-way between the lines before and after";
+  ASSERT_EQ(run.evaluations.size(), 1u);
+  EXPECT_EQ(run.evaluations[0].value, 0.6);
+  EXPECT_EQ(run.evaluations[0].samples, 150) << "half-way between the lines before and after";
   EXPECT_EQ(run.staleness, (std::vector<std::int64_t>{2, 1})) << "the last line's, which counts from the start";
 }
 
@@ -50,7 +50,7 @@ TEST_F(RunHistoryTest, TheResultSaysHowItEnded) {
   write("result.json", R"({"event": "result", "interrupted": true})");
   EXPECT_EQ(read().outcome, "interrupted at update 2 of 100");
   write("result.json", R"({"event": "result", "time_to_target_s": 1.5})");
-  EXPECT_EQ(read().outcome, "reached the target of 80 % in 1.5 s");
+  EXPECT_EQ(read().outcome, "reached the target of 80.0 % in 1.5 s");
   write("result.json", R"({"event": "result", "failure": "worker 1: no"})");
   EXPECT_TRUE(read().failed);
   EXPECT_EQ(read().outcome, "failed at update 2 of 100: worker 1: no");

@@ -50,7 +50,7 @@ function options(x, y) {
   };
 }
 
-/** `curve`: loss, accuracy or period; `along`: clock_s or samples. */
+/** `curve`: loss, evaluations or period; `along`: clock_s or samples. */
 function lineChart(runs, {curve, along, x, y, scale = 1, stepped = false}) {
   const datasets = runs.map((run, index) => {
     const {value} = run[curve];

@@ -26,8 +26,11 @@ function drawn(canvas, draw) {
 
 const markOf = (index) => drawn(element("canvas", {className: "mark"}), (canvas) => drawMark(canvas, index));
 
-// What users evaluate is an accuracy as a rule, but may be any figure.
-const inPercent = runs.every((run) => run.accuracy.value.every((value) => value >= 0 && value <= 1));
+// What is evaluated is an accuracy as a rule, but may be any figure; runs of different jobs may have different ones.
+const sameMetric = runs.every((run) => run.metric.name === runs[0].metric.name);
+const metricName = sameMetric ? runs[0].metric.name : "evaluated";
+const unitOf = (run) => run.metric.unit;
+const inPercent = runs.every((run) => unitOf(run) === "%");
 
 // Figures of the table: heading, field of the result, how it is shown.
 const fixed = (digits, unit = "", factor = 1) => (value) => (value * factor).toFixed(digits) + unit;
@@ -35,7 +38,7 @@ const count = (value) => Math.round(value).toLocaleString("en");
 const FIGURES = [
   ["to target", "time_to_target_s", fixed(1, " s")],
   ["samples/s", "samples_per_s", count],
-  ["accuracy", "test_accuracy", (value) => (inPercent ? fixed(1, " %", 100) : fixed(4))(value)],
+  [metricName, "metric", ({value, unit}) => (unit === "%" ? fixed(1, " %", 100) : fixed(4, unit && " " + unit))(value)],
   ["waited", "wait_s", fixed(1, " s")],
   ["group avg", "group_averages", count],
   ["global avg", "global_averages", count],
@@ -55,7 +58,8 @@ function fillFigures() {
   const rows = runs.map((run, index) => {
     const cells = FIGURES.map(([, field, show]) => {
       const value = run.result[field];
-      return element("td", {textContent: typeof value === "number" ? show(value) : "–"});
+      const known = typeof value === "number" || typeof value?.value === "number";
+      return element("td", {textContent: known ? show(value) : "–"});
     });
     const outcome = element("div", {className: run.failed ? "outcome failed" : "outcome", textContent: outcomeOf(run)});
     return element("tr", {}, element("th", {scope: "row"}, markOf(index), " ", run.name, outcome), ...cells);
@@ -123,16 +127,17 @@ function addChart(into, title, empty, make) {
 function fillCharts() {
   const none = (curve, words) => (runs.some((run) => run[curve].value.length) ? "" : words);
   const loss = none("loss", "no update was recorded");
-  const accuracy = none("accuracy", "there was no evaluation");
+  const evaluated = none("evaluations", "there was no evaluation");
   const time = {along: "clock_s", x: "training time [s]"};
   const samples = {along: "samples", x: "samples of all workers"};
   const lossOf = {curve: "loss", y: "training loss"};
-  const accuracyOf = {curve: "accuracy", ...(inPercent ? {y: "%", scale: 100} : {y: "the job's own figure"})};
+  const y = inPercent ? "%" : sameMetric ? unitOf(runs[0]) || metricName : "each job's own figure";
+  const evaluationsOf = {curve: "evaluations", y, scale: inPercent ? 100 : 1};
   addChart("curves", "Loss over time", loss, () => lineChart(runs, {...lossOf, ...time}));
   addChart("curves", "Loss over samples", loss, () => lineChart(runs, {...lossOf, ...samples}));
-  const evaluation = inPercent ? "Test accuracy" : "Evaluations";
-  addChart("curves", evaluation + " over time", accuracy, () => lineChart(runs, {...accuracyOf, ...time}));
-  addChart("curves", evaluation + " over samples", accuracy, () => lineChart(runs, {...accuracyOf, ...samples}));
+  const heading = sameMetric ? metricName[0].toUpperCase() + metricName.slice(1) : "Evaluations";
+  addChart("curves", heading + " over time", evaluated, () => lineChart(runs, {...evaluationsOf, ...time}));
+  addChart("curves", heading + " over samples", evaluated, () => lineChart(runs, {...evaluationsOf, ...samples}));
 
   const periods = runs.some((run) => new Set(run.period.value).size > 1);
   const staleness = runs.some((run) => run.staleness.some((number) => number > 0));

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "algorithms/job/metric.h"
 #include "cli/report/thinning.h"
 #include "cli/report/timeline.h"
 #include "runtime/base/json.h"
@@ -88,7 +89,8 @@ json run_data(const LoadedRun& run, std::string name, const Limits& limits) {
             {"failed", history.failed},
             {"result", history.result},
             {"loss", thinned_curve(history.loss, limits.points, "the loss", notes)},
-            {"accuracy", thinned_curve(history.accuracy, limits.points, "the accuracy", notes)},
+            {"metric", job::to_json(job::metric_of(history.options))},
+            {"evaluations", thinned_curve(history.evaluations, limits.points, "the evaluations", notes)},
             {"period", thinned_curve(changes(history.period), limits.points, "the period", notes)},
             {"staleness", history.staleness}};
   data["timeline"] = run.trace ? timeline(*run.trace, limits.timeline) : json(nullptr);

@@ -28,7 +28,7 @@ Result<std::vector<LoadedRun>> load_runs(const std::filesystem::path& directory)
 ///   name        unlike every other run's
 ///   directory, strategy, workers, options, environment, outcome, failed, notes
 ///   result      the figures of result.json
-///   loss, accuracy, period   {clock_s: [...], samples: [...], value: [...]}; long curves are thinned, which a note
+///   loss, evaluations, period   {clock_s: [...], samples: [...], value: [...]}; long curves are thinned, which a note
 ///   says staleness    contributions by how many versions late they were; [] where it is not recorded timeline    as of
 ///   timeline(); null without a trace
 /// The more runs, the coarser each: the page stays small.

@@ -41,9 +41,15 @@ std::string headline(const RunView& view) {
   if (view.epochs > 0) line += format("  epoch %d/%d", view.epoch, view.epochs);
   line += "  " + rate_text(view.samples_per_s) + " samples/s";
   if (view.loss) line += format("  loss %.4g", *view.loss);
-  if (view.accuracy) line += format("  accuracy %.1f %%", 100 * *view.accuracy);
+  if (!view.metric.empty()) line += "  " + view.metric;
   line += "  " + duration_text(view.elapsed);
   if (view.eta) line += ", " + duration_text(*view.eta) + " left";
+  return line;
+}
+
+std::string logged_line(const RunView& view) {
+  std::string line;
+  for (const auto& [name, value] : view.logged) line += "  " + name + format(" %.4g", value);
   return line;
 }
 
@@ -77,6 +83,7 @@ std::vector<std::string> render(const RunView& view, std::size_t width, bool col
     std::sort(shown.begin(), shown.end(), [](const WorkerView& a, const WorkerView& b) { return a.rank < b.rank; });
   }
   std::vector<std::string> lines{fit(headline(view), width)};
+  if (!view.logged.empty()) lines.push_back(fit(logged_line(view), width));
   for (const WorkerView& worker : shown) lines.push_back(fit(worker_row(worker, color), width));
   if (hidden) lines.push_back(fit(format("  ... and %zu more", hidden), width));
   return lines;

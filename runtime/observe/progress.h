@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/ids.h"
@@ -27,7 +28,8 @@ struct RunView {
   int epochs = 0;  ///< 0: not known.
   double samples_per_s = 0;
   std::optional<double> loss{};
-  std::optional<double> accuracy{};  ///< 0..1.
+  std::string metric{};                                  ///< "accuracy 88.1 %"; empty: there was no evaluation yet.
+  std::vector<std::pair<std::string, double>> logged{};  ///< The newest of what the job logs, by name.
   Duration elapsed{};
   std::optional<Duration> eta{};
   std::vector<WorkerView> workers{};
@@ -38,8 +40,8 @@ inline constexpr std::size_t kWorkerRowsMax = 16;
 
 /// "0.8 s", "12 s", "3:07", "1:02:03".
 std::string duration_text(Duration time);
-/// The block: a headline, then a row a worker; frozen, dead and lagging ones first when not all are shown. Every line
-/// fits `width` columns.
+/// The block: a headline, what the job logs, then a row a worker; frozen, dead and lagging ones first when not all are
+/// shown. Every line fits `width` columns.
 std::vector<std::string> render(const RunView& view, std::size_t width, bool color);
 /// The headline alone: what goes into a log, with the troubled workers named at its end.
 std::string render_line(const RunView& view);

@@ -27,7 +27,7 @@ RunView two_workers() {
           .epochs = 3,
           .samples_per_s = 11'540,
           .loss = 0.43215,
-          .accuracy = 0.8812,
+          .metric = "accuracy 88.1 %",
           .elapsed = 12'300ms,
           .eta = 187s,
           .workers = {
@@ -42,6 +42,12 @@ TEST(RenderTest, BlockHasAHeadlineAndARowAWorker) {
           "wagma(group=2)  update 120/5625  epoch 1/3  11.5 k samples/s  loss 0.4321  accuracy 88.1 %  12 s, 3:07 left",
           "  worker 0   node 0   step 120         5770 samples/s  compute",
           "  worker 1   node 1   step 118         1443 samples/s  frozen     2 behind"));
+}
+
+TEST(RenderTest, WhatTheJobLogsHasALineOfItsOwn) {
+  RunView view = two_workers();
+  view.logged = {{"entropy", 0.123456}, {"return", -21}};
+  EXPECT_EQ(render(view, 200, false)[1], "  entropy 0.1235  return -21");
 }
 
 TEST(RenderTest, WhatIsNotKnownIsLeftOut) {

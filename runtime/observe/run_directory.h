@@ -18,9 +18,16 @@ class RunDirectory {
   static Result<RunDirectory> create(const std::string& base, std::string_view name,
                                      std::chrono::system_clock::time_point now);
 
+  /// One that is there already.
+  static RunDirectory at(std::string path) { return RunDirectory(std::move(path)); }
+
   const std::string& path() const { return path_; }
   std::string logs() const { return path_ + "/logs"; }
+  /// The last one.
   std::string checkpoint() const { return path_ + "/checkpoint.safetensors"; }
+  std::string best_checkpoint() const { return path_ + "/best.safetensors"; }
+  /// Earlier ones, where they are kept.
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
   std::string configuration() const { return path_ + "/configuration.json"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
 

@@ -21,7 +21,7 @@ MEASUREMENTS = {
     "random_jobs": programs.random_jobs, "explorer": programs.explorer, "scale": programs.scale, "recording": programs.recording,
     "cells": programs.cells, "prediction": prediction.prediction,
     "building": building.building, "bare": building.bare, "checking": building.checking,
-    "memory": building.memory,
+    "checked": building.checked, "memory": building.memory,
 }
 
 

@@ -1,5 +1,6 @@
 """The command line: clusters that are up, their status and logs, --json, interrupts, the cache of scripts, the trace."""
 import contextlib
+import csv
 import fcntl
 import json
 import os
@@ -10,9 +11,9 @@ import subprocess
 import termios
 import time
 
-from harness import ENDLESS, IntegrationTest, PACELINE, QUADRATIC, SLOWDOWN, main, parent_of, wait_until
+from harness import ENDLESS, IntegrationTest, PACELINE, QUADRATIC, SLOWDOWN, SOURCE, main, parent_of, wait_until
 
-RESULT_FIELDS = {"event", "strategy", "time_to_target_s", "samples_per_s", "step_s", "test_accuracy", "wait_s",
+RESULT_FIELDS = {"event", "strategy", "time_to_target_s", "samples_per_s", "step_s", "metric", "wait_s",
                  "group_averages", "global_averages", "skipped_steps", "abandoned_batches"}
 
 SCRIPT = """#include <paceline.h>
@@ -85,6 +86,9 @@ class Clusters(IntegrationTest):
         job, = json.loads(status.out)["jobs"]
         self.assertEqual([worker["rank"] for worker in job["workers"]], [0, 1, 2, 3])
         self.assertGreater(job["update"], 20)
+        self.assertGreater(job["age_s"], 0)
+        self.assertEqual(job["run_directory"], run.run_directory)
+        watching = self.start("status", "--watch")
         self.assertLess(statistics.median(times), 0.1 * SLOWDOWN, times)
 
         self.signal_worker(run, 2, signal.SIGSTOP)  # status says who waits for whom.
@@ -98,7 +102,10 @@ class Clusters(IntegrationTest):
         self.assertEqual(run.wait(5), 1, run.said())
         self.assertIn("the driver quadratic_worker was killed", run.err)
         wait_until(lambda: not json.loads(self.paceline("status", "--json").out)["jobs"], 5, "the job ends with its driver")
+        wait_until(lambda: "no job runs" in watching.out, 5, "status is shown again")
+        self.assertIn(" s\nin " + run.run_directory, watching.out)
         self.assertEqual(self.paceline("down").code, 0)
+        self.assertEqual(watching.wait(10), 0, "it ends with the cluster")
         self.assert_nobody_left()
 
     def test_a_stale_runtime_directory_is_swept(self):
@@ -172,6 +179,63 @@ class Runs(IntegrationTest):
         self.assertEqual(logs.out.count("== "), 1)
         nothing = self.paceline("logs", os.path.join(self.folder, "nowhere"))
         self.assertEqual(nothing.code, 2, nothing.said())
+
+    def test_logs_are_followed_until_the_run_ends(self):
+        run = self.start_quadratic(updates=ENDLESS, sleep_ms=[5], say="hello from a worker")
+        self.wait_for_update(run, 10)
+        following = self.start("logs", run.run_directory, "-f", "--only", "worker-")
+        time.sleep(0.5)
+        for name in ("worker-2", "worker-9"):  # One that is there, and one that comes later.
+            with open(os.path.join(run.run_directory, "logs", name + ".log"), "a", encoding="utf-8") as log:
+                log.write("written later\nnot a whole line")
+        self.enough(run)
+        self.assertEqual(following.wait(10), 0, following.said())
+        self.assertEqual(following.out.count("hello from a worker"), 4)
+        self.assertIn("[worker-2] written later\n", following.out)
+        self.assertIn("[worker-9] written later\n", following.out)
+        self.assertNotIn("not a whole line", following.out)
+
+    def test_the_numbers_of_a_run_are_exported(self):
+        run = self.quadratic(updates=30, sleep_ms=[20], evaluate_every=10)
+        exported = self.paceline("export", run.run_directory)
+        self.assertEqual(exported.code, 0, exported.said())
+        rows = list(csv.DictReader(exported.out.splitlines()))
+        evaluated = [(event["update"], event["value"]) for event in run.metrics() if event["event"] == "evaluated"]
+        self.assertEqual([(int(row["update"]), float(row["value"])) for row in rows if row["name"] == "model"],
+                         [(update, float(f"{value:.9g}")) for update, value in evaluated])
+        self.assertTrue(any(row["name"] == "loss" for row in rows))
+        self.assertEqual({row["run"] for row in rows}, {os.path.basename(run.run_directory)})
+        boards = os.path.join(self.folder, "boards")
+        written = self.paceline("export", run.run_directory, "--tensorboard", boards)
+        path, = written.out.splitlines()
+        self.assertTrue(path.startswith(os.path.join(boards, os.path.basename(run.run_directory), "events.out.tfevents.")), path)
+        with open(path, "rb") as file:
+            self.assertEqual(file.read().count(b"\x0a\x05model"), 3)
+        nothing = self.paceline("export", os.path.join(self.folder, "nowhere"))
+        self.assertEqual(nothing.code, 2, nothing.said())
+        self.assertEqual(len(nothing.err.splitlines()), 1)
+
+    def test_a_run_ends_with_a_summary(self):
+        run = self.quadratic(updates=30, sleep_ms=[2], evaluate_every=10)
+        self.assertRegex(run.out, r"all 30 updates are done\n\d+ samples in \d+\.\d s \(\d+ samples/s\); 4 workers waited for .*\n"
+                                  r"model [\d.]+, the best of 3\nrun directory: ")
+        stopped = self.quadratic(updates=ENDLESS, sleep_ms=[2], stop_rank=1, stop_update=20)
+        self.assertRegex(stopped.out, r"ended after \d+ updates: ")
+
+    def test_bash_completes_commands_and_flags(self):
+        script = self.paceline("completion", "bash")
+        self.assertEqual(script.code, 0, script.said())
+
+        def completed(*words):
+            line = f"{script.out}\nCOMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; _paceline; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+            return subprocess.run(["bash", "-c", line], check=True, capture_output=True, text=True, cwd=SOURCE).stdout.split()
+
+        self.assertEqual(completed("paceline", "re"), ["replay", "report", "reproduce"])
+        self.assertEqual(completed("paceline", "logs", "--fol"), ["--follow"])
+        self.assertEqual(completed("paceline", "run", "--strat"), ["--strategy"])
+        self.assertEqual(completed("paceline", "run", "examples/fashion"), ["examples/fashion_mnist.cpp"])
+        self.assertIn("-l follow", self.paceline("completion", "fish").out)
+        self.assertEqual(self.paceline("completion", "csh").code, 2)
 
     def test_version_and_help_are_there(self):
         self.assertRegex(self.paceline("version").out, r"\d+\.\d+\.\d+")

@@ -92,7 +92,8 @@ class Documentation(IntegrationTest):
         self.assert_columns(run.out, "The table of a comparison")
 
     def compare(self, *strategies):
-        run = self.start_quadratic("--compare", ",".join(strategies), updates=40, sleep_ms=[2, 2, 2, 8])
+        run = self.start_quadratic("--compare", ",".join(strategies), updates=40, sleep_ms=[2, 2, 2, 8],
+                                   metric={"name": "accuracy"})
         self.assertEqual(run.wait(30), 0, run.said())
         return run
 
@@ -160,7 +161,7 @@ class Documentation(IntegrationTest):
             self.assertEqual(fields[kind], seen[kind], f"of {kind}, fields that are documented but not there")
         self.assertEqual(fields["left"] - seen["left"], {"ended"}, "nobody was left behind")
         self.assertEqual(fields["progress"], seen["progress"])
-        self.assertEqual(fields["result"] - seen["result"], {"files"}, "only what reads files names them")
+        self.assertEqual(fields["result"] - seen["result"], {"files", "test_accuracy"}, "of jobs that read files, and that evaluate an accuracy")
 
 
 if __name__ == "__main__":

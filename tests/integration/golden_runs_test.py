@@ -351,7 +351,7 @@ class GoldenRuns:
         run = self.run_job("allreduce", updates=3, evaluate_every=1)
         values = [(event["update"], event["value"]) for event in run.metrics() if event["event"] == "evaluated"]
         self.assertEqual(values, list(zip([1, 2, 3], ALLREDUCE)))
-        self.assertEqual(run.result()["test_accuracy"], ALLREDUCE[-1])
+        self.assertEqual(run.result()["metric"]["value"], ALLREDUCE[-1])
 
     def test_the_job_ends_once_the_target_is_reached(self):
         run = self.run_job("allreduce", updates=1000, evaluate_every=1, target=5, sleep_ms=[1])

@@ -273,7 +273,7 @@ paceline::Result<void> work(const paceline::job::WorkerStart& start) {
 
 // Options as KEY=VALUE, the values JSON or else text: updates=3 strategy=allreduce sleep_ms=[10,10,10,40].
 int main(int argc, char** argv) {
-  json options{{"workers", 4}, {"strategy", "allreduce"}};
+  json options{{"workers", 4}, {"strategy", "allreduce"}, {"metric", {{"name", "model"}}}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const auto equals = argument.find('=');

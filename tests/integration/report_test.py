@@ -80,7 +80,7 @@ class Reports(IntegrationTest):
         data, = self.data_of(run.run_directory)
         self.assertEqual(data["result"], run.result())
         samples = run.result()["samples"]
-        self.assertAlmostEqual(data["accuracy"]["samples"][-1], samples, delta=0.1 * samples)
+        self.assertAlmostEqual(data["evaluations"]["samples"][-1], samples, delta=0.1 * samples)
         self.assertEqual(data["loss"]["clock_s"], sorted(data["loss"]["clock_s"]))
         self.assertEqual(data["outcome"], "ran to its end, update 60 of 60")
         self.assertGreater(data["staleness"][0], 0)

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -200,7 +202,7 @@ paceline::Dataset points_of_rings() {
   return paceline::tensors(torch::stack({radius * angle.cos(), radius * angle.sin()}, 1), outer);
 }
 
-void rings_from(paceline::Worker& me, const std::string& checkpoint) {
+void rings_from(paceline::Worker& me, const std::string& checkpoint, const std::function<double()>& metric = {}) {
   torch::nn::Sequential net(torch::nn::Linear(2, 16), torch::nn::Tanh(), torch::nn::Linear(16, 2));
   if (!checkpoint.empty()) paceline::load(net, checkpoint);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(kRate).momentum(0.9));
@@ -212,6 +214,7 @@ void rings_from(paceline::Worker& me, const std::string& checkpoint) {
     me.log(name, torch::cross_entropy_loss(net->forward(all.data), all.target).item<double>());
   };
   log("untrained");
+  if (metric) me.evaluate(metric);
   auto batches = me.batches(data);
   while (me.next()) {
     auto [x, y] = batches.next();
@@ -232,6 +235,25 @@ const paceline::RunOptions kOptions{
 void say_and_train(paceline::Worker& me, const std::string& text) {
   std::cout << text << std::endl;
   rings(me);
+}
+
+// What is evaluated falls until update 16 and rises from there.
+int valley() {
+  auto options = kOptions;
+  options.epochs = 100;
+  options.evaluate_every_epochs = 1;
+  options.metric = {"perplexity", paceline::minimise};
+  options.early_stopping = 2;
+  options.keep_checkpoints = 2;
+  const auto result = paceline::run(
+      [](paceline::Worker& me) {
+        rings_from(me, "", [&] { return 30 + std::abs(static_cast<double>(me.update()) - 16); });
+      },
+      options);
+  if (result.best)
+    std::cout << "best: " << result.best->update << ' ' << result.best->value << ' ' << result.best_checkpoint
+              << std::endl;
+  return result.exit_code();
 }
 
 struct Config {
@@ -301,6 +323,38 @@ int twice() {
   return std::max(first.exit_code(), second.exit_code());
 }
 
+/// An actor of a pipeline of tensors.
+class Scaler {
+ public:
+  explicit Scaler(torch::Tensor factor) : factor_(std::move(factor)) {}
+  torch::Tensor scaled(const torch::Tensor& x) const { return x * factor_; }
+
+ private:
+  torch::Tensor factor_;
+};
+
+std::map<std::string, torch::Tensor> halves(std::vector<torch::Tensor> tensors) {
+  return {{"first", tensors.at(0) / 2}, {"second", tensors.at(1) / 2}};
+}
+
+int tensors() {
+  torch::manual_seed(3);
+  const auto x = torch::randn({1 << 10, 1 << 10}).t();
+  const auto two = torch::full({1}, 2.0);
+  auto first = paceline::create<Scaler>(two);
+  auto second = paceline::create<Scaler>(two * 2);
+  const auto scaled = second.call(&Scaler::scaled, first.call(&Scaler::scaled, x));
+  const auto half = paceline::async(halves, std::vector<torch::Tensor>{x, x.to(torch::kBFloat16)}).get();
+  std::cout << "tensors: " << torch::equal(scaled.get(), 8 * x) << torch::equal(half.at("first"), x / 2)
+            << torch::equal(half.at("second"), x.to(torch::kBFloat16) / 2) << std::endl;
+  try {
+    (void)paceline::async([](const torch::Tensor&) {}, x.to_sparse());
+  } catch (const std::invalid_argument& error) {
+    std::cout << "refused: " << error.what() << std::endl;
+  }
+  return 0;
+}
+
 int within() {
   return paceline::async([] { return paceline::run(rings, kOptions).exit_code(); }).get();
 }
@@ -339,6 +393,8 @@ int main(int argc, char** argv) {
   if (name == "place") return place();
   if (name == "twice") return twice();
   if (name == "within") return within();
+  if (name == "valley") return valley();
+  if (name == "tensors") return tensors();
   if (name == "together") return together();
   if (name == "trainer") return paceline::run<trainer_of>(kOptions, 24, "hidden").exit_code();
   const auto function = name == "loader"      ? loader

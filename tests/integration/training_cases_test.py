@@ -157,6 +157,51 @@ class TrainingCases(IntegrationTest):
         self.assertIn("run 2 is left out", replayed.err)
         self.assert_refused(self.paceline("replay", again), "run 2 of its script")
 
+    def update_of(self, checkpoint):
+        with open(checkpoint, "rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        return int(header["__metadata__"]["update"])
+
+    def test_tensors_travel_between_tasks_and_actors(self):
+        run = self.case("tensors")
+        self.assertIn("tensors: 111\nrefused: a sparse or quantised tensor cannot travel", run.out)
+
+    def test_a_run_that_gets_no_better_ends_and_keeps_its_best(self):
+        for strategy in ("allreduce", "wagma(sync=8)", "nonblocking(batches=1)"):
+            with self.subTest(strategy):
+                run = self.case("valley", "--strategy", strategy)
+                values = [(event["update"], event["value"], event["best"]) for event in run.metrics() if event["event"] == "evaluated"]
+                self.assertEqual(values, [(8, 38, True), (16, 30, True), (24, 38, False), (32, 46, False)])
+                self.assertEqual(run.result()["updates"], 32)
+                self.assertEqual(next(event["text"] for event in run.metrics() if event["event"] == "stopping"),
+                                 "no better perplexity than 30 (update 16) in 2 evaluations")
+                self.assertIn("ended after 32 updates: no better perplexity than 30 (update 16) in 2 evaluations\n", run.out)
+                self.assertEqual(run.result()["metric"], {"name": "perplexity", "direction": "minimise", "unit": "",
+                                                          "value": 46, "best": 30, "best_update": 16})
+                self.assertNotIn("test_accuracy", run.result())
+                self.assertIn("perplexity 46 ", run.out)
+                best = os.path.join(run.run_directory, "best.safetensors")
+                self.assertIn(f"best: 16 30 {best}\n", run.out)
+                kept = os.path.join(run.run_directory, "checkpoints")
+                self.assertEqual(sorted(os.listdir(kept)), ["update-24.safetensors", "update-32.safetensors"])
+                files = (best, os.path.join(kept, "update-24.safetensors"), os.path.join(run.run_directory, "checkpoint.safetensors"))
+                self.assertEqual([self.update_of(file) for file in files], [16, 24, 32])
+                rest = self.case("valley", "--strategy", strategy, "--resume", best, "--time-limit", "0.2s")
+                self.assertEqual(next(event for event in rest.metrics() if event["event"] == "started")["first"], 16)
+
+    def test_where_nobody_stands_still_for_an_evaluation_the_best_is_kept_too(self):
+        run = self.case("valley", "--strategy", "d-psgd(ring)")
+        self.assertEqual(self.update_of(os.path.join(run.run_directory, "best.safetensors")), run.result()["metric"]["best_update"])
+        self.assertEqual(len(os.listdir(os.path.join(run.run_directory, "checkpoints"))), 2)
+
+    def test_a_target_is_reached_from_the_metrics_side(self):
+        run = self.case("valley", "--target", "31", "--early-stopping", "50")
+        self.assertEqual(run.result()["updates"], 16)
+        self.assertIsNotNone(run.result()["time_to_target_s"])
+
+    def test_a_target_that_no_accuracy_can_reach_is_refused(self):
+        self.assert_refused(self.case("rings", "--target", "1.2", code=2), "target 1.2", "88%")
+
     def test_an_interrupt_ends_a_script_of_two_runs(self):
         directory = os.path.join(self.folder, "long")
         run = self.start("run", CASES, "--run-dir", directory, "--epochs", "100000", "--", "twice")

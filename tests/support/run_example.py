@@ -4,7 +4,8 @@
 Usage: run_example.py [--print PATTERN]... [--result FIELD=LOW..HIGH]... -- COMMAND [ARGUMENT]...
 
 --print   a regular expression that a line of the output matches as a whole
---result  a number in the last `result` event of `paceline run --json`, and the range it lies in
+--result  a number in the last `result` event of `paceline run --json` (metric.value: within its metric), and the range it
+          lies in
 
 The command has a runtime directory of its own, so that a cluster that is up does not take part, and nothing is left of it.
 """
@@ -55,8 +56,10 @@ def complaints(options, status, lines):
         yield "no result event was printed"
         return
     for wanted in options.results:
-        field, low, high = re.fullmatch(r"(\w+)=(.*)\.\.(.*)", wanted).groups()
-        value = result.get(field)
+        field, low, high = re.fullmatch(r"([\w.]+)=(.*)\.\.(.*)", wanted).groups()
+        value = result
+        for name in field.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not float(low) <= value <= float(high):
             yield f"{field} is {value}, not in {low}..{high}"
 

@@ -59,7 +59,7 @@ def plain(bench):
     values = {}
     for model, steps in (("small", 1600), ("large", 600)):
         tuned, untuned = [], []
-        for _ in range(bench.rounds_or(9)):
+        for _ in range(bench.rounds_or(21)):
             ours = as_job(bench, model, steps, 1)
             tuned.append(ours / without_runtime(bench, "plain", model, steps, 1))
             untuned.append(ours / without_runtime(bench, "plain", model, steps, 1, UNTUNED))

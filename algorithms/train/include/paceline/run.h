@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -9,14 +10,15 @@
 
 #include "actors/arguments.h"
 #include "actors/invoke.h"
+#include "paceline/metric.h"
 #include "paceline/run_result.h"
 
 namespace paceline {
 
 class Worker;
 
-/// What a training job asks for. Every field but `samples` has a flag of `paceline run` of the same name, which
-/// overrides it.
+/// What a training job asks for. Every field but `samples` and `metric` has a flag of `paceline run` of the same name,
+/// which overrides it.
 struct RunOptions {
   std::int32_t workers = 2;
   std::string strategy = "allreduce";
@@ -33,7 +35,10 @@ struct RunOptions {
   /// Float buffers of modules (BatchNorm's running statistics): `average` them with the model, or `keep` each worker's
   /// own; evaluations and checkpoints then have those of the worker that makes them, of node 0.
   std::string buffers = "average";
-  double target = 0;  ///< The job ends when the evaluated metric reaches it; 0: runs to the end.
+  Metric metric{};                    ///< What the values of evaluations are: `{"perplexity", paceline::minimise}`.
+  std::optional<double> target{};     ///< The job ends when an evaluation reaches it; without one it runs to the end.
+  std::int32_t early_stopping = 0;    ///< Or when so many evaluations in a row were no better than the best; 0: never.
+  std::int32_t keep_checkpoints = 1;  ///< So many of the last ones; that of the best evaluation is kept besides.
   std::uint64_t seed = 1;
   std::string resume{};  ///< Checkpoint, or run directory that holds one, to go on from.
 };

@@ -5,5 +5,6 @@
 #include "paceline/checkpoint.h"
 #include "paceline/data.h"
 #include "paceline/run.h"
+#include "paceline/tensor.h"
 #include "paceline/trainer.h"
 #include "paceline/worker.h"

@@ -1,0 +1,81 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+
+namespace paceline::cli {
+
+namespace {
+
+/// For bash, and for zsh's bashcompinit: commands, the flags of the command that was named, else files.
+std::string bash_script(const std::vector<CommandLine::Word>& words) {
+  std::string commands, flags;
+  for (const auto& word : words) {
+    if (!word.command.empty()) commands += (commands.empty() ? "" : " ") + word.command;
+    flags += "    " + (word.command.empty() ? "*" : word.command) + ") flags=\"";
+    for (const auto& [flag, help] : word.flags) flags += flag + " ";
+    flags.back() = '"';
+    flags += " ;;\n";
+  }
+  const auto own = flags.substr(0, flags.find('\n') + 1);  // Matches anything: comes last.
+  return "_paceline() {\n"
+         "  local word=${COMP_WORDS[COMP_CWORD]} flags\n"
+         "  case ${COMP_WORDS[1]} in\n" +
+         flags.substr(own.size()) + own +
+         "  esac\n"
+         "  if [[ $word == -* ]]; then\n"
+         "    COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
+         "  elif [[ $COMP_CWORD -eq 1 ]]; then\n"
+         "    COMPREPLY=($(compgen -W \"" +
+         commands +
+         "\" -- \"$word\"))\n"
+         "  else\n"
+         "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
+         "  fi\n"
+         "}\n"
+         "complete -o filenames -F _paceline paceline\n";
+}
+
+/// Between single quotes.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "\\'" : std::string(1, c);
+  return out + "'";
+}
+
+std::string fish_script(const std::vector<CommandLine::Word>& words) {
+  std::string script;
+  for (const auto& word : words) {
+    const bool own = word.command.empty();
+    if (!own)
+      script +=
+          "complete -c paceline -f -n __fish_use_subcommand -a " + word.command + " -d " + quoted(word.help) + "\n";
+    const std::string where = own ? "__fish_use_subcommand" : quoted("__fish_seen_subcommand_from " + word.command);
+    for (const auto& [flag, help] : word.flags)
+      script += "complete -c paceline -n " + where +
+                (flag.starts_with("--") ? " -l " + flag.substr(2) : " -s " + flag.substr(1)) + " -d " + quoted(help) +
+                "\n";
+  }
+  return script;
+}
+
+}  // namespace
+
+Action add_completion(Flags app, const CommandLine& line) {
+  auto shell = std::make_shared<std::string>();
+  Flags command = app.command("completion", "Print a script that completes commands and flags in a shell");
+  command.add("shell", shell.get(), "bash, zsh or fish").required();
+  return [shell, &line] {
+    if (*shell != "bash" && *shell != "zsh" && *shell != "fish")
+      return report({ErrorKind::invalid, "no completion for " + *shell + ": give bash, zsh or fish"});
+    const auto words = line.words();
+    const std::string script = *shell == "fish"  ? fish_script(words)
+                               : *shell == "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" + bash_script(words)
+                                                 : bash_script(words);
+    std::fputs(script.c_str(), stdout);
+    return kDone;
+  };
+}
+
+}  // namespace paceline::cli
