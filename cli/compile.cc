@@ -4,20 +4,22 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <set>
+#include <deque>
+#include <thread>
 
 #include "cli/cluster_paths.h"
 #include "cli/process.h"
+#include "cli/script_cache.h"
 
 namespace paceline::cli {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-const std::set<std::string> kSourceEndings = {".cpp", ".cc", ".cxx", ".c++", ".C"};
 
 /// "size:time" of what a word of a command names, "" if it is no file.
 std::string stamp(const std::string& word) {
@@ -52,17 +54,51 @@ class Waiting {
   bool shown_ = false;
 };
 
-/// Runs a compiler; its messages come out after the progress line is gone.
-Result<Ended> run_compiler(std::vector<std::string> command, const std::string& what, const fs::path& messages) {
+/// A compiler's work, and the file that what it says goes to.
+struct Compilation {
+  std::vector<std::string> command;
+  fs::path messages;
+};
+
+Result<pid_t> start(Compilation compilation) {
+  auto& command = compilation.command;
   if (::isatty(STDERR_FILENO) == 1 && !std::getenv("NO_COLOR"))
     command.insert(command.begin() + 1, "-fdiagnostics-color=always");
-  auto child = spawn({.command = command, .output = messages.string(), .errors_only = true});
+  auto child = spawn({.command = command, .output = compilation.messages.string(), .errors_only = true});
   if (!child) return fail(child.error().kind, child.error().text + ": install a compiler with apt-get install g++");
-  Result<Ended> ended = [&] {
+  return *child;
+}
+
+/// As many at a time as there are cores, none after one that failed: how that one ended. Their messages come out after
+/// the progress line is gone.
+Result<Ended> run_compilers(const std::vector<Compilation>& all, const std::string& what) {
+  const auto began = std::chrono::steady_clock::now();
+  const std::size_t at_once = std::max(1U, std::thread::hardware_concurrency());
+  Result<Ended> ended = [&]() -> Result<Ended> {
     Waiting waiting(what);
-    return wait_for(*child, [&](std::chrono::duration<double> passed) { waiting.at(passed); });
+    std::deque<pid_t> running;
+    std::size_t begun = 0;
+    Ended worst;
+    while (begun < all.size() || !running.empty()) {
+      for (; begun < all.size() && running.size() < at_once; ++begun) {
+        const auto child = start(all[begun]);
+        if (!child) {
+          for (const pid_t other : running) end_child(other, std::chrono::seconds(1));
+          return tl::unexpected(child.error());
+        }
+        running.push_back(*child);
+      }
+      const auto one = wait_for(running.front(), [&](auto) { waiting.at(std::chrono::steady_clock::now() - began); });
+      running.pop_front();
+      if (!one) return one;
+      if (one->code == 0) continue;
+      worst = *one;
+      begun = all.size();
+    }
+    return worst;
   }();
-  if (const auto said = read_file(messages)) std::fputs(said->c_str(), stderr);
+  for (const auto& compilation : all)
+    if (const auto said = read_file(compilation.messages)) std::fputs(said->c_str(), stderr);
   return ended;
 }
 
@@ -87,8 +123,8 @@ Result<void> provide_precompiled_header(CompileSettings& settings, const fs::pat
       std::fputs("#include <paceline/train.h>\n", header);
       std::fclose(header);
     }
-    const auto ended = run_compiler(precompile_command(settings, folder),
-                                    "precompiling paceline/train.h (once, about 30 s)", folder / "messages");
+    const auto ended = run_compilers({{precompile_command(settings, folder), folder / "messages"}},
+                                     "precompiling paceline/train.h (once, about 30 s)");
     if (!ended) return tl::unexpected(ended.error());
     if (ended->code != 0)
       return fail(ErrorKind::invalid,
@@ -101,14 +137,69 @@ Result<void> provide_precompiled_header(CompileSettings& settings, const fs::pat
   return {};
 }
 
+/// The script, then the others.
+Result<std::vector<SourceFile>> read_sources(const fs::path& script, ScriptParts& parts) {
+  std::vector<SourceFile> sources;
+  auto text = read_file(script);
+  if (!text) return tl::unexpected(text.error());
+  const auto asked = parts_in(*text, script.parent_path());
+  if (!asked) return fail(asked.error().kind, script.string() + ": " + asked.error().text);
+  parts.add(*asked);
+  sources.push_back({script, std::move(*text)});
+  for (const std::string& path : parts.sources) {
+    if (!is_source(path))
+      return fail(ErrorKind::invalid,
+                  path + " is no C++ source (.cpp, .cc, .cxx), and " + script.string() + " needs it as one");
+    auto more = read_file(path);
+    if (!more) return fail(more.error().kind, more.error().text + " (" + script.string() + " needs it)");
+    sources.push_back({path, std::move(*more)});
+  }
+  return sources;
+}
+
+/// With torch if one of them includes it.
+Result<const ScriptKind*> kind_of_all(const CompileSettings& settings, const std::vector<SourceFile>& sources) {
+  for (const auto& source : sources) {
+    const auto kind = kind_of(settings, source.text);
+    if (!kind || *kind != &settings.plain) return kind;
+  }
+  return &settings.plain;
+}
+
+/// Objects of all sources but the first, then the executable `program` from these and the first.
+Result<Ended> compile(const CompileSettings& settings, const ScriptKind& kind, const std::vector<SourceFile>& sources,
+                      const ScriptParts& parts, const fs::path& program) {
+  std::vector<Compilation> others;
+  std::vector<std::string> objects;
+  for (std::size_t k = 1; k < sources.size(); ++k) {
+    const std::string object = (program.parent_path() / (std::to_string(k) + ".o")).string();
+    others.push_back({object_command(settings, kind, sources[k].path, parts, object), object + ".messages"});
+    objects.push_back(object);
+  }
+  if (!others.empty()) {
+    const auto ended = run_compilers(others, "compiling " + std::to_string(others.size()) + " further sources");
+    if (!ended || ended->code != 0) return ended;
+  }
+  const auto ended = run_compilers({{compile_command(settings, kind, sources.front().path, parts, objects, program),
+                                     program.string() + ".messages"}},
+                                   "compiling " + sources.front().path.filename().string());
+  std::error_code ignored;
+  for (const std::string& object : objects) fs::remove(object, ignored);
+  return ended;
+}
+
 }  // namespace
 
-std::string script_key(const CompileSettings& settings, const ScriptKind& kind, const fs::path& script,
-                       const std::string& source) {
+std::string script_key(const CompileSettings& settings, const ScriptKind& kind, const std::vector<SourceFile>& sources,
+                       const ScriptParts& parts) {
+  const fs::path& script = sources.front().path;
   ContentHash hash;
   hash.add(settings.version);
-  hash.add(source);
-  for (const std::string& word : compile_command(settings, kind, script, "program")) {
+  for (const auto& source : sources) {
+    hash.add(source.path.string());
+    hash.add(source.text);
+  }
+  for (const std::string& word : compile_command(settings, kind, script, parts, {}, "program")) {
     hash.add(word);
     if (word != script) hash.add(stamp(word));
   }
@@ -116,40 +207,47 @@ std::string script_key(const CompileSettings& settings, const ScriptKind& kind, 
   return script.stem().string() + "-" + hash.hex();
 }
 
-Result<fs::path> executable_of(const fs::path& given) {
+Result<fs::path> executable_of(const Script& given) {
   std::error_code failed;
-  const fs::path script = fs::absolute(given);
+  const fs::path script = fs::absolute(given.path);
   if (!fs::is_regular_file(script, failed)) {
-    return fail(ErrorKind::not_found, "no file " + given.string() + ": give an actor script (x.cpp) or an executable");
+    return fail(ErrorKind::not_found,
+                "no file " + given.path.string() + ": give an actor script (x.cpp) or an executable");
   }
   if (script.extension() == ".py")
-    return fail(ErrorKind::invalid, given.string() +
+    return fail(ErrorKind::invalid, given.path.string() +
                                         " is Python, and Paceline has no Python API: an actor script is a "
                                         "C++ file, such as examples/fashion_mnist.cpp");
-  if (!kSourceEndings.contains(script.extension())) {
-    if (::access(script.c_str(), X_OK) == 0) return script;
-    return fail(ErrorKind::invalid, given.string() + " is neither a C++ source (.cpp, .cc, .cxx) nor an executable");
+  if (!is_source(script)) {
+    if (::access(script.c_str(), X_OK) != 0)
+      return fail(ErrorKind::invalid,
+                  given.path.string() + " is neither a C++ source (.cpp, .cc, .cxx) nor an executable");
+    if (!given.parts.empty())
+      return fail(ErrorKind::invalid, given.path.string() +
+                                          " is compiled already: further sources, -I, -L and -l are for an actor "
+                                          "script (x.cpp)");
+    return script;
   }
-  auto source = read_file(script);
-  if (!source) return tl::unexpected(source.error());
+  ScriptParts parts = given.parts;
+  const auto sources = read_sources(script, parts);
+  if (!sources) return tl::unexpected(sources.error());
   auto settings = load_compile_settings();
   if (!settings) return tl::unexpected(settings.error());
   auto cache = ScriptCache::open();
   if (!cache) return tl::unexpected(cache.error());
-  auto kind = kind_of(*settings, *source);
+  auto kind = kind_of_all(*settings, *sources);
   if (!kind) return tl::unexpected(kind.error());
   if (*kind != &settings->plain) PACELINE_TRY(provide_precompiled_header(*settings, cache->folder()));
 
-  const std::string key = script_key(*settings, **kind, script, *source);
+  const std::string key = script_key(*settings, **kind, *sources, parts);
   if (auto program = cache->find(key, script.stem())) return *program;
   auto made = cache->place_for_new(script.stem());
   if (!made) return tl::unexpected(made.error());
-  const auto ended = run_compiler(compile_command(*settings, **kind, script, *made),
-                                  "compiling " + script.filename().string(), made->string() + ".messages");
+  const auto ended = compile(*settings, **kind, *sources, parts, *made);
   if (!ended || ended->code != 0) {
     fs::remove_all(made->parent_path(), failed);
     if (!ended) return tl::unexpected(ended.error());
-    return fail(ErrorKind::invalid, given.string() + " does not compile: see the compiler's messages above");
+    return fail(ErrorKind::invalid, given.path.string() + " does not compile: see the compiler's messages above");
   }
   return cache->store(key, *made);
 }

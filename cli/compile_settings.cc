@@ -136,8 +136,11 @@ Result<const ScriptKind*> kind_of(const CompileSettings& settings, std::string_v
               "-DPACELINE_TRAIN=ON");
 }
 
-std::vector<std::string> compile_command(const CompileSettings& settings, const ScriptKind& kind,
-                                         const fs::path& script, const fs::path& output) {
+namespace {
+
+/// Everything up to the source.
+std::vector<std::string> with_header(const CompileSettings& settings, const ScriptKind& kind,
+                                     const ScriptParts& parts) {
   const bool train = settings.train && &kind == &*settings.train;
   const std::string& compiler = train ? settings.train_compiler : settings.compiler;
   std::vector<std::string> command = front(compiler, settings, kind);
@@ -149,13 +152,43 @@ std::vector<std::string> compile_command(const CompileSettings& settings, const 
       append(command, {""}, {"-include", header.string()});
     }
   }
-  append(command, {""}, {"-MMD", "-MF", output.string() + ".d", script.string(), "-o", output.string()});
+  append(command, {"-I"}, parts.includes);
+  return command;
+}
+
+void append_output(std::vector<std::string>& command, const fs::path& source, const fs::path& output) {
+  append(command, {""}, {"-MMD", "-MF", output.string() + ".d", source.string(), "-o", output.string()});
+}
+
+}  // namespace
+
+std::vector<std::string> compile_command(const CompileSettings& settings, const ScriptKind& kind,
+                                         const fs::path& script, const ScriptParts& parts,
+                                         const std::vector<std::string>& objects, const fs::path& output) {
+  std::vector<std::string> command = with_header(settings, kind, parts);
+  append_output(command, script, output);
+  append(command, {""}, objects);
+  append(command, {"-L"}, parts.library_folders);
+  for (const std::string& library : parts.libraries)
+    command.push_back(library.starts_with('/') ? library : "-l" + library);
   append(command, {""}, settings.link_flags);
   append(command, {""}, {"-Wl,--start-group"});
   append(command, {""}, kind.archives);
   append(command, {""}, {"-Wl,--end-group"});
   append(command, {""}, kind.libraries);
   append(command, {"-Wl,-rpath,"}, kind.rpaths);
+  append(command, {"-Wl,-rpath,"}, parts.library_folders);
+  for (const std::string& library : parts.libraries)
+    if (library.starts_with('/') && library.find(".so") != library.npos)
+      command.push_back("-Wl,-rpath," + fs::path(library).parent_path().string());
+  return command;
+}
+
+std::vector<std::string> object_command(const CompileSettings& settings, const ScriptKind& kind, const fs::path& source,
+                                        const ScriptParts& parts, const fs::path& output) {
+  std::vector<std::string> command = with_header(settings, kind, parts);
+  command.emplace_back("-c");
+  append_output(command, source, output);
   return command;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/script_parts.h"
 #include "runtime/base/result.h"
 
 namespace paceline::cli {
@@ -43,9 +44,15 @@ Result<CompileSettings> load_compile_settings();
 /// build has none.
 Result<const ScriptKind*> kind_of(const CompileSettings& settings, std::string_view source);
 
-/// The command that makes `output` from `script`, and writes the headers that it used, as a make rule, to `output`.d.
+/// The command that makes the executable `output` from `script` and from `objects`, which other sources became. Like
+/// the next one it writes the headers that were used, as a make rule, to `output`.d.
 std::vector<std::string> compile_command(const CompileSettings& settings, const ScriptKind& kind,
-                                         const std::filesystem::path& script, const std::filesystem::path& output);
+                                         const std::filesystem::path& script, const ScriptParts& parts,
+                                         const std::vector<std::string>& objects, const std::filesystem::path& output);
+/// The command that makes the object file `output` from one of `parts`' sources.
+std::vector<std::string> object_command(const CompileSettings& settings, const ScriptKind& kind,
+                                        const std::filesystem::path& source, const ScriptParts& parts,
+                                        const std::filesystem::path& output);
 /// The command that precompiles `folder`/paceline_train.h.
 std::vector<std::string> precompile_command(const CompileSettings& settings, const std::filesystem::path& folder);
 

@@ -62,11 +62,11 @@ TEST_F(CompileSettingsTest, ThePlainCommandKnowsNoTorch) {
                                              "/opt/p/lib/libpaceline_actors.a",
                                              "-Wl,--end-group",
                                              "/usr/lib/libzmq.so"};
-  EXPECT_EQ(compile_command(sut, sut.plain, "x.cpp", "out"), expected);
+  EXPECT_EQ(compile_command(sut, sut.plain, "x.cpp", {}, {}, "out"), expected);
 }
 
 TEST_F(CompileSettingsTest, TheTrainCommandBeginsWithThePrecompiledHeader) {
-  const auto command = compile_command(sut, *sut.train, "x.cpp", "out");
+  const auto command = compile_command(sut, *sut.train, "x.cpp", {}, {}, "out");
   const auto include = std::find(command.begin(), command.end(), "-include");
   ASSERT_NE(include, command.end());
   EXPECT_EQ(*(include + 1), "/pch/paceline_train.h");
@@ -74,6 +74,36 @@ TEST_F(CompileSettingsTest, TheTrainCommandBeginsWithThePrecompiledHeader) {
   ASSERT_NE(isystem, command.end());
   EXPECT_EQ(*(isystem + 1), "/torch");
   EXPECT_EQ(command.back(), "-Wl,-rpath,/torch/lib");
+}
+
+TEST_F(CompileSettingsTest, FurtherPartsGoWhereTheCompilerTakesThem) {
+  const ScriptParts parts{{"/job/more.cpp"}, {"/job/include"}, {"/job/lib"}, {"fftw3f", "/job/libx.a"}};
+  const std::vector<std::string> expected = {"g++",
+                                             "-O1",
+                                             "-DA",
+                                             "-I/opt/p/include",
+                                             "-I/job/include",
+                                             "-MMD",
+                                             "-MF",
+                                             "out.d",
+                                             "x.cpp",
+                                             "-o",
+                                             "out",
+                                             "1.o",
+                                             "-L/job/lib",
+                                             "-lfftw3f",
+                                             "/job/libx.a",
+                                             "-Wl,--wrap=main",
+                                             "-Wl,--start-group",
+                                             "/opt/p/lib/libpaceline_actors.a",
+                                             "-Wl,--end-group",
+                                             "/usr/lib/libzmq.so",
+                                             "-Wl,-rpath,/job/lib"};
+  EXPECT_EQ(compile_command(sut, sut.plain, "x.cpp", parts, {"1.o"}, "out"), expected);
+  const std::vector<std::string> object = {
+      "g++",           "-O1", "-DA", "-I/opt/p/include", "-I/job/include", "-c", "-MMD", "-MF", "1.o.d",
+      "/job/more.cpp", "-o",  "1.o"};
+  EXPECT_EQ(object_command(sut, sut.plain, "/job/more.cpp", parts, "1.o"), object);
 }
 
 }  // namespace

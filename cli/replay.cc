@@ -57,7 +57,8 @@ Result<fs::path> program_of(const recorded::RecordedRun& run) {
     return fail(ErrorKind::invalid, text);
   }
   const json script = run.program.value("script", json::object());
-  return executable_of(script.empty() ? recorded::text_of(run.program, "path") : recorded::text_of(script, "path"));
+  if (script.empty()) return executable_of({recorded::text_of(run.program, "path")});
+  return executable_of({recorded::text_of(script, "path"), parts_from_json(recorded::object_in(script, "parts"))});
 }
 
 Result<fs::path> make_directory(const ReplayFlags& flags) {

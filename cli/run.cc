@@ -10,6 +10,7 @@
 #include "cli/compile.h"
 #include "cli/driver.h"
 #include "cli/run_options.h"
+#include "runtime/base/content_hash.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/run_directory.h"
 
@@ -82,7 +83,8 @@ Result<int> run_all(const RunFlags& flags) {
   const auto runs = plan_runs(flags);
   if (!runs) return tl::unexpected(runs.error());
   PACELINE_TRY(check_resume(flags));
-  const auto program = executable_of(flags.script);
+  const Script script = script_of(flags);
+  const auto program = executable_of(script);
   if (!program) return tl::unexpected(program.error());
   const auto script_hash = hash_of_file(flags.script);
   if (!script_hash) return tl::unexpected(script_hash.error());
@@ -92,6 +94,8 @@ Result<int> run_all(const RunFlags& flags) {
   if (!base) return tl::unexpected(base.error());
 
   const bool compare = !flags.compare.empty();
+  if (const auto changed = changed_by_comparison(flags, *runs); !changed.empty() && !flags.json)
+    std::printf("%s\n", changed.c_str());
   int worst = kDone;
   std::vector<Compared> compared;
   for (std::size_t k = 0; k < runs->size(); ++k) {
@@ -100,8 +104,9 @@ Result<int> run_all(const RunFlags& flags) {
     if (compare && !flags.json) std::printf("\n%zu of %zu: %s\n", k + 1, runs->size(), run.label.c_str());
     std::fflush(stdout);
     json overrides = run.overrides;
-    overrides["script"] = {{"path", fs::absolute(flags.script).string()}, {"hash", *script_hash}};
-    const auto ended = run_driver(*program, flags.script_args, *place, overrides, directory);
+    overrides["script"] = {
+        {"path", fs::absolute(flags.script).string()}, {"hash", *script_hash}, {"parts", to_json(script.parts)}};
+    const auto ended = run_driver(*program, arguments_of(flags), *place, overrides, directory);
     if (!ended) return tl::unexpected(ended.error());
     const int code = exit_code(*ended, *program);
     if (code == kInterrupted || code == kUsage) return code;  // The others would end the same way.
@@ -121,6 +126,7 @@ std::string strategies_footer() {
          "\nExamples:\n"
          "  paceline run examples/fashion_mnist.cpp --workers 4\n"
          "  paceline run examples/fashion_mnist.cpp --workers 4 --slow 3:4x --compare 'allreduce,nonblocking'\n"
+         "  paceline run job.cpp model.cpp -I include -l fftw3f\n"
          "  paceline run ./my_program --strategy 'wagma(group=2,sync=10)' -- --flag-of-my-program\n";
 }
 

@@ -178,7 +178,12 @@ Result<json> common_overrides(const RunFlags& flags) {
 
 void add_run_flags(Flags app, RunFlags& flags) {
   app.add("script", &flags.script, "an actor script (x.cpp) or an executable made from one").required();
-  app.add("arguments", &flags.script_args, "for the script; those that begin with - go after --");
+  app.add("more", &flags.more,
+          "further sources (.cpp, .cc), then arguments for the script; those that begin with - go after --");
+  app.rest(&flags.script_args);
+  app.add("-I", &flags.includes, "a folder of headers, for compiling the script").repeated();
+  app.add("-L", &flags.library_folders, "a folder of libraries").repeated();
+  app.add("-l", &flags.libraries, "a library that the script is linked with: -l fftw3f; or a file").repeated();
   app.add("--workers,-w", &flags.workers, "worker processes");
   app.add("--strategy,-s", &flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'; below");
   app.add("--compare", &flags.compare, "strategies separated by commas: one run each, then a table");
@@ -212,6 +217,36 @@ void add_run_flags(Flags app, RunFlags& flags) {
           "whether a run that lost workers, and went on without them, ends well (ok, the default) or not (fail)");
   app.add("--minimum", &flags.minimum, "the run stops, and fails, when fewer workers than these are left");
   app.add("--start-limit", &flags.start_limit, "how long a worker may take until it shares its model; 10m without it");
+}
+
+Script script_of(const RunFlags& flags) {
+  Script script{flags.script};
+  const auto absolute = [](const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal().string();
+  };
+  const auto sources_end = std::find_if_not(flags.more.begin(), flags.more.end(), is_source);
+  std::transform(flags.more.begin(), sources_end, std::back_inserter(script.parts.sources), absolute);
+  std::transform(flags.includes.begin(), flags.includes.end(), std::back_inserter(script.parts.includes), absolute);
+  std::transform(flags.library_folders.begin(), flags.library_folders.end(),
+                 std::back_inserter(script.parts.library_folders), absolute);
+  for (const auto& library : flags.libraries)
+    script.parts.libraries.push_back(is_name_of_library(library) ? library : absolute(library));
+  return script;
+}
+
+std::vector<std::string> arguments_of(const RunFlags& flags) {
+  std::vector<std::string> arguments(std::find_if_not(flags.more.begin(), flags.more.end(), is_source),
+                                     flags.more.end());
+  arguments.insert(arguments.end(), flags.script_args.begin(), flags.script_args.end());
+  return arguments;
+}
+
+std::string changed_by_comparison(const RunFlags& flags, const std::vector<PlannedRun>& runs) {
+  for (const auto& run : runs)
+    if (!flags.accumulate && runs.size() > 1 && run.overrides.contains("accumulate"))
+      return "an update takes " + run.overrides["accumulate"].dump() +
+             " mini-batches of each worker in all of them, as under nonblocking; --accumulate gives another number";
+  return "";
 }
 
 Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {

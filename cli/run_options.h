@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/compile.h"
 #include "cli/flags/flags.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
@@ -14,7 +15,11 @@ namespace paceline::cli {
 /// The flags of `paceline run` as given; what is not given is left to the script.
 struct RunFlags {
   std::string script;
-  std::vector<std::string> script_args;
+  std::vector<std::string> more;         ///< Further sources, then arguments for the script.
+  std::vector<std::string> script_args;  ///< What follows "--".
+  std::vector<std::string> includes;     ///< Folders; -I.
+  std::vector<std::string> library_folders;
+  std::vector<std::string> libraries;
   std::optional<std::int64_t> workers;
   std::string strategy;
   std::string compare;  ///< Strategies separated by commas.
@@ -50,10 +55,17 @@ struct PlannedRun {
   nlohmann::json overrides;
 };
 
+/// The script, with the further sources and libraries of its executable.
+Script script_of(const RunFlags& flags);
+/// What the script is given.
+std::vector<std::string> arguments_of(const RunFlags& flags);
+
 /// One run a strategy of --compare, else one. With --compare all have the same nominal samples an update: what
 /// nonblocking(batches=N) brings, the others get as --accumulate N. `invalid` names the flag, its value and what it
 /// takes.
 Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags);
+/// What a comparison changed of the script's own options, in one line; empty: nothing.
+std::string changed_by_comparison(const RunFlags& flags, const std::vector<PlannedRun>& runs);
 
 /// The strategies, for --help.
 std::string strategies_in_words();

@@ -101,6 +101,37 @@ TEST(RunOptionsTest, WhatFollowsTwoDashesGoesToTheScript) {
   EXPECT_EQ(flags.workers, 2);
 }
 
+TEST(RunOptionsTest, SourcesStandBehindTheScriptAndArgumentsBehindThem) {
+  RunFlags flags;
+  ASSERT_TRUE(planned({"x.cpp", "/a/b.cpp", "/c.cc", "3", "late.cpp", "-I", "/inc", "-I/more", "--slow", "0:2x", "-l",
+                       "m", "-l", "/x/libz.so", "-L", "/lib", "--", "--hidden", "5"},
+                      &flags));
+  const Script script = script_of(flags);
+  EXPECT_EQ(script.path, "x.cpp");
+  EXPECT_EQ(script.parts, (ScriptParts{{"/a/b.cpp", "/c.cc"}, {"/inc", "/more"}, {"/lib"}, {"m", "/x/libz.so"}}));
+  EXPECT_EQ(arguments_of(flags), (std::vector<std::string>{"3", "late.cpp", "--hidden", "5"}));
+}
+
+TEST(RunOptionsTest, AFlagThatMayBeRepeatedTakesOneValueAtATime) {
+  RunFlags flags;
+  ASSERT_TRUE(planned({"x.cpp", "--slow", "0:2x", "argument"}, &flags));
+  EXPECT_EQ(flags.slow, std::vector<std::string>{"0:2x"});
+  EXPECT_EQ(arguments_of(flags), std::vector<std::string>{"argument"});
+}
+
+TEST(RunOptionsTest, AComparisonSaysWhatItChanges) {
+  const auto said = [](const std::vector<std::string>& words) {
+    RunFlags flags;
+    const auto runs = planned(words, &flags);
+    return runs ? changed_by_comparison(flags, *runs) : runs.error().text;
+  };
+  EXPECT_NE(said({"x.cpp", "--compare", "allreduce,nonblocking(batches=6)"}).find("takes 6 mini-batches"),
+            std::string::npos);
+  EXPECT_EQ(said({"x.cpp", "--accumulate", "6", "--compare", "allreduce,nonblocking"}), "");
+  EXPECT_EQ(said({"x.cpp", "--compare", "allreduce,wagma", "--workers", "4"}), "");
+  EXPECT_EQ(said({"x.cpp", "--strategy", "nonblocking"}), "");
+}
+
 TEST(RunOptionsTest, AComparisonIsMadeAtEqualSamplesAnUpdate) {
   const auto runs =
       planned({"x.cpp", "--workers", "4", "--compare", "allreduce,nonblocking(batches=6),wagma(late=skip)"});

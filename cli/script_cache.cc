@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <sstream>
+#include <set>
 
 namespace paceline::cli {
 
@@ -69,12 +69,19 @@ Result<fs::path> ScriptCache::place_for_new(const std::string& program) const {
 Result<fs::path> ScriptCache::store(const std::string& key, const fs::path& program) const {
   const fs::path made = program.parent_path();
   const fs::path entry = folder_ / key;
-  const auto rule = read_file(program.string() + ".d");
-  if (!rule) return tl::unexpected(rule.error());
+  std::set<std::string> used;
+  std::error_code unreadable;
+  for (const auto& file : fs::directory_iterator(made, unreadable)) {
+    if (file.path().extension() != ".d") continue;
+    const auto rule = read_file(file.path());
+    if (!rule) return tl::unexpected(rule.error());
+    for (const std::string& header : prerequisites(*rule)) used.insert(fs::absolute(header).string());
+  }
+  if (used.empty())
+    return fail(ErrorKind::internal, "the compiler did not write what " + program.string() + " was made of");
   {
     std::ofstream headers(made / "headers");
-    for (const std::string& header : prerequisites(*rule))
-      headers << hash_of(header) << ' ' << fs::absolute(header).string() << '\n';
+    for (const std::string& header : used) headers << hash_of(header) << ' ' << header << '\n';
     headers.close();
     if (!headers)
       return fail(ErrorKind::internal, "cannot write " + (made / "headers").string() + ": is the disk full?");

@@ -31,7 +31,7 @@ class ScriptCache {
   std::optional<std::filesystem::path> find(const std::string& key, const std::string& name) const;
   /// A place for a new program `name` of this process, in the cache's file system, in a folder of its own.
   Result<std::filesystem::path> place_for_new(const std::string& name) const;
-  /// Takes that folder over, with the make rule in `program`.d. Returns where the program lies now.
+  /// Takes that folder over, with the make rules in its files *.d. Returns where the program lies now.
   Result<std::filesystem::path> store(const std::string& key, const std::filesystem::path& program) const;
 
  private:

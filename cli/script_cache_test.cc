@@ -55,6 +55,20 @@ TEST_F(ScriptCacheTest, AChangedHeaderMakesTheEntryStale) {
   EXPECT_FALSE(sut.find("k", "prog"));
 }
 
+TEST_F(ScriptCacheTest, HeadersOfAllSourcesCount) {
+  sut = ScriptCache(folder / "cache");
+  write(folder / "header.h", "1");
+  write(folder / "of_another.h", "1");
+  const fs::path made = sut.place_for_new("prog").value();
+  write(made, "program");
+  write(made.string() + ".d", "prog: " + (folder / "header.h").string() + "\n");
+  write(made.parent_path() / "1.o.d", "1.o: " + (folder / "of_another.h").string() + "\n");
+  ASSERT_TRUE(sut.store("k", made));
+  EXPECT_TRUE(sut.find("k", "prog"));
+  write(folder / "of_another.h", "2");
+  EXPECT_FALSE(sut.find("k", "prog"));
+}
+
 TEST_F(ScriptCacheTest, ConcurrentStoresOfOneKeyLeaveOneWholeEntry) {
   sut = ScriptCache(folder / "cache");
   write(folder / "header.h", "1");
@@ -105,15 +119,24 @@ TEST(ScriptKeyTest, ContentCompilerAndFlagsMakeTheKey) {
   CompileSettings settings;
   settings.version = "1";
   settings.compiler = "g++";
-  const std::string key = script_key(settings, settings.plain, "/x/a.cpp", "int main() {}");
-  EXPECT_EQ(key, script_key(settings, settings.plain, "/x/a.cpp", "int main() {}"));
-  EXPECT_NE(key, script_key(settings, settings.plain, "/x/a.cpp", "int main() { }"));
-  EXPECT_NE(key, script_key(settings, settings.plain, "/y/a.cpp", "int main() {}"));
+  const auto key_of = [&](const std::vector<SourceFile>& sources, const ScriptParts& parts = {}) {
+    return script_key(settings, settings.plain, sources, parts);
+  };
+  const std::vector<SourceFile> script = {{"/x/a.cpp", "int main() {}"}};
+  const std::string key = key_of(script);
+  EXPECT_EQ(key, key_of(script));
+  EXPECT_NE(key, key_of({{"/x/a.cpp", "int main() { }"}}));
+  EXPECT_NE(key, key_of({{"/y/a.cpp", "int main() {}"}}));
+  EXPECT_NE(key, key_of(script, {{}, {"/include"}, {}, {}}));
+  EXPECT_NE(key, key_of(script, {{}, {}, {}, {"m"}}));
+  const std::string two = key_of({script.front(), {"/x/b.cpp", "1"}});
+  EXPECT_NE(key, two);
+  EXPECT_NE(two, key_of({script.front(), {"/x/b.cpp", "2"}}));
   settings.plain.defines = {"A"};
-  EXPECT_NE(key, script_key(settings, settings.plain, "/x/a.cpp", "int main() {}"));
+  EXPECT_NE(key, key_of(script));
   settings.plain.defines.clear();
   settings.version = "2";
-  EXPECT_NE(key, script_key(settings, settings.plain, "/x/a.cpp", "int main() {}"));
+  EXPECT_NE(key, key_of(script));
   EXPECT_TRUE(key.starts_with("a-"));
 }
 

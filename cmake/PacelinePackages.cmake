@@ -1,6 +1,14 @@
 # What Paceline's libraries link; the installed package includes this file too.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
+if(NOT CMAKE_C_COMPILER_LOADED)
+  # Cap'n Proto's package looks for libatomic by declaring one of its functions in a way that only C allows.
+  include(CheckCXXSourceCompiles)
+  set(required "${CMAKE_REQUIRED_LIBRARIES}")
+  list(APPEND CMAKE_REQUIRED_LIBRARIES atomic)
+  check_cxx_source_compiles("int main() { return 0; }" FOUND_LIBATOMIC)
+  set(CMAKE_REQUIRED_LIBRARIES "${required}")
+endif()
 find_package(CapnProto REQUIRED)
 find_package(cppzmq REQUIRED)
 find_package(spdlog REQUIRED)

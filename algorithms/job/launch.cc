@@ -131,11 +131,9 @@ json environment_record() {
 
 /// What was run, for `paceline replay`; "script" is what `paceline run` was given.
 json program_record(const actors::Executable& executable, json& options) {
-  json record{{"path", executable.path},
-              {"build", executable.build},
-              {"arguments", executable.args},
-              {"directory", executable.directory},
-              {"run", g_runs.begun}};
+  json record{{"path", executable.path},      {"build", executable.build},
+              {"arguments", executable.args}, {"directory", executable.directory},
+              {"run", g_runs.begun},          {"begun", observe::utc_text(std::chrono::system_clock::now())}};
   if (const auto script = options.find("script"); script != options.end()) {
     record["script"] = *script;
     options.erase(script);

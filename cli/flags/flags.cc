@@ -40,7 +40,7 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 }  // namespace
 
 Flag Flag::required() { return Flag(option_->required()); }
-Flag Flag::repeated() { return Flag(option_->take_all()); }
+Flag Flag::repeated() { return Flag(option_->take_all()->allow_extra_args(false)); }
 Flag Flag::shows_default() { return Flag(option_->capture_default_str()); }
 Flag Flag::between(std::int64_t low, std::int64_t high) { return Flag(option_->check(CLI::Range(low, high))); }
 Flag Flag::excludes(Flag other) { return Flag(option_->excludes(other.option_)); }
@@ -60,30 +60,40 @@ Flag Flags::add(const std::string& names, FlagTarget target, const std::string& 
 }
 
 Flags Flags::command(const std::string& name, const std::string& help) {
-  return Flags(app_->add_subcommand(name, help));
+  return {app_->add_subcommand(name, help), rests_};
 }
 
-Flags Flags::footer(std::function<std::string()> text) { return Flags(app_->footer(std::move(text))); }
-Flags Flags::footer(const std::string& text) { return Flags(app_->footer(text)); }
-Flags Flags::hidden() { return Flags(app_->group("")); }
+Flags Flags::rest(std::vector<std::string>* target) {
+  (*rests_)[app_] = target;
+  return *this;
+}
+
+Flags Flags::footer(std::function<std::string()> text) { return {app_->footer(std::move(text)), rests_}; }
+Flags Flags::footer(const std::string& text) { return {app_->footer(text), rests_}; }
+Flags Flags::hidden() { return {app_->group(""), rests_}; }
 
 CommandLine::CommandLine(const std::string& program, const std::string& help)
     : app_(std::make_unique<CLI::App>(help, program)) {}
 CommandLine::~CommandLine() = default;
 
-Flags CommandLine::flags() { return Flags(app_.get()); }
+Flags CommandLine::flags() { return {app_.get(), &rests_}; }
 
 void CommandLine::version(const std::string& text) { app_->set_version_flag("--version", text); }
 
 std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
   if (!app_->get_subcommands({}).empty()) app_->require_subcommand(1);
+  const auto asked = app_->get_subcommands([&](const CLI::App* one) { return argc > 1 && one->get_name() == argv[1]; });
+  const auto rest = rests_.find(asked.empty() ? app_.get() : asked.front());
+  const int ours = static_cast<int>(std::find(argv, argv + argc, std::string_view("--")) - argv);
+  const bool split = rest != rests_.end() && ours < argc;
   try {
-    app_->parse(argc, argv);
+    app_->parse(split ? ours : argc, argv);
+    if (split) rest->second->assign(argv + ours + 1, argv + argc);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app_->exit(error);  // Help was asked for, and is printed.
     const bool no_such_command =
         !app_->get_subcommands({}).empty() && command().empty() && argc > 1 && argv[1][0] != '-';
-    const std::string asked = app_->get_name() + (command().empty() ? "" : " " + command());
+    const std::string named_so = app_->get_name() + (command().empty() ? "" : " " + command());
     const CLI::App& named = command().empty() ? *app_ : *app_->get_subcommands().front();
     std::string text = error.what();
     if (no_such_command)
@@ -92,7 +102,7 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
              flag && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
       text = with_hint("there is no flag " + *flag, flag->substr(flag->find_first_not_of('-')), flags_of(named), "--");
     std::replace(text.begin(), text.end(), '\n', ' ');
-    std::fprintf(stderr, "%s: %s: see `%s --help`\n", app_->get_name().c_str(), text.c_str(), asked.c_str());
+    std::fprintf(stderr, "%s: %s: see `%s --help`\n", app_->get_name().c_str(), text.c_str(), named_so.c_str());
     return 2;
   }
   return std::nullopt;

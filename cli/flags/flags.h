@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +29,7 @@ class Flag {
   explicit Flag(CLI::Option* option) : option_(option) {}
 
   Flag required();
-  /// May be given several times.
+  /// May be given several times, each with one value.
   Flag repeated();
   /// --help shows the value that the target had when the flag was added.
   Flag shows_default();
@@ -51,12 +52,17 @@ class Flag {
 /// This folder is all that includes CLI11, whose headers take seconds to compile.
 class Flags {
  public:
-  explicit Flags(CLI::App* app) : app_(app) {}
+  /// Of each command that takes what follows "--", where it goes.
+  using Rests = std::map<const CLI::App*, std::vector<std::string>*>;
+
+  Flags(CLI::App* app, Rests* rests) : app_(app), rests_(rests) {}
 
   /// `names`: "--lines,-n", or "run" for an argument.
   Flag add(const std::string& names, FlagTarget target, const std::string& help = "");
   /// A subcommand.
   Flags command(const std::string& name, const std::string& help);
+  /// What follows "--" goes there, whatever it looks like.
+  Flags rest(std::vector<std::string>* target);
   /// Below the flags in --help, made when it is asked for.
   Flags footer(std::function<std::string()> text);
   Flags footer(const std::string& text);
@@ -65,6 +71,7 @@ class Flags {
 
  private:
   CLI::App* app_;
+  Rests* rests_;
 };
 
 /// A program's command line.
@@ -92,6 +99,7 @@ class CommandLine {
 
  private:
   std::unique_ptr<CLI::App> app_;
+  Flags::Rests rests_;
 };
 
 }  // namespace paceline::cli

@@ -48,6 +48,21 @@ TEST(FlagsTest, WhatIsWrongIsAUsageError) {
   EXPECT_EQ(parse(values, {"--json", "--epochs", "1"}), 2);
 }
 
+TEST(FlagsTest, WhatFollowsTwoDashesIsLeftAsItIs) {
+  CommandLine line("program", "for a test");
+  std::string script;
+  std::vector<std::string> more, rest;
+  Flags run = line.flags().command("run", "");
+  run.add("script", &script);
+  run.add("more", &more);
+  run.rest(&rest);
+  const std::vector<const char*> words = {"program", "run", "x.cpp", "a", "--", "--lines", "b", "--"};
+  EXPECT_FALSE(line.parse(static_cast<int>(words.size()), words.data()));
+  EXPECT_EQ(script, "x.cpp");
+  EXPECT_EQ(more, std::vector<std::string>{"a"});
+  EXPECT_EQ(rest, (std::vector<std::string>{"--lines", "b", "--"}));
+}
+
 TEST(FlagsTest, HelpIsNoError) {
   Values values;
   EXPECT_EQ(parse(values, {"--help"}), 0);

@@ -54,6 +54,8 @@ void MetricsReader::on_event(const json& event) {
   } else if (kind == "evaluated") {
     if (event.contains("value") && event["value"].is_number())  // Else the script has no metric.
       evaluations_.push_back({event.value("clock_s", 0.0), 0, event["value"].get<double>()});
+  } else if (kind == "metric") {
+    on_logged(event);
   } else if (kind == "left") {
     left_[event.value("worker", -1)] = event.value("text", "");
   } else if (kind == "result") {
@@ -75,6 +77,19 @@ void MetricsReader::on_progress(const json& event) {
   last_update_ = record_.update();
   loss_.push_back({now.clock_s, now.samples, record_.loss()});
   period_.push_back({now.clock_s, now.samples, static_cast<double>(record_.period())});
+}
+
+/// What one worker says moves the average: of the same update only the last one is kept.
+void MetricsReader::on_logged(const json& event) {
+  const auto name = event.value("name", "");
+  const auto update = event.value("update", std::int64_t{0});
+  for (const auto& [known, value] : record_.logged()) {
+    if (known != name) continue;
+    auto& [points, last] = logged_[name];
+    if (points.empty() || update > last) points.push_back({event.value("clock_s", record_.clock_s()), 0, 0});
+    last = std::max(last, update);
+    points.back().value = value;
+  }
 }
 
 /// Between two progress lines, as if the workers had gone on evenly.
@@ -101,6 +116,10 @@ void MetricsReader::finish(RunHistory& history) {
   if (unreadable_ > 0) history.notes.push_back(std::to_string(unreadable_) + " lines of metrics.jsonl are no events");
   history.first_update = first_update_;
   for (const auto& [rank, worker] : record_.workers()) history.samples[rank] = worker.samples;
+  for (auto& [name, curve] : logged_) {
+    for (Point& point : curve.points) point.samples = samples_at(point.clock_s);
+    history.logged[name] = std::move(curve.points);
+  }
   history.loss = std::move(loss_);
   history.evaluations = std::move(evaluations_);
   history.period = std::move(period_);

@@ -29,12 +29,18 @@ class MetricsReader {
  private:
   void on_event(const nlohmann::json& event);
   void on_progress(const nlohmann::json& event);
+  void on_logged(const nlohmann::json& event);
   void begin();
   double samples_at(double clock_s) const;
 
   nlohmann::json options_;
   job::JobRecord record_;
   std::vector<Point> loss_, evaluations_, period_;
+  struct Logged {
+    std::vector<Point> points;
+    std::int64_t update = 0;  ///< Of the last one.
+  };
+  std::map<std::string, Logged> logged_;
   std::vector<Point> samples_;                                   // Value unused: how many at which time.
   std::map<std::int32_t, std::vector<std::int64_t>> staleness_;  // By node.
   std::map<std::int32_t, std::string> left_;                     // By rank: how.

@@ -137,6 +137,7 @@ Result<RunHistory> read_run(const fs::path& directory) {
   if (!configuration) return tl::unexpected(configuration.error());
   run.options = object_in(*configuration, "options");
   run.environment = object_in(*configuration, "environment");
+  run.program = object_in(*configuration, "program");
   auto result = read_object(directory / "result.json", run.notes);
   if (!result) return tl::unexpected(result.error());
 

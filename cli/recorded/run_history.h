@@ -23,6 +23,7 @@ struct RunHistory {
   std::filesystem::path directory;
   nlohmann::json options = nlohmann::json::object();
   nlohmann::json environment = nlohmann::json::object();
+  nlohmann::json program = nlohmann::json::object();  ///< What was run, and when it began.
   nlohmann::json result;  ///< As in result.json; of a run without one, what its metrics come to.
   bool ended = false;     ///< It left a result.
   bool failed = false;
@@ -30,6 +31,7 @@ struct RunHistory {
   std::int64_t first_update = 0;                 ///< Above 0 where it went on from a checkpoint.
   std::map<std::int32_t, std::int64_t> samples;  ///< That each worker processed, by rank.
   std::vector<Point> loss, evaluations, period;
+  std::map<std::string, std::vector<Point>> logged;  ///< By name, on average over the workers (`Worker::log`).
   std::vector<std::int64_t> staleness;  ///< Contributions by how many versions late they were; empty: not recorded.
   std::vector<std::string> notes;       ///< What the reader should know of how complete this is.
 

@@ -35,6 +35,26 @@ TEST_F(RunHistoryTest, TheCurvesComeFromTheProgressLinesAndEvaluations) {
   EXPECT_EQ(run.staleness, (std::vector<std::int64_t>{2, 1})) << "the last line's, which counts from the start";
 }
 
+TEST_F(RunHistoryTest, WhatWorkersLogBecomesACurveOfTheirAverage) {
+  const auto logged = [](int worker, int update, double clock_s, double value) {
+    return nlohmann::json{{"event", "metric"}, {"name", "rate"},     {"worker", worker},
+                          {"update", update},  {"clock_s", clock_s}, {"value", value}}
+               .dump() +
+           "\n";
+  };
+  write_small_run();
+  write("metrics.jsonl", progress(1, 1, 2.5, 100) + logged(0, 1, 1.5, 10) + logged(1, 1, 1.6, 20) +
+                             logged(0, 2, 1.9, 40) + progress(2, 2, 2.0, 200));
+  const auto run = read();
+  ASSERT_TRUE(run.logged.contains("rate"));
+  const auto& curve = run.logged.at("rate");
+  ASSERT_EQ(curve.size(), 2u) << "a point an update";
+  EXPECT_EQ(curve[0].clock_s, 1.5);
+  EXPECT_EQ(curve[0].samples, 150);
+  EXPECT_EQ(curve[0].value, 15);
+  EXPECT_EQ(curve[1].value, 30) << "worker 1 has said nothing new";
+}
+
 TEST_F(RunHistoryTest, ARunWithoutAResultGetsItsFiguresFromItsMetrics) {
   write_small_run();
   const RunHistory run = read();

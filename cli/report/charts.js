@@ -50,11 +50,11 @@ function options(x, y) {
   };
 }
 
-/** `curve`: loss, evaluations or period; `along`: clock_s or samples. */
+/** `curve`: which points of a run; `along`: clock_s or samples. */
 function lineChart(runs, {curve, along, x, y, scale = 1, stepped = false}) {
   const datasets = runs.map((run, index) => {
-    const {value} = run[curve];
-    const data = value.map((figure, k) => ({x: run[curve][along][k], y: figure === null ? NaN : figure * scale}));
+    const points = curve(run);
+    const data = points.value.map((figure, k) => ({x: points[along][k], y: figure === null ? NaN : figure * scale}));
     return {
       label: run.name, data, stepped, borderWidth: 1.8, pointBorderWidth: 2, pointRadius: markRadius(data.length, index),
       ...runStyle(index),

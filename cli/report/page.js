@@ -85,6 +85,7 @@ function fillLegend() {
 
 function fillSettings() {
   const settingsOf = (run) => ({
+    script: run.program.script?.path ?? run.program.path, arguments: (run.program.arguments ?? []).join(" "), begun: run.program.begun,
     ...run.options, ...Object.fromEntries(Object.entries(run.environment).map(([name, value]) => ["environment: " + name, value])),
   });
   const all = runs.map(settingsOf);
@@ -125,26 +126,33 @@ function addChart(into, title, empty, make) {
 }
 
 function fillCharts() {
-  const none = (curve, words) => (runs.some((run) => run[curve].value.length) ? "" : words);
-  const loss = none("loss", "no update was recorded");
-  const evaluated = none("evaluations", "there was no evaluation");
+  const none = (curve, words) => (runs.some((run) => curve(run).value.length) ? "" : words);
+  const lossOf = {curve: (run) => run.loss, y: "training loss"};
+  const y = inPercent ? "%" : sameMetric ? unitOf(runs[0]) || metricName : "each job's own figure";
+  const evaluationsOf = {curve: (run) => run.evaluations, y, scale: inPercent ? 100 : 1};
+  const loss = none(lossOf.curve, "no update was recorded");
+  const evaluated = none(evaluationsOf.curve, "there was no evaluation");
   const time = {along: "clock_s", x: "training time [s]"};
   const samples = {along: "samples", x: "samples of all workers"};
-  const lossOf = {curve: "loss", y: "training loss"};
-  const y = inPercent ? "%" : sameMetric ? unitOf(runs[0]) || metricName : "each job's own figure";
-  const evaluationsOf = {curve: "evaluations", y, scale: inPercent ? 100 : 1};
   addChart("curves", "Loss over time", loss, () => lineChart(runs, {...lossOf, ...time}));
   addChart("curves", "Loss over samples", loss, () => lineChart(runs, {...lossOf, ...samples}));
   const heading = sameMetric ? metricName[0].toUpperCase() + metricName.slice(1) : "Evaluations";
   addChart("curves", heading + " over time", evaluated, () => lineChart(runs, {...evaluationsOf, ...time}));
   addChart("curves", heading + " over samples", evaluated, () => lineChart(runs, {...evaluationsOf, ...samples}));
 
+  const names = [...new Set(runs.flatMap((run) => Object.keys(run.logged)))].sort();
+  for (const name of names) {
+    const loggedOf = (run) => run.logged[name] ?? {clock_s: [], samples: [], value: []};
+    addChart("logged", `${name}, on average over the workers`, "", () => lineChart(runs, {curve: loggedOf, ...time, y: name}));
+  }
+  place("logged-section").hidden = !names.length;
+
   const periods = runs.some((run) => new Set(run.period.value).size > 1);
   const staleness = runs.some((run) => run.staleness.some((number) => number > 0));
   if (staleness) addChart("extras", "How late contributions were", "", () => stalenessChart(runs));
   if (periods) {
     addChart("extras", "Period over time", "",
-      () => lineChart(runs, {curve: "period", ...time, y: "updates between averagings", stepped: "before"}));
+      () => lineChart(runs, {curve: (run) => run.period, ...time, y: "updates between averagings", stepped: "before"}));
   }
   place("more").hidden = !staleness && !periods;
 }

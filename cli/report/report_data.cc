@@ -91,8 +91,12 @@ json run_data(const LoadedRun& run, std::string name, const Limits& limits) {
             {"loss", thinned_curve(history.loss, limits.points, "the loss", notes)},
             {"metric", job::to_json(job::metric_of(history.options))},
             {"evaluations", thinned_curve(history.evaluations, limits.points, "the evaluations", notes)},
+            {"logged", json::object()},
+            {"program", history.program},
             {"period", thinned_curve(changes(history.period), limits.points, "the period", notes)},
             {"staleness", history.staleness}};
+  for (const auto& [what, points] : history.logged)
+    data["logged"][what] = thinned_curve(points, limits.points, what.c_str(), notes);
   data["timeline"] = run.trace ? timeline(*run.trace, limits.timeline) : json(nullptr);
   data["notes"] = std::move(notes);
   return data;

@@ -25,6 +25,7 @@ TEST_F(ReportDataTest, ASmallRunIsThereAsAWhole) {
   EXPECT_EQ(run["loss"].dump(), R"({"clock_s":[1.0,2.0],"samples":[100,200],"value":[2.5,2.0]})");
   EXPECT_EQ(run["evaluations"].dump(), R"({"clock_s":[1.5],"samples":[150],"value":[0.6]})");
   EXPECT_EQ(run["staleness"].dump(), "[2,1]");
+  EXPECT_EQ(run["logged"].dump(), "{}");
   EXPECT_TRUE(run["timeline"].is_null());
   EXPECT_EQ(run["notes"].dump(), R"(["there is no trace, so no timeline"])");
 }

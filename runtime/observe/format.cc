@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <ctime>
 
 namespace paceline::observe {
 
@@ -14,6 +15,15 @@ std::string format(const char* pattern, ...) {
   std::vsnprintf(text.data(), text.size() + 1, pattern, again);
   va_end(again);
   va_end(arguments);
+  return text;
+}
+
+std::string utc_text(std::chrono::system_clock::time_point at) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(at);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
 }
 

@@ -190,5 +190,9 @@ TEST(FormatTest, TextOfAnyLengthIsWhole) {
   EXPECT_EQ(format("%s", ""), "");
 }
 
+TEST(FormatTest, AMomentIsToldInUtc) {
+  EXPECT_EQ(utc_text(std::chrono::system_clock::from_time_t(1'000'000'000)), "2001-09-09T01:46:40Z");
+}
+
 }  // namespace
 }  // namespace paceline::observe

@@ -380,6 +380,51 @@ class Scripts(IntegrationTest):
         third = self.paceline("run", script, timeout=60, environment=environment)
         self.assertEqual(third.out, "64\n", third.said())
 
+    def write_parts(self):
+        """A script that needs another source, a folder of headers and a library."""
+        os.makedirs(os.path.join(self.folder, "parts", "include"))
+        self.write("parts/include/squares.h", "inline int square(int x) { return x * x; }\nunsigned long of_library();\nint added(int x);\n")
+        self.write("parts/added.cpp", "#include <squares.h>\n#include <zlib.h>\nint added(int x) { return square(x) + 1; }\n"
+                   "unsigned long of_library() { return crc32(0, nullptr, 0); }\n")
+        return """#include <paceline.h>
+#include <cstdio>
+#include <squares.h>
+int main(int argc, char** argv) {
+  std::printf("%d %lu %d\\n", paceline::async(added, 7).get(), of_library(), argc);
+}
+"""
+
+    def test_a_script_of_several_sources_with_includes_and_libraries(self):
+        environment = {"XDG_CACHE_HOME": os.path.join(self.folder, "cache")}
+        text = self.write_parts()
+        script = self.write("parts/flags.cpp", text)
+        parts = [os.path.join(self.folder, "parts", name) for name in ("added.cpp", "include")]
+        told = self.paceline("run", script, parts[0], "first", "-I", parts[1], "-l", "z", "--", "--second", timeout=60,
+                             environment=environment)
+        self.assertEqual((told.code, told.out), (0, "50 0 3\n"), told.said())
+
+        script = self.write("parts/says.cpp", "// paceline: sources=added.cpp includes=include libraries=z\n" + text)
+        said = self.paceline("run", script, timeout=60, environment=environment)
+        self.assertEqual((said.code, said.out), (0, "50 0 1\n"), said.said())
+        # A change of what only the other source includes is seen.
+        self.write("parts/include/squares.h", "inline int square(int x) { return x * x * x; }\nunsigned long of_library();\nint added(int x);\n")
+        changed = self.paceline("run", script, timeout=60, environment=environment)
+        self.assertEqual((changed.code, changed.out), (0, "344 0 1\n"), changed.said())
+
+    def test_what_is_wrong_with_parts_of_a_script_is_said(self):
+        self.write_parts()
+        for line, text in [("sources=nowhere.cpp", "nowhere.cpp"), ("source=added.cpp", "sources="), ("sources=include/squares.h", "no C++ source"),
+                           ("libraries=nosuch", "nosuch")]:
+            with self.subTest(line):
+                script = self.write("parts/wrong.cpp", f"// paceline: {line}\nint main() {{}}\n")
+                run = self.paceline("run", script, timeout=60)
+                self.assertNotEqual(run.code, 0)
+                self.assertIn(text, run.err)
+                self.assertEqual(run.err.count("paceline: "), 1 + run.err.count("// paceline: "), run.err)
+        of_a_program = self.paceline("run", QUADRATIC, "-l", "m")
+        self.assertNotEqual(of_a_program.code, 0)
+        self.assertIn("compiled already", of_a_program.err)
+
     def test_the_exit_code_of_a_script_is_the_commands(self):
         script = self.write("three.cpp", "int main() { return 3; }\n")
         run = self.paceline("run", script, timeout=60)

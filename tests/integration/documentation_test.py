@@ -41,7 +41,7 @@ def in_backquotes(text):
 
 
 def flags_in(text):
-    return set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", text))
+    return set(re.findall(r"(?<![\w-])(--?[a-zA-Z][a-z-]*)", text))
 
 
 class Documentation(IntegrationTest):

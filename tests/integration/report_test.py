@@ -75,6 +75,19 @@ class Reports(IntegrationTest):
         self.browse(page, f"--screenshot={picture}", "--window-size=1200,2400")
         self.assertGreater(os.path.getsize(picture), 50_000, "an empty page is smaller")
 
+    @unittest.skipUnless(CHROMIUM, "needs chromium")
+    def test_what_the_job_logs_is_drawn(self):
+        lines = "".join(self.progress(k) + "".join(
+            json.dumps({"event": "metric", "name": name, "worker": 0, "update": k, "clock_s": k / 100, "value": k * k}) + "\n"
+            for name in ("learning rate", HOSTILE)) for k in range(1, 9))
+        directory = self.make_run("logs", lines)
+        run, = self.data_of(directory)
+        self.assertEqual(run["logged"]["learning rate"]["value"], [k * k for k in range(1, 9)])
+        # A mark in the legend and in the table, two curves of the loss, two of what was logged.
+        shown = self.assert_draws(self.page_of(directory), 2 + 2 + 2)
+        self.assertIn("learning rate, on average over the workers", shown)
+        self.assertNotIn("<title>owned", shown)
+
     def test_the_data_agree_with_the_result_and_tell_what_the_workers_did(self):
         run = self.quadratic("--strategy", "nonblocking", updates=60, sleep_ms=[2, 2, 2, 8], evaluate_every=20)
         data, = self.data_of(run.run_directory)
