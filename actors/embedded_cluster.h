@@ -1,9 +1,9 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
+#include <utility>
 
+#include "actors/tool.h"
 #include "runtime/base/result.h"
 
 namespace paceline::actors {
@@ -12,22 +12,15 @@ namespace paceline::actors {
 /// ends when we do, however we end (it waits for the end of a pipe).
 class EmbeddedCluster {
  public:
-  /// `not_found` where there is no `paceline` program: beside `executable` (ours), in PATH, or where it was installed.
-  /// What it has to say goes to our stderr.
+  /// `not_found` where there is no `paceline` program, or no cluster.
   static Result<EmbeddedCluster> start(const std::string& executable);
-
-  EmbeddedCluster(EmbeddedCluster&& other) noexcept;
-  EmbeddedCluster& operator=(EmbeddedCluster&&) = delete;
-  /// Ends it, and waits for that.
-  ~EmbeddedCluster();
 
   const std::string& directory() const { return directory_; }
 
  private:
-  EmbeddedCluster(pid_t tool, int pipe) : tool_(tool), pipe_(pipe) {}
+  EmbeddedCluster(Tool tool, std::string directory) : tool_(std::move(tool)), directory_(std::move(directory)) {}
 
-  pid_t tool_ = -1;
-  int pipe_ = -1;  ///< The tool's stdin.
+  Tool tool_;
   std::string directory_;
 };
 

@@ -25,6 +25,8 @@ using Action = std::function<int()>;
 Action add_run(Flags app);
 /// For drivers that were started without a cluster (actors/embedded_cluster.h); not shown to users.
 Action add_embed(Flags app);
+/// The same: what the flags in their arguments say, as JSON, or {"error": ...}.
+Action add_options(Flags app);
 Action add_up(Flags app);
 Action add_down(Flags app, Ask ask);
 Action add_status(Flags app, Ask ask);
@@ -36,8 +38,12 @@ Action add_simulate(Flags app);
 Action add_reproduce(Flags app);
 /// `line`: whose commands and flags it names.
 Action add_completion(Flags app, const CommandLine& line);
+Action add_check(Flags app);
+Action add_clean(Flags app);
 Action add_version(Flags app);
 
+/// Of the build: "1.13.0", or "none".
+std::string torch_version();
 /// "paceline 0.1.0 (libtorch 1.13.0)"
 std::string version_text();
 

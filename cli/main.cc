@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   const std::pair<const char*, Action> actions[] = {
       {"run", add_run(app)},
       {"embed", add_embed(app)},
+      {"options", add_options(app)},
       {"up", add_up(app)},
       {"down", add_down(app, paceline::daemon::ask)},
       {"status", add_status(app, paceline::daemon::ask)},
@@ -29,6 +30,8 @@ int main(int argc, char** argv) {
       {"simulate", add_simulate(app)},
       {"reproduce", add_reproduce(app)},
       {"completion", add_completion(app, line)},
+      {"check", add_check(app)},
+      {"clean", add_clean(app)},
       {"version", add_version(app)},
   };
   if (const auto status = line.parse(argc, argv)) return *status;

@@ -174,6 +174,9 @@ Result<json> common_overrides(const RunFlags& flags) {
   return overrides;
 }
 
+/// Those of the job, without what says which program it is.
+void add_job_flags(Flags app, RunFlags& flags);
+
 }  // namespace
 
 void add_run_flags(Flags app, RunFlags& flags) {
@@ -184,6 +187,12 @@ void add_run_flags(Flags app, RunFlags& flags) {
   app.add("-I", &flags.includes, "a folder of headers, for compiling the script").repeated();
   app.add("-L", &flags.library_folders, "a folder of libraries").repeated();
   app.add("-l", &flags.libraries, "a library that the script is linked with: -l fftw3f; or a file").repeated();
+  add_job_flags(app, flags);
+}
+
+namespace {
+
+void add_job_flags(Flags app, RunFlags& flags) {
   app.add("--workers,-w", &flags.workers, "worker processes");
   app.add("--strategy,-s", &flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'; below");
   app.add("--compare", &flags.compare, "strategies separated by commas: one run each, then a table");
@@ -217,6 +226,26 @@ void add_run_flags(Flags app, RunFlags& flags) {
           "whether a run that lost workers, and went on without them, ends well (ok, the default) or not (fail)");
   app.add("--minimum", &flags.minimum, "the run stops, and fails, when fewer workers than these are left");
   app.add("--start-limit", &flags.start_limit, "how long a worker may take until it shares its model; 10m without it");
+}
+
+}  // namespace
+
+Result<json> options_among(const std::vector<std::string>& arguments) {
+  RunFlags flags;
+  CommandLine line("paceline", "");
+  add_job_flags(line.flags(), flags);
+  const auto refused = [](const std::string& text) {
+    return fail(ErrorKind::invalid, text + " (a flag of `paceline run`; what follows -- is the program's own)");
+  };
+  if (const auto parsed = line.parse_among_others(arguments); !parsed) return refused(parsed.error().text);
+  for (const auto& [flag, given] :
+       {std::pair{"--compare", !flags.compare.empty()}, {"--nodes", flags.nodes.has_value()}})
+    if (given) return refused(std::string(flag) + " needs `paceline run PROGRAM`");
+  const auto runs = plan_runs(flags);
+  if (!runs) return refused(runs.error().text);
+  json options = runs->front().overrides;
+  if (!flags.run_directory.empty()) options["run_directory"] = std::filesystem::absolute(flags.run_directory).string();
+  return options;
 }
 
 Script script_of(const RunFlags& flags) {

@@ -67,6 +67,10 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags);
 /// What a comparison changed of the script's own options, in one line; empty: nothing.
 std::string changed_by_comparison(const RunFlags& flags, const std::vector<PlannedRun>& runs);
 
+/// What the flags of a training job among the arguments of a program override, when it was started by itself
+/// (`./job --workers 4`); words that are no such flags are the program's own. `invalid` as plan_runs().
+Result<nlohmann::json> options_among(const std::vector<std::string>& arguments);
+
 /// The strategies, for --help.
 std::string strategies_in_words();
 

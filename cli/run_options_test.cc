@@ -119,6 +119,24 @@ TEST(RunOptionsTest, AFlagThatMayBeRepeatedTakesOneValueAtATime) {
   EXPECT_EQ(arguments_of(flags), std::vector<std::string>{"argument"});
 }
 
+TEST(RunOptionsTest, FlagsAmongAProgramsOwnArgumentsAreFound) {
+  const auto options =
+      options_among({"data.csv", "--hidden", "64", "--workers", "3", "-s", "5", "--strategy=wagma(group=1)",
+                     "--verbose", "--seed", "7", "--help", "--", "--workers", "9"});
+  ASSERT_TRUE(options) << options.error().text;
+  EXPECT_EQ(*options,
+            (nlohmann::json{{"workers", 3}, {"strategy", "wagma(group=1)"}, {"label", "wagma(group=1)"}, {"seed", 7}}));
+  EXPECT_EQ(options_among({"--hidden", "64"}).value(), nlohmann::json::object());
+  EXPECT_TRUE(options_among({"--run-dir", "x"}).value()["run_directory"].get<std::string>().ends_with("/x"));
+  for (const auto& wrong : std::vector<std::vector<std::string>>{
+           {"--workers", "many"}, {"--workers", "0"}, {"--compare", "allreduce"}, {"--nodes", "2"}, {"--workers"}}) {
+    const auto refused = options_among(wrong);
+    ASSERT_FALSE(refused) << wrong.front();
+    EXPECT_NE(refused.error().text.find(wrong.front()), std::string::npos) << refused.error().text;
+    EXPECT_NE(refused.error().text.find("what follows -- is the program's own"), std::string::npos);
+  }
+}
+
 TEST(RunOptionsTest, AComparisonSaysWhatItChanges) {
   const auto said = [](const std::vector<std::string>& words) {
     RunFlags flags;

@@ -4,6 +4,8 @@
 
 namespace paceline::cli {
 
+std::string torch_version() { return PACELINE_TORCH_VERSION; }
+
 std::string version_text() { return "paceline " PACELINE_VERSION " (libtorch " PACELINE_TORCH_VERSION ")"; }
 
 Action add_version(Flags app) {

@@ -18,9 +18,11 @@
 #include <sstream>
 #include <utility>
 
+#include "actors/arguments.h"
 #include "actors/handle.h"
 #include "actors/process_client.h"
 #include "actors/task_error.h"
+#include "actors/tool.h"
 #include "actors/worker/worker_main.h"
 #include "algorithms/job/interrupts.h"
 #include "algorithms/job/job_display.h"
@@ -79,15 +81,35 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-/// The script's options, overridden by the flags of `paceline run` (a JSON file that PACELINE_RUN names).
+/// What the flags among the program's own arguments say; `paceline` knows which there are.
+Result<json> flags_among_arguments() {
+  const auto arguments = paceline::arguments();
+  if (std::none_of(arguments.begin(), arguments.end(), [](const auto& word) { return word.starts_with("--"); }))
+    return json::object();
+  const auto program = actors::this_executable();
+  if (!program) return tl::unexpected(program.error());
+  std::vector<std::string> words{"options", "--"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  auto tool = actors::Tool::start(program->path, std::move(words));
+  if (!tool)
+    return fail(tool.error().kind, "no `paceline` to read the flags of this program (" + tool.error().text +
+                                       "): put it in PATH, or run this program with `paceline run`");
+  json flags = parse_json(tool->read_line());
+  if (!flags.is_object()) return fail(ErrorKind::internal, "`paceline options` said nothing of this program's flags");
+  if (flags.contains("error")) return fail(ErrorKind::invalid, flags.value("error", ""));
+  return flags;
+}
+
+/// The script's options, overridden by the flags of `paceline run` (a JSON file that PACELINE_RUN names), or of the
+/// program itself.
 Result<json> merged_options(const std::string& options_json) {
   json options = json::parse(options_json);
   const auto path = actors::environment("PACELINE_RUN");
-  if (path.empty()) return options;
-  const auto flags = parse_json(read_file(path));
-  if (!flags.is_object())
+  const auto flags = path.empty() ? flags_among_arguments() : Result<json>(parse_json(read_file(path)));
+  if (!flags) return tl::unexpected(flags.error());
+  if (!flags->is_object())
     return fail(ErrorKind::invalid, "PACELINE_RUN names " + path + ", which holds no JSON object");
-  options.update(flags);
+  options.update(*flags);
   return options;
 }
 

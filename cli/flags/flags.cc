@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <string_view>
 
@@ -106,6 +107,23 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
     return 2;
   }
   return std::nullopt;
+}
+
+Result<void> CommandLine::parse_among_others(const std::vector<std::string>& words) {
+  std::vector<std::string> ours;  // CLI11 takes them from the back.
+  for (const auto& word : words) {
+    if (word == "--") break;
+    const bool is_short_flag = word.size() > 1 && word[0] == '-' && word[1] != '-' && !std::isdigit(word[1]);
+    if (!is_short_flag) ours.insert(ours.begin(), word);
+  }
+  app_->allow_extras();
+  app_->set_help_flag();
+  try {
+    app_->parse(std::move(ours));
+  } catch (const CLI::ParseError& error) {
+    return fail(ErrorKind::invalid, error.what());
+  }
+  return {};
 }
 
 std::vector<CommandLine::Word> CommandLine::words() const {

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -87,6 +89,9 @@ class CommandLine {
   /// Sets the targets. Returns the exit status if the program is to end: 0 after --help or --version, 2 after a usage
   /// error; all have been printed.
   std::optional<int> parse(int argc, const char* const* argv);
+  /// Sets the targets from those of `words` that are long flags of ours ("--lines"), and from their values; passes over
+  /// all others, --help and what follows "--" among them. Prints nothing: `invalid` says what is wrong.
+  Result<void> parse_among_others(const std::vector<std::string>& words);
   /// What can be written: commands, and the flags of each.
   struct Word {
     std::string command;  ///< Or "": the program's own.

@@ -237,6 +237,48 @@ class Runs(IntegrationTest):
         self.assertIn("-l follow", self.paceline("completion", "fish").out)
         self.assertEqual(self.paceline("completion", "csh").code, 2)
 
+    def test_check_says_whether_the_machine_is_fit(self):
+        table = self.paceline("check")
+        self.assertIn("memory", table.out)
+        lines = [json.loads(line) for line in self.paceline("check", "--json").out.splitlines()]
+        found = {line["what"]: line for line in lines}
+        self.assertEqual(found["descriptors"]["verdict"], "good", found)
+        self.assertEqual(found["compiler"]["verdict"], "good", found)
+        self.assertEqual(table.code, 1 if "bad" in {line["verdict"] for line in lines} else 0)
+        few = subprocess.run(["sh", "-c", f"ulimit -n 64; exec {PACELINE} check"], check=False, capture_output=True, text=True,
+                             env=self.environment)
+        self.assertEqual(few.returncode, 1, few.stdout + few.stderr)
+        self.assertRegex(few.stdout, r"descriptors +64 +bad")
+
+    def test_clean_removes_old_runs_and_the_cache_and_nothing_else(self):
+        cache = os.path.join(self.folder, "cache")
+        environment = {"XDG_CACHE_HOME": cache}
+        os.makedirs(os.path.join(cache, "paceline", "scripts", "old"))
+        for name, age in (("old", 7200), ("young", 60), ("comparison/1-a", 7200), ("comparison/2-b", 60), ("no run", 7200)):
+            folder = os.path.join(self.folder, "runs", name)
+            os.makedirs(folder)
+            path = os.path.join(folder, "notes" if name == "no run" else "metrics.jsonl")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("x" * 1000)
+            os.utime(path, (time.time() - age, time.time() - age))
+
+        def clean(*flags):
+            run = self.paceline("clean", "--runs", "1h", *flags, environment=environment, directory=self.folder)
+            self.assertEqual(run.code, 0, run.said())
+            self.assertIn("runs/old", run.out)
+            return sorted(os.listdir(os.path.join(self.folder, "runs")))
+
+        self.assertEqual(clean("--dry-run"), ["comparison", "no run", "old", "young"])
+        self.assertTrue(os.path.exists(os.path.join(cache, "paceline", "scripts", "old")))
+        self.assertEqual(clean(), ["comparison", "no run", "young"])
+        self.assertFalse(os.path.exists(os.path.join(cache, "paceline", "scripts", "old")))
+        self.assertEqual(self.paceline("clean", "--runs", "1d", environment=environment, directory=self.folder).code, 0)
+        self.assertEqual(self.paceline("clean", "--runs", "d", environment=environment, directory=self.folder).code, 2)
+        self.assertEqual(self.paceline("up").code, 0)
+        refused = self.paceline("clean", environment=environment)
+        self.assertEqual(refused.code, 2, refused.said())
+        self.assertIn("a cluster is up", refused.err)
+
     def test_version_and_help_are_there(self):
         self.assertRegex(self.paceline("version").out, r"\d+\.\d+\.\d+")
         self.assertEqual(self.paceline("run", "--help").code, 0)
@@ -267,6 +309,25 @@ class Drivers(IntegrationTest):
             self.assertEqual(named.wait(20), 1, named.said())
             self.assertIn("nowhere", named.err)
             self.assertIn("no cluster", named.err)
+
+    def test_flags_of_a_run_are_taken_from_its_own_arguments(self):
+        directory = os.path.join(self.folder, "own")
+        run = self.start_driver("updates=20", "sleep_ms=[1]", "--workers=3", "--strategy=local-sgd(period=5)", "--own-flag=7",
+                                f"--run-dir={directory}", "--", "--strategy=nothing-that-there-is")
+        self.assertEqual(run.wait(20), 2, run.said())
+        self.assertIn("is not KEY=VALUE", run.err)  # What follows -- is the program's own, which looks at all of them.
+        run = self.start_driver("updates=20", "sleep_ms=[1]", "--workers=3", "--strategy=local-sgd(period=5)", "--own-flag=7",
+                                f"--run-dir={directory}")
+        self.assertEqual(run.wait(20), 0, run.said())
+        with open(os.path.join(directory, "result.json"), encoding="utf-8") as file:
+            result = json.load(file)
+        self.assertEqual((len(result["nodes"]), result["strategy"], result["global_averages"]), (3, "local-sgd(period=5)", 4))
+        for flag, text in [("--workers=0", "--workers 0"), ("--strategy=nothing", "nothing"), ("--compare=allreduce,wagma", "paceline run"),
+                           ("--seed=x", "seed")]:
+            wrong = self.start_driver("updates=20", flag)
+            self.assertEqual(wrong.wait(20), 2, wrong.said())
+            self.assertIn(text, wrong.err)
+            self.assertEqual(len(wrong.err.splitlines()), 1, wrong.said())
 
     def test_its_cluster_ends_also_when_it_is_killed(self):
         run = self.start_driver("updates=100000000", "sleep_ms=[2]")

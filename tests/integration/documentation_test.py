@@ -97,6 +97,20 @@ class Documentation(IntegrationTest):
         self.assertEqual(run.wait(30), 0, run.said())
         return run
 
+    def test_programs_on_pages_run(self):
+        """Those that are whole: they begin with an include and have a main, and do not train."""
+        programs = 0
+        for path in sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md"))):
+            with open(path, encoding="utf-8") as file:
+                blocks = re.findall(r"^```cpp\n(#include <paceline\.h>.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
+            for block in filter(lambda text: "int main(" in text, blocks):
+                programs += 1
+                with self.subTest(f"{os.path.basename(path)}: {block.splitlines()[-3]}"):
+                    run = self.paceline("run", self.write(f"program{programs}.cpp", block), timeout=60)
+                    self.assertEqual(run.code, 0, run.said())
+                    self.assertTrue(run.out, "it prints something")
+        self.assertGreaterEqual(programs, 3)
+
     def test_the_picture_of_the_readme_can_be_made(self):
         """A panel a run: its strategy, its workers and what they did, over the same time."""
         run = self.compare("allreduce", "nonblocking(batches=2)")
