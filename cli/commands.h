@@ -30,6 +30,7 @@ Action add_options(Flags app);
 Action add_up(Flags app);
 Action add_down(Flags app, Ask ask);
 Action add_status(Flags app, Ask ask);
+Action add_metrics(Flags app, Ask ask);
 Action add_export(Flags app);
 Action add_logs(Flags app);
 Action add_replay(Flags app);

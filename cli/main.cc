@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
       {"up", add_up(app)},
       {"down", add_down(app, paceline::daemon::ask)},
       {"status", add_status(app, paceline::daemon::ask)},
+      {"metrics", add_metrics(app, paceline::daemon::ask)},
       {"export", add_export(app)},
       {"logs", add_logs(app)},
       {"replay", add_replay(app)},

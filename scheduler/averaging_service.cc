@@ -386,9 +386,13 @@ bool AveragingService::is_weight(NodeId from, double weight) {
 
 void AveragingService::trace(const char* category, Version v, Instant begin, Instant end) {
   if (!trace_) return;
-  const std::string version = std::to_string(v.value);
-  trace_->span(job_.self.value, 0, category, category + (" " + version), begin, end,
-               "{\"task\":" + std::to_string(in_flight_.value & 0xffffffffff) + ",\"version\":" + version + "}");
+  trace_->span(
+      job_.self.value, 0, category, begin, end,
+      "{\"task\":" + std::to_string(in_flight_.value & 0xffffffffff) + ",\"update\":" + std::to_string(v.value) + "}");
+}
+
+void AveragingService::count(const char* name, double value, Instant now) {
+  if (trace_) trace_->counter(job_.self.value, name, now, value);
 }
 
 }  // namespace paceline::scheduler

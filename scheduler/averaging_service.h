@@ -131,6 +131,8 @@ class AveragingService {
 
   std::vector<Event> take_events();
   const Counters& counters() const { return counters_; }
+  /// A figure of this node in the trace, as it is from now on.
+  void count(const char* name, double value, Instant now);
 
  protected:
   struct Member {

@@ -619,9 +619,9 @@ void Session::set_state(State state) {
 
 void Session::span(const char* category, Instant begin, Instant end) {
   if (!trace_) return;
-  char name[64];
-  std::snprintf(name, sizeof name, "%s %lld", category, static_cast<long long>(lease_.update));
-  trace_->span(node_, rank_ + 1, category, name, begin, end);
+  char which[40];
+  std::snprintf(which, sizeof which, "{\"update\":%lld}", static_cast<long long>(lease_.update));
+  trace_->span(node_, rank_ + 1, category, begin, end, which);
 }
 
 }  // namespace paceline::session

@@ -714,9 +714,24 @@ void TrainingJob::tick(Instant now) {
   if (news) {
     next_progress_ = now + kProgressEvery;
     auto event = view(now);
+    if (averagings_) count(event, now);
     event["event"] = "progress";
     outbox_.to_driver(event);
   }
+}
+
+void TrainingJob::count(const json& view, Instant now) {
+  std::int64_t samples = 0;
+  int waiting = 0;
+  for (const auto& worker : view.value("workers", json::array())) {
+    samples += worker.value("samples", std::int64_t{0});
+    waiting += worker.value("state", "") == name_of(session::State::wait);
+  }
+  const double since = counted_.at == Instant{} ? 0 : seconds(now - counted_.at);
+  averagings_->count("samples/s", since > 0 ? static_cast<double>(samples - counted_.samples) / since : 0, now);
+  averagings_->count("workers that wait", waiting, now);
+  averagings_->count("loss", last_loss_, now);
+  counted_ = {now, samples};
 }
 
 std::optional<Instant> TrainingJob::next_deadline() const {

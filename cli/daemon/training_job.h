@@ -117,6 +117,8 @@ class TrainingJob {
   void look_for_life(Instant now);
   void go_on_without(Rank rank, const std::string& how, Instant now);
   bool is_evaluating(Rank rank) const;
+  /// This node's samples/s, loss and waiting workers, for the trace.
+  void count(const nlohmann::json& view, Instant now);
   void fail_job(const std::string& text, Instant now);
   void stop_everywhere(const std::string& reason, Instant now);
   void to_all_nodes(wire::Message& message);
@@ -165,6 +167,11 @@ class TrainingJob {
   Version last_version_{-1};
   double last_clock_s_ = 0;
   std::int64_t samples_ = 0;
+  struct Counted {
+    Instant at{};
+    std::int64_t samples = 0;
+  };
+  Counted counted_;  ///< What the trace was told last.
 };
 
 }  // namespace paceline::daemon

@@ -32,8 +32,11 @@ std::optional<Activity> activity_named(std::string_view name) {
   return static_cast<Activity>(found - kActivities.begin());
 }
 
-/// "compute 17" -> 17.
-std::int64_t update_in(const std::string& name) {
+/// Older runs have it in the name: "compute 17".
+std::int64_t update_of(const json& event) {
+  if (const auto args = event.find("args"); args != event.end() && args->is_object() && args->contains("update"))
+    return args->value("update", std::int64_t{-1});
+  const std::string name = event.value("name", "");
   const std::string_view digits = std::string_view(name).substr(name.rfind(' ') + 1);
   std::int64_t update = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), update);
@@ -55,8 +58,7 @@ void on_event(Tracks& tracks, const json& event) {
   const auto activity = activity_named(event.value("cat", ""));
   if (!activity) return;
   const double begin = event.value("ts", 0.0) / 1e6;
-  track_of(tracks, event)
-      .spans.push_back({begin, begin + event.value("dur", 0.0) / 1e6, *activity, update_in(event.value("name", ""))});
+  track_of(tracks, event).spans.push_back({begin, begin + event.value("dur", 0.0) / 1e6, *activity, update_of(event)});
 }
 
 /// One event a line, in a part as in the joined file (runtime/observe/trace.h).

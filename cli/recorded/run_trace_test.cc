@@ -38,11 +38,17 @@ TEST_F(TraceTest, SpansGoToTheirWorkersAndTheNodesComeLast) {
 
 TEST_F(TraceTest, SpansKnowTheirUpdateAndTracksTheirWorker) {
   const char* named = R"({"ph":"X","cat":"compute","name":"compute 17","pid":0,"tid":3,"ts":0,"dur":5})";
-  write("trace.json", std::string(named) + ",\n" + span(0, "average", 0, 1e6) + "\n");
+  const char* numbered =
+      R"({"ph":"X","cat":"compute","name":"compute","pid":0,"tid":3,"ts":5,"dur":5,"args":{"update":18}})";
+  const char* counted = R"({"ph":"C","name":"loss","pid":0,"ts":7,"args":{"value":1.5}})";
+  write("trace.json",
+        std::string(named) + ",\n" + numbered + ",\n" + counted + ",\n" + span(0, "average", 0, 1e6) + "\n");
   const auto trace = read();
   ASSERT_TRUE(trace);
   EXPECT_EQ(trace->tracks[0].rank, 2);
+  ASSERT_EQ(trace->tracks[0].spans.size(), 2u) << "a counter is no span";
   EXPECT_EQ(trace->tracks[0].spans[0].update, 17);
+  EXPECT_EQ(trace->tracks[0].spans[1].update, 18);
   EXPECT_EQ(trace->tracks[1].rank, -1);
   EXPECT_EQ(trace->tracks[1].spans[0].update, -1);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -71,14 +72,23 @@ void TraceWriter::name_track(std::int64_t process, std::int64_t thread, std::str
   line("thread_name", thread_name);
 }
 
-void TraceWriter::span(std::int64_t process, std::int64_t thread, std::string_view category, std::string_view name,
-                       Instant begin, Instant end, std::string_view args_json) {
-  std::string line = "{\"ph\":\"X\",\"cat\":" + quoted(category) + ",\"name\":" + quoted(name) + "," +
+void TraceWriter::span(std::int64_t process, std::int64_t thread, std::string_view category, Instant begin, Instant end,
+                       std::string_view args_json) {
+  std::string line = "{\"ph\":\"X\",\"cat\":" + quoted(category) + ",\"name\":" + quoted(category) + "," +
                      track(process, thread) + ",\"ts\":" + microseconds(begin.time_since_epoch()) +
                      ",\"dur\":" + microseconds(std::max(end - begin, Duration::zero()));
   if (!args_json.empty()) line.append(",\"args\":").append(args_json);
   line += '}';
   file_->last = std::max(file_->last, end);
+  file_->keep(file_->lines.append(line, file_->last));
+}
+
+void TraceWriter::counter(std::int64_t process, std::string_view name, Instant at, double value) {
+  if (!std::isfinite(value)) return;
+  const std::string line = "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(process) +
+                           ",\"ts\":" + microseconds(at.time_since_epoch()) +
+                           ",\"args\":{\"value\":" + Json(value).dump() + "}}";
+  file_->last = std::max(file_->last, at);
   file_->keep(file_->lines.append(line, file_->last));
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "runtime/observe/observe_test_support.h"
 
 namespace paceline::observe {
@@ -24,8 +26,8 @@ TEST_F(TraceTest, PartsAreJoinedIntoOneJsonObjectAndRemoved) {
   {
     auto a = open("a.trace"), b = open("b.trace");
     a.name_track(3, 1, "worker 3", "compute \"main\"\xff");
-    a.span(3, 1, "compute", "step", Instant(1'234'567ns), Instant(2'234'568ns), R"({"version":7})");
-    b.span(0, 2, "average", "group", Instant(5us), Instant(4us));
+    a.span(3, 1, "compute", Instant(1'234'567ns), Instant(2'234'568ns), R"({"version":7})");
+    b.span(0, 2, "average", Instant(5us), Instant(4us));
   }
   ASSERT_TRUE(join_traces(folder));
   EXPECT_EQ(files(), 1u);
@@ -36,12 +38,24 @@ TEST_F(TraceTest, PartsAreJoinedIntoOneJsonObjectAndRemoved) {
   EXPECT_EQ(
       events[2],
       Json::parse(
-          R"({"ph":"X","cat":"compute","name":"step","pid":3,"tid":1,"ts":1234.567,"dur":1000.001,"args":{"version":7}})"));
+          R"({"ph":"X","cat":"compute","name":"compute","pid":3,"tid":1,"ts":1234.567,"dur":1000.001,"args":{"version":7}})"));
   EXPECT_EQ(events[3].at("dur"), 0);
 }
 
+TEST_F(TraceTest, ACounterIsANumberOfItsProcess) {
+  {
+    auto writer = open("a.trace");
+    writer.counter(3, "samples/s", Instant(1'500us), 640.5);
+    writer.counter(3, "loss", Instant(2ms), std::numeric_limits<double>::quiet_NaN());
+  }
+  ASSERT_TRUE(join_traces(folder));
+  const Json events = Json::parse(text_of(folder + "/trace.json")).at("traceEvents");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0], Json::parse(R"({"ph":"C","name":"samples/s","pid":3,"ts":1500.0,"args":{"value":640.5}})"));
+}
+
 TEST_F(TraceTest, LineThatAKilledProcessLeftUnfinishedIsDropped) {
-  open("a.trace").span(1, 1, "wait", "wait", Instant(1us), Instant(2us));
+  open("a.trace").span(1, 1, "wait", Instant(1us), Instant(2us));
   std::ofstream(folder + "/a.trace", std::ios::app) << "{\"ph\":\"X\",\"na\n{\"ph\":\"X\"}";
   ASSERT_TRUE(join_traces(folder));
   EXPECT_EQ(Json::parse(text_of(folder + "/trace.json")).at("traceEvents").size(), 1u);
@@ -50,7 +64,7 @@ TEST_F(TraceTest, LineThatAKilledProcessLeftUnfinishedIsDropped) {
 TEST_F(TraceTest, FullDiskKeepsThePartsAndLeavesNoHalfTrace) {
   {
     auto a = open("a.trace");
-    for (int i = 0; i < 1000; ++i) a.span(1, 1, "wait", "wait", Instant(1us), Instant(2us));
+    for (int i = 0; i < 1000; ++i) a.span(1, 1, "wait", Instant(1us), Instant(2us));
   }
   EXPECT_TRUE(with_full_disk(4096, [&] { return !join_traces(folder); }));
   EXPECT_EQ(files(), 1u);
@@ -60,7 +74,7 @@ TEST_F(TraceTest, FullDiskKeepsThePartsAndLeavesNoHalfTrace) {
 TEST_F(TraceTest, FullDiskIsToldOnce) {
   auto writer = TraceWriter::open("/dev/full");
   ASSERT_TRUE(writer);
-  writer->span(1, 1, "wait", "wait", Instant(0s), Instant(1s));
+  writer->span(1, 1, "wait", Instant(0s), Instant(1s));
   writer->flush();
   const auto told = writer->error();
   ASSERT_FALSE(told);

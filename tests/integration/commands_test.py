@@ -4,12 +4,15 @@ import csv
 import fcntl
 import json
 import os
+import re
 import signal
 import statistics
 import struct
 import subprocess
 import termios
 import time
+import urllib.error
+import urllib.request
 
 from harness import ENDLESS, IntegrationTest, PACELINE, QUADRATIC, SLOWDOWN, SOURCE, main, parent_of, wait_until
 
@@ -108,6 +111,37 @@ class Clusters(IntegrationTest):
         self.assertEqual(watching.wait(10), 0, "it ends with the cluster")
         self.assert_nobody_left()
 
+    def scrape(self, address, token):
+        request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with direct.open(request, timeout=10) as answer:
+            return {name: float(value) for name, value in
+                    (line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#"))}
+
+    def test_prometheus_is_served_to_who_has_the_token(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        run = self.start_quadratic(updates=ENDLESS, nodes=None, workers=2, sleep_ms=[2])
+        server = self.start("metrics", "--port", "0")
+        line = wait_until(lambda: server.out.strip(), 10, "the address")
+        address, token_file = re.search(r"(http://127\.0\.0\.1:\d+/metrics), .* in (\S+)", line).groups()
+        self.assertEqual(os.stat(token_file).st_mode & 0o777, 0o600)
+        with open(token_file, encoding="utf-8") as file:
+            token = file.read().strip()
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            self.scrape(address, "x" * len(token))
+        self.assertEqual(refused.exception.code, 401)
+
+        def done():
+            return next((value for name, value in self.scrape(address, token).items()
+                         if name.startswith("paceline_job_updates_done")), 0)
+        before = wait_until(done, 15, "the first update")
+        wait_until(lambda: done() > before, 15, "further updates")
+        workers = [name for name in self.scrape(address, token) if name.startswith("paceline_worker_samples_total")]
+        self.assertEqual(len(workers), 2, workers)
+        run.end()
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assertEqual(server.wait(10), 0, server.said())
+
     def test_a_stale_runtime_directory_is_swept(self):
         self.assertEqual(self.paceline("up").code, 0)
         for pid in self.daemons():
@@ -152,7 +186,7 @@ class Runs(IntegrationTest):
             self.assertIn(strategy, run.out[run.out.index("strategy"):])
 
     def test_the_run_directory_holds_everything(self):
-        run = self.quadratic(updates=30, sleep_ms=[2], nodes=2)
+        run = self.quadratic(updates=300, sleep_ms=[2], nodes=2)
         with open(os.path.join(run.run_directory, "configuration.json"), encoding="utf-8") as file:
             configuration = json.load(file)
         self.assertEqual(configuration["options"]["workers"], 4)
@@ -166,6 +200,9 @@ class Runs(IntegrationTest):
         self.assertLessEqual({"node 0", "node 1"}, nodes)
         categories = {event["cat"] for event in events if event["ph"] == "X"}
         self.assertLessEqual({"compute", "wait", "average"}, categories)
+        self.assertEqual({event["name"] for event in events if event["ph"] == "X"}, categories)  # So that Perfetto adds them up.
+        counters = {event["name"] for event in events if event["ph"] == "C"}
+        self.assertEqual(counters, {"samples/s", "workers that wait", "loss"})
         self.assertTrue(all(event["dur"] >= 0 for event in events if event["ph"] == "X"))
         self.assertEqual(sorted(os.listdir(os.path.join(run.run_directory, "logs")))[-4:],
                          [f"worker-{rank}.log" for rank in range(4)])

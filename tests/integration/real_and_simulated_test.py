@@ -166,8 +166,8 @@ class Exchanges(IntegrationTest):
         self.assertEqual([step["update"] for step in run.steps(1) if step["outcome"] == "moved"], [6, 13, 20])
         with open(os.path.join(run.run_directory, "trace.json"), encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
-        told = [event["name"] for event in events if event.get("cat") == "publish" and event["tid"] == 2]
-        self.assertEqual(told, ["publish 6", "publish 13", "publish 20"])
+        told = [event["args"]["update"] for event in events if event.get("cat") == "publish" and event["tid"] == 2]
+        self.assertEqual(told, [6, 13, 20])
 
     def test_a_worker_that_is_slow_but_computes_is_waited_for(self):
         # Longer than patience, which is 5 s.

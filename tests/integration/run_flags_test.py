@@ -25,7 +25,7 @@ class RunFlags(IntegrationTest):
         """Seconds that each of the two workers computed, by update."""
         with open(os.path.join(run.run_directory, "trace.json"), encoding="utf-8") as file:
             spans = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "compute"]
-        return [{int(span["name"].split()[1]): span["dur"] / 1e6 for span in spans if span["tid"] == rank + 1}
+        return [{span["args"]["update"]: span["dur"] / 1e6 for span in spans if span["tid"] == rank + 1}
                 for rank in range(2)]
 
     # When it is evaluated -----------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@
 Usage: run_example.py [--print PATTERN]... [--result FIELD=LOW..HIGH]... -- COMMAND [ARGUMENT]...
 
 --print   a regular expression that a line of the output matches as a whole
---result  a number in the last `result` event of `paceline run --json` (metric.value: within its metric), and the range it
-          lies in
+--result  a number in the `result` events of `paceline run --json` (metric.value: within its metric), and the range it lies
+          in, in all of them
+--runs    how many such events there are; else 1
 
 The command has a runtime directory of its own, so that a cluster that is up does not take part, and nothing is left of it.
 """
@@ -24,6 +25,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--print", dest="printed", action="append", default=[], metavar="PATTERN")
     parser.add_argument("--result", dest="results", action="append", default=[], metavar="FIELD=LOW..HIGH")
+    parser.add_argument("--runs", type=int, default=1)
     options = parser.parse_args(arguments[:split])
     command = arguments[split + 1:]
     if not command or not (options.printed or options.results):
@@ -31,16 +33,14 @@ def parse(arguments):
     return options, command
 
 
-def last_result(lines):
-    found = None
+def results_in(lines):
     for line in lines:
         try:
             event = json.loads(line)
         except ValueError:
             continue
         if isinstance(event, dict) and event.get("event") == "result":
-            found = event
-    return found
+            yield event
 
 
 def complaints(options, status, lines):
@@ -51,17 +51,17 @@ def complaints(options, status, lines):
             yield f"no line matches {pattern}"
     if not options.results:
         return
-    result = last_result(lines)
-    if result is None:
-        yield "no result event was printed"
-        return
-    for wanted in options.results:
-        field, low, high = re.fullmatch(r"([\w.]+)=(.*)\.\.(.*)", wanted).groups()
-        value = result
-        for name in field.split("."):
-            value = value.get(name) if isinstance(value, dict) else None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not float(low) <= value <= float(high):
-            yield f"{field} is {value}, not in {low}..{high}"
+    results = list(results_in(lines))
+    if len(results) != options.runs:
+        yield f"{len(results)} result events were printed, not {options.runs}"
+    for result in results:
+        for wanted in options.results:
+            field, low, high = re.fullmatch(r"([\w.]+)=(.*)\.\.(.*)", wanted).groups()
+            value = result
+            for name in field.split("."):
+                value = value.get(name) if isinstance(value, dict) else None
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not float(low) <= value <= float(high):
+                yield f"{result.get('strategy')}: {field} is {value}, not in {low}..{high}"
 
 
 def main():
