@@ -44,11 +44,12 @@ Result<Shards> Shards::make(const Options& options) {
   if (options.workers < 1 || options.batch < 1)
     return fail(ErrorKind::invalid, "batch is " + std::to_string(options.batch) + " for " +
                                         std::to_string(options.workers) + " workers; both must be at least 1");
-  if (options.samples / options.workers < options.batch)
+  const auto share = options.samples / options.workers;
+  if (share < options.batch)
     return fail(ErrorKind::invalid, "the data set has " + std::to_string(options.samples) + " samples, too few for " +
                                         std::to_string(options.workers) + " workers with batches of " +
-                                        std::to_string(options.batch) + "; use fewer workers or a batch of at most " +
-                                        std::to_string(options.samples / options.workers));
+                                        std::to_string(options.batch) + "; use fewer workers" +
+                                        (share > 0 ? " or a batch of at most " + std::to_string(share) : ""));
   return Shards(options);
 }
 

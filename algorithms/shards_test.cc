@@ -127,6 +127,12 @@ TEST(ShardsTest, WhatDoesNotDivideIsDroppedAndDiffersFromEpochToEpoch) {
   EXPECT_EQ(seen.size(), 63u);
 }
 
+TEST(ShardsTest, WhereThereAreFewerSamplesThanWorkersNoBatchIsOffered) {
+  const auto shards = Shards::make({.samples = 3, .workers = 4, .batch = 32});
+  ASSERT_FALSE(shards);
+  EXPECT_TRUE(shards.error().text.ends_with("; use fewer workers")) << shards.error().text;
+}
+
 TEST(ShardsTest, ADataSetThatIsTooSmallIsRefused) {
   const auto shards = Shards::make({.samples = 100, .workers = 4, .batch = 32});
   ASSERT_FALSE(shards);

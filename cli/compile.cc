@@ -88,7 +88,7 @@ Result<Ended> run_compilers(const std::vector<Compilation>& all, const std::stri
         }
         running.push_back(*child);
       }
-      const auto one = wait_for(running.front(), [&](auto) { waiting.at(std::chrono::steady_clock::now() - began); });
+      auto one = wait_for(running.front(), [&](auto) { waiting.at(std::chrono::steady_clock::now() - began); });
       running.pop_front();
       if (!one) return one;
       if (one->code == 0) continue;
@@ -160,7 +160,7 @@ Result<std::vector<SourceFile>> read_sources(const fs::path& script, ScriptParts
 /// With torch if one of them includes it.
 Result<const ScriptKind*> kind_of_all(const CompileSettings& settings, const std::vector<SourceFile>& sources) {
   for (const auto& source : sources) {
-    const auto kind = kind_of(settings, source.text);
+    auto kind = kind_of(settings, source.text);
     if (!kind || *kind != &settings.plain) return kind;
   }
   return &settings.plain;
@@ -177,12 +177,12 @@ Result<Ended> compile(const CompileSettings& settings, const ScriptKind& kind, c
     objects.push_back(object);
   }
   if (!others.empty()) {
-    const auto ended = run_compilers(others, "compiling " + std::to_string(others.size()) + " further sources");
+    auto ended = run_compilers(others, "compiling " + std::to_string(others.size()) + " further sources");
     if (!ended || ended->code != 0) return ended;
   }
-  const auto ended = run_compilers({{compile_command(settings, kind, sources.front().path, parts, objects, program),
-                                     program.string() + ".messages"}},
-                                   "compiling " + sources.front().path.filename().string());
+  auto ended = run_compilers({{compile_command(settings, kind, sources.front().path, parts, objects, program),
+                               program.string() + ".messages"}},
+                             "compiling " + sources.front().path.filename().string());
   std::error_code ignored;
   for (const std::string& object : objects) fs::remove(object, ignored);
   return ended;

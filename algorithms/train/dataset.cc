@@ -1,16 +1,65 @@
 #include "algorithms/train/dataset.h"
 
-#include "algorithms/train/fashion_mnist.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
+
+#include "algorithms/train/csv.h"
+#include "algorithms/train/fashion_mnist.h"
+#include "algorithms/train/safetensors.h"
+#include "algorithms/train/tensor_file.h"
+#include "runtime/base/content_hash.h"
 
 namespace paceline {
 namespace train {
 namespace {
 
-/// Fashion-MNIST: in shared memory of the node if this thread runs a worker, else in memory of its own.
+/// Bytes that are read once: in shared memory of the node if this thread runs a worker, else in memory of its own.
+class SharedBytes {
+ public:
+  /// `fill` is called where nobody has filled the object `key` before; it depends on `files`. Throws
+  /// std::runtime_error.
+  std::uint8_t* open(const std::string& key, std::uint64_t size, std::span<const std::string> files,
+                     const std::function<Result<void>(std::span<std::uint8_t>)>& fill) {
+    std::uint8_t* bytes = nullptr;
+    int is_to_fill = 1;
+    paceline_session* const session = session_of_this_thread();
+    if (session) {
+      char error[512] = "";
+      bytes = static_cast<std::uint8_t*>(
+          paceline_session_object(session, key.c_str(), size, &is_to_fill, error, sizeof error));
+      if (!bytes) throw std::runtime_error("cannot share " + key + " on this node: " + error);
+    } else {
+      own_.resize(size);
+      bytes = own_.data();
+    }
+    if (!is_to_fill) return bytes;
+    if (const auto filled = fill({bytes, size}); !filled) throw std::runtime_error(filled.error().text);
+    if (!session) return bytes;
+    paceline_session_seal(session, key.c_str());
+    for (const auto& path : files) paceline_session_uses_file(session, path.c_str());
+    return bytes;
+  }
+
+ private:
+  std::vector<std::uint8_t> own_;
+};
+
+torch::Tensor as_tensor(const std::vector<std::int64_t>& indices) {
+  return torch::from_blob(const_cast<std::int64_t*>(indices.data()), {static_cast<std::int64_t>(indices.size())},
+                          torch::kInt64);
+}
+
 class FashionMnist final : public Dataset::Source {
  public:
   explicit FashionMnist(bool training) : training_(training) {}
@@ -18,8 +67,7 @@ class FashionMnist final : public Dataset::Source {
   std::int64_t size() const override { return training_ ? 60'000 : 10'000; }
   Batch get(const std::vector<std::int64_t>& indices) override {
     open();
-    const auto chosen = torch::from_blob(const_cast<std::int64_t*>(indices.data()),
-                                         {static_cast<std::int64_t>(indices.size())}, torch::kInt64);
+    const auto chosen = as_tensor(indices);
     return normalised(images_.index_select(0, chosen), labels_.index_select(0, chosen));
   }
   Batch slice(std::int64_t first, std::int64_t count) override {
@@ -37,36 +85,151 @@ class FashionMnist final : public Dataset::Source {
 
   void open() {
     if (images_.defined()) return;
-    const auto bytes_size = static_cast<std::uint64_t>(size()) * 785;
-    std::uint8_t* bytes = nullptr;
-    int fill = 1;
-    paceline_session* const session = session_of_this_thread();
-    const char* const key = training_ ? "fashion-mnist/train" : "fashion-mnist/test";
-    if (session) {
-      char error[512] = "";
-      bytes = static_cast<std::uint8_t*>(paceline_session_object(session, key, bytes_size, &fill, error, sizeof error));
-      if (!bytes) throw std::runtime_error(std::string("cannot share ") + key + " on this node: " + error);
-    } else {
-      own_.resize(bytes_size);
-      bytes = own_.data();
-    }
-    if (fill) {
-      const auto directory = fashion_mnist_directory();
-      if (!directory) throw std::runtime_error(directory.error().text);
-      if (const auto read = read_fashion_mnist(*directory, training_, {bytes, bytes_size}); !read)
-        throw std::runtime_error(read.error().text);
-      if (session) paceline_session_seal(session, key);
-      for (const auto& path : fashion_mnist_files(*directory, training_))
-        if (session) paceline_session_uses_file(session, path.c_str());
-    }
+    const auto directory = fashion_mnist_directory();
+    if (!directory) throw std::runtime_error(directory.error().text);
+    auto* const bytes =
+        bytes_.open(training_ ? "fashion-mnist/train" : "fashion-mnist/test", static_cast<std::uint64_t>(size()) * 785,
+                    fashion_mnist_files(*directory, training_),
+                    [&](std::span<std::uint8_t> all) { return read_fashion_mnist(*directory, training_, all); });
     images_ = torch::from_blob(bytes, {size(), 1, 28, 28}, torch::kUInt8);
     labels_ = torch::from_blob(bytes + size() * 784, {size()}, torch::kUInt8);
   }
 
   bool training_;
-  std::vector<std::uint8_t> own_;
+  SharedBytes bytes_;
   torch::Tensor images_;
   torch::Tensor labels_;
+};
+
+class Csv final : public Dataset::Source {
+ public:
+  Csv(std::string path, const CsvOptions& options)
+      : path_(std::filesystem::absolute(path).string()),
+        columns_{options.target, options.columns, options.separator},
+        classes_(options.classes) {}
+
+  std::int64_t size() const override { return table().rows; }
+  Batch get(const std::vector<std::int64_t>& indices) override {
+    return batch_of(numbers().index_select(0, as_tensor(indices)));
+  }
+  Batch slice(std::int64_t first, std::int64_t count) override { return batch_of(numbers().narrow(0, first, count)); }
+
+ private:
+  Batch batch_of(const torch::Tensor& rows) const {
+    const auto target = rows.slice(1, -1);
+    return {rows.slice(1, 0, -1).contiguous(), classes_ ? target.squeeze(1).to(torch::kInt64) : target.contiguous()};
+  }
+
+  const CsvTable& table() const {
+    if (!table_) {
+      auto looked_at = look_at_csv(path_, columns_);
+      if (!looked_at) throw std::runtime_error(looked_at.error().text);
+      table_ = std::move(*looked_at);
+    }
+    return *table_;
+  }
+
+  const torch::Tensor& numbers() {
+    if (numbers_.defined()) return numbers_;
+    const auto columns = table().chosen.size();
+    ContentHash key;  // What was asked for; the path may hold anything.
+    key.add(path_);
+    key.add({&columns_.separator, 1});
+    for (const auto column : table().chosen) key.add(std::to_string(column));
+    auto* const bytes = bytes_.open(
+        "csv/" + key.hex(), static_cast<std::uint64_t>(size()) * columns * sizeof(float), std::span(&path_, 1),
+        [&](std::span<std::uint8_t> all) {
+          return read_csv(path_, columns_, table(), {reinterpret_cast<float*>(all.data()), all.size() / sizeof(float)});
+        });
+    numbers_ = torch::from_blob(bytes, {size(), static_cast<std::int64_t>(columns)}, torch::kFloat32);
+    if (classes_) {
+      const auto target = numbers_.select(1, -1);
+      if (!target.eq(target.round()).all().item<bool>() || target.lt(0).any().item<bool>())
+        throw std::runtime_error(path_ + ": its targets are no classes, which are whole numbers from 0");
+    }
+    return numbers_;
+  }
+
+  std::string path_;
+  CsvColumns columns_;
+  bool classes_;
+  mutable std::optional<CsvTable> table_;
+  SharedBytes bytes_;
+  torch::Tensor numbers_;  // [rows, columns], the target last.
+};
+
+/// Tensors that lie in a file: what is not asked for is not read, and what was read is the system's to forget.
+class MappedTensors final : public Dataset::Source {
+ public:
+  MappedTensors(std::string path, std::string data, std::string target)
+      : path_(std::filesystem::absolute(path).string()), names_{std::move(data), std::move(target)} {}
+  ~MappedTensors() override {
+    if (map_ != nullptr) ::munmap(map_, bytes_);
+  }
+  MappedTensors(const MappedTensors&) = delete;
+  MappedTensors& operator=(const MappedTensors&) = delete;
+
+  std::int64_t size() const override {
+    open();
+    return data_.size(0);
+  }
+  Batch get(const std::vector<std::int64_t>& indices) override {
+    open_in_job();
+    const auto chosen = as_tensor(indices);
+    return {data_.index_select(0, chosen), target_.index_select(0, chosen)};
+  }
+  Batch slice(std::int64_t first, std::int64_t count) override {
+    open_in_job();
+    return {data_.narrow(0, first, count).clone(), target_.narrow(0, first, count).clone()};
+  }
+
+ private:
+  void map() const {
+    const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status {};
+    const bool is_file = fd >= 0 && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* const mapped = is_file ? ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (fd >= 0) ::close(fd);
+    if (!is_file) throw std::runtime_error("cannot read " + path_ + ": is the path right?");
+    if (mapped == MAP_FAILED) throw std::runtime_error("cannot map " + path_ + " into memory");
+    map_ = mapped;
+    bytes_ = size;
+  }
+
+  void open() const {
+    if (data_.defined()) return;
+    if (map_ == nullptr) map();
+    const auto content = decode_safetensors({static_cast<const std::byte*>(map_), bytes_});
+    if (!content) throw std::runtime_error(path_ + ": " + content.error().text);
+    const auto find = [&](const std::string& name) {
+      const auto* const found = content->find(name);
+      if (!found || found->shape.empty())
+        throw std::runtime_error(path_ + " holds no tensor '" + name + "' with samples");
+      return view_of(*found);
+    };
+    const auto data = find(names_[0]);
+    target_ = find(names_[1]);
+    if (data.size(0) != target_.size(0))
+      throw std::runtime_error(path_ + ": '" + names_[0] + "' and '" + names_[1] +
+                               "' hold different numbers of samples");
+    data_ = data;
+  }
+
+  /// Its size was asked for before there was a session to tell.
+  void open_in_job() {
+    open();
+    auto* const session = session_of_this_thread();
+    if (session && !std::exchange(is_told_, true)) paceline_session_uses_file(session, path_.c_str());
+  }
+
+  std::string path_;
+  std::array<std::string, 2> names_;
+  bool is_told_ = false;
+  mutable void* map_ = nullptr;
+  mutable std::size_t bytes_ = 0;
+  mutable torch::Tensor data_;
+  mutable torch::Tensor target_;
 };
 
 class TensorPair final : public Dataset::Source {
@@ -106,6 +269,12 @@ Batch Dataset::slice(std::int64_t first, std::int64_t count) const { return sour
 
 Dataset fashion_mnist() { return Dataset(std::make_shared<train::FashionMnist>(true)); }
 Dataset fashion_mnist_test() { return Dataset(std::make_shared<train::FashionMnist>(false)); }
+Dataset csv(const std::string& path, const CsvOptions& options) {
+  return Dataset(std::make_shared<train::Csv>(path, options));
+}
+Dataset safetensors(const std::string& path, const std::string& data, const std::string& target) {
+  return Dataset(std::make_shared<train::MappedTensors>(path, data, target));
+}
 Dataset tensors(torch::Tensor data, torch::Tensor target) {
   return Dataset(std::make_shared<train::TensorPair>(std::move(data), std::move(target)));
 }

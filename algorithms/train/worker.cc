@@ -50,11 +50,13 @@ Batches Worker::batches(Dataset data, std::int64_t batch) {
                                 std::to_string(settings.batch) +
                                 ": say it in RunOptions (.batch) or with --batch only");
   }
+  if (data.size() < 1) throw std::invalid_argument("batches: the data set is empty");
   core_->set_epoch_samples(data.size());
   return Batches(core_, std::move(data), settings.batch);
 }
 
 Sampler Worker::sampler(std::int64_t samples) {
+  if (samples < 1) throw std::invalid_argument("sampler: the data set is empty");
   core_->set_epoch_samples(samples);
   return Sampler(core_, samples);
 }

@@ -133,8 +133,8 @@ void MixEngine::mix_if_ready(Rank rank, Actions& out) {
   auto& [v, missing] = it->second;
   if (missing && gives(*missing, v) && !held_.contains({v, *missing})) return;
   auto shares = row(rank, v);
-  const auto absent = std::find_if(shares.begin(), shares.end(), [&](const Share& share) {
-    return !held_.contains({v, share.from});
+  const auto absent = std::find_if(shares.begin(), shares.end(), [this, at = v](const Share& share) {
+    return !held_.contains({at, share.from});
   });
   if (absent != shares.end()) {
     missing = absent->from;

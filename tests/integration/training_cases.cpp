@@ -80,6 +80,28 @@ void loader(paceline::Worker& me) {
   me.log("model", sum_of(job.net->parameters()));
 }
 
+/// `data`: [n, 3], and the class of each.
+void train_on(paceline::Worker& me, const paceline::Dataset& data) {
+  Job job;
+  auto shared = me.share(job.net, job.optimizer);
+  auto batches = me.batches(data);
+  double numbers = 0;
+  while (me.next()) {
+    auto [x, y] = batches.next();
+    numbers += x.select(1, 0).sum().item<double>();
+    shared.step(job.loss({x, torch::stack({y.to(torch::kFloat64), y.to(torch::kFloat64)}, 1)}));
+  }
+  me.log("numbers", numbers);
+  me.log("model", sum_of(job.net->parameters()));
+}
+
+// Data sets in files that the driver's directory holds.
+void table(paceline::Worker& me) { train_on(me, paceline::csv("table.csv", {.target = "class", .classes = true})); }
+void arrays(paceline::Worker& me) { train_on(me, paceline::safetensors("arrays.safetensors", "points", "classes")); }
+void empty(paceline::Worker& me) {
+  train_on(me, paceline::tensors(torch::zeros({0, 3}), torch::zeros({0}, torch::kInt64)));
+}
+
 // A state of the user's, and the job's end when one worker wishes it.
 void stop(paceline::Worker& me) {
   Job job;
@@ -403,6 +425,9 @@ int main(int argc, char** argv) {
                         : name == "averaging" ? averaging
                         : name == "early"     ? early
                         : name == "squares"   ? squares
+                        : name == "table"     ? table
+                        : name == "arrays"    ? arrays
+                        : name == "empty"     ? empty
                         : name == "rings"     ? rings
                                               : rates;
   return paceline::run(function, kOptions).exit_code();

@@ -1,6 +1,8 @@
 """What training scripts use of the API beside the plain loop (training_cases.cpp), on two real workers."""
 import json
+import math
 import os
+import struct
 
 from harness import IntegrationTest, main
 
@@ -10,7 +12,7 @@ CASES = os.environ.get("PACELINE_TRAINING_CASES", "build/release/tests/integrati
 class TrainingCases(IntegrationTest):
     def case(self, name, *flags, code=0):
         directory = os.path.join(self.folder, f"run-{self.runs}")
-        run = self.start("run", CASES, "--run-dir", directory, *flags, "--", name)
+        run = self.start("run", CASES, "--run-dir", directory, *flags, "--", name, directory=self.folder)
         run.run_directory = directory
         self.assertEqual(run.wait(60), code, run.said())
         return run
@@ -45,6 +47,31 @@ class TrainingCases(IntegrationTest):
             self.assertLess(max(moved), 1.01e-3, "the norm that gradients were clipped to")
             self.assertGreater(min(moved), 1e-4)
         self.assert_one_model(run)
+
+    def test_data_sets_in_files_are_shown_once_an_epoch(self):
+        rows = [(k, math.sin(k), math.cos(k), k % 2) for k in range(256)]
+        self.write("table.csv", "number,sine,cosine,class\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+        points = struct.pack("<768f", *(value for row in rows for value in row[:3]))
+        classes = struct.pack("<256q", *(row[3] for row in rows))
+        header = json.dumps({"points": {"dtype": "F32", "shape": [256, 3], "data_offsets": [0, len(points)]},
+                             "classes": {"dtype": "I64", "shape": [256], "data_offsets": [len(points), len(points) + len(classes)]}})
+        header += " " * (-len(header) % 8)
+        with open(os.path.join(self.folder, "arrays.safetensors"), "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header.encode() + points + classes)
+        models = []
+        for name, path in (("table", "table.csv"), ("arrays", "arrays.safetensors")):
+            run = self.case(name)
+            self.assertEqual(sum(sum(self.logged(run, "numbers"), [])), 255 * 256 / 2)
+            self.assert_one_model(run)
+            models.append(self.logged(run, "model")[0])
+            self.assertIn(os.path.join(self.folder, path), run.result()["files"], "a replay can say if it changed")
+        self.assertEqual(*models, "the same numbers")
+
+        self.write("table.csv", "number,sine,cosine,class\n1,2,3,0\n1,2,three,0\n" + "1,2,3,1\n" * 254)
+        self.assert_refused(self.case("table", code=1), "table.csv, line 3", "'three'", "'cosine'")
+        self.write("table.csv", "number,sine,cosine,class\n1,2,3,0\n")
+        self.assert_refused(self.case("table", code=1), "too few for 2 workers", "fewer workers")
+        self.assert_refused(self.case("empty", code=1), "the data set is empty")
 
     def test_a_decay_of_the_learning_rate_waits_until_adacomms_period_is_1(self):
         # Averages after updates 4, 6 and each one from there: the period is 4, 2 and 1.

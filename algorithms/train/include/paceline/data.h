@@ -38,6 +38,20 @@ class Dataset {
 Dataset fashion_mnist();
 /// Its 10,000 test images.
 Dataset fashion_mnist_test();
+struct CsvOptions {
+  std::string target{};                ///< By its name in the first line, or its number from 0; empty: the last column.
+  std::vector<std::string> columns{};  ///< That the target is told from, in this order; empty: all others.
+  bool classes = false;                ///< Targets are classes, whole numbers from 0.
+  char separator = ',';
+};
+
+/// A table of numbers in a text file, whose first line may name the columns. Data are float [n, columns] as they stand
+/// in the file, targets float [n, 1], or int64 [n] where they are classes. Read once a node, when the first batch is
+/// asked for; std::runtime_error then names the line in which something is no number.
+Dataset csv(const std::string& path, const CsvOptions& options = {});
+/// Two tensors of a safetensors file with equal first dimensions, of whatever type they are. Only what a batch asks for
+/// is read: the file may be larger than memory.
+Dataset safetensors(const std::string& path, const std::string& data = "data", const std::string& target = "target");
 /// Any two tensors with equal first dimensions, held by this process alone.
 Dataset tensors(torch::Tensor data, torch::Tensor target);
 

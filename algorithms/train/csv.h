@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+
+namespace paceline::train {
+
+/// What of a table in a text file is read: rows of numbers, separated by `separator`, each may be in quotes; blank
+/// lines are passed over. A first line in which something is no number names the columns.
+struct CsvColumns {
+  std::string target{};                ///< By name, or by number from 0; empty: the last one.
+  std::vector<std::string> columns{};  ///< That the target is told from, in this order; empty: all others.
+  char separator = ',';
+};
+
+struct CsvTable {
+  std::int64_t rows = 0;
+  std::vector<std::size_t> chosen;  ///< Numbers of the columns that are read; the target's is the last.
+  std::size_t cells = 0;            ///< Of a line.
+  bool has_names = false;
+};
+
+/// Looks at the first line and counts the others. `not_found`; `invalid`: no rows, or a column that there is not.
+Result<CsvTable> look_at_csv(const std::string& path, const CsvColumns& columns);
+
+/// Reads `table.rows` rows of `table.chosen.size()` numbers into `out`, which has room for exactly these. `invalid`
+/// names the line: too few or too many cells, something that is no finite number, or other rows than were counted.
+Result<void> read_csv(const std::string& path, const CsvColumns& columns, const CsvTable& table, std::span<float> out);
+
+}  // namespace paceline::train
