@@ -22,7 +22,6 @@ namespace paceline::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 std::int64_t usable_cores() {
   cpu_set_t set;
@@ -105,10 +104,10 @@ Action add_check(Flags app) {
       const char* verdict = to_string(finding.verdict);
       fit = fit && finding.verdict != Finding::Verdict::bad;
       if (*as_json)
-        std::printf("%s\n",
-                    json{{"what", finding.what}, {"value", finding.value}, {"verdict", verdict}, {"mend", finding.mend}}
-                        .dump()
-                        .c_str());
+        std::printf(
+            "%s\n",
+            line_of({{"what", finding.what}, {"value", finding.value}, {"verdict", verdict}, {"mend", finding.mend}})
+                .c_str());
       table.add({finding.what, finding.value, verdict, finding.mend});
     }
     if (!*as_json) std::fputs(table.text().c_str(), stdout);

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "cli/recorded/run_history.h"
 #include "cli/run_options.h"
 #include "cli/script_cache.h"
+#include "runtime/base/json.h"
 #include "runtime/observe/format.h"
 
 namespace paceline::cli {
@@ -19,6 +21,7 @@ struct CleanFlags {
   std::string runs;
   std::string folder = "runs";
   bool dry_run = false;
+  bool json = false;
 };
 
 /// A file of several names (a checkpoint that is kept) counts once.
@@ -80,16 +83,19 @@ Result<void> clean(const CleanFlags& flags) {
   const auto folders = to_be_removed(flags);
   if (!folders) return tl::unexpected(folders.error());
   for (const fs::path& folder : *folders) {
-    const double megabytes = bytes_in(folder) / 1e6;
+    const double bytes = bytes_in(folder);
     std::error_code failed;
     if (!flags.dry_run) fs::remove_all(folder, failed);
     if (failed) return fail(ErrorKind::internal, "cannot remove " + folder.string() + ": " + failed.message());
-    std::printf("%s\n", observe::format("%8.1f MB  %s", megabytes, folder.c_str()).c_str());
+    if (flags.json)
+      std::printf("%s\n", line_of({{"path", folder.string()}, {"bytes", std::llround(bytes)}}).c_str());
+    else
+      std::printf("%s\n", observe::format("%8.1f MB  %s", bytes / 1e6, folder.c_str()).c_str());
   }
   if (!flags.dry_run)
     for (const auto& name : sweep_stale(*root))
-      std::printf("             what was left of the cluster %s\n", name.c_str());
-  if (flags.dry_run) std::puts("nothing was removed: this was a dry run");
+      if (!flags.json) std::printf("             what was left of the cluster %s\n", name.c_str());
+  if (flags.dry_run && !flags.json) std::puts("nothing was removed: this was a dry run");
   return {};
 }
 
@@ -101,6 +107,7 @@ Action add_clean(Flags app) {
   const Flag runs = command.add("--runs", &flags->runs, "also runs that ended so long ago: 7d, 12h");
   command.add("--folder", &flags->folder, "where they are").shows_default().needs(runs);
   command.add("--dry-run", &flags->dry_run, "only say what would be removed");
+  command.add("--json", &flags->json, "a JSON object a line: path, bytes");
   return [flags] {
     const auto done = clean(*flags);
     return done ? kDone : report(done.error());

@@ -69,6 +69,10 @@ Result<pid_t> start(Compilation compilation) {
   return *child;
 }
 
+void end_all(const std::deque<pid_t>& running) {
+  for (const pid_t child : running) end_child(child, std::chrono::seconds(1));
+}
+
 /// As many at a time as there are cores, none after one that failed: how that one ended. Their messages come out after
 /// the progress line is gone.
 Result<Ended> run_compilers(const std::vector<Compilation>& all, const std::string& what) {
@@ -83,14 +87,17 @@ Result<Ended> run_compilers(const std::vector<Compilation>& all, const std::stri
       for (; begun < all.size() && running.size() < at_once; ++begun) {
         const auto child = start(all[begun]);
         if (!child) {
-          for (const pid_t other : running) end_child(other, std::chrono::seconds(1));
+          end_all(running);
           return tl::unexpected(child.error());
         }
         running.push_back(*child);
       }
       auto one = wait_for(running.front(), [&](auto) { waiting.at(std::chrono::steady_clock::now() - began); });
       running.pop_front();
-      if (!one) return one;
+      if (!one) {
+        end_all(running);
+        return one;
+      }
       if (one->code == 0) continue;
       worst = *one;
       begun = all.size();

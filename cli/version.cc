@@ -1,6 +1,8 @@
 #include <cstdio>
+#include <memory>
 
 #include "cli/commands.h"
+#include "runtime/base/json.h"
 
 namespace paceline::cli {
 
@@ -9,9 +11,11 @@ std::string torch_version() { return PACELINE_TORCH_VERSION; }
 std::string version_text() { return "paceline " PACELINE_VERSION " (libtorch " PACELINE_TORCH_VERSION ")"; }
 
 Action add_version(Flags app) {
-  app.command("version", "Print the version");
-  return [] {
-    std::puts(version_text().c_str());
+  auto as_json = std::make_shared<bool>(false);
+  app.command("version", "Print the version").add("--json", as_json.get(), "as JSON");
+  return [as_json] {
+    const nlohmann::json version{{"paceline", PACELINE_VERSION}, {"libtorch", torch_version()}};
+    std::puts(*as_json ? version.dump().c_str() : version_text().c_str());
     return kDone;
   };
 }

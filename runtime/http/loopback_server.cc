@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kPatience{5};  // With who asks.
 
 Result<LoopbackServer> LoopbackServer::open(Options options) {
   auto server = std::make_unique<httplib::Server>();
-  server->new_task_queue = [] { return new httplib::ThreadPool(1); };
+  server->new_task_queue = [] { return new httplib::ThreadPool(2); };
   server->set_socket_options([](socket_t) {});  // httplib would share the port with whoever has it already.
   server->set_payload_max_length(kBodyMax);
   server->set_read_timeout(kPatience);

@@ -306,6 +306,8 @@ class Runs(IntegrationTest):
             return sorted(os.listdir(os.path.join(self.folder, "runs")))
 
         self.assertEqual(clean("--dry-run"), ["comparison", "no run", "old", "young"])
+        listed = self.paceline("clean", "--runs", "1h", "--dry-run", "--json", environment=environment, directory=self.folder)
+        self.assertIn({"path": "runs/old", "bytes": 1000}, [json.loads(line) for line in listed.out.splitlines()])
         self.assertTrue(os.path.exists(os.path.join(cache, "paceline", "scripts", "old")))
         self.assertEqual(clean(), ["comparison", "no run", "young"])
         self.assertFalse(os.path.exists(os.path.join(cache, "paceline", "scripts", "old")))
@@ -318,6 +320,7 @@ class Runs(IntegrationTest):
 
     def test_version_and_help_are_there(self):
         self.assertRegex(self.paceline("version").out, r"\d+\.\d+\.\d+")
+        self.assertEqual(set(json.loads(self.paceline("version", "--json").out)), {"paceline", "libtorch"})
         self.assertEqual(self.paceline("run", "--help").code, 0)
         self.assertEqual(self.paceline("frobnicate").code, 2)
         self.assertEqual(self.paceline().code, 2)

@@ -8,13 +8,29 @@ endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
-run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/installed")
-run("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/build" -G Ninja "-DCMAKE_PREFIX_PATH=${WORK}/installed"
+# What is installed is what the Debian package holds, so where there is dpkg-deb that is taken.
+find_program(dpkg dpkg-deb)
+if(dpkg)
+  get_filename_component(bin "${CMAKE_COMMAND}" DIRECTORY)
+  run("${bin}/cpack" --config "${BUILD}/CPackConfig.cmake" -B "${WORK}/deb")
+  file(GLOB package "${WORK}/deb/paceline_*.deb")
+  run(dpkg-deb --info "${package}")
+  run(dpkg-deb -x "${package}" "${WORK}/root")
+  set(installed "${WORK}/root/usr")
+else()
+  set(installed "${WORK}/installed")
+  run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${installed}")
+endif()
+file(GLOB_RECURSE headers "${installed}/include/*test*.h")
+if(headers)
+  message(FATAL_ERROR "headers of tests are installed: ${headers}")
+endif()
+run("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/build" -G Ninja "-DCMAKE_PREFIX_PATH=${installed}"
     "-DCMAKE_CXX_COMPILER=${COMPILER}" -DTRAIN=${TRAIN})
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 
 # What was built runs, on a cluster of the test's own; so does a script that the installed `paceline` compiles.
-set(paceline "${WORK}/installed/bin/paceline")
+set(paceline "${installed}/bin/paceline")
 set(ENV{XDG_CACHE_HOME} "${WORK}/cache")
 set(ENV{PACELINE_CLUSTER} "")
 execute_process(COMMAND mktemp -d -t pl-XXXXXX OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
