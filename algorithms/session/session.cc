@@ -46,6 +46,7 @@ paceline_next paceline_session_next(paceline_session* session, paceline_lease* l
 }
 
 paceline_span paceline_session_model(const paceline_session* session) { return session->impl->model(); }
+uint64_t paceline_session_averagings(const paceline_session* session) { return session->impl->averagings(); }
 void paceline_session_placed(paceline_session* session) { session->impl->placed(); }
 paceline_span paceline_session_result(const paceline_session* session) { return session->impl->result(); }
 

@@ -110,6 +110,9 @@ paceline_next paceline_session_next(paceline_session* session, paceline_lease* l
  * are given. Looked at after next() and after each step: where it changes from NULL the caller copies its
  * parameters there and calls placed(), where it becomes NULL it copies them out of where they were. */
 paceline_span paceline_session_model(const paceline_session* session);
+/* Counts up when numbers that are not the caller's own come into paceline_session_model(), be its address another or
+ * not. */
+uint64_t paceline_session_averagings(const paceline_session* session);
 /* The parameters were copied to paceline_session_model(), which may lie elsewhere then, with the same numbers. */
 void paceline_session_placed(paceline_session* session);
 /* Gradients: the averaged gradient, valid until the next step call; data NULL: it is the caller's own (one worker). */

@@ -100,6 +100,7 @@ paceline_outcome Session::end_batch(std::int32_t begun) {
     window_->progress().compute_ns.fetch_add((began - update_began_).count(), std::memory_order_relaxed);
     span("abandoned", update_began_, began);
     samples_ = 0;
+    ++averagings_;
     begin_update(answer->verdict.next);
     return PACELINE_MOVED;
   }

@@ -421,7 +421,10 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
   span("wait", begin, steady_now());
   verdicts_seen_ = answer->number;
   const memory::WorkerVerdict* verdict = &answer->verdict;
-  if (verdict->averaged) samples_ = 0;
+  if (verdict->averaged) {
+    samples_ = 0;
+    ++averagings_;
+  }
   next_round_ = verdict->next_round;
   lr_may_decay_ = verdict->lr_may_decay;
   // The job is over and this worker was late for its last averaging: it ends with the same model as the others.

@@ -38,6 +38,7 @@ class Session {
   void plan(std::int64_t first_update, std::int64_t updates, std::int64_t evaluate_every);
   paceline_next next(paceline_lease& lease);
   paceline_span model() const;
+  std::uint64_t averagings() const { return averagings_; }
   void placed();
   paceline_span result() const { return result_; }
   paceline_outcome step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats);
@@ -159,6 +160,7 @@ class Session {
   std::uint32_t captures_seen_ = 0;
   std::deque<double> losses_;
   std::int64_t samples_ = 0;  ///< That the next publication brings.
+  std::uint64_t averagings_ = 0;
   Instant update_began_{};
 };
 

@@ -45,7 +45,7 @@ void Core::open() {
                                        start_.job,
                                        start_.rank,
                                        parameters_.elements(),
-                                       PACELINE_F32,
+                                       parameters_.type() == torch::kFloat64 ? PACELINE_F64 : PACELINE_F32,
                                        parameters_.trainable_elements()};
   char error[1024] = "";
   session_.reset(paceline_session_open(&config, error, sizeof error));
@@ -59,7 +59,7 @@ void Core::open() {
   straggler_.emplace(settings_.slow, settings_.straggle, start_.rank, info_.workers, info_.seed);
   follow_model();
   if (info_.bodies > 1 || shares_.size() > 1)
-    gradients_ = torch::zeros({static_cast<std::int64_t>(parameters_.elements())});
+    gradients_ = torch::zeros({static_cast<std::int64_t>(parameters_.elements())}, parameters_.type());
   if (!settings_.resume.empty()) resume();
   for (const auto& use : std::exchange(when_open_, {})) use(session_.get());
 }
@@ -78,7 +78,7 @@ void Core::share_optimizer_state() {
       throw std::invalid_argument("optimizer-state average: " + std::string(error.what()));
     }
     for (const auto& [name, tensor] : read_optimizer_state(*shares_[i].optimizer, parameters_.trainable(i)))
-      if (tensor.scalar_type() == torch::kFloat32) tensors.push_back(tensor);  // Not the counters of steps.
+      if (tensor.is_floating_point()) tensors.push_back(tensor);  // Not the counters of steps.
   }
   const auto before = parameters_.elements();
   parameters_.set_state(std::move(tensors));
@@ -89,9 +89,11 @@ void Core::share_optimizer_state() {
 /// The parameters lie where the session wants them: copied where they come into the window or leave it, moved without
 /// copying inside.
 void Core::follow_model() {
-  auto* const at = static_cast<float*>(paceline_session_model(session_.get()).data);
-  auto* const from = std::exchange(model_at_, at);
-  if (at == from) return;
+  void* const at = paceline_session_model(session_.get()).data;
+  void* const from = std::exchange(model_at_, at);
+  const std::uint64_t averagings = paceline_session_averagings(session_.get());
+  const bool has_other_numbers = std::exchange(averagings_, averagings) != averagings;
+  if (at == from && !(at && has_other_numbers)) return;
   if (at == nullptr) return parameters_.leave();
   if (from != nullptr) return parameters_.move_to(at);
   parameters_.place(at);
@@ -143,7 +145,9 @@ bool Core::next() {
       case PACELINE_BODY: begin_body(); return true;
       case PACELINE_EVALUATE: evaluate(); break;
       case PACELINE_CAPTURE: {
+        follow_model();
         const auto bytes = encoded_state();
+        parameters_.write_converted();
         paceline_session_capture(session_.get(), bytes.data(), bytes.size());
         follow_model();
         break;
@@ -159,6 +163,7 @@ bool Core::next() {
         }
         load_state(*replica);
         reached_ = replica->update;
+        parameters_.write_converted();
         paceline_session_restored(session_.get());
         follow_model();
         break;
@@ -185,8 +190,8 @@ void Core::end_with_model() {
   follow_model();
   std::vector<paceline_span> pieces;
   for (const auto& tensor : parameters_.all())
-    pieces.push_back({tensor.data_ptr(), static_cast<std::uint64_t>(tensor.numel())});
-  paceline_session_end_with(session_.get(), pieces.data(), pieces.size(), sizeof(float));
+    pieces.push_back({tensor.data_ptr(), static_cast<std::uint64_t>(tensor.nbytes())});
+  paceline_session_end_with(session_.get(), pieces.data(), pieces.size(), /*width=*/1);
 }
 
 void Core::begin_body() {

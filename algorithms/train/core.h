@@ -129,7 +129,8 @@ struct Core {
   std::vector<Share> shares_;
   Parameters parameters_;
   OptimizerState optimizer_state_ = OptimizerState::keep;  // What an averaging does with it.
-  float* model_at_ = nullptr;                              // Models: where the session has the parameters.
+  void* model_at_ = nullptr;                               // Models: where the session has the parameters.
+  std::uint64_t averagings_ = 0;                           // Of the session, when last looked there.
   torch::Tensor gradients_;  // Models: sum over the bodies of an update, if it has several. Gradients: those taken of
                              // several shares.
   std::int64_t summed_bodies_ = 0;

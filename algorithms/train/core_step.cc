@@ -110,17 +110,17 @@ void Core::sleep_as_slow(Clock::time_point computed) {
 
 void Core::step_gradients() {
   const auto whole = stats();
-  float* const taken = shares_.size() > 1 ? gradients_.data_ptr<float>() : nullptr;
+  void* const taken = shares_.size() > 1 ? gradients_.data_ptr() : nullptr;
   // Sums over mini-batches are divided by their number, changes of buffers are not to be.
-  const auto& pieces = parameters_.gradients(static_cast<float>(info_.bodies), taken);
+  const auto& pieces = parameters_.gradients(info_.bodies, taken);
   sleep_as_slow(Clock::now());
   if (paceline_session_step_gradients(session_.get(), pieces.data(), pieces.size(), &whole) != PACELINE_APPLY) return;
   reached_ = lease_.update + 1;
   const auto began = Clock::now();
-  auto* const averaged = static_cast<float*>(paceline_session_result(session_.get()).data);
+  void* const averaged = paceline_session_result(session_.get()).data;
   if (averaged) parameters_.apply_buffers(averaged);
   for (std::size_t i = 0; i < shares_.size(); ++i) {
-    if (float* const flat = averaged ? averaged : taken) parameters_.lend_gradients(i, flat);
+    if (void* const flat = averaged ? averaged : taken) parameters_.lend_gradients(i, flat);
     apply(i, std::exchange(shares_[i].options, {}));
   }
   applied_ = Clock::now() - began;
@@ -135,7 +135,7 @@ void Core::step_model(std::size_t number, const StepOptions& options) {
     parameters_.add_gradients_to(number, gradients_, /*first=*/summed_bodies_ == 0);
     if (summed_bodies_ + 1 < info_.bodies) return;
     parameters_.divide(number, gradients_, static_cast<double>(info_.bodies));
-    parameters_.lend_gradients(number, gradients_.data_ptr<float>());
+    parameters_.lend_gradients(number, gradients_.data_ptr());
   }
   apply(number, options);
 }
@@ -156,6 +156,7 @@ void Core::publish_model() {
 }
 
 void Core::average_model(const paceline_stats& stats) {
+  parameters_.write_converted();
   const auto outcome = paceline_session_step_model(session_.get(), &stats);
   if (outcome != PACELINE_MOVED && outcome != PACELINE_GO_ON) return;
   reached_ = lease_.update + 1;

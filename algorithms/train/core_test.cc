@@ -501,10 +501,10 @@ TEST_F(ShareTest, RefusesAnOptimizerOverOtherTensors) {
   expect_refused([&] { bench.me.share(bench.net, other); }, "not a parameter of the model");
 }
 
-TEST_F(ShareTest, RefusesDoubleParameters) {
+TEST_F(ShareTest, RefusesComplexParameters) {
   Bench bench(json::object());
-  bench.net->to(torch::kFloat64);
-  expect_refused([&] { bench.me.share(bench.net, bench.optimizer); }, "Double");
+  bench.net->to(torch::kComplexFloat);
+  expect_refused([&] { bench.me.share(bench.net, bench.optimizer); }, "'fc1.weight' is ComplexFloat");
 }
 
 TEST_F(ShareTest, ADataSetOrBatchThatTheRunDoesNotKnowIsRefused) {

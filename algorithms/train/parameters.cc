@@ -13,11 +13,30 @@ constexpr std::size_t kKnownBuffersMax = 8;
 
 void check_shareable(const std::string& name, const torch::Tensor& tensor) {
   if (!tensor.device().is_cpu()) refuse("parameter '" + name + "' is not on the CPU, which is where training runs yet");
-  if (tensor.scalar_type() != torch::kFloat32) {
+  if (!torch::isFloatingType(tensor.scalar_type())) {
     refuse("parameter '" + name + "' is " + std::string(c10::toString(tensor.scalar_type())) +
-           ": only float32 can be shared yet; call net->to(torch::kFloat32) before share");
+           ": float64, float32, bfloat16 and float16 can be shared");
   }
 }
+
+std::uint64_t size_of(const torch::Tensor& tensor) { return static_cast<std::uint64_t>(tensor.numel()); }
+
+/// Numbers of the shared type at an address.
+class Numbers {
+ public:
+  Numbers(void* data, torch::ScalarType type) : data_(data), wide_(type == torch::kFloat64) {}
+  double operator[](std::size_t at) const {
+    return wide_ ? static_cast<double*>(data_)[at] : double{static_cast<float*>(data_)[at]};
+  }
+  void set(std::size_t at, double value) {
+    wide_ ? void(static_cast<double*>(data_)[at] = value)
+          : void(static_cast<float*>(data_)[at] = static_cast<float>(value));
+  }
+
+ private:
+  void* data_;
+  bool wide_;
+};
 
 torch::Tensor dense_gradient(const torch::Tensor& tensor) {
   return tensor.grad().is_sparse() ? tensor.grad().to_dense() : tensor.grad().contiguous();
@@ -42,7 +61,7 @@ std::size_t Parameters::add(const torch::nn::Module& module, torch::optim::Optim
     if (!tensor.requires_grad()) continue;
     check_shareable(item.key(), tensor);
     share.trainable.emplace_back(item.key(), tensor);
-    share.elements += static_cast<std::uint64_t>(tensor.numel());
+    share.elements += size_of(tensor);
   }
   if (share.trainable.empty()) refuse("the model has no trainable parameter");
   for (const auto& group : optimizer.param_groups()) {
@@ -54,8 +73,8 @@ std::size_t Parameters::add(const torch::nn::Module& module, torch::optim::Optim
   }
   for (const auto& item : module.named_buffers()) {
     const auto& tensor = item.value();
-    if (with_buffers_ && tensor.defined() && tensor.scalar_type() == torch::kFloat32 && tensor.device().is_cpu())
-      buffers_.push_back(tensor);
+    if (with_buffers_ && tensor.defined() && tensor.is_floating_point() && tensor.device().is_cpu())
+      module_buffers_.push_back(tensor);
   }
   shares_.push_back(std::move(share));
   arrange();
@@ -77,52 +96,68 @@ void Parameters::arrange() {
   all_.clear();
   places_.clear();
   known_.clear();
-  std::size_t parameters = 0;
-  for (const auto& share : shares_) {
+  for (const auto& share : shares_)
     for (const auto& [name, tensor] : share.trainable) all_.push_back(tensor);
-    parameters += share.trainable.size();
-  }
+  const auto parameters = static_cast<std::int64_t>(all_.size());
+  const auto is_wide = [](const auto& tensor) { return tensor.scalar_type() == torch::kFloat64; };
+  const bool wide = std::any_of(all_.begin(), all_.end(), is_wide);
+  type_ = wide ? torch::kFloat64 : torch::kFloat32;
+  buffers_.clear();
+  std::copy_if(module_buffers_.begin(), module_buffers_.end(), std::back_inserter(buffers_),
+               [&](const auto& tensor) { return wide || !is_wide(tensor); });
   all_.insert(all_.end(), buffers_.begin(), buffers_.end());
   all_.insert(all_.end(), state_.begin(), state_.end());
-  has_gradient_.resize(parameters);
-  elements_ = parameters;
+  has_gradient_ = torch::zeros({parameters}, type_);
+  elements_ = static_cast<std::uint64_t>(parameters);
   for (auto& tensor : all_) {
     if (!tensor.is_contiguous()) tensor.set_data(tensor.contiguous());
     places_.push_back(tensor.data_ptr());
-    elements_ += static_cast<std::uint64_t>(tensor.numel());
+    elements_ += size_of(tensor);
   }
+  converts_ = !std::all_of(all_.begin(), all_.end(), [this](const auto& tensor) { return lives_in_window(tensor); });
+  marked_ = flat_buffers();
+  seen_ = flat_buffers();
+  now_ = flat_buffers();
 }
 
 std::uint64_t Parameters::trainable_elements() const {
   return shares_.empty() ? 0 : shares_.back().offset + shares_.back().elements;
 }
 
-std::vector<torch::Tensor> Parameters::views(float* base) const {
+void* Parameters::behind(void* base, std::uint64_t elements) const {
+  return static_cast<std::byte*>(base) + elements * torch::elementSize(type_);
+}
+
+std::vector<torch::Tensor> Parameters::views(const std::vector<torch::Tensor>& tensors, void* base) const {
   std::vector<torch::Tensor> made;
-  made.reserve(all_.size());
-  for (const auto& tensor : all_) {
-    made.push_back(torch::from_blob(base, tensor.sizes(), torch::kFloat32));
-    base += tensor.numel();
+  made.reserve(tensors.size());
+  for (const auto& tensor : tensors) {
+    made.push_back(torch::from_blob(base, tensor.sizes(), type_));
+    base = behind(base, size_of(tensor));
   }
   return made;
 }
 
-void Parameters::place(float* base) {
+void Parameters::place(void* base) {
   torch::NoGradGuard no_grad;
-  const auto targets = views(base);
+  const auto targets = views(all_, base);
   for (std::size_t i = 0; i < all_.size(); ++i)
     if (targets[i].data_ptr() != all_[i].data_ptr()) targets[i].copy_(all_[i]);
   move_to(base);
 }
 
-void Parameters::move_to(float* base) {
+void Parameters::move_to(void* base) {
   torch::NoGradGuard no_grad;
   auto it = known_.find(base);
   if (it == known_.end()) {
     if (known_.size() >= kKnownBuffersMax) known_.clear();
-    it = known_.emplace(base, views(base)).first;
+    it = known_.emplace(base, views(all_, base)).first;
   }
   for (std::size_t i = 0; i < all_.size(); ++i) {
+    if (!lives_in_window(all_[i])) {
+      all_[i].copy_(it->second[i]);
+      continue;
+    }
     all_[i].set_data(it->second[i]);
     all_[i].unsafeGetTensorImpl()->bump_version();
     places_[i] = all_[i].data_ptr();
@@ -130,9 +165,18 @@ void Parameters::move_to(float* base) {
   base_ = base;
 }
 
+void Parameters::write_converted() {
+  if (!converts_ || base_ == nullptr) return;
+  torch::NoGradGuard no_grad;
+  const auto& there = known_.at(base_);
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    if (!lives_in_window(all_[i])) there[i].copy_(all_[i]);
+}
+
 void Parameters::leave() {
   torch::NoGradGuard no_grad;
   for (std::size_t i = 0; i < all_.size(); ++i) {
+    if (!lives_in_window(all_[i])) continue;
     all_[i].set_data(all_[i].detach().clone());
     all_[i].unsafeGetTensorImpl()->bump_version();
     places_[i] = all_[i].data_ptr();
@@ -159,51 +203,51 @@ void Parameters::check_in_place() const {
   }
 }
 
-const std::vector<paceline_span>& Parameters::gradients(float buffer_scale, float* taken) {
+const std::vector<paceline_span>& Parameters::gradients(double buffer_scale, void* taken) {
+  torch::NoGradGuard no_grad;
   contiguous_.clear();
   pieces_.clear();
+  Numbers has_one(has_gradient_.data_ptr(), type_);
   for (std::size_t i = 0; i < parameters(); ++i) {
-    const auto elements = static_cast<std::uint64_t>(all_[i].numel());
+    const auto elements = size_of(all_[i]);
     if (taken) {
-      pieces_.push_back({has_gradient_[i] > 0 ? taken : nullptr, elements});
-      taken += elements;
+      pieces_.push_back({has_one[i] > 0 ? taken : nullptr, elements});
+      taken = behind(taken, elements);
       continue;
     }
     const bool has = all_[i].grad().defined();
-    if (has) contiguous_.push_back(dense_gradient(all_[i]));
-    has_gradient_[i] = has ? 1 : 0;
+    if (has) contiguous_.push_back(dense_gradient(all_[i]).to(type_));
+    has_one.set(i, has ? 1 : 0);
     pieces_.push_back({has ? contiguous_.back().data_ptr() : nullptr, elements});
   }
-  std::size_t at = 0;
-  for (const auto& buffer : buffers_) {
-    const auto elements = static_cast<std::uint64_t>(buffer.numel());
-    const float* const values = buffer.data_ptr<float>();
-    pieces_.push_back({buffer_changes_.data() + at, elements});
-    for (std::uint64_t k = 0; k < elements; ++k, ++at) {
-      buffer_changes_[at] = buffer_scale * (values[k] - buffers_seen_[at]);
-      buffers_seen_[at] = values[k];
-    }
+  if (!buffers_.empty()) {
+    read_buffers(now_);
+    seen_.all.sub_(now_.all).mul_(-buffer_scale);  // What changed; what is there now is what was seen.
+    std::swap(seen_, now_);
+    for (const auto& changes : now_.each) pieces_.push_back({changes.data_ptr(), size_of(changes)});
   }
-  for (const auto& tensor : state_) pieces_.push_back({nullptr, static_cast<std::uint64_t>(tensor.numel())});
-  pieces_.push_back({has_gradient_.data(), has_gradient_.size()});
+  for (const auto& tensor : state_) pieces_.push_back({nullptr, size_of(tensor)});
+  pieces_.push_back({has_gradient_.data_ptr(), parameters()});
   return pieces_;
 }
 
 void Parameters::add_gradients_to(std::size_t number, torch::Tensor& flat, bool first) {
   torch::NoGradGuard no_grad;
   const auto& share = shares_[number];
-  float* has = flat.data_ptr<float>() + elements_ - parameters() + share.first;
+  Numbers has_one(has_gradient_.data_ptr(), type_);
+  Numbers sums(behind(flat.data_ptr(), elements_ - parameters()), type_);
   auto at = static_cast<std::int64_t>(share.offset);
-  for (std::size_t i = 0; i < share.trainable.size(); ++i, ++has) {
+  for (std::size_t i = 0; i < share.trainable.size(); ++i) {
     const auto& tensor = share.trainable[i].second;
     auto sum = flat.narrow(0, at, tensor.numel());
     at += tensor.numel();
-    const bool has_one = tensor.grad().defined();
-    has_gradient_[share.first + i] = has_one ? 1 : 0;
-    *has = (first ? 0 : *has) + has_gradient_[share.first + i];
-    if (has_one && first) {
+    const bool has = tensor.grad().defined();
+    const std::size_t index = share.first + i;
+    has_one.set(index, has ? 1 : 0);
+    sums.set(index, (first ? 0 : sums[index]) + has_one[index]);
+    if (has && first) {
       sum.copy_(dense_gradient(tensor).view({-1}));
-    } else if (has_one) {
+    } else if (has) {
       sum.add_(dense_gradient(tensor).view({-1}));
     } else if (first) {
       sum.zero_();
@@ -217,15 +261,19 @@ void Parameters::divide(std::size_t number, torch::Tensor& flat, double divisor)
   flat.narrow(0, static_cast<std::int64_t>(share.offset), static_cast<std::int64_t>(share.elements)).div_(divisor);
 }
 
-void Parameters::lend_gradients(std::size_t number, float* flat) {
+void Parameters::lend_gradients(std::size_t number, void* flat) {
+  torch::NoGradGuard no_grad;
   auto& share = shares_[number];
   share.own_gradients.clear();
-  const float* any_has = flat + elements_ - parameters() + share.first;
-  flat += share.offset;
-  for (auto& [name, tensor] : share.trainable) {
+  const Numbers any_has(behind(flat, elements_ - parameters()), type_);
+  flat = behind(flat, share.offset);
+  for (std::size_t i = 0; i < share.trainable.size(); ++i) {
+    auto& tensor = share.trainable[i].second;
     share.own_gradients.push_back(tensor.grad());
-    tensor.mutable_grad() = *any_has++ > 0 ? torch::from_blob(flat, tensor.sizes(), torch::kFloat32) : torch::Tensor();
-    flat += tensor.numel();
+    tensor.mutable_grad() = any_has[share.first + i] > 0
+                                ? torch::from_blob(flat, tensor.sizes(), type_).to(tensor.scalar_type())
+                                : torch::Tensor();
+    flat = behind(flat, size_of(tensor));
   }
 }
 
@@ -236,31 +284,43 @@ void Parameters::take_back_gradients(std::size_t number) {
   share.own_gradients.clear();
 }
 
+Parameters::FlatBuffers Parameters::flat_buffers() const {
+  std::int64_t elements = 0;
+  for (const auto& buffer : buffers_) elements += buffer.numel();
+  FlatBuffers made{torch::zeros({elements}, type_), {}};
+  made.each = views(buffers_, made.all.data_ptr());
+  return made;
+}
+
+void Parameters::read_buffers(FlatBuffers& into) const {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) into.each[i].copy_(buffers_[i]);
+}
+
+void Parameters::write_buffers(const FlatBuffers& from) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(from.each[i]);
+}
+
 void Parameters::mark_buffers() {
-  buffers_marked_.clear();
-  for (const auto& buffer : buffers_) {
-    const float* const values = buffer.data_ptr<float>();
-    buffers_marked_.insert(buffers_marked_.end(), values, values + buffer.numel());
-  }
-  buffers_seen_ = buffers_marked_;
-  buffer_changes_.resize(buffers_marked_.size());
+  if (buffers_.empty()) return;
+  torch::NoGradGuard no_grad;
+  read_buffers(marked_);
+  seen_.all.copy_(marked_.all);
 }
 
 void Parameters::swap_buffers_with_mark() {
-  auto marked = buffers_marked_.begin();
-  for (auto& buffer : buffers_) {
-    std::swap_ranges(marked, marked + buffer.numel(), buffer.data_ptr<float>());
-    marked += buffer.numel();
-  }
+  if (buffers_.empty()) return;
+  torch::NoGradGuard no_grad;
+  read_buffers(now_);
+  write_buffers(marked_);
+  std::swap(marked_, now_);
 }
 
-void Parameters::apply_buffers(const float* flat) {
-  flat += trainable_elements();
-  std::size_t at = 0;
-  for (auto& buffer : buffers_) {
-    auto* const values = buffer.data_ptr<float>();
-    for (std::int64_t k = 0; k < buffer.numel(); ++k, ++at) values[k] = buffers_marked_[at] + flat[at];
-  }
+void Parameters::apply_buffers(void* flat) {
+  if (buffers_.empty()) return;
+  torch::NoGradGuard no_grad;
+  const auto changes = torch::from_blob(behind(flat, trainable_elements()), now_.all.sizes(), type_);
+  torch::add_out(now_.all, marked_.all, changes);
+  write_buffers(now_);
 }
 
 }  // namespace paceline::train

@@ -62,7 +62,24 @@ class StrategyTraining(TrainingTest):
         for loss in losses[1:]:
             self.assertAlmostEqual(loss, losses[0], delta=1e-5)
 
-    def check_simulated(self, strategy, nodes=1, steps=12):
+    def test_models_of_several_types_and_under_autocast_learn(self):
+        # Of each way to average one: parameters and statistics of bfloat16 beside float32, integer buffers.
+        for name, strategy, nodes in (
+                ("narrow", "allreduce", 2), ("narrow", "local-sgd(period=4)", 1), ("narrow", "wagma", 2),
+                ("narrow", "eager-sgd(solo,sync=8)", 1), ("narrow", "nonblocking(batches=2,inflight=wait)", 1),
+                ("narrow", "nonblocking(d-psgd(ring),batches=2)", 1), ("narrow", "ad-psgd", 1), ("narrow", "osgp", 1),
+                ("narrow", "server(async,scale=p)", 1), ("narrow", "slowmo(period=4)", 1),
+                ("narrow", "streaming-diloco(period=8,fragments=2)", 1), ("narrow", "post-local(period=4,warmup=20)", 1),
+                ("autocast", "allreduce", 1), ("autocast", "wagma", 1), ("autocast", "local-sgd(period=4)", 1)):
+            with self.subTest(name, strategy=strategy, nodes=nodes):
+                run = self.case(name, strategy, "--epochs", 50, nodes=nodes)
+                for (loss,), (steps,) in zip(self.logged(run, "trained").values(), self.logged(run, "steps").values(),
+                                             strict=True):
+                    self.assertLess(loss, 0.45, "guessing is 0.69")
+                    self.assertGreater(steps, 50, "each worker counts its own")
+                self.assert_one_model(run, WORKERS)
+
+    def check_simulated(self, strategy, nodes=1, steps=12, problem="squares", delta=2e-5):
         with self.subTest(strategy, nodes=nodes):
             job = {"problem": {"kind": "least_squares", "workers": [
                        {"a": [1 + (rank + k) % 2 for k in range(3)] + [0, 0], "c": [4 * rank + k for k in range(5)]}
@@ -73,21 +90,25 @@ class StrategyTraining(TrainingTest):
             self.assertEqual(simulated.code, 0, simulated.said())
             *rows, summary = map(json.loads, simulated.out.splitlines())
             models = {(row["worker"], row["step"]): row["model"] for row in rows}
-            run = self.case("squares", strategy, "--seed", 3, "--epochs", steps // UPDATES_AN_EPOCH, nodes=nodes)
+            run = self.case(problem, strategy, "--seed", 3, "--epochs", steps // UPDATES_AN_EPOCH, nodes=nodes)
             for k in range(3):
                 found = self.logged(run, f"step{k}")
                 final = self.logged(run, f"final{k}")
                 for rank in range(WORKERS):
                     self.assertEqual(len(found[rank]), steps)
                     for step in range(steps - 1):  # After the last everybody has the mean.
-                        self.assertAlmostEqual(found[rank][step], models[rank, step][k], delta=2e-5,
+                        self.assertAlmostEqual(found[rank][step], models[rank, step][k], delta=delta,
                                                msg=f"number {k} of worker {rank} after step {step}")
-                    self.assertAlmostEqual(final[rank][0], summary["model"][k], delta=2e-5)
+                    self.assertAlmostEqual(final[rank][0], summary["model"][k], delta=delta)
             self.assert_one_model(run, WORKERS)
 
     def test_models_are_the_simulators(self):
         for strategy in SIMULATED:
             self.check_simulated(strategy)
+
+    def test_models_of_float64_are_the_simulators_to_their_last_digits(self):
+        for strategy in SIMULATED:
+            self.check_simulated(strategy, problem="squares64", delta=1e-12)
 
     def test_models_are_the_simulators_on_two_nodes(self):
         for strategy in ON_TWO_NODES:

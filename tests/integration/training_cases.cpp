@@ -3,6 +3,7 @@
 #include <paceline.h>
 #include <paceline/train.h>
 
+#include <ATen/autocast_mode.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -187,17 +188,20 @@ void rates(paceline::Worker& me) {
 // Worker i's loss is the sum over k of a/2 (x_k - c)^2 with a = 1 + (i + k) mod 2, c = 4 i + k: three numbers, in two
 // tensors. `paceline simulate` knows the same problem.
 struct Squares : torch::nn::Module {
-  torch::Tensor two = register_parameter("two", torch::zeros({2}));
-  torch::Tensor one = register_parameter("one", torch::zeros({1}));
+  explicit Squares(torch::ScalarType type)
+      : two(register_parameter("two", torch::zeros({2}, type))),
+        one(register_parameter("one", torch::zeros({1}, type))) {}
+  torch::Tensor two, one;
 
   torch::Tensor loss(std::int32_t rank) const {
-    const auto k = torch::arange(3, torch::kFloat32);
+    const auto k = torch::arange(3, two.scalar_type());
     return ((1 + torch::remainder(k + rank, 2)) / 2 * (torch::cat({two, one}) - 4 * rank - k).square()).sum();
   }
 };
 
+template <torch::ScalarType type>
 void squares(paceline::Worker& me) {
-  const auto net = std::make_shared<Squares>();
+  const auto net = std::make_shared<Squares>(type);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.125).momentum(0.5));
   auto shared = me.share(net, optimizer);
   const auto log = [&](const std::string& when) {
@@ -249,6 +253,64 @@ void rings_from(paceline::Worker& me, const std::string& checkpoint, const std::
 }
 
 void rings(paceline::Worker& me) { rings_from(me, ""); }
+
+/// Multiplies matrices in bfloat16 while it lives, as libtorch's autocast has it: parameters stay as they are.
+class Autocast {
+ public:
+  Autocast() {
+    at::autocast::set_autocast_cpu_dtype(at::kBFloat16);
+    at::autocast::set_cpu_enabled(true);
+  }
+  ~Autocast() {
+    at::autocast::clear_cache();
+    at::autocast::set_cpu_enabled(false);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+};
+
+/// A layer whose parameters and statistics are bfloat16 below one of float32, or all of it under autocast.
+struct NarrowImpl : torch::nn::Module {
+  explicit NarrowImpl(bool casts) : autocast(casts) {
+    if (autocast) return;
+    lower->to(torch::kBFloat16);
+    norm->to(torch::kBFloat16);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    if (autocast) {
+      const Autocast here;
+      return upper(torch::tanh(norm(lower(x)))).to(torch::kFloat32);
+    }
+    return upper(torch::tanh(norm(lower(x.to(torch::kBFloat16)))).to(torch::kFloat32));
+  }
+  bool autocast;
+  torch::nn::Linear lower = register_module("lower", torch::nn::Linear(2, 16));
+  torch::nn::BatchNorm1d norm = register_module("norm", torch::nn::BatchNorm1d(16));
+  torch::nn::Linear upper = register_module("upper", torch::nn::Linear(16, 2));
+};
+TORCH_MODULE(Narrow);
+
+template <bool autocast>
+void narrow(paceline::Worker& me) {
+  Narrow net(autocast);
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(kRate).momentum(0.9));
+  auto shared = me.share(net, optimizer);
+  const auto data = points_of_rings();
+  auto batches = me.batches(data);
+  while (me.next()) {
+    auto [x, y] = batches.next();
+    optimizer.zero_grad();
+    const auto loss = torch::cross_entropy_loss(net->forward(x), y);
+    loss.backward();
+    shared.step(loss);
+  }
+  net->eval();
+  torch::NoGradGuard no_grad;
+  const auto all = data.slice(0, kSamples);
+  me.log("trained", torch::cross_entropy_loss(net->forward(all.data), all.target).item<double>());
+  me.log("model", sum_of(net->parameters()));
+  me.log("steps", net->norm->num_batches_tracked.item<double>());
+}
 
 const paceline::RunOptions kOptions{
     .workers = 2, .epochs = 1, .batch = 16, .samples = kSamples, .evaluate_every_epochs = 0};
@@ -424,7 +486,10 @@ int main(int argc, char** argv) {
                         : name == "closure"   ? closure
                         : name == "averaging" ? averaging
                         : name == "early"     ? early
-                        : name == "squares"   ? squares
+                        : name == "squares"   ? squares<torch::kFloat32>
+                        : name == "squares64" ? squares<torch::kFloat64>
+                        : name == "narrow"    ? narrow<false>
+                        : name == "autocast"  ? narrow<true>
                         : name == "table"     ? table
                         : name == "arrays"    ? arrays
                         : name == "empty"     ? empty

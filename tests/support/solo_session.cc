@@ -14,6 +14,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "algorithms/session/session.h"
 #include "runtime/base/json.h"
@@ -36,7 +37,10 @@ struct paceline_session {
   std::set<std::int64_t> capture_at, restore_at, drop_at;
   std::int32_t capture_body = 0;
   std::string payload;
-  std::vector<std::vector<float>> buffers;  // The sum of gradients, the result, and for models three in turn.
+  bool wide = false;  // Numbers are float64, else float32.
+  std::uint64_t elements = 0;
+  std::uint64_t averagings = 0;
+  std::vector<std::vector<std::byte>> buffers;  // The sum of gradients, the result, and for models three in turn.
   std::size_t writing = 2;
   bool in_window = false;
   paceline_lease lease{};
@@ -44,12 +48,27 @@ struct paceline_session {
   bool over = false;
   paceline_span result{};
 
-  std::vector<float>& flip() {
+  /// Calls `use` with a number of the session's type and how to see a buffer as such numbers.
+  template <class Use>
+  void with_type(const Use& use) {
+    const auto call = [&](auto number) {
+      using T = decltype(number);
+      use(number, [](std::vector<std::byte>& buffer) {
+        return std::span(reinterpret_cast<T*>(buffer.data()), buffer.size() / sizeof(T));
+      });
+    };
+    wide ? call(double{}) : call(float{});
+  }
+  void fill(std::vector<std::byte>& buffer, double value) {
+    with_type([&](auto number, const auto& as) {
+      for (auto& x : as(buffer)) x = static_cast<decltype(number)>(value);
+    });
+  }
+  void flip() {
     auto& old = buffers[writing];
     writing = writing + 1 < buffers.size() ? writing + 1 : 2;
     buffers[writing] = old;
-    std::fill(old.begin(), old.end(), std::numeric_limits<float>::quiet_NaN());
-    return buffers[writing];
+    fill(old, std::numeric_limits<double>::quiet_NaN());
   }
   void begin(std::int64_t update) {
     const bool models = payload == "models" || (payload == "warm_up" && update >= 2);
@@ -91,11 +110,15 @@ paceline_session* paceline_session_open(const paceline_session_config* config, c
   session->averages = json.value("averages", true);
   solo_log().elements = config->elements;
   solo_log().outer_elements = config->outer_elements;
+  solo_log().wide = session->wide = config->dtype == PACELINE_F64;
+  session->elements = config->elements;
   session->capture_at = session->take(json, "capture_at");
   session->capture_body = json.value("capture_body", 0);
   session->restore_at = session->take(json, "restore_at");
   session->drop_at = session->take(json, "drop_at");
-  session->buffers.assign(5, std::vector<float>(config->elements, std::numeric_limits<float>::quiet_NaN()));
+  const std::size_t width = session->wide ? sizeof(double) : sizeof(float);
+  session->buffers.assign(5, std::vector<std::byte>(config->elements * width));
+  for (auto& buffer : session->buffers) session->fill(buffer, std::numeric_limits<double>::quiet_NaN());
   session->begin(session->info.first_update);
   session->info.payload = session->lease.payload;
   session->in_window = session->lease.payload == PACELINE_MODELS;
@@ -124,9 +147,9 @@ paceline_next paceline_session_next(paceline_session* session, paceline_lease* l
 
 paceline_span paceline_session_model(const paceline_session* session) {
   if (!session->in_window) return {};
-  auto& buffer = const_cast<paceline_session*>(session)->buffers[session->writing];
-  return {buffer.data(), buffer.size()};
+  return {const_cast<paceline_session*>(session)->buffers[session->writing].data(), session->elements};
 }
+uint64_t paceline_session_averagings(const paceline_session* session) { return session->averagings; }
 void paceline_session_placed(paceline_session* session) { session->flip(); }
 paceline_span paceline_session_result(const paceline_session* session) { return session->result; }
 
@@ -134,23 +157,29 @@ paceline_outcome paceline_session_step_gradients(paceline_session* session, cons
                                                  const paceline_stats* stats) {
   session->record(*stats);
   auto& sum = session->buffers[0];
-  if (session->lease.body == 0) std::fill(sum.begin(), sum.end(), 0.0F);
+  if (session->lease.body == 0) session->fill(sum, 0);
   std::size_t at = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto* data = static_cast<const float*>(pieces[i].data);
-    for (std::uint64_t k = 0; k < pieces[i].elements; ++k, ++at) {
-      if (data) sum.at(at) += data[k];
+  session->with_type([&](auto number, const auto& as) {
+    const auto sums = as(sum);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto* data = static_cast<const decltype(number)*>(pieces[i].data);
+      for (std::uint64_t k = 0; k < pieces[i].elements && at < sums.size(); ++k, ++at)
+        if (data) sums[at] += data[k];
     }
-  }
-  if (at != sum.size()) return PACELINE_OVER;
+  });
+  if (at != session->elements) return PACELINE_OVER;
   if (session->drop_at.erase(session->lease.update)) {
     session->begin(session->lease.update + 1);
     return PACELINE_DROPPED;
   }
   if (++session->lease.body < session->info.bodies) return PACELINE_GO_ON;
   auto& mean = session->buffers[1];
-  for (std::size_t k = 0; k < sum.size(); ++k) mean[k] = sum[k] / static_cast<float>(session->info.bodies);
-  session->result = {mean.data(), mean.size()};
+  session->with_type([&](auto number, const auto& as) {
+    const auto sums = as(sum), means = as(mean);
+    for (std::size_t k = 0; k < sums.size(); ++k)
+      means[k] = sums[k] / static_cast<decltype(number)>(session->info.bodies);
+  });
+  session->result = {mean.data(), session->elements};
   session->in_window = session->lease.payload == PACELINE_BOTH;
   if (session->in_window) return PACELINE_APPLY;
   session->begin(session->lease.update + 1);
@@ -160,6 +189,7 @@ paceline_outcome paceline_session_step_gradients(paceline_session* session, cons
 paceline_outcome paceline_session_step_model(paceline_session* session, const paceline_stats* stats) {
   if (session->lease.payload != PACELINE_BOTH) session->record(*stats);
   session->flip();
+  session->averagings += session->averages;
   session->begin(session->lease.update + 1);
   return session->averages ? PACELINE_MOVED : PACELINE_GO_ON;
 }

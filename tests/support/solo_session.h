@@ -24,6 +24,7 @@ struct SoloLog {
   std::string fail_reason;
   std::uint64_t elements = 0;  ///< Of the session's window.
   std::uint64_t outer_elements = 0;
+  bool wide = false;  ///< Its numbers are float64.
   double slept_s = 0;
   std::int64_t started_at = -1;  ///< First update of the plan, -1: never called.
   std::int64_t planned_updates = -1;

@@ -114,8 +114,9 @@ class Worker {
 
   /// Trains `net` with `optimizer` together with all workers; everyone starts as worker 0. Before the first `next` and
   /// before a data loader over `sampler` begins; several times for several models, in the same order on all workers.
-  /// Both must outlive the loop. Throws std::invalid_argument: a tensor registered twice, parameters that are not
-  /// float32, an optimiser over other tensors.
+  /// Both must outlive the loop. Parameters: float64, float32, bfloat16, float16, on the CPU. Averaged is float64 if
+  /// one of them is, else float32; float buffers no wider than that are, too, others are each worker's own. Throws
+  /// std::invalid_argument: a tensor registered twice, complex parameters, an optimiser over other tensors.
   template <class Net>
   Shared share(torch::nn::ModuleHolder<Net>& net, torch::optim::Optimizer& optimizer) {
     return share(std::static_pointer_cast<torch::nn::Module>(net.ptr()), optimizer);
