@@ -27,6 +27,15 @@ std::string hint(std::string_view word, const std::vector<std::string_view>& can
   return meant ? "; did you mean " + std::string(*meant) + "?" : "";
 }
 
+/// Of every strategy, beside those of its preset.
+const Parameter kPatience{.name = "patience",
+                          .kind = Kind::duration,
+                          .standard = "none",
+                          .least = 0,
+                          .most = 1e8,
+                          .open = true,
+                          .words = {"none"}};
+
 std::vector<std::string_view> known_strategies() {
   std::vector<std::string_view> names;
   for (const auto& preset : presets()) names.push_back(preset.name);
@@ -119,6 +128,10 @@ class ArgumentReader {
       if (argument.key.empty() ? parameter.bare : parameter.name == argument.key) return &parameter;
       names.push_back(parameter.name);
     }
+    if (argument.key == kPatience.name) {
+      complain("patience is the whole strategy's; give it outside, such as nonblocking(allreduce,patience=30s)");
+      return nullptr;
+    }
     if (argument.key.empty()) {
       complain("'" + argument.value.name + "' has no name; " + takes(names));
     } else {
@@ -128,7 +141,8 @@ class ArgumentReader {
   }
 
   std::string takes(const std::vector<std::string_view>& names) const {
-    return names.empty() ? std::string(preset_.name) + " takes no parameters" : "parameters are " + joined(names);
+    return names.empty() ? std::string(preset_.name) + " takes no parameters but patience"
+                         : "parameters are " + joined(names) + ", patience";
   }
 
   void set(const Parameter& parameter, const Call& value) {
@@ -248,7 +262,22 @@ Result<Strategy> parse_strategy(std::string_view text, std::int32_t workers) {
     return fail(ErrorKind::invalid, "no strategy is given; strategies are " + joined(known_strategies()));
   auto call = parse_call(text);
   if (!call) return tl::unexpected(std::move(call).error());
-  return build(*call, text, workers);
+  std::optional<Duration> patience;
+  const auto is_patience = [](const Argument& argument) { return argument.key == kPatience.name; };
+  if (const auto given = std::find_if(call->arguments.begin(), call->arguments.end(), is_patience);
+      given != call->arguments.end()) {
+    const auto value = given->value.arguments.empty() ? read_value(kPatience, given->value.name) : std::nullopt;
+    if (!value)
+      return wrong(text, "patience=" + spelling(given->value) + " is not allowed; patience is " +
+                             range_in_words(kPatience) + " (default none)");
+    if (const auto* const duration = std::get_if<Duration>(&*value)) patience = *duration;
+    call->arguments.erase(given);
+    if (std::any_of(call->arguments.begin(), call->arguments.end(), is_patience))
+      return wrong(text, "parameter patience is given twice; give it once");
+  }
+  auto strategy = build(*call, text, workers);
+  if (strategy) strategy->patience = patience;
+  return strategy;
 }
 
 Coordination coordination(const Strategy& strategy) {

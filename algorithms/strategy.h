@@ -125,6 +125,8 @@ struct Strategy {
   Server server = {};
   /// wagma as its authors' code: group averages take models of the step's start, and always count one's own again.
   bool code_parity = false;
+  /// How long the others wait for a worker that lives; then it leaves. Any strategy's: wagma(sync=20,patience=30s).
+  std::optional<Duration> patience = {};
 
   /// It says itself how many mini-batches an update has (those that are late are abandoned); `accumulate` is for
   /// others.
@@ -156,7 +158,8 @@ bool mixes_batches(const Strategy& strategy);
 /// second moment negative.
 Result<void> check_optimizer_state(const Strategy& strategy, std::string_view state);
 
-/// Parses "wagma(group=2,sync=10,late=skip,grace=2x)" and checks every parameter against P.
+/// Parses "wagma(group=2,sync=10,late=skip,grace=2x)" and checks every parameter against P. Every strategy takes
+/// `patience`, too.
 /// `invalid` names the strategy or parameter, its value and its range, and what the algorithm needs; unknown names list
 /// the known ones.
 Result<Strategy> parse_strategy(std::string_view text, std::int32_t workers);

@@ -201,12 +201,27 @@ TEST(StrategyErrorTest, UnknownParametersListTheStrategysOwn) {
   EXPECT_EQ(
       error("wagma(grup=2)"),
       "strategy wagma(grup=2): unknown parameter 'grup'; did you mean group?; parameters are group, sync, late, grace, "
-      "late_merge, grouping, parity");
+      "late_merge, grouping, parity, patience");
   EXPECT_EQ(error("allreduce(sync=2)"),
-            "strategy allreduce(sync=2): unknown parameter 'sync'; allreduce takes no parameters");
+            "strategy allreduce(sync=2): unknown parameter 'sync'; allreduce takes no parameters but patience");
   EXPECT_EQ(error("wagma(2)"),
             "strategy wagma(2): '2' has no name; parameters are group, sync, late, grace, "
-            "late_merge, grouping, parity");
+            "late_merge, grouping, parity, patience");
+}
+
+TEST(StrategyTest, PatienceIsEveryStrategys) {
+  EXPECT_EQ(parsed("allreduce").patience, std::nullopt);
+  EXPECT_EQ(parsed("allreduce(patience=none)").patience, std::nullopt);
+  EXPECT_EQ(parsed("allreduce(patience=500ms)").patience, Duration(500ms));
+  const auto sut = parsed("nonblocking(d-psgd(ring),patience=30s,batches=2)");
+  EXPECT_EQ(sut.patience, Duration(30s));
+  EXPECT_EQ(sut.batches, 2);
+  EXPECT_EQ(sut.name, "nonblocking(d-psgd(ring),patience=30s,batches=2)");
+  EXPECT_EQ(error("sgp(patience=0s)"),
+            "strategy sgp(patience=0s): patience=0s is not allowed; patience is a time above 0 and below 100000000 "
+            "seconds, such as 60s or 500ms or none (default none)");
+  EXPECT_TRUE(has(error("sgp(patience=1s,patience=2s)"), "parameter patience is given twice"));
+  EXPECT_TRUE(has(error("nonblocking(allreduce(patience=1s))"), "patience is the whole strategy's"));
 }
 
 TEST(StrategyErrorTest, ValuesOutOfRangeNameTheRangeAndTheDefault) {

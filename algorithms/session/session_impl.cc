@@ -431,8 +431,10 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
   needs_replica_ = verdict->end && !verdict->fresh;
   const bool gradients = lease_.payload == PACELINE_GRADIENTS;
   if (!verdict->averaged && !gradients) {
-    // Published without a round: go on from the same numbers, in the buffer that publish() reserved.
-    const auto to = window_->writing();
+    // Published without a round: go on from the same numbers, in the buffer that publish() reserved, or in the very one
+    // (a run that was resumed between two rounds learns only now when the next one is).
+    auto to = window_->writing();
+    if (!to) to = window_->withdraw();
     if (!to) return PACELINE_OVER;
     if (*to != published)
       std::memcpy(window_->data(*to).data(), window_->data(published).data(), window_->data(*to).size());

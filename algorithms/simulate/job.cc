@@ -85,6 +85,10 @@ Result<Outcome> simulate(const Job& job) {
     world.patience_median_steps = real.patience_median_steps;
     world.absent_median_steps = real.absent_median_steps;
   }
+  if (strategy->patience && algorithms::coordination(*strategy) != algorithms::Coordination::rounds)
+    return fail(ErrorKind::invalid, "patience of " + job.strategy +
+                                        " is not simulated; it is for strategies whose workers average in rounds, such "
+                                        "as allreduce, local-sgd, wagma or nonblocking");
   for (const Job::Failure& failure : job.failures) {
     const Instant at{from_seconds(failure.at_s)};
     const auto until = failure.down_s ? std::optional(at + from_seconds(*failure.down_s)) : std::nullopt;

@@ -25,6 +25,7 @@ Simulation::Simulation(World world, Learner learner, Rules rules)
   options.patience_median_steps = world_.patience_median_steps;
   options.absent_median_steps = world_.absent_median_steps;
   options.late_finish_their_iterations = world_.late_finish_their_iterations;
+  options.wait_limit = rules_.strategy.patience;
   for (std::int32_t n = 0; n < world_.nodes; ++n) {
     options.self = NodeId{n};
     nodes_.emplace_back();
@@ -160,7 +161,7 @@ void Simulation::arrive(Rank rank) {
 }
 
 bool Simulation::has_deadlines() const {
-  return !world_.faults.empty() || world_.patience_min < World{}.patience_min ||
+  return !world_.faults.empty() || world_.patience_min < World{}.patience_min || rules_.strategy.patience ||
          std::any_of(rules_.strategy.tiers.begin(), rules_.strategy.tiers.end(),
                      [](const auto& tier) { return tier.grace.has_value(); });
 }

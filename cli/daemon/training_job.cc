@@ -224,6 +224,7 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   job.first = Version{first};
   job.last = Version{updates - 1};
   if (const double limit = settings_.as_given.value("patience_s", 0.0); limit > 0) job.wait_limit = from_seconds(limit);
+  if (settings_.strategy.patience) job.wait_limit = settings_.strategy.patience;
   job.evaluates = evaluate_every >= 0;
   job.evaluate_every = std::max<std::int64_t>(0, evaluate_every);
   if (!settings_.run_directory.empty()) {
@@ -609,7 +610,7 @@ void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
       left.replayed ? "worker " + to_string(left.rank) + " left here in the run that is replayed: it leaves"
       : left.silent < left.waited
           ? observe::format(
-                "worker %d was waited for at update %lld for %.1f s, longer than --patience allows: it leaves, the "
+                "worker %d was waited for at update %lld for %.1f s, longer than patience allows: it leaves, the "
                 "others go on without it",
                 left.rank.value, static_cast<long long>(left.version.value), seconds(left.waited))
           : observe::format(

@@ -58,6 +58,14 @@ class SimulateTest(IntegrationTest):
 
 
 class Jobs(SimulateTest):
+    def test_who_is_waited_for_longer_than_a_strategys_patience_leaves(self):
+        slow = {"compute_s": [[1, 1, 1, 100]], "steps": 4}
+        rows, summary = self.rows(job(strategy="allreduce(patience=5s)", **slow))
+        self.assertEqual({row["worker"] for row in rows}, {0, 1, 2})
+        self.assertAlmostEqual(summary["virtual_s"], 1 + 5 + 3)
+        self.assertAlmostEqual(self.rows(job(strategy="allreduce(patience=2min)", **slow))[1]["virtual_s"], 400)
+        self.assert_refused(job(strategy="d-psgd(ring,patience=5s)", **slow), "patience of d-psgd(ring,patience=5s) is not simulated")
+
     def models(self, made, step):
         rows, _ = self.rows(made)
         return [row["model"][0] for row in sorted(rows, key=lambda row: row["worker"]) if row["step"] == step]

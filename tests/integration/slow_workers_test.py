@@ -57,11 +57,18 @@ class SlowWorkers:
         for strategy, run in runs.items():
             with self.subTest(strategy):
                 self.assertEqual(list(run.left()), [3], run.said())
-                self.assertRegex(run.left()[3], r"worker 3 was waited for at update \d for \d+\.\d s, longer than --patience allows")
+                self.assertRegex(run.left()[3], r"worker 3 was waited for at update \d for \d+\.\d s, longer than patience allows")
                 self.assertEqual(run.result()["lost"], [3])
         replay = self.paceline("replay", runs["allreduce"].run_directory)
         self.assertEqual(replay.code, 0, replay.said())
         self.assertIn("weights are bit-identical", replay.out)
+
+    def test_each_strategy_may_have_a_patience_of_its_own(self):
+        runs = self.all_of(("wagma(sync=2,patience=2s)", "d-psgd(ring,patience=2s)", "server(bounded=1,patience=1h)"),
+                           "--patience", "4s", updates=6, sleep_ms=ONE_LONG_STEP)
+        for strategy, run in runs.items():
+            with self.subTest(strategy):
+                self.assertEqual(list(run.left()), [] if "1h" in strategy else [3], run.said())
 
     def test_a_worker_that_shares_no_model_in_time_leaves(self):
         runs = self.all_of(("allreduce", "nonblocking(batches=4)", "server(async)"), "--start-limit", "2s", updates=6, sleep_ms=[2],

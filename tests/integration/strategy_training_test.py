@@ -52,6 +52,17 @@ class StrategyTraining(TrainingTest):
         for strategy in LEARNING:
             self.check_learns(strategy)
 
+    def test_every_strategy_goes_on_from_where_a_run_ended(self):
+        for strategy in LEARNING:
+            with self.subTest(strategy):
+                ended = self.case("rings", strategy, "--epochs", 2.75)  # 11 updates: between two averages of most.
+                rest = self.case("rings", strategy, "--epochs", 5.25, "--resume", ended.run_directory)
+                updates = (6, 11) if "batches=2" in strategy else (11, 21)
+                started, = (event for event in rest.metrics() if event["event"] == "started")
+                self.assertEqual((started["first"], started["updates"]), updates)
+                self.assertEqual(rest.result()["updates"], updates[1])
+                self.assert_one_model(rest, WORKERS)
+
     def test_allreduce_is_one_process_with_all_mini_batches_in_one(self):
         losses = []
         for workers, nodes in ((1, 1), (4, 1), (4, 2)):
