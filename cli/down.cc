@@ -8,21 +8,27 @@
 namespace paceline::cli {
 
 Action add_down(Flags app, Ask ask) {
-  auto name = std::make_shared<std::string>();
+  struct Given {
+    std::string name;
+    bool json = false;
+  };
+  auto flags = std::make_shared<Given>();
   Flags command = app.command("down", "Stop a cluster, its jobs and its workers");
-  command.add("--name", name.get(), "default: what PACELINE_CLUSTER names, else 'default'");
-  return [name, ask = std::move(ask)] {
+  command.add("--name", &flags->name, "default: what PACELINE_CLUSTER names, else 'default'");
+  command.add("--json", &flags->json, "a JSON object: name");
+  return [flags, ask = std::move(ask)] {
     const auto root = RuntimeRoot::open();
     if (!root) return report(root.error());
     sweep_stale(*root);
-    const auto directory = find_cluster(*root, *name);
+    const auto directory = find_cluster(*root, flags->name);
     if (!directory) return report(directory.error());
     const auto answer = ask(*directory, "down", nlohmann::json::object());
     // It may be gone before its answer is: what counts is that it ends.
     if (!answer && answer.error().kind != ErrorKind::disconnected) return report(answer.error());
     const auto ended = wait_until_down(*directory, std::chrono::seconds(10));
     if (!ended) return report(ended.error());
-    std::printf("cluster '%s' is down\n", directory->filename().c_str());
+    const std::string name = directory->filename();
+    std::puts(flags->json ? line_of({{"name", name}}).c_str() : ("cluster '" + name + "' is down").c_str());
     return kDone;
   };
 }

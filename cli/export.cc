@@ -10,6 +10,7 @@
 #include "cli/recorded/run_history.h"
 #include "cli/recorded/scalars.h"
 #include "cli/tensorboard.h"
+#include "runtime/base/json.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/observe/format.h"
 
@@ -23,6 +24,7 @@ struct ExportFlags {
   std::vector<std::string> runs;
   std::string output;
   std::string tensorboard;
+  bool json = false;
 };
 
 /// A cell of a CSV file (RFC 4180).
@@ -41,6 +43,17 @@ std::string csv_rows(const std::string& run, const std::vector<recorded::Scalar>
   return rows;
 }
 
+std::string json_lines(const std::string& run, const std::vector<recorded::Scalar>& scalars) {
+  std::string lines;
+  for (const auto& s : scalars) {
+    nlohmann::json line{
+        {"run", run}, {"update", s.update}, {"clock_s", s.clock_s}, {"name", s.name}, {"value", s.value}};
+    if (s.worker >= 0) line["worker"] = s.worker;
+    lines += line_of(line) + "\n";
+  }
+  return lines;
+}
+
 Result<void> write_file(const std::string& path, const std::string& text) {
   auto file = observe::AtomicFile::create(path);
   if (!file) return tl::unexpected(file.error());
@@ -57,7 +70,7 @@ double beginning_of(const fs::path& run, const std::vector<recorded::Scalar>& sc
 }
 
 Result<void> export_runs(const ExportFlags& flags) {
-  std::string csv = "run,update,clock_s,name,worker,value\n";
+  std::string text = flags.json ? "" : "run,update,clock_s,name,worker,value\n";
   for (const std::string& given : flags.runs) {
     std::error_code failed;
     const fs::path directory = fs::canonical(given, failed);
@@ -65,7 +78,7 @@ Result<void> export_runs(const ExportFlags& flags) {
       const auto scalars = recorded::scalars_of(run);
       if (!scalars) return tl::unexpected(scalars.error());
       const std::string name = run.filename().string();
-      csv += csv_rows(name, *scalars);
+      text += flags.json ? json_lines(name, *scalars) : csv_rows(name, *scalars);
       if (flags.tensorboard.empty()) continue;
       const fs::path folder = fs::path(flags.tensorboard) / name;
       fs::create_directories(folder, failed);
@@ -78,10 +91,10 @@ Result<void> export_runs(const ExportFlags& flags) {
   }
   if (!flags.tensorboard.empty() && flags.output.empty()) return {};
   if (flags.output.empty()) {
-    std::fputs(csv.c_str(), stdout);
+    std::fputs(text.c_str(), stdout);
     return {};
   }
-  return write_file(flags.output, csv);
+  return write_file(flags.output, text);
 }
 
 }  // namespace
@@ -91,7 +104,8 @@ Action add_export(Flags app) {
   Flags command = app.command(
       "export", "Print the losses, evaluations and logged values of runs as CSV, or write them for TensorBoard");
   command.add("runs", &flags->runs, "run directories, also those of comparisons").required();
-  command.add("--output,-o", &flags->output, "a CSV file; else it goes to stdout");
+  command.add("--output,-o", &flags->output, "a file; else it goes to stdout");
+  command.add("--json", &flags->json, "a JSON object a line instead: run, update, clock_s, name, worker, value");
   command.add("--tensorboard", &flags->tensorboard, "a folder for `tensorboard --logdir`: a folder a run in it");
   return [flags] {
     const auto exported = export_runs(*flags);

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/process.h"
 #include "cli/recorded/run_history.h"
+#include "runtime/base/json.h"
 
 namespace paceline::cli {
 
@@ -32,10 +33,14 @@ std::vector<fs::path> log_files(const fs::path& run, const std::string& wanted) 
   return files;
 }
 
+std::string json_line(const fs::path& file, const std::string& line) {
+  return line_of({{"log", file.stem().string()}, {"line", line}});
+}
+
 constexpr auto kLook = std::chrono::milliseconds(200);
 
 /// Prints what is written from now on, line by line, with the name of its log, until the run has its result.
-void follow(const fs::path& run, const std::string& wanted, std::map<fs::path, std::uintmax_t> seen) {
+void follow(const fs::path& run, const std::string& wanted, bool json, std::map<fs::path, std::uintmax_t> seen) {
   const auto ended = [&run] { return fs::exists(run / "result.json"); };
   for (bool last = ended();; std::this_thread::sleep_for(kLook)) {
     for (const fs::path& file : log_files(run, wanted)) {
@@ -43,7 +48,7 @@ void follow(const fs::path& run, const std::string& wanted, std::map<fs::path, s
       std::uintmax_t& position = seen[file];
       log.seekg(static_cast<std::streamoff>(position));
       for (std::string line; std::getline(log, line) && !log.eof(); position += line.size() + 1)
-        std::printf("[%s] %s\n", file.stem().c_str(), line.c_str());
+        std::puts(json ? json_line(file, line).c_str() : ("[" + file.stem().string() + "] " + line).c_str());
     }
     std::fflush(stdout);
     if (std::exchange(last, ended())) return;
@@ -58,6 +63,7 @@ Action add_logs(Flags app) {
     std::string which;
     int lines = 20;
     bool follow = false;
+    bool json = false;
   };
   auto flags = std::make_shared<Given>();
   Flags command = app.command("logs", "Print the last lines that the workers of a run have written");
@@ -65,6 +71,7 @@ Action add_logs(Flags app) {
   command.add("--only", &flags->which, "logs whose name holds this, such as worker-3");
   command.add("--lines,-n", &flags->lines, "of each").shows_default().between(1, 1'000'000);
   command.add("--follow,-f", &flags->follow, "go on with what is written from now on, until the run has ended");
+  command.add("--json", &flags->json, "a JSON object a line: log, line");
   return [flags] {
     const fs::path run =
         flags->run.empty() ? recorded::newest_run("runs", recorded::Replays::count) : fs::path(flags->run);
@@ -81,9 +88,11 @@ Action add_logs(Flags app) {
     for (const fs::path& file : files) {
       std::error_code ignored;
       seen[file] = fs::file_size(file, ignored);
-      std::printf("== %s\n%s", file.c_str(), tail_of(file, flags->lines).c_str());
+      if (!flags->json) std::printf("== %s\n", file.c_str());
+      for (const std::string& line : last_lines(file, flags->lines))
+        std::puts(flags->json ? json_line(file, line).c_str() : ("  " + line).c_str());
     }
-    if (flags->follow) follow(run, flags->which, std::move(seen));
+    if (flags->follow) follow(run, flags->which, flags->json, std::move(seen));
     return kDone;
   };
 }

@@ -16,6 +16,7 @@ namespace {
 struct MetricsFlags {
   std::string name;
   std::int32_t port = 9464;
+  bool json = false;
 };
 
 constexpr const char* kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
@@ -36,8 +37,11 @@ Result<void> serve(const MetricsFlags& flags, const Ask& ask) {
                                     return prometheus_text(*status);
                                   }});
   if (!server) return tl::unexpected(server.error());
-  std::printf("http://127.0.0.1:%d/metrics, to who sends the token in %s (Authorization: Bearer ...)\n", server->port(),
-              file.c_str());
+  const std::string url = "http://127.0.0.1:" + std::to_string(server->port()) + "/metrics";
+  if (flags.json)
+    std::puts(line_of({{"url", url}, {"token_file", file.string()}}).c_str());
+  else
+    std::printf("%s, to who sends the token in %s (Authorization: Bearer ...)\n", url.c_str(), file.c_str());
   std::fflush(stdout);
   std::jthread watch([&](const std::stop_token& stop) {
     while (!stop.stop_requested() && is_running(*cluster)) std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -54,6 +58,7 @@ Action add_metrics(Flags app, Ask ask) {
   Flags command = app.command("metrics", "Serve a cluster's figures to Prometheus, on this machine");
   command.add("--name", &flags->name, "default: what PACELINE_CLUSTER names, else 'default'");
   command.add("--port", &flags->port, "on the loopback device; 0: any that is free").between(0, 65535).shows_default();
+  command.add("--json", &flags->json, "where it is, as a JSON object: url, token_file");
   return [flags, ask = std::move(ask)] {
     const auto done = serve(*flags, ask);
     return done ? kDone : report(done.error());

@@ -150,15 +150,19 @@ void end_child(pid_t child, std::chrono::milliseconds grace) {
   }
 }
 
-std::string tail_of(const std::string& path, int lines) {
+std::deque<std::string> last_lines(const std::string& path, int lines) {
   std::ifstream in(path);
   std::deque<std::string> kept;
   for (std::string line; std::getline(in, line);) {
     kept.push_back(std::move(line));
     if (static_cast<int>(kept.size()) > lines) kept.pop_front();
   }
+  return kept;
+}
+
+std::string tail_of(const std::string& path, int lines) {
   std::string text;
-  for (const std::string& line : kept) text += "  " + line + "\n";
+  for (const std::string& line : last_lines(path, lines)) text += "  " + line + "\n";
   return text;
 }
 

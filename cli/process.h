@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <string>
 #include <utility>
@@ -44,7 +45,9 @@ Result<Ended> run_child(const Spawn& what, const std::function<void(std::chrono:
 /// SIGTERM, then SIGKILL after `grace`; reaps it.
 void end_child(pid_t child, std::chrono::milliseconds grace);
 
-/// The last `lines` lines of a file, for error messages; "" if there is none.
+/// The last `lines` lines of a file; none if there is no file.
+std::deque<std::string> last_lines(const std::string& path, int lines);
+/// The same as one text, indented, for error messages.
 std::string tail_of(const std::string& path, int lines);
 
 }  // namespace paceline::cli

@@ -85,9 +85,18 @@ TEST(SimulatePlot, HasTitleAxesCurvesAndALegend) {
                  .lines = {{"allreduce", {{0, 10}, {10, 1}}}, {"a & b", {{0, 10}, {5, 0}, {10, 0.0 / 0.0}}}}};
   const std::string svg = sut.svg();
   EXPECT_THAT(svg, AllOf(HasSubstr("Loss &lt;of 4&gt;"), HasSubstr("time, s"), HasSubstr(">loss<"),
-                         HasSubstr("a &amp; b"), HasSubstr("<polyline")));
+                         HasSubstr("a &amp; b"), HasSubstr("<polyline"), HasSubstr("prefers-color-scheme: dark")));
   EXPECT_THAT(svg, AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
   EXPECT_THAT(sut.html("a < b"), AllOf(HasSubstr("<!doctype html>"), HasSubstr("<pre"), HasSubstr("a &lt; b")));
+}
+
+TEST(SimulatePlot, IsAsWideAsWhatIsWritten) {
+  Plot sut{.title = "short", .x_name = "x", .y_name = "y", .lines = {{"allreduce", {{0, 1}}}}};
+  EXPECT_THAT(sut.svg(), HasSubstr("width=\"860\""));
+  sut.lines[0].name = std::string(200, 'n');
+  EXPECT_THAT(sut.svg(), HasSubstr("width=\"1586\""));
+  EXPECT_THAT(sut.html("table\n\nA sentence."),
+              HasSubstr("<pre>table</pre>\n<pre class=\"said\">\n\nA sentence.</pre>"));
 }
 
 TEST(SimulatePlot, OfNothingIsStillAPlot) {
