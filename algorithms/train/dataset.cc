@@ -1,12 +1,6 @@
 #include "algorithms/train/dataset.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -16,8 +10,6 @@
 
 #include "algorithms/train/csv.h"
 #include "algorithms/train/fashion_mnist.h"
-#include "algorithms/train/safetensors.h"
-#include "algorithms/train/tensor_file.h"
 #include "runtime/base/content_hash.h"
 
 namespace paceline {
@@ -158,80 +150,6 @@ class Csv final : public Dataset::Source {
   torch::Tensor numbers_;  // [rows, columns], the target last.
 };
 
-/// Tensors that lie in a file: what is not asked for is not read, and what was read is the system's to forget.
-class MappedTensors final : public Dataset::Source {
- public:
-  MappedTensors(std::string path, std::string data, std::string target)
-      : path_(std::filesystem::absolute(path).string()), names_{std::move(data), std::move(target)} {}
-  ~MappedTensors() override {
-    if (map_ != nullptr) ::munmap(map_, bytes_);
-  }
-  MappedTensors(const MappedTensors&) = delete;
-  MappedTensors& operator=(const MappedTensors&) = delete;
-
-  std::int64_t size() const override {
-    open();
-    return data_.size(0);
-  }
-  Batch get(const std::vector<std::int64_t>& indices) override {
-    open_in_job();
-    const auto chosen = as_tensor(indices);
-    return {data_.index_select(0, chosen), target_.index_select(0, chosen)};
-  }
-  Batch slice(std::int64_t first, std::int64_t count) override {
-    open_in_job();
-    return {data_.narrow(0, first, count).clone(), target_.narrow(0, first, count).clone()};
-  }
-
- private:
-  void map() const {
-    const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat status {};
-    const bool is_file = fd >= 0 && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
-    const auto size = static_cast<std::size_t>(status.st_size);
-    void* const mapped = is_file ? ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
-    if (fd >= 0) ::close(fd);
-    if (!is_file) throw std::runtime_error("cannot read " + path_ + ": is the path right?");
-    if (mapped == MAP_FAILED) throw std::runtime_error("cannot map " + path_ + " into memory");
-    map_ = mapped;
-    bytes_ = size;
-  }
-
-  void open() const {
-    if (data_.defined()) return;
-    if (map_ == nullptr) map();
-    const auto content = decode_safetensors({static_cast<const std::byte*>(map_), bytes_});
-    if (!content) throw std::runtime_error(path_ + ": " + content.error().text);
-    const auto find = [&](const std::string& name) {
-      const auto* const found = content->find(name);
-      if (!found || found->shape.empty())
-        throw std::runtime_error(path_ + " holds no tensor '" + name + "' with samples");
-      return view_of(*found);
-    };
-    const auto data = find(names_[0]);
-    target_ = find(names_[1]);
-    if (data.size(0) != target_.size(0))
-      throw std::runtime_error(path_ + ": '" + names_[0] + "' and '" + names_[1] +
-                               "' hold different numbers of samples");
-    data_ = data;
-  }
-
-  /// Its size was asked for before there was a session to tell.
-  void open_in_job() {
-    open();
-    auto* const session = session_of_this_thread();
-    if (session && !std::exchange(is_told_, true)) paceline_session_uses_file(session, path_.c_str());
-  }
-
-  std::string path_;
-  std::array<std::string, 2> names_;
-  bool is_told_ = false;
-  mutable void* map_ = nullptr;
-  mutable std::size_t bytes_ = 0;
-  mutable torch::Tensor data_;
-  mutable torch::Tensor target_;
-};
-
 class TensorPair final : public Dataset::Source {
  public:
   TensorPair(torch::Tensor data, torch::Tensor target) : data_(std::move(data)), target_(std::move(target)) {
@@ -271,9 +189,6 @@ Dataset fashion_mnist() { return Dataset(std::make_shared<train::FashionMnist>(t
 Dataset fashion_mnist_test() { return Dataset(std::make_shared<train::FashionMnist>(false)); }
 Dataset csv(const std::string& path, const CsvOptions& options) {
   return Dataset(std::make_shared<train::Csv>(path, options));
-}
-Dataset safetensors(const std::string& path, const std::string& data, const std::string& target) {
-  return Dataset(std::make_shared<train::MappedTensors>(path, data, target));
 }
 Dataset tensors(torch::Tensor data, torch::Tensor target) {
   return Dataset(std::make_shared<train::TensorPair>(std::move(data), std::move(target)));

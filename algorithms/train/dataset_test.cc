@@ -80,5 +80,32 @@ TEST_F(DatasetTest, ArraysOfAFileAreMapped) {
   EXPECT_THAT(refused([&] { safetensors(path("nowhere")).size(); }), HasSubstr("is the path right?"));
 }
 
+TEST_F(DatasetTest, AMappedFileThatIsWrittenIsNotReadOn) {
+  save_tensors({{"data", torch::zeros({4, 2})}, {"target", torch::zeros({4})}}, path("a.safetensors"));
+  const auto sut = safetensors(path("a.safetensors"));
+  sut.get({0});
+  std::ofstream(path("a.safetensors"), std::ios::trunc) << "short";
+  EXPECT_THAT(refused([&] { sut.get({3}); }), HasSubstr("a.safetensors was written while it was used"));
+}
+
+TEST_F(DatasetTest, TextIsTokensAndThoseThatFollow) {
+  const auto sut = tokens(write("t.txt", "abcdefgh"), {.length = 3});
+  ASSERT_EQ(sut.size(), 2);
+  const auto all = sut.slice(0, 2);
+  EXPECT_TRUE(torch::equal(all.data, torch::tensor({'a', 'b', 'c', 'd', 'e', 'f'}, torch::kInt64).view({2, 3})));
+  EXPECT_TRUE(torch::equal(all.target, torch::tensor({'b', 'c', 'd', 'e', 'f', 'g'}, torch::kInt64).view({2, 3})));
+  const auto wide = tokens(path("t.txt"), {.length = 1, .bytes = 4});
+  ASSERT_EQ(wide.size(), 1);
+  EXPECT_EQ(wide.get({0}).data.item<std::int64_t>(), 0x64636261);
+  EXPECT_EQ(wide.get({0}).target.item<std::int64_t>(), 0x68676665);
+  EXPECT_EQ(tokens(write("high", "\xff\xff\x01\x02"), {.length = 1, .bytes = 2}).get({0}).data.item<std::int64_t>(),
+            0xffff);
+
+  EXPECT_THAT(refused([&] { tokens(path("t.txt"), {.length = 8}).size(); }), HasSubstr("too few for a sample of 8"));
+  EXPECT_THAT(refused([&] { tokens(write("odd", "abc"), {.bytes = 2}).size(); }), HasSubstr("no tokens of 2 bytes"));
+  EXPECT_THAT(refused([&] { tokens(write("empty", "")).size(); }), HasSubstr("is the path right?"));
+  EXPECT_THROW(tokens(path("t.txt"), {.bytes = 3}), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace paceline

@@ -1,6 +1,7 @@
 #include "paceline/worker.h"
 
 #include "algorithms/train/core.h"
+#include "algorithms/train/prefetch.h"
 
 namespace paceline {
 
@@ -9,15 +10,21 @@ void Shared::step(const LossClosure& closure, const StepOptions& options) { core
 void Shared::schedule(torch::optim::LRScheduler& scheduler) { core_->schedule(number_, scheduler); }
 torch::OrderedDict<std::string, torch::Tensor> Shared::snapshot() const { return core_->snapshot(number_); }
 
-Batches::Batches(std::shared_ptr<train::Core> core, Dataset data, std::int64_t batch)
-    : core_(std::move(core)), data_(std::move(data)), batch_(batch) {}
+Batches::Batches(std::shared_ptr<train::Core> core, Dataset data, const BatchOptions& options)
+    : core_(std::move(core)),
+      data_(std::move(data)),
+      batch_(options.batch),
+      prefetch_(options.prefetch ? std::make_shared<train::Prefetch>(data_) : nullptr) {}
 
 Batch Batches::next() {
   core_->require_body("batches.next");
   std::vector<std::int64_t> indices;
   core_->indices(core_->body_number(), data_.size(), batch_, indices);
   core_->note_drawn(batch_);
-  return data_.get(indices);
+  if (!prefetch_) return data_.get(indices);
+  std::vector<std::int64_t> following;
+  core_->indices(core_->body_number() + 1, data_.size(), batch_, following);
+  return prefetch_->get(indices, std::move(following));
 }
 
 Sampler::Sampler(std::shared_ptr<train::Core> core, std::int64_t samples) : core_(std::move(core)), samples_(samples) {}
@@ -43,16 +50,16 @@ Shared Worker::share(std::shared_ptr<torch::nn::Module> net, torch::optim::Optim
   return Shared(core_, number);
 }
 
-Batches Worker::batches(Dataset data, std::int64_t batch) {
+Batches Worker::batches(Dataset data, const BatchOptions& options) {
   const auto& settings = core_->settings();
-  if (batch != 0 && batch != settings.batch) {
-    throw std::invalid_argument("batches: " + std::to_string(batch) + " samples, but the run's batch is " +
+  if (options.batch != 0 && options.batch != settings.batch) {
+    throw std::invalid_argument("batches: " + std::to_string(options.batch) + " samples, but the run's batch is " +
                                 std::to_string(settings.batch) +
                                 ": say it in RunOptions (.batch) or with --batch only");
   }
   if (data.size() < 1) throw std::invalid_argument("batches: the data set is empty");
   core_->set_epoch_samples(data.size());
-  return Batches(core_, std::move(data), settings.batch);
+  return Batches(core_, std::move(data), {.batch = settings.batch, .prefetch = options.prefetch});
 }
 
 Sampler Worker::sampler(std::int64_t samples) {

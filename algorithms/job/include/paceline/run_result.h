@@ -41,6 +41,7 @@ struct RunResult {
   std::vector<TrainingLoss> losses{};        ///< In order, as node 0 told them.
   std::vector<std::int32_t> lost{};          ///< Workers that left before the end.
 
+  /// For main: the command line's exit statuses.
   int exit_code() const { return code; }
 };
 

@@ -33,12 +33,15 @@ void save(const torch::nn::Module& model, const std::string& path);
 
 /// All tensors of a safetensors file or of a run directory's checkpoint, by name, with memory of their own.
 std::map<std::string, torch::Tensor> load_tensors(const std::string& path);
+/// Writes them as a safetensors file, whole or not at all. Throws std::runtime_error.
 void save_tensors(const std::map<std::string, torch::Tensor>& tensors, const std::string& path);
 
+/// The same of a module holder, such as `Net` or `torch::nn::Sequential`.
 template <class Net>
 LoadResult load(const torch::nn::ModuleHolder<Net>& model, const std::string& path, const LoadOptions& options = {}) {
   return load(static_cast<torch::nn::Module&>(*model.ptr()), path, options);
 }
+/// The same of a module holder.
 template <class Net>
 void save(const torch::nn::ModuleHolder<Net>& model, const std::string& path) {
   save(static_cast<const torch::nn::Module&>(*model.ptr()), path);

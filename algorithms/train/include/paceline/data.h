@@ -23,6 +23,7 @@ class Dataset {
   struct Source;  // How the bytes are found; algorithms/train/dataset.h.
   explicit Dataset(std::shared_ptr<Source> source);
 
+  /// Samples. Throws std::runtime_error when the data set cannot be read.
   std::int64_t size() const;
   /// The samples with these indices, in this order. Throws std::runtime_error when the data set cannot be read.
   Batch get(const std::vector<std::int64_t>& indices) const;
@@ -52,6 +53,26 @@ Dataset csv(const std::string& path, const CsvOptions& options = {});
 /// Two tensors of a safetensors file with equal first dimensions, of whatever type they are. Only what a batch asks for
 /// is read: the file may be larger than memory.
 Dataset safetensors(const std::string& path, const std::string& data = "data", const std::string& target = "target");
+struct ImageOptions {
+  std::int64_t height = 0;  ///< Pixels, to which all are scaled (bilinear, antialiased); 0: all are as the first is.
+  std::int64_t width = 0;
+  int channels = 3;  ///< 3: red, green, blue; 1: grey.
+};
+
+/// Pictures in a folder that holds a folder for each class, as torchvision's ImageFolder has it: PNG and JPEG files.
+/// Data are float [n, channels, height, width] from 0 to 1, targets int64 [n]: the class's number in the order of
+/// their folders' names. Files are listed once and read whenever a batch asks for them, so that they may be more than
+/// memory holds: see `BatchOptions::prefetch`. std::runtime_error names the file that cannot be read.
+Dataset images(const std::string& folder, const ImageOptions& options = {});
+
+struct TokenOptions {
+  std::int64_t length = 128;  ///< Tokens of a sample.
+  int bytes = 1;  ///< Of a token. 1: text as it is, 256 tokens; 2 or 4: what a tokeniser wrote, lowest byte first.
+};
+
+/// Text, or what a tokeniser has made of it, in a file that may be larger than memory. Data are int64 [n, length], the
+/// tokens of a piece of the file; targets int64 [n, length], the token that follows each. Pieces do not overlap.
+Dataset tokens(const std::string& path, const TokenOptions& options = {});
 /// Any two tensors with equal first dimensions, held by this process alone.
 Dataset tensors(torch::Tensor data, torch::Tensor target);
 

@@ -23,7 +23,9 @@ class Model {
   Model(std::shared_ptr<Net> net)  // NOLINT(google-explicit-constructor)
       : module_(net), forward_([net](torch::Tensor x) -> torch::Tensor { return net->forward(std::move(x)); }) {}
 
+  /// What the module's forward gives.
   torch::Tensor forward(torch::Tensor x) const { return forward_(std::move(x)); }
+  /// For its parameters, names and the like.
   const std::shared_ptr<torch::nn::Module>& module() const { return module_; }
 
  private:

@@ -21,7 +21,8 @@ namespace paceline {
 
 namespace train {
 struct Core;
-}
+class Prefetch;
+}  // namespace train
 
 /// Thrown by `step` and `next` when the job cannot go on (NaN loss, the agent gone). The job has been told already: let
 /// it fly out of the training function.
@@ -67,10 +68,17 @@ class Shared {
   std::size_t number_;
 };
 
+struct BatchOptions {
+  std::int64_t batch = 0;  ///< Samples of a mini-batch; 0: the run's. Another number than the run's is refused.
+  /// Reads the next mini-batch on a thread of its own while this one is trained on: for data that take a while
+  /// (`paceline::images`), where a core is free for it.
+  bool prefetch = false;
+};
+
 /// Mini-batches of this worker's share of the data: disjoint between workers, reshuffled every epoch.
 class Batches {
  public:
-  Batches(std::shared_ptr<train::Core> core, Dataset data, std::int64_t batch);
+  Batches(std::shared_ptr<train::Core> core, Dataset data, const BatchOptions& options);
   /// The mini-batch of the current body; to be called once after every `Worker::next()`.
   Batch next();
 
@@ -78,6 +86,7 @@ class Batches {
   std::shared_ptr<train::Core> core_;
   Dataset data_;
   std::int64_t batch_;
+  std::shared_ptr<train::Prefetch> prefetch_;
 };
 
 namespace detail {
@@ -128,7 +137,10 @@ class Worker {
   Shared share(std::shared_ptr<torch::nn::Module> net, torch::optim::Optimizer& optimizer);
 
   /// This worker's mini-batches. `batch` 0: the run's; another number than the run's is refused.
-  Batches batches(Dataset data, std::int64_t batch = 0);
+  Batches batches(Dataset data, std::int64_t batch = 0) {
+    return batches(std::move(data), BatchOptions{.batch = batch});
+  }
+  Batches batches(Dataset data, const BatchOptions& options);
   /// For a data loader over a data set of `samples` samples.
   Sampler sampler(std::int64_t samples);
   /// `metric` is called on the averaged model, in eval() and without gradients, as often as the run says
@@ -140,11 +152,11 @@ class Worker {
   /// update, body).
   bool next();
 
-  std::int32_t rank() const;
-  std::int32_t workers() const;
-  std::int64_t batch() const;   ///< Samples of a mini-batch.
-  std::int64_t update() const;  ///< The job's progress, equal on all workers.
-  std::int64_t epoch() const;
+  std::int32_t rank() const;     ///< Which worker this is, from 0.
+  std::int32_t workers() const;  ///< Of the job.
+  std::int64_t batch() const;    ///< Samples of a mini-batch.
+  std::int64_t update() const;   ///< The job's progress, equal on all workers.
+  std::int64_t epoch() const;    ///< Passes over the data that are done by then.
 
   /// A metric of the user's, shown and written to the run's metrics.
   void log(const std::string& name, double value);
