@@ -38,7 +38,11 @@ int main() {
     counter.call(&Counter::add, -1).get();
   } catch (const paceline::TaskError& error) {  // What the method threw, with the actor, its worker and its log.
     std::cout << error.what() << '\n';
+    if (error.kind() == paceline::ErrorKind::disconnected) return 1;  // Its process is gone: nobody threw anything.
   }
+
+  const auto here = paceline::create<Counter>({.name = "here", .node = 0}, 0);
+  std::cout << "actor " << to_string(here.id()) << '\n';
 
   auto many = paceline::create_many<Counter>({.name = "many", .count = 3}, 100);
   int sum = 0;

@@ -200,7 +200,7 @@ int main() {
                                .epochs = 30,
                                .batch = kExperience,
                                .samples = 20480,  // There is no data set: an epoch is so many steps.
-                               .metric = {"score"},
+                               .metric = {"score", paceline::maximise},
                                .target = 0.8})
       .exit_code();
 }

@@ -1,6 +1,7 @@
 // Any function is a task: it runs on some worker, and a future is an argument like any other.
 #include <paceline.h>
 
+#include <chrono>
 #include <iostream>
 #include <vector>
 
@@ -12,6 +13,10 @@ int main() {
   auto c = paceline::async(
       {.retries = 1}, [](int x, int y) { return x + y; }, a, b);
   std::cout << c.get() << '\n';  // 49 + 2401 = 2450
+
+  const auto heavy = paceline::async({.cpus = 0.5}, square, 3);  // Two of these share a core.
+  while (heavy.valid() && !heavy.ready())
+    if (!heavy.wait_for(std::chrono::seconds(2))) std::cout << "still waiting\n";
 
   std::vector<paceline::Future<int>> squares;
   for (int i = 1; i <= 100; ++i) squares.push_back(paceline::async(square, i));
