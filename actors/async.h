@@ -46,6 +46,7 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const 
   }
 }
 
+/// The same without options.
 template <class F, class... Args>
 requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(F&& function, Args&&... arguments) {
   return async(TaskOptions{}, std::forward<F>(function), std::forward<Args>(arguments)...);

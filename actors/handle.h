@@ -63,6 +63,7 @@ class Handle {
     }
   }
 
+  /// As status and logs name it; 0: the handle is empty.
   ActorId id() const { return actor_; }
   explicit operator bool() const { return actor_.value != 0; }
 
@@ -103,10 +104,12 @@ Handle<T> create(const ActorOptions& options, Args&&... arguments) {
   }
 }
 
+/// The same without options and arguments.
 template <class T>
 Handle<T> create() {
   return create<T>(ActorOptions{});
 }
+/// The same without options.
 template <class T, class First, class... Args>
 requires(!std::is_same_v<std::remove_cvref_t<First>, ActorOptions>) Handle<T> create(First&& first,
                                                                                      Args&&... arguments) {

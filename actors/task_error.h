@@ -12,6 +12,8 @@ namespace paceline {
 class TaskError : public std::runtime_error {
  public:
   explicit TaskError(const Error& error) : std::runtime_error(error.text), kind_(error.kind) {}
+  /// `invalid` for what a task or a method threw, and for a wrong use; `disconnected` where a process is gone;
+  /// `infeasible` where no node has what a task asks for.
   ErrorKind kind() const { return kind_; }
 
  private:
