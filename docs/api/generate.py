@@ -309,6 +309,9 @@ def main():
     reference = Reference()
     texts = reference.make()
     wrong = reference.wrong
+    listed = re.findall(r"^@example (\S+)$", Examples.read("docs/api/main.dox"), re.MULTILINE)
+    if set(listed) != {os.path.basename(path) for path, _ in reference.examples.files if path.startswith("examples/")}:
+        wrong.append("docs/api/main.dox lists other examples than there are in examples/")
     for name, text in texts.items():
         path = os.path.join(ROOT, "docs/api", name)
         if sys.argv[1:] == ["--check"]:
