@@ -30,7 +30,7 @@ class Record:
 
     def follow(self, decisions):
         """The late merge with the newest average: when they arrive, or when the one that they just missed is done."""
-        newest, waiting, late, done, after, merges, here = {}, {}, {}, {}, {}, set(), set()
+        newest, reached, waiting, late, done, after, merges, here = {}, {}, {}, {}, {}, {}, set(), set()
         for line in reversed(decisions):  # What follows each arrival.
             worker = line.get("worker")
             if line["kind"] == "merged":
@@ -47,11 +47,12 @@ class Record:
                 waiting[worker] = line
                 if not line["merges"] and (worker, line["version"]) in done:  # Its word came after its model.
                     self.given[worker, waiting.pop(worker)["version"]] = done[worker, line["version"]]
-                elif line["merges"] and newest.get(worker, (-1,))[0] >= line["version"]:
-                    late[worker] = newest[worker]
+                elif line["merges"] and reached.get(worker, -1) >= line["version"]:
+                    late[worker] = newest.get(worker)
             elif line["kind"] == "executed":
                 average = (line["version"], line["group"])
                 for member in here & set(self.groups[average]):
+                    reached[member] = line["version"]  # Perhaps with nothing: its group had not begun.
                     if any(self.groups[average].values()):
                         newest[member] = average
                     found = self.groups[average][member]
