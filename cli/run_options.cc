@@ -163,9 +163,11 @@ Result<json> common_overrides(const RunFlags& flags) {
     if (*flags.minimum < 1) return bad_flag("--minimum", std::to_string(*flags.minimum), "give a number of workers");
     overrides["minimum"] = *flags.minimum;
   }
-  for (const auto& [flag, name, given] : {std::tuple{"--time-limit", "time_limit_s", &flags.time_limit},
-                                          std::tuple{"--patience", "patience_s", &flags.patience},
-                                          std::tuple{"--start-limit", "start_limit_s", &flags.start_limit}}) {
+  for (const auto& [flag, name, given] :
+       {std::tuple{"--time-limit", "time_limit_s", &flags.time_limit},
+        std::tuple{"--patience", "patience_s", &flags.patience},
+        std::tuple{"--start-limit", "start_limit_s", &flags.start_limit},
+        std::tuple{"--checkpoint-every", "checkpoint_every_s", &flags.checkpoint_every}}) {
     if (given->empty()) continue;
     const auto limit = parse_seconds(*given);
     if (!limit) return bad_flag(flag, *given, limit.error().text);
@@ -204,6 +206,8 @@ void add_job_flags(Flags app, RunFlags& flags) {
   app.add("--target", &flags.target, "stop when an evaluation reaches this: 0.88 or 88%; none: run to the end");
   app.add("--early-stopping", &flags.early_stopping,
           "stop when so many evaluations in a row were no better than the best");
+  app.add("--checkpoint-every", &flags.checkpoint_every,
+          "save besides when 90s, 5m, 1h have passed since the last checkpoint; without it with evaluations only");
   app.add("--keep-checkpoints", &flags.keep_checkpoints,
           "so many of the last ones; that of the best evaluation is kept besides");
   app.add("--optimizer-state", &flags.optimizer_state,

@@ -39,11 +39,12 @@ struct RunFlags {
   bool json = false;
   std::optional<std::int64_t> nodes;
   std::string run_directory;
-  std::string time_limit;  ///< "90s", "5m", "1h"; these three.
+  std::string time_limit;  ///< "90s", "5m", "1h"; these four.
   std::string patience;
   std::string lost;  ///< "ok" or "fail".
   std::optional<std::int64_t> minimum;
   std::string start_limit;
+  std::string checkpoint_every;
 };
 
 void add_run_flags(Flags app, RunFlags& flags);

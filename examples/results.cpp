@@ -43,6 +43,7 @@ int main() {
                                .strategy = "local-sgd(period=10)",
                                .epochs = 0.3,
                                .evaluate_every_epochs = 0.1,
+                               .checkpoint_every_s = 60,
                                .optimizer_state = "average",
                                .buffers = "average",
                                .keep_checkpoints = 2,

@@ -65,6 +65,13 @@ void paceline_session_capture(paceline_session* session, const void* data, size_
   session->impl->capture({static_cast<const std::byte*>(data), size});
 }
 
+void paceline_session_saved(paceline_session* session) { session->impl->saved(); }
+paceline_span paceline_session_outer(const paceline_session* session) { return session->impl->outer(); }
+
+int paceline_session_set_outer(paceline_session* session, const void* data, size_t size) {
+  return session->impl->set_outer({static_cast<const std::byte*>(data), size}) ? 1 : 0;
+}
+
 paceline_span paceline_session_replica(const paceline_session* session) { return session->impl->replica(); }
 void paceline_session_restored(paceline_session* session) { session->impl->restored(); }
 

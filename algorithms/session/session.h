@@ -6,6 +6,7 @@
  *   open -> { next -> BODY:     compute one mini-batch, then step_gradients() or step_model()
  *                     EVALUATE: evaluate the averaged model, then evaluated()
  *                     CAPTURE:  give a replica of the present state, capture()
+ *                     SAVE:     write the present state to the run's checkpoint, saved()
  *                     RESTORE:  load the replica that `replica` holds, then restored()
  *                     END:      leave the loop } -> close
  *
@@ -52,6 +53,7 @@ typedef struct paceline_session_info {
   int32_t rotate_shards;  /* worker i reads shard (i + epoch) mod P */
   int32_t reset_momentum; /* the strategy's own wish: the optimiser's buffers are cleared at every averaging
                            * (PACELINE_MOVED), as block momentum has it */
+  int32_t outer_step;     /* which one this worker makes after an averaging (algorithms::Outer::Kind), 0: none */
 } paceline_session_info;
 
 typedef enum paceline_next {
@@ -59,6 +61,7 @@ typedef enum paceline_next {
   PACELINE_BODY,
   PACELINE_EVALUATE,
   PACELINE_CAPTURE,
+  PACELINE_SAVE,
   PACELINE_RESTORE,
   PACELINE_LOST
 } paceline_next;
@@ -131,6 +134,13 @@ paceline_outcome paceline_session_step_model(paceline_session* session, const pa
 void paceline_session_evaluated(paceline_session* session, double value);
 /* Answer to CAPTURE: the worker's whole state, as bytes of the caller's own format, copied. */
 void paceline_session_capture(paceline_session* session, const void* data, size_t size);
+/* Answer to SAVE. */
+void paceline_session_saved(paceline_session* session);
+/* What the outer step goes on from, as bytes: where the present block began, then its momentum, each `outer_elements`
+ * numbers of the window's type. Empty without one, and before the first block. A part of the worker's state. */
+paceline_span paceline_session_outer(const paceline_session* session);
+/* Goes on from such bytes, in place of what the first block would begin with. 0: they have another size. */
+int paceline_session_set_outer(paceline_session* session, const void* data, size_t size);
 /* Answer to RESTORE: the bytes that a donor captured. Call restored() when they are loaded: parameters (models: into
  * paceline_session_model()), optimiser state, user's state. */
 paceline_span paceline_session_replica(const paceline_session* session);

@@ -92,6 +92,7 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
     outer_.momentum = outer->value("momentum", 0.0);
     outer_.rate = outer->value("rate", 1.0);
     outer_.nesterov = outer->value("nesterov", false);
+    info_.outer_step = static_cast<std::int32_t>(outer_.kind);
   }
   publishes_every_ = body.value("publishes_every_iteration", false);
   abandons_ = body.value("abandons", false);
@@ -206,6 +207,11 @@ paceline_next Session::look(paceline_lease& lease) {
     return PACELINE_END;
   }
   if (capture_wanted()) return take_capture();
+  if (may_save()) {
+    saves_seen_ = control_->words().save_wanted.load(std::memory_order_acquire);
+    update_began_ = steady_now();
+    return PACELINE_SAVE;
+  }
   set_state(State::compute);
   in_window_ = lives_in_window();
   if (const auto start = window_->writing(); steps_apart_ && start) {
@@ -222,6 +228,28 @@ bool Session::capture_wanted() const {
 paceline_next Session::take_capture() {
   captures_seen_ = control_->words().capture_wanted.load(std::memory_order_acquire);
   return PACELINE_CAPTURE;
+}
+
+/// Between updates, and where models drift apart between two averagings after one of them.
+bool Session::may_save() const {
+  return control_->words().save_wanted.load(std::memory_order_acquire) != saves_seen_ && lease_.body == 0 &&
+         (is_average_ || alone_ || own_pace_);
+}
+
+void Session::saved() {
+  span("hold", update_began_, steady_now());
+  update_began_ = steady_now();  // Not a part of the next update's computing.
+  report("saved", "", 0, "");
+}
+
+paceline_span Session::outer() const {
+  return {const_cast<std::byte*>(outer_state_.data()), static_cast<std::uint64_t>(outer_state_.size())};
+}
+
+bool Session::set_outer(std::span<const std::byte> state) {
+  if (!has_outer_step() || state.size() != 2 * outer_elements_ * memory::size_of(window_->layout().dtype)) return false;
+  outer_state_.assign(state.begin(), state.end());
+  return true;
 }
 
 paceline_next Session::take_evaluation(paceline_lease& lease) {
@@ -254,10 +282,10 @@ void Session::placed() {
 /// begins as W_0).
 void Session::publish_start() {
   update_began_ = steady_now();
-  if (const auto start = window_->writing(); has_outer_step() && start) {
+  if (const auto start = window_->writing(); has_outer_step() && start && outer_state_.empty()) {
     const auto model = window_->data(*start).first(outer_elements_ * memory::size_of(window_->layout().dtype));
-    anchor_.assign(model.begin(), model.end());
-    momentum_.assign(model.size(), std::byte{0});
+    outer_state_.assign(model.begin(), model.end());
+    outer_state_.resize(2 * model.size());
   }
   if (!lives_in_window() || window_->layout().buffers < 2) return;
   const auto first = window_->writing();
@@ -295,8 +323,9 @@ void Session::start_next_block(double learning_rate) {
   if (!buffer) return;
   auto block = window_->data(*buffer);
   with_type(window_->layout().dtype, [&](auto type, const auto& as) {
-    const auto mean = as(block).first(outer_elements_), anchor = as(anchor_);
-    algorithms::outer_step<decltype(type)>(outer_, anchor, as(momentum_), mean, learning_rate);
+    const auto mean = as(block).first(outer_elements_), state = as(outer_state_);
+    const auto anchor = state.first(outer_elements_);
+    algorithms::outer_step<decltype(type)>(outer_, anchor, state.last(outer_elements_), mean, learning_rate);
     // The job's model is what the block ended with, not where another one would start.
     if (lease_.update > last()) std::copy(anchor.begin(), anchor.end(), mean.begin());
   });
@@ -392,6 +421,7 @@ paceline_outcome Session::step_model(const paceline_stats& stats) {
   if (lease_.payload != PACELINE_BOTH) add_loss(stats);  // Else its gradient has told.
   if (lease_.update < next_round_ && lease_.update < last() && !publishes_every_) {
     span("compute", update_began_, steady_now());
+    is_average_ = false;
     begin_update(lease_.update + 1);
     return PACELINE_GO_ON;
   }
@@ -430,6 +460,7 @@ paceline_outcome Session::take_verdict(memory::Buffer published) {
   // The job is over and this worker was late for its last averaging: it ends with the same model as the others.
   needs_replica_ = verdict->end && !verdict->fresh;
   const bool gradients = lease_.payload == PACELINE_GRADIENTS;
+  is_average_ = verdict->averaged || gradients;
   if (!verdict->averaged && !gradients) {
     // Published without a round: go on from the same numbers, in the buffer that publish() reserved, or in the very one
     // (a run that was resumed between two rounds learns only now when the next one is).

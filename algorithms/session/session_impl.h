@@ -44,6 +44,9 @@ class Session {
   paceline_outcome step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats);
   paceline_outcome step_model(const paceline_stats& stats);
   void evaluated(double value);
+  void saved();
+  paceline_span outer() const;
+  bool set_outer(std::span<const std::byte> state);
   void end_with(std::span<const paceline_span> pieces, std::size_t width);
   void capture(std::span<const std::byte> replica);
   paceline_span replica() const;
@@ -96,6 +99,7 @@ class Session {
   std::int64_t last() const;
   bool capture_wanted() const;
   paceline_next take_capture();
+  bool may_save() const;
   paceline_next take_evaluation(paceline_lease& lease);
   std::optional<memory::Buffer> snapshot() const;
   std::int64_t executed() const;
@@ -128,11 +132,11 @@ class Session {
   algorithms::Payloads payloads_;
   bool in_window_ = false;  ///< The parameters live in the window, not in the caller's memory.
   std::size_t loss_window_ = 1;
-  algorithms::Outer outer_;                   ///< What follows an average of all (algorithms/outer.h).
-  std::uint64_t outer_elements_ = 0;          ///< How many it is made with.
-  std::vector<std::byte> anchor_, momentum_;  ///< Of the outer step.
-  std::vector<std::byte> start_, change_;     ///< Of the local step, where it stands apart.
-  std::vector<std::byte> batch_;              ///< The sum of the gradients of lease_.body mini-batches.
+  algorithms::Outer outer_;                ///< What follows an average of all (algorithms/outer.h).
+  std::uint64_t outer_elements_ = 0;       ///< How many it is made with.
+  std::vector<std::byte> outer_state_;     ///< Where the block began, then the momentum.
+  std::vector<std::byte> start_, change_;  ///< Of the local step, where it stands apart.
+  std::vector<std::byte> batch_;           ///< The sum of the gradients of lease_.body mini-batches.
 
   paceline_lease lease_{};
   paceline_span result_{};
@@ -158,6 +162,8 @@ class Session {
   std::int64_t evaluating_ = -1;  ///< -1: no evaluation runs.
   std::uint64_t verdicts_seen_ = 0;
   std::uint32_t captures_seen_ = 0;
+  std::uint32_t saves_seen_ = 0;
+  bool is_average_ = true;  ///< The model is what the last averaging gave: there was no local step since.
   std::deque<double> losses_;
   std::int64_t samples_ = 0;  ///< That the next publication brings.
   std::uint64_t averagings_ = 0;

@@ -152,6 +152,11 @@ bool Core::next() {
         follow_model();
         break;
       }
+      case PACELINE_SAVE:
+        follow_model();
+        save_checkpoint(settings_.fresh_checkpoint_path());
+        paceline_session_saved(session_.get());
+        break;
       case PACELINE_RESTORE: {
         follow_model();
         const auto span = paceline_session_replica(session_.get());
@@ -261,7 +266,7 @@ void Core::evaluate() {
     value = metric();
     for (const auto& [module, training] : modes) module->train(training);
   }
-  save_checkpoint();
+  save_checkpoint(settings_.checkpoint_path());
   paceline_session_evaluated(session_.get(), value);
   reached_ = reached;
   follow_model();

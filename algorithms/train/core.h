@@ -114,7 +114,9 @@ struct Core {
   Replica state();
   std::vector<std::byte> encoded_state();
   void load_state(const Replica& replica);
-  void save_checkpoint();
+  torch::Tensor outer_state() const;
+  void load_outer_state(const Replica& replica);
+  void save_checkpoint(const std::string& path);
   void advance_schedules(std::int64_t to);
   void hold_decay(Share& share, const std::vector<double>& rates);
   std::string prefix(std::size_t share) const;

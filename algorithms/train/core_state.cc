@@ -28,6 +28,26 @@ std::string Core::prefix(std::size_t share) const {
   return shares_.size() > 1 ? "share" + std::to_string(share) + "." : "";
 }
 
+/// [2, numbers]: where the present block began, and the momentum; a view. Undefined where there is no outer step.
+torch::Tensor Core::outer_state() const {
+  const auto state = paceline_session_outer(session_.get());
+  if (state.elements == 0) return {};
+  const auto type = parameters_.type();
+  return torch::from_blob(state.data, {2, static_cast<std::int64_t>(state.elements / c10::elementSize(type) / 2)},
+                          type);
+}
+
+/// A checkpoint of another strategy has nothing that this one's outer step could go on from.
+void Core::load_outer_state(const Replica& replica) {
+  if (!replica.outer.defined() || info_.outer_step == 0) return;
+  if (const auto it = replica.notes.find("outer_step");
+      it == replica.notes.end() || it->second != std::to_string(info_.outer_step))
+    return;
+  const auto state = replica.outer.contiguous();
+  if (!paceline_session_set_outer(session_.get(), state.data_ptr(), state.nbytes()))
+    throw std::invalid_argument("the saved state of the outer step has another size: it is of another model");
+}
+
 Replica Core::state() {
   Replica replica;
   replica.update = lease_.update;
@@ -48,11 +68,15 @@ Replica Core::state() {
                    "RMSprop and Adagrad are fast\n");
     }
   }
+  replica.outer = outer_state();
   for (const auto& user : user_states) replica.user.push_back(user.save());
-  replica.notes = {
-      {"strategy", settings_.strategy},           {"epoch", std::to_string(epoch())},
-      {"workers", std::to_string(info_.workers)}, {"batch", std::to_string(settings_.batch)},
-      {"seed", std::to_string(info_.seed)},       {"sampler_position", std::to_string(lease_.update * info_.bodies)}};
+  replica.notes = {{"strategy", settings_.strategy},
+                   {"epoch", std::to_string(epoch())},
+                   {"workers", std::to_string(info_.workers)},
+                   {"batch", std::to_string(settings_.batch)},
+                   {"seed", std::to_string(info_.seed)},
+                   {"sampler_position", std::to_string(lease_.update * info_.bodies)},
+                   {"outer_step", std::to_string(info_.outer_step)}};
   return replica;
 }
 
@@ -87,6 +111,7 @@ void Core::load_state(const Replica& replica) {
                                 ": call me.state before next, equally on all workers");
   }
   for (std::size_t i = 0; i < user_states.size(); ++i) user_states[i].load(replica.user[i]);
+  load_outer_state(replica);
   advance_schedules(replica.scheduled);
   std::size_t first = 0;
   for (auto& share : shares_) {
@@ -130,8 +155,7 @@ void Core::resume() {
   }
 }
 
-void Core::save_checkpoint() {
-  const std::string path = settings_.checkpoint_path();
+void Core::save_checkpoint(const std::string& path) {
   if (path.empty()) return;
   const auto bytes = encoded_state();
   if (const auto written = write_file_atomically(path, bytes); !written) {

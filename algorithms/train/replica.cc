@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kFormat = "paceline-replica-1";
 constexpr std::string_view kOptimizer = "paceline.optimizer.";
+constexpr std::string_view kOuter = "paceline.outer";
 constexpr std::string_view kUser = "paceline.user.";
 
 std::string list_of(const std::vector<double>& values) {
@@ -53,6 +54,7 @@ Result<std::vector<std::byte>> encode_replica(const Replica& replica) {
   for (const auto& [name, tensor] : replica.model) PACELINE_TRY(encoder.add(name, tensor));
   for (const auto& [name, tensor] : replica.optimizer)
     PACELINE_TRY(encoder.add(std::string(kOptimizer) + name, tensor));
+  if (replica.outer.defined()) PACELINE_TRY(encoder.add(std::string(kOuter), replica.outer));
   for (std::size_t i = 0; i < replica.user.size(); ++i)
     encoder.add(std::string(kUser) + std::to_string(i), replica.user[i]);
   return encoder.bytes();
@@ -79,6 +81,8 @@ Result<Replica> decode_replica(std::span<const std::byte> bytes) {
   for (const auto& view : content->tensors) {
     if (view.name.starts_with(kOptimizer)) {
       replica.optimizer.emplace_back(view.name.substr(kOptimizer.size()), view_of(view));
+    } else if (view.name == kOuter) {
+      replica.outer = view_of(view);
     } else if (view.name.starts_with(kUser)) {
       std::size_t number = 0;
       if (!read_number(std::string_view(view.name).substr(kUser.size()), number) || number != replica.user.size()) {

@@ -16,6 +16,7 @@ namespace paceline::train {
 /// bytes are a safetensors file with the model's tensors under their own names, so that a checkpoint is one, too:
 ///   conv1.weight, bn.running_mean, ...              parameters (frozen ones as well) and module buffers
 ///   paceline.optimizer.momentum_buffer.conv1.weight optimiser state
+///   paceline.outer                                  what the strategy's outer step goes on from: start, momentum
 ///   paceline.user.0                                 user's states, as cereal wrote them
 /// and in the metadata update, epoch, strategy, seed, learning rates, position of the schedule.
 struct Replica {
@@ -25,6 +26,7 @@ struct Replica {
   std::vector<double> scheduled_rates;  ///< What they were if no decay were held back.
   NamedTensors model;
   NamedTensors optimizer;
+  torch::Tensor outer;  ///< [2, numbers]; undefined: none.
   std::vector<std::string> user;
   std::map<std::string, std::string>
       notes;  ///< Further metadata, for people: strategy, epoch, seed, batch, sampler position.

@@ -17,6 +17,7 @@ RunResult detail::run(TrainingCall call, const RunOptions& options) {
                             {"accumulate", options.accumulate},
                             {"samples", options.samples},
                             {"evaluate_every_epochs", options.evaluate_every_epochs},
+                            {"checkpoint_every_s", options.checkpoint_every_s},
                             {"optimizer_state", options.optimizer_state},
                             {"buffers", options.buffers},
                             {"metric", job::to_json(options.metric)},

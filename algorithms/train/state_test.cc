@@ -107,6 +107,7 @@ Replica example() {
   replica.model = {{"fc.weight", torch::arange(6, torch::kFloat32).view({2, 3})},
                    {"fc.count", torch::tensor(7, torch::kInt64)}};
   replica.optimizer = {{"momentum_buffer.fc.weight", torch::ones({2, 3})}};
+  replica.outer = torch::tensor({{1.5, 2.5}, {-0.5, 0.0}}, torch::kFloat64);
   replica.user = {std::string("\x00\x01zwei", 6), ""};
   replica.notes = {{"strategy", "wagma"}, {"sampler_position", "17"}};
   return replica;
@@ -123,6 +124,7 @@ TEST(ReplicaTest, ReadsBackWhatItWrote) {
   EXPECT_TRUE(torch::equal(read->model[0].second, example().model[0].second));
   EXPECT_EQ(read->model[1].second.item<std::int64_t>(), 7);
   EXPECT_EQ(read->optimizer[0].first, "momentum_buffer.fc.weight");
+  EXPECT_TRUE(torch::equal(read->outer, example().outer));
   EXPECT_EQ(read->user, example().user);
   EXPECT_EQ(read->notes.at("strategy"), "wagma");
 }

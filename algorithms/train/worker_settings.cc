@@ -32,6 +32,10 @@ std::string WorkerSettings::checkpoint_path() const {
   return run_directory.empty() ? "" : observe::RunDirectory::at(run_directory).checkpoint();
 }
 
+std::string WorkerSettings::fresh_checkpoint_path() const {
+  return run_directory.empty() ? "" : observe::RunDirectory::at(run_directory).fresh_checkpoint();
+}
+
 Result<WorkerSettings> parse_worker_settings(std::string_view text) {
   const auto json = parse_json(text);
   if (!json.is_object()) return fail(ErrorKind::invalid, "the job's options are not a JSON object");

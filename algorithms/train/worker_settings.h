@@ -29,8 +29,9 @@ struct WorkerSettings {
   SlowWorker slow;                                ///< "slow": "3:4x", else PACELINE_SLOW.
   RandomDelay straggle;                           ///< "straggle": "1:40ms", else PACELINE_STRAGGLE.
 
-  /// Where this run's checkpoint is written; empty without a run directory.
+  /// Where this run's checkpoint is written by evaluations, and between them; empty without a run directory.
   std::string checkpoint_path() const;
+  std::string fresh_checkpoint_path() const;
 };
 
 /// `invalid` names the key, its value and what it should be.

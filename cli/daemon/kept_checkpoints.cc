@@ -1,5 +1,6 @@
 #include "cli/daemon/kept_checkpoints.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace paceline::daemon {
@@ -22,6 +23,7 @@ Result<void> link(const std::string& from, const std::string& to) {
 
 Result<void> KeptCheckpoints::keep(std::int64_t update, bool is_best) {
   std::error_code failed;
+  newest_ = std::max(newest_, update);
   if (run_.path().empty() || !fs::exists(run_.checkpoint(), failed)) return {};
   if (is_best) PACELINE_TRY(link(run_.checkpoint(), run_.best_checkpoint()));
   if (count_ <= 1) return {};
@@ -35,6 +37,24 @@ Result<void> KeptCheckpoints::keep(std::int64_t update, bool is_best) {
     kept_.pop_front();
   }
   return {};
+}
+
+Result<bool> KeptCheckpoints::take_fresh(std::int64_t update) {
+  if (update <= newest_) {
+    drop_fresh();
+    return false;
+  }
+  std::error_code failed;
+  const std::string fresh = run_.fresh_checkpoint();
+  fs::rename(fresh, run_.checkpoint(), failed);
+  if (failed) return fail(ErrorKind::invalid, "take " + fresh + " as the checkpoint: " + failed.message());
+  PACELINE_TRY(keep(update, /*is_best=*/false));
+  return true;
+}
+
+void KeptCheckpoints::drop_fresh() {
+  std::error_code failed;
+  fs::remove(run_.fresh_checkpoint(), failed);
 }
 
 }  // namespace paceline::daemon

@@ -51,6 +51,26 @@ TEST_F(KeptCheckpointsTest, SoManyOfTheLastAreKept) {
   EXPECT_FALSE(fs::exists(run.best_checkpoint()));
 }
 
+TEST_F(KeptCheckpointsTest, AFreshOneTakesThePlaceOfAnOlderOne) {
+  KeptCheckpoints sut(folder, 2);
+  const auto write_fresh = [&](const std::string& text) { std::ofstream(run.fresh_checkpoint()) << text; };
+  write("evaluated at 10");
+  ASSERT_TRUE(sut.keep(10, true));
+  write_fresh("saved at 15");
+  EXPECT_TRUE(sut.take_fresh(15).value());
+  EXPECT_EQ(text_of(run.checkpoint()), "saved at 15");
+  EXPECT_EQ(text_of(run.best_checkpoint()), "evaluated at 10");
+  EXPECT_EQ(kept(), (std::set<std::string>{"update-10.safetensors", "update-15.safetensors"}));
+  write("evaluated at 20");
+  ASSERT_TRUE(sut.keep(20, false));
+  write_fresh("saved at 18");
+  EXPECT_FALSE(sut.take_fresh(18).value()) << "an evaluation was faster";
+  EXPECT_EQ(text_of(run.checkpoint()), "evaluated at 20");
+  EXPECT_FALSE(fs::exists(run.fresh_checkpoint()));
+  EXPECT_FALSE(sut.take_fresh(25)) << "there is none";
+  EXPECT_EQ(text_of(run.checkpoint()), "evaluated at 20");
+}
+
 TEST_F(KeptCheckpointsTest, WithoutACheckpointThereIsNothingToKeep) {
   EXPECT_TRUE(KeptCheckpoints(folder, 3).keep(10, true));
   EXPECT_TRUE(KeptCheckpoints("", 3).keep(10, true));

@@ -274,6 +274,8 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
     if (plan.is_object()) on_plan(plan, now);
   } else if (kind == "evaluated") {
     on_evaluated(rank, report.getUpdate(), report.getValue(), now);
+  } else if (kind == "saved") {
+    on_saved(rank, report.getUpdate());
   } else if (kind == "metric") {
     outbox_.to_driver({{"event", "metric"},
                        {"worker", rank.value},
@@ -363,6 +365,7 @@ void TrainingJob::handle(const AveragingService::Executed& executed, Instant now
   if (!executed.evaluate || settings_.self.value != 0) return;
   evaluating_ = executed.version;
   evaluating_since_ = now;
+  saved_ = now;
   evaluator_ = executed.evaluator;
   if (!evaluator_) end_evaluation(now);
 }
@@ -392,6 +395,27 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
     }
   }
   end_evaluation(now);
+}
+
+/// Node 0: one worker writes a checkpoint between two of its updates, if that is due. The others do not wait for it.
+void TrainingJob::ask_for_checkpoint(Instant now) {
+  const Duration every = from_seconds(settings_.as_given.value("checkpoint_every_s", 0.0));
+  if (every <= Duration::zero() || settings_.self.value != 0 || !averagings_ || end_.version()) return;
+  if (!saved_) saved_ = now;
+  if (now - *saved_ < every) return;
+  for (const auto& [rank, worker] : worker_of_) {
+    if (gone_.contains(rank)) continue;
+    saved_ = now;
+    averagings_->control(rank)->words().save_wanted.fetch_add(1, std::memory_order_release);
+    return;
+  }
+}
+
+void TrainingJob::on_saved(Rank rank, std::int64_t update) {
+  if (evaluating_) return kept_.drop_fresh();  // It saves, too.
+  const auto taken = kept_.take_fresh(update + 1);
+  if (!taken) outbox_.to_driver({{"event", "warning"}, {"text", taken.error().text}});
+  if (taken && *taken) outbox_.to_driver({{"event", "saved"}, {"worker", rank.value}, {"update", update + 1}});
 }
 
 /// Node 0: the others go on, or the job ends.
@@ -690,6 +714,7 @@ void TrainingJob::tick(Instant now) {
   looked_ = now;
   const bool news = now >= next_progress_;
   if (news) look_for_life(now);
+  if (news) ask_for_checkpoint(now);
   if (averagings_) {
     averagings_->tick(now);
     drain(now);

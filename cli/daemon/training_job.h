@@ -102,6 +102,8 @@ class TrainingJob {
   void handle(const scheduler::AveragingService::Left& left, Instant now);
   void handle(const scheduler::AveragingService::Failed& failed, Instant now);
   void end_evaluation(Instant now);
+  void ask_for_checkpoint(Instant now);
+  void on_saved(Rank rank, std::int64_t update);
   void send_released(Version v, bool ends);
   void release(Version v, Instant now);
   void end_here(Version v, Instant now);
@@ -152,6 +154,7 @@ class TrainingJob {
   std::optional<Version> evaluating_;
   std::optional<Rank> evaluator_;
   Instant evaluating_since_{};
+  std::optional<Instant> saved_;  ///< Node 0: when a checkpoint was asked for last, or the job began.
   JobEnd end_;
   SignsOfLife life_;
   std::optional<Instant> began_;  ///< Waiting for workers to share their models.

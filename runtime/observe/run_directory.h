@@ -25,6 +25,8 @@ class RunDirectory {
   std::string logs() const { return path_ + "/logs"; }
   /// The last one.
   std::string checkpoint() const { return path_ + "/checkpoint.safetensors"; }
+  /// One that was written beside an evaluation's, until it takes its place.
+  std::string fresh_checkpoint() const { return path_ + "/fresh.safetensors"; }
   std::string best_checkpoint() const { return path_ + "/best.safetensors"; }
   /// Earlier ones, where they are kept.
   std::string checkpoints() const { return path_ + "/checkpoints"; }

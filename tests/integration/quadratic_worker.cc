@@ -135,6 +135,10 @@ class Quadratic {
           paceline_session_capture(session_, x(), elements_ * sizeof(double));
           follow();
           break;
+        case PACELINE_SAVE:
+          note({{"event", "save"}, {"update", lease.update}, {"x", value()}});
+          paceline_session_saved(session_);
+          break;
         case PACELINE_RESTORE: {
           const auto replica = paceline_session_replica(session_);
           if (replica.elements < elements_ * sizeof(double)) return "the replica is too short";

@@ -45,6 +45,7 @@ struct paceline_session {
   bool in_window = false;
   paceline_lease lease{};
   std::int64_t evaluated = -1;
+  std::vector<std::byte> outer;
   bool over = false;
   paceline_span result{};
 
@@ -127,6 +128,17 @@ paceline_session* paceline_session_open(const paceline_session_config* config, c
 
 void paceline_session_close(paceline_session* session) { delete session; }
 paceline_session_info paceline_session_get_info(const paceline_session* session) { return session->info; }
+
+paceline_span paceline_session_outer(const paceline_session* session) {
+  return {const_cast<std::byte*>(session->outer.data()), session->outer.size()};
+}
+int paceline_session_set_outer(paceline_session* session, const void* data, size_t size) {
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  if (size != 2 * solo_log().outer_elements * (session->wide ? sizeof(double) : sizeof(float))) return 0;
+  session->outer.assign(bytes, bytes + size);
+  return 1;
+}
+void paceline_session_saved(paceline_session*) {}
 
 paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease) {
   if (session->lease.body == 0) {

@@ -28,6 +28,7 @@ struct RunOptions {
   std::int64_t samples =
       0;  ///< Samples of an epoch; 0: the size of the training set given to `Worker::batches` or `sampler`.
   double evaluate_every_epochs = 1;  ///< How often the averaged model is evaluated and saved; 0: at the end only.
+  double checkpoint_every_s = 0;     ///< Save besides when so many seconds have passed; 0: with evaluations only.
   /// What an averaging of models does with the optimisers' state: `keep` it, each worker its own; `reset` it; `average`
   /// it with the model (SGD, Adam, AdamW, RMSprop, Adagrad; counters of steps are kept). Empty: the strategy's own,
   /// which is reset for bmuf and block momentum, else keep.
