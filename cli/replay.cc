@@ -133,7 +133,9 @@ std::string time_table(const std::vector<WorkerTime>& workers, const WorkerTime&
 Result<int> simulate(const recorded::RecordedRun& run, bool as_json) {
   const auto trace = recorded::read_trace(run.directory);
   if (!trace) return tl::unexpected(trace.error());
-  if (!*trace) return fail(ErrorKind::not_found, run.directory.string() + " has no trace of what its workers did");
+  if (!*trace)
+    return fail(ErrorKind::not_found,
+                run.directory.string() + "/trace.json is missing, which says what its workers did");
   const auto workers = recorded::reenact(run, **trace);
   if (!workers) return tl::unexpected(workers.error());
   WorkerTime all;

@@ -44,15 +44,24 @@ std::string folder_name(std::size_t k, const std::string& strategy) {
   return name;
 }
 
+/// The flag that gives an option of a training job.
+std::string flag_of(std::string option) {
+  if (option.ends_with("_s")) option.resize(option.size() - 2);  // Seconds.
+  std::replace(option.begin(), option.end(), '_', '-');
+  return "--" + option;
+}
+
 /// A script that ended well but was no training job although flags of one were given, or that used nothing of ours.
 Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, const Place& place, const PlannedRun& run) {
   if (fs::exists(directory / "result.json")) return {};
   const std::string script = fs::path(flags.script).filename().string();
   json given = run.overrides;
-  given.erase("json");
+  for (const char* kept : {"json", "label"}) given.erase(kept);
   if (!given.empty()) {
     std::string names;
-    for (const auto& [name, value] : given.items()) names += (names.empty() ? "" : ", ") + name;
+    for (const auto& [name, value] : given.items())
+      names +=
+          (names.empty() ? "" : ", ") + (name == "strategy" && !flags.compare.empty() ? "--compare" : flag_of(name));
     return fail(ErrorKind::internal, script + " ran no training job, so " + names +
                                          " had no effect: call paceline::run or paceline::Trainer's run in its main");
   }

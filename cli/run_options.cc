@@ -8,6 +8,7 @@
 #include "algorithms/parse.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/json.h"
+#include "runtime/observe/format.h"
 
 namespace paceline::cli {
 
@@ -17,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::int64_t kWorkersMax = 4096;
 constexpr std::int64_t kNodesMax = 64;
-constexpr std::int64_t kAccumulateMax = 1'000'000;
+constexpr std::int64_t kAccumulateMax = 65536;
 constexpr std::int64_t kBatchMax = 1 << 20;
 constexpr std::int64_t kEvaluationsMax = 1'000'000;
 
@@ -116,18 +117,18 @@ std::string with_batches(const std::string& strategy, std::int64_t batches) {
 /// Mini-batches an update that all strategies of a comparison get; 0: nothing says so.
 Result<std::int64_t> common_batches(const RunFlags& flags, const std::vector<std::string>& strategies) {
   std::int64_t common = flags.accumulate.value_or(0);
-  std::string from = "--accumulate " + std::to_string(common);
+  std::string from = "--accumulate " + std::to_string(common) + " asks for another number";
   for (const std::string& text : strategies) {
     if (!brings_batches(flags, text) || (flags.accumulate && !names_batches(text))) continue;
     const auto strategy = algorithms::parse_strategy(text, static_cast<std::int32_t>(flags.workers.value_or(4)));
     if (!strategy) return tl::unexpected(strategy.error());
     if (common != 0 && common != strategy->batches) {
-      return fail(ErrorKind::invalid,
-                  "--compare: " + text + " has " + std::to_string(strategy->batches) + " mini-batches an update but " +
-                      from + " another number: runs are compared at equal samples an update, so give one number");
+      return fail(ErrorKind::invalid, "--compare: " + text + " has " + std::to_string(strategy->batches) +
+                                          " mini-batches an update but " + from +
+                                          ": runs are compared at equal samples an update, so give one number");
     }
     common = strategy->batches;
-    from = text;
+    from = text + " has " + std::to_string(common);
   }
   return common;
 }
@@ -160,7 +161,7 @@ Result<json> common_overrides(const RunFlags& flags) {
     overrides["lost"] = flags.lost;
   }
   if (flags.minimum) {
-    if (*flags.minimum < 1) return bad_flag("--minimum", std::to_string(*flags.minimum), "give a number of workers");
+    if (*flags.minimum < 1) return bad_flag("--minimum", std::to_string(*flags.minimum), "give a number from 1");
     overrides["minimum"] = *flags.minimum;
   }
   for (const auto& [flag, name, given] :
@@ -290,11 +291,11 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
   PACELINE_TRY(check_range("--early-stopping", flags.early_stopping, kEvaluationsMax));
   PACELINE_TRY(check_range("--keep-checkpoints", flags.keep_checkpoints, kEvaluationsMax));
   if (flags.evaluate_every_epochs && !(*flags.evaluate_every_epochs >= 0 && *flags.evaluate_every_epochs <= 1e6)) {
-    return bad_flag("--evaluate-every-epochs", std::to_string(*flags.evaluate_every_epochs),
+    return bad_flag("--evaluate-every-epochs", observe::format("%g", *flags.evaluate_every_epochs),
                     "give a number from 0 to 1000000");
   }
   if (flags.epochs && !(*flags.epochs > 0 && *flags.epochs <= 1e6)) {
-    return bad_flag("--epochs", std::to_string(*flags.epochs), "give a number above 0, at most 1000000");
+    return bad_flag("--epochs", observe::format("%g", *flags.epochs), "give a number above 0, at most 1000000");
   }
   if (!flags.buffers.empty() && flags.buffers != "average" && flags.buffers != "keep")
     return bad_flag("--buffers", flags.buffers, "give average or keep");

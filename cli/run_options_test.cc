@@ -174,7 +174,9 @@ TEST(RunOptionsTest, NonblockingGetsTheAccumulatedNumber) {
 }
 
 TEST(RunOptionsTest, UnequalBatchesAreNotCompared) {
-  EXPECT_NE(error_of({"x.cpp", "--compare", "nonblocking(batches=2),nonblocking(batches=4)"}).find("equal samples"),
+  EXPECT_NE(error_of({"x.cpp", "--compare", "nonblocking(batches=2),nonblocking(batches=4)"})
+                .find("nonblocking(batches=4) has 4 mini-batches an update but nonblocking(batches=2) has 2: runs are "
+                      "compared at equal samples"),
             std::string::npos);
   EXPECT_NE(error_of({"x.cpp", "--accumulate", "3", "--compare", "nonblocking(batches=2)"}).find("--accumulate 3"),
             std::string::npos);

@@ -78,7 +78,8 @@ Result<fs::path> ScriptCache::store(const std::string& key, const fs::path& prog
     for (const std::string& header : prerequisites(*rule)) used.insert(fs::absolute(header).string());
   }
   if (used.empty())
-    return fail(ErrorKind::internal, "the compiler did not write what " + program.string() + " was made of");
+    return fail(ErrorKind::internal,
+                "the compiler did not write what " + program.string() + " was made of: is the disk full?");
   {
     std::ofstream headers(made / "headers");
     for (const std::string& header : used) headers << hash_of(header) << ' ' << header << '\n';

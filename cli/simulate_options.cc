@@ -10,6 +10,7 @@
 #include "algorithms/strategy.h"
 #include "cli/run_options.h"
 #include "cli/text_file.h"
+#include "runtime/observe/format.h"
 
 namespace paceline::cli {
 
@@ -160,7 +161,7 @@ Result<void> read_numbers(const SimulateFlags& flags, simulate::Scenario& scenar
   if (flags.steps && (*flags.steps < 1 || *flags.steps > kStepsMax))
     return bad_flag("--steps", std::to_string(*flags.steps), "give a number from 1 to " + std::to_string(kStepsMax));
   if (flags.lr && !(*flags.lr >= 0 && *flags.lr <= 100))
-    return bad_flag("--lr", std::to_string(*flags.lr), "give a number from 0 to 100");
+    return bad_flag("--lr", observe::format("%g", *flags.lr), "give a number from 0 to 100");
   if (!flags.bytes.empty()) {
     scenario.model_bytes = parse_size(flags.bytes);
     if (!scenario.model_bytes) return bad_flag("--bytes", flags.bytes, "give a size such as 100MB or 1GiB");

@@ -18,6 +18,11 @@ std::string short_name(WorkerId worker) {
   return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32);
 }
 
+std::string short_text(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
 }  // namespace
 
 std::string ActorRouter::describe(const Actor& actor) const {
@@ -374,9 +379,9 @@ void ActorRouter::submit(Actions& actions, Call call, NodeId from) {
   if (!std::isfinite(cpus) || cpus < 0)
     return refuse({ErrorKind::invalid, "a task needs a finite number of cpus, at least 0"});
   if (cpus > options_.cpus) {
-    return refuse({ErrorKind::infeasible, "a task needs " + std::to_string(call.resources.cpus) + " cpus, but node " +
-                                              to_string(options_.node) + " has " + std::to_string(options_.cpus) +
-                                              ": ask for fewer or start the node with --cpus"});
+    return refuse({ErrorKind::infeasible, "a task needs " + short_text(call.resources.cpus) + " cpus, but node " +
+                                              to_string(options_.node) + " has " + short_text(options_.cpus) +
+                                              ": ask for no more than that"});
   }
   if (!executable_of(root_of(owner, from), owner)) return refuse({ErrorKind::invalid, owner + kUnsaid});
   TaskRecord record{std::move(call), from, root_of(owner, from), 0};

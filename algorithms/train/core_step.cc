@@ -17,8 +17,9 @@ double seconds(std::chrono::steady_clock::duration duration) { return std::chron
 
 void Core::require_body(const char* what) const {
   if (!in_body_)
-    throw std::logic_error(std::string(what) +
-                           " was called outside the loop: once after each next() that returned true");
+    throw std::logic_error(
+        std::string(what) +
+        " was called outside the loop, or after the body's step: call it once after each next() that returned true");
 }
 
 double Core::checked_loss(const Share& share, const torch::Tensor& loss) {

@@ -21,8 +21,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   file.path_ = path;
   file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat status {};
-  if (file.fd_ < 0 || ::fstat(file.fd_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
+  if (file.fd_ < 0 || ::fstat(file.fd_, &status) != 0 || !S_ISREG(status.st_mode))
     return fail(ErrorKind::not_found, "cannot read " + path + ": is the path right?");
+  if (status.st_size == 0) return fail(ErrorKind::invalid, path + " is empty");
   file.size_ = static_cast<std::size_t>(status.st_size);
   file.written_ns_ = written_ns(status);
   void* const mapped = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.fd_, 0);

@@ -70,7 +70,10 @@ Result<Replica> decode_replica(std::span<const std::byte> bytes) {
     const auto it = notes.find(key);
     return it == notes.end() ? std::string_view{} : std::string_view(it->second);
   };
-  if (note("paceline") != kFormat) return fail(ErrorKind::invalid, "not a checkpoint of this version of Paceline");
+  if (note("paceline") != kFormat)
+    return fail(
+        ErrorKind::invalid,
+        "not a checkpoint of this version of Paceline: a model alone is read with paceline::load, before me.share");
   if (!read_number(note("update"), replica.update) || !read_number(note("scheduled"), replica.scheduled) ||
       replica.update < 0 || replica.scheduled < 0) {
     return fail(ErrorKind::invalid, "the checkpoint's update or schedule is not a number");

@@ -57,10 +57,14 @@ Result<WorkerSettings> parse_worker_settings(std::string_view text) {
   PACELINE_TRY(read(json, "buffers", buffers));
   PACELINE_TRY(read(json, "slow", slow));
   PACELINE_TRY(read(json, "straggle", straggle));
-  if (settings.workers < 1) return fail(ErrorKind::invalid, "workers must be at least 1");
-  if (!(settings.epochs > 0)) return fail(ErrorKind::invalid, "epochs must be more than 0");
-  if (settings.batch < 1) return fail(ErrorKind::invalid, "batch must be at least 1");
-  if (settings.samples < 0) return fail(ErrorKind::invalid, "samples must not be negative");
+  if (settings.workers < 1)
+    return fail(ErrorKind::invalid, "workers is " + std::to_string(settings.workers) + ": give at least 1");
+  if (!(settings.epochs > 0)) return fail(ErrorKind::invalid, "epochs is not a number above 0: give one");
+  if (settings.batch < 1)
+    return fail(ErrorKind::invalid, "batch is " + std::to_string(settings.batch) + ": give at least 1");
+  if (settings.samples < 0)
+    return fail(ErrorKind::invalid, "samples is " + std::to_string(settings.samples) +
+                                        ": give the samples of an epoch, or 0 for those of the training set");
   if (optimizer_state == "keep") settings.optimizer_state = OptimizerState::keep;
   if (optimizer_state == "reset") settings.optimizer_state = OptimizerState::reset;
   if (optimizer_state == "average") settings.optimizer_state = OptimizerState::average;

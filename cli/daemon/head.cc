@@ -109,7 +109,10 @@ void Head::on_gone(const transport::Peer& peer) {
     wire::Message message;
     auto body = message.root().initJobEvent();
     body.setJob(id.value);
-    body.setJson(json{{"event", "failed"}, {"text", "node " + to_string(node) + " was lost, with its workers"}}.dump());
+    body.setJson(json{{"event", "failed"},
+                      {"text", "node " + to_string(node) +
+                                   " was lost, with its workers: go on from the last checkpoint with --resume"}}
+                     .dump());
     body.setTo(job.settings.value("driver_peer", ""));
     send(driver->second.peer, message);
   }

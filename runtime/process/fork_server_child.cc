@@ -143,9 +143,9 @@ class Server {
 
   std::optional<Child> fork_worker(const ForkMessage& request) {
     if (const int threads = count_threads(); threads < 1 || threads > kThreadsMax)
-      return refuse(request.worker, "/proc/self/task has " + std::to_string(threads) +
-                                        " threads, a forked child has one: a library or a global of the script started "
-                                        "threads when it was loaded; start them "
+      return refuse(request.worker, "the script has " + std::to_string(threads) +
+                                        " threads before workers are forked from it, where only one is possible: a "
+                                        "library or a global started them when it was loaded; start them "
                                         "in the worker instead (for BLAS and OpenMP the *_NUM_THREADS settings do it)");
     Fd log(::open(request.text.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!log) return refuse(request.worker, errno_text(("open log " + request.text).c_str()));

@@ -290,7 +290,7 @@ TEST_F(ForkServerTest, ServerWithAThreadOfItsOwnRefusesToForkAndSaysWhy) {
   const auto event = wait_for(Kind::fork_refused);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->worker, WorkerId(1));
-  EXPECT_NE(event->text.find("threads when it was loaded"), std::string::npos) << event->text;
+  EXPECT_NE(event->text.find("started them when it was loaded"), std::string::npos) << event->text;
 }
 
 TEST_F(ForkServerTest, WorkersHaveTheEnvironmentAndTheDirectoryThatAreAskedFor) {

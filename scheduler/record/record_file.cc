@@ -119,17 +119,17 @@ Result<Record> read_record(const std::string& path) {
     if (size > rest.size() - kBlockHead) return refuse(half);
     const std::string_view contents = rest.substr(kBlockHead, size);
     rest.remove_prefix(kBlockHead + size);
-    if (contents.empty() || checksum(contents) != sum) return refuse("is damaged");
+    if (contents.empty() || checksum(contents) != sum) return refuse("is damaged: replay another run");
     const std::string_view inside = contents.substr(1);
-    if ((contents[0] == 'h') != first) return refuse("is damaged");
+    if ((contents[0] == 'h') != first) return refuse("is damaged: replay another run");
     if (contents[0] == 'h') {
       record.head = inside;
     } else if (contents[0] == 'd') {
-      if (!decode(inside, context, record.decisions)) return refuse("is damaged");
+      if (!decode(inside, context, record.decisions)) return refuse("is damaged: replay another run");
     } else {
       const bool whole = contents[0] == 'e' && inside.size() == 4 && rest.empty() &&
                          get_u32(inside) == static_cast<std::uint32_t>(record.decisions.size());
-      if (!whole) return refuse("is damaged");
+      if (!whole) return refuse("is damaged: replay another run");
       return record;
     }
   }

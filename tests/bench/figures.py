@@ -17,7 +17,7 @@ from measure.store import Store
 MEASUREMENTS = {
     "rates": rates.measure, "always_slow": main_job.always_slow, "random_delay": main_job.random_delay, "frozen": freezing.frozen,
     "wagma_frozen": freezing.wagma_frozen, "ddp": loops.ddp, "plain": loops.plain, "small_update": loops.small_update,
-    "averaging": averaging.averaging, "fork": startup.fork, "start": startup.start, "idle": startup.idle, "golden": programs.golden,
+    "averaging": averaging.averaging, "fork": startup.fork, "pipeline": startup.pipeline, "start": startup.start, "idle": startup.idle, "golden": programs.golden,
     "random_jobs": programs.random_jobs, "explorer": programs.explorer, "scale": programs.scale, "recording": programs.recording,
     "cells": programs.cells, "prediction": prediction.prediction,
     "building": building.building, "bare": building.bare, "checking": building.checking,

@@ -35,6 +35,7 @@ set(ENV{XDG_CACHE_HOME} "${WORK}/cache")
 set(ENV{PACELINE_CLUSTER} "")
 execute_process(COMMAND mktemp -d -t pl-XXXXXX OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 set(ENV{XDG_RUNTIME_DIR} "${runtime}")
+set(ENV{PATH} "${installed}/bin:$ENV{PATH}")  # Where programs that are started by themselves look for it.
 run("${paceline}" version)
 run("${paceline}" run "${WORK}/build/plain")
 run("${paceline}" run "${SOURCE}/plain.cpp")

@@ -1,4 +1,4 @@
-"""Figures 8 to 10: how long it takes to begin, and what an idle cluster costs."""
+"""Figures 8 to 10 and 21: how long it takes to begin, what an idle cluster costs, and how fast actors pass on tensors."""
 import json
 import os
 import statistics
@@ -18,6 +18,15 @@ def fork(bench):
             if "heard of" in line:
                 values[f"{version} {line.split()[0]}"].append(float(line.split()[-2]))
     return {8: values}
+
+
+def pipeline(bench):
+    """MiB/s of tensors of 10 MiB that came back from the third of three actors."""
+    values = {"1": [], "4": []}
+    for _ in range(bench.rounds_or(9)):
+        for line in output_of(bench.paceline, "run", bench.program("tests", "bench", "tensor_pipeline")).splitlines():
+            values[line.split()[0]].append(float(line.split()[-2]))
+    return {21: values}
 
 
 def first_step(bench, script):

@@ -135,4 +135,6 @@ FIGURES = (
             Value("check cold", "`./check` (`figures.py BUILD checking`)", "≤", 50, "min", 0),
             Value("check warm", "`./check` once more", "≤", 20, "min", 0),
             Value("check disk", "disk that a clone takes after `./check` (`figures.py BUILD checked`)", unit="GB", digits=1)), 12),
+    Figure(21, "tensors of 10 MiB through three actors, each given to the next as a future, and back to the driver", "pipeline",
+           (Value("1", "one under way", unit="MiB/s", digits=0), Value("4", "four under way", unit="MiB/s", digits=0)), 1),
 )
