@@ -397,18 +397,24 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
   end_evaluation(now);
 }
 
-/// Node 0: one worker writes a checkpoint between two of its updates, if that is due. The others do not wait for it.
+/// Node 0: one worker writes a checkpoint between two of its updates, if that is due, and the others do not wait for
+/// it. The one that is furthest: it stands still least likely.
 void TrainingJob::ask_for_checkpoint(Instant now) {
   const Duration every = from_seconds(settings_.as_given.value("checkpoint_every_s", 0.0));
   if (every <= Duration::zero() || settings_.self.value != 0 || !averagings_ || end_.version()) return;
   if (!saved_) saved_ = now;
   if (now - *saved_ < every) return;
+  std::optional<Rank> furthest;
+  const auto step = [this](Rank rank) {
+    return averagings_->window(rank)->progress().step.load(std::memory_order_relaxed);
+  };
   for (const auto& [rank, worker] : worker_of_) {
-    if (gone_.contains(rank)) continue;
-    saved_ = now;
-    averagings_->control(rank)->words().save_wanted.fetch_add(1, std::memory_order_release);
-    return;
+    if (gone_.contains(rank) || !averagings_->window(rank)) continue;
+    if (!furthest || step(rank) > step(*furthest)) furthest = rank;
   }
+  if (!furthest) return;
+  saved_ = now;
+  averagings_->control(*furthest)->words().save_wanted.fetch_add(1, std::memory_order_release);
 }
 
 void TrainingJob::on_saved(Rank rank, std::int64_t update) {

@@ -60,6 +60,16 @@ class TrainingRuns(TrainingTest):
                 started = next(event for event in rest.metrics() if event["event"] == "started")
                 self.assertEqual(started["first"], update)
 
+    def test_a_frozen_worker_keeps_nobody_from_saving(self):
+        run = self.start_training(SMALL, "--workers", 2, "--strategy", "nonblocking(batches=2)", "--epochs", 100000,
+                                  "--evaluate-every-epochs", 0, "--checkpoint-every", "0.3s")
+        self.saved_after(run, 1)
+        self.signal_worker(run, 0, signal.SIGSTOP)
+        self.saved_after(run, len(self.saved(run)) + 3)
+        self.assertEqual(run.left(), {})
+        self.signal_worker(run, 0, signal.SIGCONT)
+        self.interrupt(run)
+
     def saved(self, run):
         return [event["update"] for event in run.metrics() if event["event"] == "saved"]
 
