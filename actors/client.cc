@@ -19,8 +19,6 @@ std::uint64_t random_tag() {
   return (static_cast<std::uint64_t>(device()) << 36) | (std::uint64_t{1} << 63);
 }
 
-std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
-
 Bytes to_raw(const std::string& s) {
   const auto* begin = reinterpret_cast<const std::byte*>(s.data());
   return {begin, begin + s.size()};
@@ -151,7 +149,7 @@ void Client::on_message(std::vector<transport::Frame> frames) {
       case wire::Envelope::ACTOR_READY: return decode(root.getActorReady()).map([this](ActorReady r) { on_actor(r); });
       case wire::Envelope::REPLY: {
         const auto reply = root.getReply();
-        Result<std::string> answer = text(reply.getJson());
+        Result<std::string> answer = wire::text(reply.getJson());
         if (!reply.getOk()) answer = tl::unexpected(read(reply.getError()));
         on_reply(reply.getId(), std::move(answer));
         return {};
@@ -176,7 +174,7 @@ void Client::on_message(std::vector<transport::Frame> frames) {
       }
       case wire::Envelope::JOB_EVENT: {
         const JobId job(root.getJobEvent().getJob());
-        auto json = text(root.getJobEvent().getJson());
+        auto json = wire::text(root.getJobEvent().getJson());
         if (auto handler = copy_of(job_event_)) handler(job, std::move(json));
         return {};
       }

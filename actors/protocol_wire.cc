@@ -58,7 +58,7 @@ void write(capnp::List<capnp::Text>::Builder builder, const std::vector<std::str
 
 std::vector<std::string> read(capnp::List<capnp::Text>::Reader reader) {
   std::vector<std::string> texts;
-  for (auto entry : reader) texts.push_back(text(entry));
+  for (auto entry : reader) texts.push_back(wire::raw(entry));
   return texts;
 }
 
@@ -90,8 +90,8 @@ void write(wire::Failure::Builder builder, const Error& error) {
 Error read(wire::Failure::Reader reader) { return {kind_named(text(reader.getKind())), text(reader.getText())}; }
 
 Executable decode(wire::Executable::Reader reader) {
-  return {text(reader.getPath()),      read(reader.getArgs()),  read(reader.getEnv()),
-          text(reader.getDirectory()), text(reader.getBuild()), text(reader.getLogs())};
+  return {wire::raw(reader.getPath()),      read(reader.getArgs()),       read(reader.getEnv()),
+          wire::raw(reader.getDirectory()), wire::raw(reader.getBuild()), wire::raw(reader.getLogs())};
 }
 
 Frames encode(const Executable& message) {
@@ -195,18 +195,17 @@ std::string to_json(const Release& release) {
   nlohmann::json json{{"actors", nlohmann::json::array()}, {"tasks", nlohmann::json::array()}};
   for (auto actor : release.actors) json["actors"].push_back(actor.value);
   for (auto task : release.tasks) json["tasks"].push_back(task.value);
-  return json.dump();
+  return json_text(json);
 }
 
 Result<Release> release_from_json(const std::string& json) {
   Release release;
-  try {
-    const auto parsed = nlohmann::json::parse(json);
+  const auto read = contained([&] {
+    const auto parsed = parse_json(json);
     for (const auto& actor : parsed.at("actors")) release.actors.emplace_back(actor.get<std::uint64_t>());
     for (const auto& task : parsed.at("tasks")) release.tasks.emplace_back(task.get<std::uint64_t>());
-  } catch (const nlohmann::json::exception& error) {
-    return fail(ErrorKind::invalid, std::string("a release that cannot be read: ") + error.what());
-  }
+  });
+  if (!read) return fail(ErrorKind::invalid, "a release that cannot be read: " + read.error().text);
   return release;
 }
 

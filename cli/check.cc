@@ -106,7 +106,7 @@ Action add_check(Flags app) {
       if (*as_json)
         std::printf(
             "%s\n",
-            line_of({{"what", finding.what}, {"value", finding.value}, {"verdict", verdict}, {"mend", finding.mend}})
+            json_text({{"what", finding.what}, {"value", finding.value}, {"verdict", verdict}, {"mend", finding.mend}})
                 .c_str());
       table.add({finding.what, finding.value, verdict, finding.mend});
     }

@@ -88,7 +88,7 @@ Result<void> clean(const CleanFlags& flags) {
     if (!flags.dry_run) fs::remove_all(folder, failed);
     if (failed) return fail(ErrorKind::internal, "cannot remove " + folder.string() + ": " + failed.message());
     if (flags.json)
-      std::printf("%s\n", line_of({{"path", folder.string()}, {"bytes", std::llround(bytes)}}).c_str());
+      std::printf("%s\n", json_text({{"path", folder.string()}, {"bytes", std::llround(bytes)}}).c_str());
     else
       std::printf("%s\n", observe::format("%8.1f MB  %s", bytes / 1e6, folder.c_str()).c_str());
   }

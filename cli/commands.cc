@@ -2,13 +2,7 @@
 
 #include <cstdio>
 
-#include "runtime/base/json.h"
-
 namespace paceline::cli {
-
-std::string line_of(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 int report(const Error& error) {
   std::fprintf(stderr, "paceline: %s\n", error.text.c_str());

@@ -48,9 +48,6 @@ std::string torch_version();
 /// "paceline 0.1.0 (libtorch 1.13.0)"
 std::string version_text();
 
-/// JSON for stdout; bytes that are no UTF-8, in a path say, are replaced.
-std::string line_of(const nlohmann::json& value);
-
 /// Prints the error as one line on stderr; `kUsage` for what the user got wrong, else `kFailed`.
 int report(const Error& error);
 

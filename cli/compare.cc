@@ -51,7 +51,7 @@ std::string evaluated(const json& result) {
 /// " (lost 1, 3)": these workers left before the end, so that the figures are of fewer.
 std::string lost_words(const json& result) {
   std::string ranks;
-  for (const auto& rank : result.value("lost", json::array())) ranks += (ranks.empty() ? "" : ", ") + rank.dump();
+  for (const auto& rank : result.value("lost", json::array())) ranks += (ranks.empty() ? "" : ", ") + json_text(rank);
   return ranks.empty() ? "" : " (lost " + ranks + ")";
 }
 

@@ -69,7 +69,7 @@ bool is_clang(const std::string& compiler) {
 
 Result<CompileSettings> parse_compile_settings(std::string_view text, const std::string& prefix) {
   try {
-    const json object = json::parse(text);
+    const json object = parse_json(text);
     CompileSettings settings;
     settings.version = object.at("paceline");
     settings.compiler = object.at("compiler");

@@ -28,7 +28,7 @@ Action add_down(Flags app, Ask ask) {
     const auto ended = wait_until_down(*directory, std::chrono::seconds(10));
     if (!ended) return report(ended.error());
     const std::string name = directory->filename();
-    std::puts(flags->json ? line_of({{"name", name}}).c_str() : ("cluster '" + name + "' is down").c_str());
+    std::puts(flags->json ? json_text({{"name", name}}).c_str() : ("cluster '" + name + "' is down").c_str());
     return kDone;
   };
 }

@@ -23,7 +23,7 @@ Result<Ended> run_driver(const fs::path& program, const std::vector<std::string>
   const fs::path options = directory / "overrides.json";
   {
     std::ofstream out(options);
-    out << overrides.dump(2) << '\n';
+    out << json_text(overrides, 2) << '\n';
     out.close();
     if (!out) return fail(ErrorKind::internal, "cannot write " + options.string() + ": is the disk full?");
   }

@@ -49,7 +49,7 @@ std::string json_lines(const std::string& run, const std::vector<recorded::Scala
     nlohmann::json line{
         {"run", run}, {"update", s.update}, {"clock_s", s.clock_s}, {"name", s.name}, {"value", s.value}};
     if (s.worker >= 0) line["worker"] = s.worker;
-    lines += line_of(line) + "\n";
+    lines += json_text(line) + "\n";
   }
   return lines;
 }

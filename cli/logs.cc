@@ -34,7 +34,7 @@ std::vector<fs::path> log_files(const fs::path& run, const std::string& wanted) 
 }
 
 std::string json_line(const fs::path& file, const std::string& line) {
-  return line_of({{"log", file.stem().string()}, {"line", line}});
+  return json_text({{"log", file.stem().string()}, {"line", line}});
 }
 
 constexpr auto kLook = std::chrono::milliseconds(200);

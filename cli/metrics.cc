@@ -39,7 +39,7 @@ Result<void> serve(const MetricsFlags& flags, const Ask& ask) {
   if (!server) return tl::unexpected(server.error());
   const std::string url = "http://127.0.0.1:" + std::to_string(server->port()) + "/metrics";
   if (flags.json)
-    std::puts(line_of({{"url", url}, {"token_file", file.string()}}).c_str());
+    std::puts(json_text({{"url", url}, {"token_file", file.string()}}).c_str());
   else
     std::printf("%s, to who sends the token in %s (Authorization: Bearer ...)\n", url.c_str(), file.c_str());
   std::fflush(stdout);

@@ -13,7 +13,7 @@ Action add_options(Flags app) {
   return [words] {
     const auto options = options_among(*words);
     const auto answer = options ? *options : nlohmann::json{{"error", options.error().text}};
-    std::printf("%s\n", line_of(answer).c_str());
+    std::printf("%s\n", json_text(answer).c_str());
     return kDone;
   };
 }

@@ -62,7 +62,7 @@ std::string escaped(const std::string& text) {
 std::string label_of(const json& object, const char* field) {
   const auto found = object.is_object() ? object.find(field) : object.end();
   if (!object.is_object() || found == object.end()) return "";
-  return found->is_string() ? found->get<std::string>() : found->dump();
+  return found->is_string() ? found->get<std::string>() : json_text(*found);
 }
 
 /// Those that have `field`, each with its labels: one metric.

@@ -88,7 +88,7 @@ int tell(const recorded::RecordedRun& run, const std::vector<std::string>& diffe
   if (as_json) {
     const json event{
         {"event", "replay"}, {"run", run.directory.string()}, {"bit_identical", differ.empty()}, {"differs", differ}};
-    std::printf("%s\n", event.dump().c_str());
+    std::printf("%s\n", json_text(event).c_str());
   } else if (differ.empty()) {
     std::printf("weights are bit-identical to %s (%zu workers)\n", run.directory.c_str(), run.node_of.size());
   } else {
@@ -151,7 +151,7 @@ Result<int> simulate(const recorded::RecordedRun& run, bool as_json) {
                      {"duration_s", (*trace)->duration_s},
                      {"workers", rows},
                      {"critical", critical->awaited_s > 0 ? json(critical->rank) : json(nullptr)}};
-    std::printf("%s\n", event.dump().c_str());
+    std::printf("%s\n", json_text(event).c_str());
     return kDone;
   }
   std::printf("%s, %zu workers, %s\n\n%s\n", recorded::text_of(run.options, "strategy").c_str(), workers->size(),
@@ -173,7 +173,7 @@ int show_decisions(const recorded::RecordedRun& run, bool as_json) {
       if (d.at != Instant{}) start = std::min(start, d.at);
   for (const auto& [node, record] : run.records)
     for (const auto& d : record.decisions)
-      std::printf("%s\n", as_json ? recorded::decision_json(NodeId{node}, d, start).dump().c_str()
+      std::printf("%s\n", as_json ? json_text(recorded::decision_json(NodeId{node}, d, start)).c_str()
                                   : recorded::decision_line(NodeId{node}, d, start).c_str());
   return kDone;
 }
@@ -187,7 +187,7 @@ Result<int> replay(const ReplayFlags& flags) {
   if (!program) return tl::unexpected(program.error());
   std::vector<std::string> arguments;
   for (const json& word : run->program.value("arguments", json::array()))
-    arguments.push_back(word.is_string() ? word.get<std::string>() : word.dump());
+    arguments.push_back(word.is_string() ? word.get<std::string>() : json_text(word));
   take_environment(run->environment);
   const std::int64_t nodes = 1 + *std::max_element(run->node_of.begin(), run->node_of.end());
   auto place = find_place(std::nullopt, nodes);

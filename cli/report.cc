@@ -55,7 +55,7 @@ Result<void> write_report(const ReportFlags& flags) {
   const auto data = data_of(flags);
   if (!data) return tl::unexpected(data.error());
   if (flags.json) {
-    std::printf("%s\n", report::to_text(*data).c_str());
+    std::printf("%s\n", json_text(*data).c_str());
     return {};
   }
   const std::string path = flags.output.empty() ? fs::path(flags.runs.front()) / "report.html" : fs::path(flags.output);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "algorithms/job/options.h"
 #include "algorithms/parse.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/json.h"
@@ -16,19 +17,21 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kWorkersMax = 4096;
 constexpr std::int64_t kNodesMax = 64;
-constexpr std::int64_t kAccumulateMax = 65536;
-constexpr std::int64_t kBatchMax = 1 << 20;
-constexpr std::int64_t kEvaluationsMax = 1'000'000;
 
 tl::unexpected<Error> bad_flag(const std::string& flag, const std::string& value, const std::string& takes) {
   return fail(ErrorKind::invalid, flag + " " + value + ": " + takes);
 }
 
-Result<void> check_range(const std::string& flag, const std::optional<std::int64_t>& value, std::int64_t most) {
-  if (!value || (*value >= 1 && *value <= most)) return {};
-  return bad_flag(flag, std::to_string(*value), "give a number from 1 to " + std::to_string(most));
+/// As the job's options have it (algorithms/job/options.h).
+Result<void> check_flag(const std::string& flag, std::string_view option, const json& value) {
+  const std::string words = job::unfit(option, value);
+  return words.empty() ? Result<void>() : bad_flag(flag, job::shown(value), words);
+}
+
+template <class Value>
+Result<void> check_flag(const std::string& flag, std::string_view option, const std::optional<Value>& value) {
+  return value ? check_flag(flag, option, json(*value)) : Result<void>();
 }
 
 /// The whole of `text` as a number, or nothing.
@@ -39,7 +42,7 @@ std::optional<double> number(std::string_view text) {
   return value;
 }
 
-/// null: none. Whether a number can be one the script's metric says (algorithms/job/launch.cc).
+/// null: none. Whether a number can be one the script's metric says (algorithms/job/options.h).
 Result<json> parse_target(const std::string& text) {
   if (text == "none") return nullptr;
   std::string_view digits = text;
@@ -156,14 +159,8 @@ Result<json> common_overrides(const RunFlags& flags) {
   if (!flags.straggle.empty()) overrides["straggle"] = flags.straggle;
   if (!flags.resume.empty()) overrides["resume"] = flags.resume;
   if (flags.json) overrides["json"] = true;
-  if (!flags.lost.empty()) {
-    if (flags.lost != "ok" && flags.lost != "fail") return bad_flag("--lost", flags.lost, "give ok or fail");
-    overrides["lost"] = flags.lost;
-  }
-  if (flags.minimum) {
-    if (*flags.minimum < 1) return bad_flag("--minimum", std::to_string(*flags.minimum), "give a number from 1");
-    overrides["minimum"] = *flags.minimum;
-  }
+  if (!flags.lost.empty()) overrides["lost"] = flags.lost;
+  if (flags.minimum) overrides["minimum"] = *flags.minimum;
   for (const auto& [flag, name, given] :
        {std::tuple{"--time-limit", "time_limit_s", &flags.time_limit},
         std::tuple{"--patience", "patience_s", &flags.patience},
@@ -172,6 +169,7 @@ Result<json> common_overrides(const RunFlags& flags) {
     if (given->empty()) continue;
     const auto limit = parse_seconds(*given);
     if (!limit) return bad_flag(flag, *given, limit.error().text);
+    PACELINE_TRY(check_flag(flag, name, json(*limit)));
     overrides[name] = *limit;
   }
   return overrides;
@@ -278,27 +276,28 @@ std::vector<std::string> arguments_of(const RunFlags& flags) {
 std::string changed_by_comparison(const RunFlags& flags, const std::vector<PlannedRun>& runs) {
   for (const auto& run : runs)
     if (!flags.accumulate && runs.size() > 1 && run.overrides.contains("accumulate"))
-      return "an update takes " + run.overrides["accumulate"].dump() +
+      return "an update takes " + json_text(run.overrides["accumulate"]) +
              " mini-batches of each worker in all of them, as under nonblocking; --accumulate gives another number";
   return "";
 }
 
 Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
-  PACELINE_TRY(check_range("--workers", flags.workers, kWorkersMax));
-  PACELINE_TRY(check_range("--accumulate", flags.accumulate, kAccumulateMax));
-  PACELINE_TRY(check_range("--nodes", flags.nodes, kNodesMax));
-  PACELINE_TRY(check_range("--batch", flags.batch, kBatchMax));
-  PACELINE_TRY(check_range("--early-stopping", flags.early_stopping, kEvaluationsMax));
-  PACELINE_TRY(check_range("--keep-checkpoints", flags.keep_checkpoints, kEvaluationsMax));
-  if (flags.evaluate_every_epochs && !(*flags.evaluate_every_epochs >= 0 && *flags.evaluate_every_epochs <= 1e6)) {
-    return bad_flag("--evaluate-every-epochs", observe::format("%g", *flags.evaluate_every_epochs),
-                    "give a number from 0 to 1000000");
-  }
-  if (flags.epochs && !(*flags.epochs > 0 && *flags.epochs <= 1e6)) {
-    return bad_flag("--epochs", observe::format("%g", *flags.epochs), "give a number above 0, at most 1000000");
-  }
-  if (!flags.buffers.empty() && flags.buffers != "average" && flags.buffers != "keep")
-    return bad_flag("--buffers", flags.buffers, "give average or keep");
+  if (flags.nodes && (*flags.nodes < 1 || *flags.nodes > kNodesMax))
+    return bad_flag("--nodes", std::to_string(*flags.nodes), "give a number from 1 to " + std::to_string(kNodesMax));
+  PACELINE_TRY(check_flag("--workers", "workers", flags.workers));
+  PACELINE_TRY(check_flag("--accumulate", "accumulate", flags.accumulate));
+  PACELINE_TRY(check_flag("--batch", "batch", flags.batch));
+  PACELINE_TRY(check_flag("--minimum", "minimum", flags.minimum));
+  PACELINE_TRY(check_flag("--early-stopping", "early_stopping", flags.early_stopping));
+  PACELINE_TRY(check_flag("--keep-checkpoints", "keep_checkpoints", flags.keep_checkpoints));
+  PACELINE_TRY(check_flag("--evaluate-every-epochs", "evaluate_every_epochs", flags.evaluate_every_epochs));
+  PACELINE_TRY(check_flag("--epochs", "epochs", flags.epochs));
+  for (const auto& [flag, option, given] :
+       {std::tuple{"--buffers", "buffers", &flags.buffers}, std::tuple{"--lost", "lost", &flags.lost},
+        std::tuple{"--resume", "resume", &flags.resume}})
+    if (!given->empty()) PACELINE_TRY(check_flag(flag, option, json(*given)));
+  // In the options 0 is: never.
+  if (flags.early_stopping == 0) return bad_flag("--early-stopping", "0", "give a number from 1, or leave it out");
   if (!flags.compare.empty() && !flags.strategy.empty()) {
     return fail(ErrorKind::invalid, "--strategy and --compare exclude each other: name all strategies in --compare");
   }

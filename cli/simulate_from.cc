@@ -189,26 +189,24 @@ std::string lines_of(const Fitted& base, const std::vector<Answer>& answers) {
   json guessed = json::array();
   for (const Rank rank : base.fit.guessed) guessed.push_back(rank.value);
   const double error = base.simulated_s - base.recorded_s;
-  std::string lines = json{{"fit", true},
-                           {"run", base.directory.string()},
-                           {"strategy", base.run.strategy},
-                           {"workers", base.run.workers.size()},
-                           {"updates", base.run.steps},
-                           {"recorded_s", base.recorded_s},
-                           {"simulated_s", base.simulated_s},
-                           {"error_s", error},
-                           {"error_share", error / base.recorded_s},
-                           {"exchange_s", base.fit.exchange_s},
-                           {"guessed", guessed}}
-                          .dump() +
+  std::string lines = json_text(json{{"fit", true},
+                                     {"run", base.directory.string()},
+                                     {"strategy", base.run.strategy},
+                                     {"workers", base.run.workers.size()},
+                                     {"updates", base.run.steps},
+                                     {"recorded_s", base.recorded_s},
+                                     {"simulated_s", base.simulated_s},
+                                     {"error_s", error},
+                                     {"error_share", error / base.recorded_s},
+                                     {"exchange_s", base.fit.exchange_s},
+                                     {"guessed", guessed}}) +
                       "\n";
   for (const Answer& answer : answers) {
-    lines += json{{"strategy", answer.strategy},
-                  {"workers", answer.workers},
-                  {"time_s", answer.time_s},
-                  {"step_s", answer.time_s / static_cast<double>(base.run.steps)},
-                  {"speed_up", base.recorded_s / answer.time_s}}
-                 .dump() +
+    lines += json_text(json{{"strategy", answer.strategy},
+                            {"workers", answer.workers},
+                            {"time_s", answer.time_s},
+                            {"step_s", answer.time_s / static_cast<double>(base.run.steps)},
+                            {"speed_up", base.recorded_s / answer.time_s}}) +
              "\n";
   }
   return lines;

@@ -147,7 +147,7 @@ std::string scenario_json(const std::vector<SimulatedStrategy>& strategies, cons
                                  {"messages", figures.messages},
                                  {"bytes", figures.bytes * scenario.byte_factor()},
                                  {"curve", figures.curve}};
-    lines += line.dump() + "\n";
+    lines += json_text(line) + "\n";
   }
   return lines;
 }

@@ -43,7 +43,7 @@ Action add_status(Flags app, Ask ask) {
     for (bool first = true;; first = false) {
       const auto answer = ask(*directory, "status", nlohmann::json::object());
       if (!answer) return first ? report(answer.error()) : kDone;
-      const std::string text = flags->json ? answer->dump() + "\n" : status_text(*answer);
+      const std::string text = flags->json ? json_text(*answer) + "\n" : status_text(*answer);
       std::fputs(((redraws ? kClear : "") + text).c_str(), stdout);
       std::fflush(stdout);
       if (!flags->watch) return kDone;

@@ -25,7 +25,7 @@ std::string cell(const json& object, const char* name) {
     std::snprintf(text, sizeof text, "%.1f", found->get<double>());
     return text;
   }
-  return found->dump();
+  return json_text(*found);
 }
 
 std::string megabytes(const json& object, const char* name) {
@@ -71,7 +71,7 @@ std::string job_text(const json& job) {
   const auto waiting = job.is_object() ? job.find("waiting") : job.end();
   if (job.is_object() && waiting != job.end() && waiting->is_object()) {
     std::string missing;
-    for (const json& rank : list(*waiting, "missing")) missing += (missing.empty() ? "" : ", ") + rank.dump();
+    for (const json& rank : list(*waiting, "missing")) missing += (missing.empty() ? "" : ", ") + json_text(rank);
     if (!missing.empty()) {
       text += "the others wait for worker " + missing + " at update " + cell(*waiting, "update") + ", for " +
               cell(*waiting, "since_s") + " s\n";

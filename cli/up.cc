@@ -24,7 +24,7 @@ Action add_up(Flags app) {
     if (!directory) return report(directory.error());
     if (flags->json) {
       const nlohmann::json up{{"name", flags->name}, {"nodes", flags->nodes}, {"directory", directory->string()}};
-      std::puts(line_of(up).c_str());
+      std::puts(json_text(up).c_str());
       return kDone;
     }
     std::printf("cluster '%s' is up: %lld node%s\n", flags->name.c_str(), static_cast<long long>(flags->nodes),

@@ -15,7 +15,7 @@ Action add_version(Flags app) {
   app.command("version", "Print the version").add("--json", as_json.get(), "as JSON");
   return [as_json] {
     const nlohmann::json version{{"paceline", PACELINE_VERSION}, {"libtorch", torch_version()}};
-    std::puts(*as_json ? version.dump().c_str() : version_text().c_str());
+    std::puts(*as_json ? json_text(version).c_str() : version_text().c_str());
     return kDone;
   };
 }

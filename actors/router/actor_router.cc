@@ -239,14 +239,30 @@ void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, b
   if (tell) tell_owner(actions, actor, {id, actor.create.owner, true, reason});
 }
 
-ActorRouter::Actions ActorRouter::on_result(CallResult result) {
+bool ActorRouter::was_asked(const InFlight& call, const std::string& peer) const {
+  return !is_here(call.target) || peer == worker_peer(worker_of(call.actor));
+}
+
+/// Of a task whose worker died, and that is to run again, the dead worker's answer may still come: it has run.
+bool ActorRouter::was_asked(TaskId task, const std::string& peer) const {
+  const auto* record = tasks_.find(task);
+  if (record == nullptr || record->attempts == 0) return false;
+  const auto pool = pools_.find(record->root);
+  const auto holder = pool == pools_.end() ? std::nullopt : pool->second.worker_of(task);
+  return !holder || worker_peer(*holder) == peer;
+}
+
+ActorRouter::Actions ActorRouter::on_result(CallResult result, const std::string& from) {
   Actions actions;
-  if (const auto call = in_flight_.extract(result.task)) {
+  if (const auto found = in_flight_.find(result.task); found != in_flight_.end()) {
+    if (!was_asked(found->second, from)) return actions;
+    const auto call = in_flight_.extract(found);
     if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end())
       actor->second.calls.erase(result.task);
     answer(actions, call.mapped().owner, call.mapped().origin, std::move(result));
     return actions;
   }
+  if (!was_asked(result.task, from)) return actions;
   finish_task(actions, result.task, result.value);
   dispatch(actions);
   return actions;

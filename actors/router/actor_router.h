@@ -72,7 +72,8 @@ class ActorRouter {
 
   Actions on_worker_ready(WorkerId worker);  ///< Its hello came.
   Actions on_actor_ready(ActorReady ready);  ///< From a worker, or from another node.
-  Actions on_result(CallResult result);      ///< From a worker, or from another node.
+  /// `from`: a worker's peer name, or another node's agent. Counts from whoever was asked only.
+  Actions on_result(CallResult result, const std::string& from);
   Actions on_worker_gone(
       WorkerId worker,
       const std::string& how);  ///< "killed by SIGSEGV ..., last lines: ...". Also: could not be forked.
@@ -132,6 +133,8 @@ class ActorRouter {
   void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
   void remember_dead(ActorId actor, Error reason);
   void submit(Actions& actions, Call call, NodeId from);
+  bool was_asked(const InFlight& call, const std::string& peer) const;
+  bool was_asked(TaskId task, const std::string& peer) const;
   void finish_task(Actions& actions, TaskId task, const Result<Bytes>& value);
   void fail_tasks_of(Actions& actions, const std::string& root, const Error& error);
   void dispatch(Actions& actions);

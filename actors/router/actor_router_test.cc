@@ -56,6 +56,7 @@ class ActorRouterTest : public testing::Test {
     message.resources.retries = retries;
     return message;
   }
+  static std::string peer_of(WorkerId worker) { return ActorRouter::worker_peer(worker); }
   CallResult result(std::uint64_t id, Result<Bytes> value = Bytes{}) { return {TaskId(id), "", std::move(value)}; }
 
   /// The actions of type T.
@@ -108,12 +109,13 @@ TEST_F(ActorRouterTest, CallsWaitForTheWorkerAndKeepTheirOrder) {
 }
 
 TEST_F(ActorRouterTest, AResultGoesToTheCallerOnce) {
-  running_actor(actor);
+  const auto worker = peer_of(running_actor(actor));
   sut.on_call(call(1, actor, "driver/2"), kHere);
-  const auto answers = sent<CallResult>(sut.on_result(result(1)));
+  EXPECT_THAT(sut.on_result(result(1), "worker/99"), IsEmpty()) << "it was not asked";
+  const auto answers = sent<CallResult>(sut.on_result(result(1), worker));
   ASSERT_THAT(answers, SizeIs(1));
   EXPECT_EQ(answers[0].first, "driver/2");
-  EXPECT_THAT(sut.on_result(result(1)), IsEmpty());
+  EXPECT_THAT(sut.on_result(result(1), worker), IsEmpty());
 }
 
 TEST_F(ActorRouterTest, ADeathFailsAllCallsInFlightAtOnceNamingIt) {
@@ -167,13 +169,13 @@ TEST_F(ActorRouterTest, CallsGoToTheActorsNodeAndTheAnswerComesBack) {
   ASSERT_THAT(created, SizeIs(1));
   EXPECT_EQ(created[0].node, kThere);
   EXPECT_THAT(all<ActorRouter::Forward>(sut.on_call(call(1, remote), kHere)), SizeIs(1));
-  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1))), SizeIs(1));
+  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1), "agent/1")), SizeIs(1));
 }
 
 TEST_F(ActorRouterTest, AnsweringACallOfAnotherNodeGoesBackThere) {
-  running_actor(actor);
+  const auto worker = peer_of(running_actor(actor));
   sut.on_call(call(1, actor, "worker/99"), kThere);
-  const auto answers = all<ActorRouter::Forward>(sut.on_result(result(1)));
+  const auto answers = all<ActorRouter::Forward>(sut.on_result(result(1), worker));
   ASSERT_THAT(answers, SizeIs(1));
   EXPECT_EQ(answers[0].node, kThere);
 }
@@ -197,7 +199,7 @@ TEST_F(ActorRouterTest, TasksShareWorkersUpToTheCpus) {
   ASSERT_THAT(forks, SizeIs(2));
   EXPECT_THAT(sent<Call>(sut.on_worker_ready(forks[0].worker)), SizeIs(1));
   EXPECT_THAT(sent<Call>(sut.on_worker_ready(forks[1].worker)), SizeIs(1));
-  const auto third = sut.on_result(result(1));
+  const auto third = sut.on_result(result(1), peer_of(forks[0].worker));
   EXPECT_THAT(all<ActorRouter::Fork>(third), IsEmpty());
   ASSERT_THAT(sent<Call>(third), SizeIs(1));
   EXPECT_EQ(sent<Call>(third)[0].first, ActorRouter::worker_peer(forks[0].worker));
@@ -207,7 +209,7 @@ TEST_F(ActorRouterTest, ATaskRunsWhenItsArgumentIsThere) {
   const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0);
   EXPECT_THAT(sut.on_call(task(2, {TaskId(1)}), kHere), IsEmpty());
   sut.on_worker_ready(fork.worker);
-  const auto next = sent<Call>(sut.on_result(result(1, bytes(3))));
+  const auto next = sent<Call>(sut.on_result(result(1, bytes(3)), peer_of(fork.worker)));
   ASSERT_THAT(next, SizeIs(1));
   EXPECT_EQ(std::get<Bytes>(next[0].second.arguments.at(0)), bytes(3));
 }
@@ -217,7 +219,8 @@ TEST_F(ActorRouterTest, AFailedTaskFailsWhatHangsOnIt) {
   sut.on_call(task(2, {TaskId(1)}), kHere);
   sut.on_call(task(3, {TaskId(2)}), kHere);
   sut.on_worker_ready(fork.worker);
-  const auto answers = sent<CallResult>(sut.on_result(result(1, fail(ErrorKind::invalid, "boom"))));
+  const auto answers =
+      sent<CallResult>(sut.on_result(result(1, fail(ErrorKind::invalid, "boom")), peer_of(fork.worker)));
   ASSERT_THAT(answers, SizeIs(3));
   for (const auto& [peer, answer] : answers) EXPECT_THAT(answer.value.error().text, HasSubstr("boom"));
 }
@@ -233,6 +236,34 @@ TEST_F(ActorRouterTest, ADeadWorkersTaskIsRetriedAsOftenAsItSays) {
   EXPECT_THAT(answers[0].second.value.error().text, HasSubstr("killed by SIGKILL"));
 }
 
+TEST_F(ActorRouterTest, WhatADeadWorkerAnsweredCountsWhereItsTaskHasNotBegunAgain) {
+  const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1, {}, 1), kHere)).at(0);
+  sut.on_call(task(2, {TaskId(1)}), kHere);
+  sut.on_worker_ready(fork.worker);
+  const auto again = all<ActorRouter::Fork>(sut.on_worker_gone(fork.worker, "killed by SIGKILL"));
+  const auto answers = sent<CallResult>(sut.on_result(result(1, bytes(3)), peer_of(fork.worker)));
+  ASSERT_THAT(answers, SizeIs(1));
+  EXPECT_TRUE(answers[0].second.value.has_value());
+  const auto next = sent<Call>(sut.on_worker_ready(again[0].worker));
+  ASSERT_THAT(next, SizeIs(1));
+  EXPECT_EQ(next[0].second.task, TaskId(2));
+}
+
+TEST_F(ActorRouterTest, OfATaskThatRunsAgainOnlyItsNewWorkersAnswerCounts) {
+  const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1, {}, 1), kHere)).at(0);
+  sut.on_worker_ready(fork.worker);
+  const auto again = all<ActorRouter::Fork>(sut.on_worker_gone(fork.worker, "killed by SIGKILL"));
+  sut.on_worker_ready(again[0].worker);
+  EXPECT_THAT(sut.on_result(result(1), peer_of(fork.worker)), IsEmpty());
+  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1), peer_of(again[0].worker))), SizeIs(1));
+}
+
+TEST_F(ActorRouterTest, NobodyAnswersATaskThatHasNotBegun) {
+  sut.on_call(task(1), kHere);
+  EXPECT_THAT(sut.on_result(result(1), "worker/1"), IsEmpty());
+  EXPECT_THAT(sut.on_result(result(1), "driver/1"), IsEmpty());
+}
+
 TEST_F(ActorRouterTest, AWorkerThatCannotStartFailsTheTasks) {
   const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0);
   const auto actions = sut.on_worker_gone(fork.worker, "exit status 127");
@@ -244,15 +275,16 @@ TEST_F(ActorRouterTest, AWorkerThatCannotStartFailsTheTasks) {
 TEST_F(ActorRouterTest, ResultsAreKeptUpToABoundAndUntilReleased) {
   const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0);
   sut.on_worker_ready(fork.worker);
-  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1, bytes(900)))), SizeIs(1));
+  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1, bytes(900)), peer_of(fork.worker))), SizeIs(1));
   sut.on_call(task(2), kHere);
-  EXPECT_THAT(sent<CallResult>(sut.on_result(result(2, bytes(900)))), SizeIs(1));  // Not kept, but delivered.
+  EXPECT_THAT(sent<CallResult>(sut.on_result(result(2, bytes(900)), peer_of(fork.worker))),
+              SizeIs(1));  // Not kept, but delivered.
   const auto refused = sent<CallResult>(sut.on_call(task(3, {TaskId(2)}), kHere));
   ASSERT_THAT(refused, SizeIs(1));
   EXPECT_EQ(refused[0].second.value.error().kind, ErrorKind::overloaded);
   sut.on_release("driver/1", {{}, {TaskId(1), TaskId(2)}});
   sut.on_call(task(4), kHere);
-  sut.on_result(result(4, bytes(900)));
+  sut.on_result(result(4, bytes(900)), peer_of(fork.worker));
   EXPECT_THAT(sent<Call>(sut.on_call(task(5, {TaskId(4)}), kHere)), SizeIs(1));
 }
 

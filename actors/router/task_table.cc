@@ -72,6 +72,7 @@ const TaskRecord* TaskTable::find(TaskId id) const {
 std::vector<TaskTable::Finished> TaskTable::finish(TaskId id, Result<Bytes> value) {
   const auto entry = entries_.find(id);
   if (entry == entries_.end() || !entry->second.record) return {};
+  if (entry->second.record->attempts > 0) (void)graph_.lease(id);  // Stale where it runs.
   Result<scheduler::TaskGraph::Changes> changes;
   if (graph_.state(id) != scheduler::TaskState::leased) {
     PACELINE_CHECK(!value.has_value(), "a task that did not run has no result");

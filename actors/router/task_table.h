@@ -45,8 +45,8 @@ class TaskTable {
     TaskRecord task;
     Result<Bytes> value;
   };
-  /// The task, and those that fail because it did; nothing if it is unknown or over. One that was not running ends with
-  /// an error.
+  /// The task, and those that fail because it did; nothing if it is unknown or over. One that has never run ends with
+  /// an error; one that was put back may end with the value of its first run.
   std::vector<Finished> finish(TaskId task, Result<Bytes> value);
   /// No later task will name it.
   void release(TaskId task);

@@ -110,7 +110,7 @@ class MiniAgent {
       case wire::Envelope::CALL: return carry_out(router_.on_call(decode(root.getCall()).value(), here));
       case wire::Envelope::SUBMIT_TASK: return carry_out(router_.on_call(decode(root.getSubmitTask()).value(), here));
       case wire::Envelope::CALL_RESULT:
-        return carry_out(router_.on_result(decode(root.getCallResult(), frames).value()));
+        return carry_out(router_.on_result(decode(root.getCallResult(), frames).value(), peer));
       case wire::Envelope::ACTOR_READY: return carry_out(router_.on_actor_ready(decode(root.getActorReady()).value()));
       case wire::Envelope::REQUEST: {
         const auto request = root.getRequest();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "actors/invoke.h"
+#include "runtime/base/readable.h"
 
 namespace paceline::worker {
 namespace {
@@ -21,11 +22,15 @@ std::string demangled(const std::type_info* type) {
 
 /// In a catch block: type and text of what was thrown.
 std::string thrown() {
-  auto type = demangled(abi::__cxa_current_exception_type());
+  const auto type = demangled(abi::__cxa_current_exception_type());
   try {
     throw;
   } catch (const std::exception& error) {
-    return type + ": " + error.what();
+    return type + ": " + readable(error.what());
+  } catch (const std::string& text) {
+    return "std::string: " + readable(text);
+  } catch (const char* text) {
+    return text == nullptr ? type : type + ": " + readable(text);
   } catch (...) {
     return type;
   }

@@ -124,7 +124,7 @@ JobDisplay::~JobDisplay() = default;
 void JobDisplay::on_event(const json& event) {
   const auto kind = event.value("event", "");
   if (state_->as_json) {
-    std::printf("%s\n", event.dump().c_str());
+    std::printf("%s\n", json_text(event).c_str());
     std::fflush(stdout);
     return;
   }
@@ -157,7 +157,7 @@ void JobDisplay::warn(const std::string& text) { state_->print("warning: " + tex
 void JobDisplay::conclude(const JobRecord& record, const json& result, bool interrupted, const std::string& checkpoint,
                           const std::string& run_directory) {
   if (state_->as_json) {
-    std::printf("%s\n", result.dump().c_str());
+    std::printf("%s\n", json_text(result).c_str());
     std::fflush(stdout);
   } else {
     if (record.updates() > 0)

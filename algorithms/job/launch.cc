@@ -28,7 +28,7 @@
 #include "algorithms/job/job_display.h"
 #include "algorithms/job/job_record.h"
 #include "algorithms/job/job_worker.h"
-#include "algorithms/job/metric.h"
+#include "algorithms/job/options.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
@@ -102,8 +102,7 @@ Result<json> flags_among_arguments() {
 
 /// The script's options, overridden by the flags of `paceline run` (a JSON file that PACELINE_RUN names), or of the
 /// program itself.
-Result<json> merged_options(const std::string& options_json) {
-  json options = json::parse(options_json);
+Result<json> merged_options(json options) {
   const auto path = actors::environment("PACELINE_RUN");
   const auto flags = path.empty() ? flags_among_arguments() : Result<json>(parse_json(read_file(path)));
   if (!flags) return tl::unexpected(flags.error());
@@ -111,15 +110,6 @@ Result<json> merged_options(const std::string& options_json) {
     return fail(ErrorKind::invalid, "PACELINE_RUN names " + path + ", which holds no JSON object");
   options.update(*flags);
   return options;
-}
-
-/// What neither the flags nor the script know alone.
-Result<void> check_target(const json& options) {
-  const auto target = target_of(options);
-  const Metric metric = metric_of(options);
-  if (!target || *target <= 1 || !in_percent(metric)) return {};
-  return fail(ErrorKind::invalid,
-              observe::format("target %g: ", *target) + metric.name + " is a fraction: give one such as 0.88, or 88%");
 }
 
 /// A process's runs: one after the other.
@@ -186,7 +176,7 @@ class Job {
     });
     if (const auto strategy = options_.find("strategy"); strategy != options_.end() && strategy->is_string())
       *strategy = algorithms::with_absolute_paths(strategy->get<std::string>());
-    const auto answer = client.request("submit", options_.dump());
+    const auto answer = client.request("submit", json_text(options_));
     if (!answer) return tl::unexpected(answer.error());
     const auto placed = parse_json(*answer);
     job_ = placed.value("job", std::uint64_t{0});
@@ -204,7 +194,7 @@ class Job {
       const ActorOptions where{.name = "worker-" + std::to_string(rank), .node = nodes[rank]};
       workers_.push_back(create<JobWorker>(where));
       runs_.push_back(workers_.back().call(&JobWorker::run, *main, *call, program_.arguments, job_,
-                                           static_cast<std::int32_t>(rank), options_.dump()));
+                                           static_cast<std::int32_t>(rank), json_text(options_)));
     }
     return {};
   }
@@ -232,7 +222,7 @@ class Job {
         const char* reason = interrupts.requested() ? "interrupted"
                              : timed_out            ? "the time limit was reached"
                                                     : "failed";
-        (void)actors::process_client().request("stop", json{{"job", job_}, {"reason", reason}}.dump());
+        (void)actors::process_client().request("stop", json_text(json{{"job", job_}, {"reason", reason}}));
       }
       if (stop_asked && now - *stop_asked > (interrupts.requested() ? kStopPatience : kFailPatience)) break;
       display_->show(*record_, now, false);
@@ -260,7 +250,7 @@ class Job {
     directory_ = std::filesystem::absolute(directory_).string();
     options_["run_directory"] = directory_;
     const json configuration{{"options", options_}, {"environment", environment_record()}, {"program", program}};
-    PACELINE_TRY(observe::write_json_atomic(directory_ + "/configuration.json", configuration.dump(2) + "\n"));
+    PACELINE_TRY(observe::write_json_atomic(directory_ + "/configuration.json", json_text(configuration, 2) + "\n"));
     auto metrics = observe::LineFile::open(directory_ + "/metrics.jsonl");
     if (!metrics) return tl::unexpected(metrics.error());
     metrics_.emplace(std::move(*metrics));
@@ -272,7 +262,7 @@ class Job {
       if (job != job_) continue;  // Of the process's run before.
       record_->on_event(event);
       display_->on_event(event);
-      if (const auto written = metrics_->append(event.dump(), steady_now()); !written)
+      if (const auto written = metrics_->append(json_text(event), steady_now()); !written)
         display_->warn(written.error().text);
     }
   }
@@ -339,7 +329,7 @@ class Job {
   }
 
   void close_job() {
-    (void)actors::process_client().request("close", json{{"job", job_}}.dump());
+    (void)actors::process_client().request("close", json_text(json{{"job", job_}}));
     const Instant deadline = steady_now() + kClosePatience;
     while (!record_->closed() && steady_now() < deadline) take_events(kLook);
   }
@@ -363,11 +353,12 @@ class Job {
     result.losses = record_->losses();
     result.lost.assign(record_->lost().begin(), record_->lost().end());
     if (!result.evaluations.empty()) result.metric = result.evaluations.back().value;
-    result.json = summary.dump();
+    result.json = json_text(summary);
     (void)metrics_->append(result.json, steady_now());
     (void)metrics_->flush();
     if (const auto joined = observe::join_traces(directory_); !joined) display_->warn(joined.error().text);
-    if (const auto written = observe::write_json_atomic(directory_ + "/result.json", summary.dump(2) + "\n"); !written)
+    if (const auto written = observe::write_json_atomic(directory_ + "/result.json", json_text(summary, 2) + "\n");
+        !written)
       display_->warn(written.error().text);
     const auto run = observe::RunDirectory::at(directory_);
     if (std::filesystem::exists(run.checkpoint())) result.checkpoint = run.checkpoint();
@@ -400,12 +391,12 @@ RunResult failed(const std::string& text, int code) {
 }
 
 /// The process's next run, to its end.
-RunResult next_run(Program program, const std::string& options_json) {
+RunResult next_run(Program program, json given) {
   ++g_runs.begun;
   if (g_runs.interrupted) return failed("interrupted: run " + std::to_string(g_runs.begun) + " was not begun", 130);
-  const auto options = merged_options(options_json);
+  const auto options = merged_options(std::move(given));
   if (!options) return refuse(options.error());
-  if (const auto checked = check_target(*options); !checked) return refuse(checked.error());
+  if (const auto checked = check_options(*options); !checked) return refuse(checked.error());
   if (g_runs.begun > 1 && options->contains("replay"))
     return failed("a replay takes a script's first run: run " + std::to_string(g_runs.begun) + " is left out", 0);
   try {
@@ -423,7 +414,7 @@ RunResult next_run(Program program, const std::string& options_json) {
 
 RunResult refuse(const Error& error) { return failed(error.text, error.kind == ErrorKind::invalid ? 2 : 1); }
 
-RunResult launch(Program program, const std::string& options_json) {
+RunResult launch(Program program, json options) {
   if (worker::is_worker())
     throw TaskError(
         {ErrorKind::invalid,
@@ -439,7 +430,7 @@ RunResult launch(Program program, const std::string& options_json) {
     return refuse({ErrorKind::invalid,
                    "paceline::run was called while another run of this process is under way: one "
                    "after the other, or each in a process of its own"});
-  auto result = next_run(std::move(program), options_json);
+  auto result = next_run(std::move(program), std::move(options));
   g_runs.under_way = false;
   return result;
 }

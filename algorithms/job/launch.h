@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "algorithms/job/worker_start.h"
@@ -15,11 +15,11 @@ struct Program {
   std::vector<Bytes> arguments{};  ///< Of `call`.
 };
 
-/// The driver's part of a job: finds the cluster, lets the flags of `paceline run` override `options_json`, creates the
-/// workers (actors that run `program`), submits the job, shows progress and returns its result. Prints errors; throws
-/// TaskError within a worker only. A process has one run at a time; each has a run directory of its own. Keys of
-/// `options_json`: workers, strategy, accumulate, seed, target, and whatever the workers read.
-RunResult launch(Program program, const std::string& options_json);
+/// The driver's part of a job: finds the cluster, lets the flags of `paceline run` override `options`, checks them
+/// (options.h), creates the workers (actors that run `program`), submits the job, shows progress and returns its
+/// result. Prints errors; throws TaskError within a worker only. A process has one run at a time; each has a run
+/// directory of its own.
+RunResult launch(Program program, nlohmann::json options);
 
 /// The result of a job that cannot be started; the error is printed.
 RunResult refuse(const Error& error);

@@ -58,7 +58,7 @@ Result<Answer> AgentLink::receive(int timeout_ms) {
 }
 
 Result<void> AgentLink::send_descriptor(const nlohmann::json& body, int fd) {
-  return process::send_with_fds(fd_socket_, body.dump(), {fd});
+  return process::send_with_fds(fd_socket_, json_text(body), {fd});
 }
 
 bool AgentLink::agent_is_there() const {

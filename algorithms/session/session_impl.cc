@@ -152,7 +152,7 @@ void Session::plan(std::int64_t first_update, std::int64_t updates, std::int64_t
   begin_update(first_update);
   in_window_ = lives_in_window();
   const nlohmann::json body{{"first", first_update}, {"updates", updates}, {"evaluate_every", evaluate_every}};
-  report("plan", "", 0, body.dump().c_str());
+  report("plan", "", 0, json_text(body).c_str());
 }
 
 paceline_next Session::next(paceline_lease& lease) {
@@ -178,8 +178,10 @@ paceline_next Session::look(paceline_lease& lease) {
   }
   if (needs_replica_) {
     set_state(State::restore);
-    if (fetch_replica()) return PACELINE_RESTORE;
-    return lost_ ? PACELINE_LOST : PACELINE_END;
+    if (!fetch_replica()) return lost_ ? PACELINE_LOST : PACELINE_END;
+    if (replica_) return PACELINE_RESTORE;
+    restored();  // From its own: the newest that can be had.
+    lease = lease_;
   }
   const auto held = [&] {
     const std::int64_t hold = control_->words().hold.load(std::memory_order_acquire);
@@ -532,7 +534,7 @@ void Session::capture(std::span<const std::byte> replica) {
   if (lease_.update == info_.first_update && lease_.body == 0 && !window_->published()) publish_start();
 }
 
-/// Asks for a replica and blocks until a donor's is here.
+/// Asks for a replica and blocks until a donor's is here, or the word that there is none to be had.
 Result<void> Session::fetch_replica() {
   wire::Message message;
   auto body = message.root().initReplicaWanted();
@@ -547,12 +549,14 @@ Result<void> Session::fetch_replica() {
       lost_ = true;
       return tl::unexpected(answer.error());
     }
-    if (answer->body.value("kind", "") != "replica" || answer->fds.size() != 1) continue;
+    const auto kind = answer->body.value("kind", "");
+    replica_update_ = answer->body.value("update", std::int64_t{0});
+    if (kind == "go_on") return {};
+    if (kind != "replica" || answer->fds.size() != 1) continue;
     auto object = memory::SharedObject::map(answer->fds[0],
                                             std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
     if (!object) return tl::unexpected(object.error());
     replica_.emplace(std::move(*object));
-    replica_update_ = answer->body.value("update", std::int64_t{0});
     return {};
   }
   return fail(ErrorKind::cancelled, "the job was stopped");

@@ -31,7 +31,7 @@ std::string text_of(double value) {
 std::string quoted(const json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list of " + std::to_string(value.size());
-  const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  const std::string text = json_text(value, -1, true);
   return text.size() > kQuoteMax ? text.substr(0, kQuoteMax) + "..." : text;
 }
 

@@ -31,7 +31,7 @@ std::string error_of(const std::string& text) {
 std::string error_with(const char* pointer, const char* value) {
   json job = good();
   job[json::json_pointer(pointer)] = json::parse(value);
-  return error_of(job.dump());
+  return error_of(json_text(job));
 }
 
 TEST(ReadJob, TakesWhatTheContractSays) {
@@ -40,7 +40,7 @@ TEST(ReadJob, TakesWhatTheContractSays) {
   given["nesterov"] = true;
   given["network"] = {{"latency_s", 0.001}, {"bandwidth_Bps", 1e9}};
   given["seed"] = 18446744073709551615u;
-  const auto job = read_job(given.dump());
+  const auto job = read_job(json_text(given));
   ASSERT_TRUE(job) << job.error().text;
   EXPECT_EQ(job->problem->workers(), 2);
   EXPECT_EQ(job->problem->gradient(Rank{0}, Version{0}, {0, 0}).first, (Vector{0, -8}));
@@ -60,7 +60,7 @@ TEST(ReadJob, TakesAStartForEachWorker) {
   json given = good();
   given["start"] = {{0, 1}, {2, 3}};
   given["strategy"] = "local-sgd";
-  const auto job = read_job(given.dump());
+  const auto job = read_job(json_text(given));
   ASSERT_TRUE(job) << job.error().text;
   EXPECT_EQ(job->start, (std::vector<Vector>{{0, 1}, {2, 3}}));
 }
@@ -69,12 +69,12 @@ TEST(ReadJob, TakesTheOtherProblems) {
   json given = good();
   given["problem"]["kind"] = "quadratic_noise";
   given["problem"]["noise"] = 0.5;
-  const auto noisy = read_job(given.dump());
+  const auto noisy = read_job(json_text(given));
   ASSERT_TRUE(noisy) << noisy.error().text;
   EXPECT_EQ(noisy->problem->dimensions(), 2u);
   given["problem"] = {{"kind", "softmax"}, {"workers", 2}, {"classes", 2}, {"features", 1}, {"samples", 4}};
   given["start"] = {0, 0, 0, 0};
-  const auto softmax = read_job(given.dump());
+  const auto softmax = read_job(json_text(given));
   ASSERT_TRUE(softmax) << softmax.error().text;
   EXPECT_EQ(softmax->problem->workers(), 2);
 }
@@ -108,7 +108,7 @@ TEST(ReadJob, NamesFieldsThatAreMissingOrUnknown) {
   for (const char* name : {"problem", "start", "strategy", "lr", "steps", "compute_s"}) {
     json job = good();
     job.erase(name);
-    EXPECT_EQ(error_of(job.dump()), std::string(name) + ": is missing");
+    EXPECT_EQ(error_of(json_text(job)), std::string(name) + ": is missing");
   }
   EXPECT_EQ(error_with("/stepz", "1"), "stepz: unknown field; did you mean 'steps'?");
   EXPECT_THAT(error_with("/problem/noise", "1"), StartsWith("problem.noise: unknown field"));

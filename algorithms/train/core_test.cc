@@ -53,9 +53,9 @@ torch::Tensor loss_of(Net& net, const Batch& batch) {
 WorkerStart start_with(const json& session, json options = json::object(), int rank = 0) {
   options.update({{"batch", kBatch}, {"samples", kSamples}, {"seed", 5}});
   WorkerStart start;
-  start.endpoint = session.dump();
+  start.endpoint = json_text(session);
   start.rank = rank;
-  start.options = options.dump();
+  start.options = json_text(options);
   return start;
 }
 

@@ -76,14 +76,14 @@ Result<Entry> decode_entry(const std::string& name, const nlohmann::json& json) 
   const auto row = std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& r) {
     return dtype.is_string() && dtype.get_ref<const std::string&>() == r.name;
   });
-  if (row == kTypes.end()) return bad("has an unknown dtype " + dtype.dump());
+  if (row == kTypes.end()) return bad("has an unknown dtype " + json_text(dtype));
   entry.view.type = row->type;
   const auto& shape = json["shape"];
   if (!shape.is_array() || shape.size() > kDimensionsMax) return bad("has a bad shape");
   for (const auto& extent : shape) {
     if (!extent.is_number_unsigned() ||
         extent.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
-      return bad("has a bad shape " + shape.dump());
+      return bad("has a bad shape " + json_text(shape));
     }
     entry.view.shape.push_back(extent.get<std::int64_t>());
   }
@@ -96,7 +96,7 @@ Result<Entry> decode_entry(const std::string& name, const nlohmann::json& json) 
   entry.end = offsets[1].get<std::uint64_t>();
   const auto wanted = bytes_of(entry.view.type, entry.view.shape);
   if (!wanted || entry.end < entry.begin || entry.end - entry.begin != *wanted) {
-    return bad("has offsets that do not fit its shape " + shape.dump());
+    return bad("has offsets that do not fit its shape " + json_text(shape));
   }
   return entry;
 }
@@ -148,7 +148,7 @@ Result<std::vector<std::byte>> encode_safetensors(const Safetensors& content) {
   }
   std::string text;
   try {
-    text = header.dump();
+    text = header.dump();  // Not json_text: a file of replaced names would lie.
   } catch (const nlohmann::json::exception&) {
     return fail(ErrorKind::invalid, "safetensors: a name or a piece of metadata is not UTF-8");
   }

@@ -22,8 +22,8 @@ constexpr std::int64_t kBatch = 8;
 WorkerStart start_with(const json& session, json options = json::object()) {
   options.update({{"batch", kBatch}, {"samples", 64}, {"seed", 5}, {"strategy", session.value("payload", "models")}});
   WorkerStart start;
-  start.endpoint = session.dump();
-  start.options = options.dump();
+  start.endpoint = json_text(session);
+  start.options = json_text(options);
   return start;
 }
 

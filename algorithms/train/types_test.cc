@@ -69,8 +69,8 @@ class TypesTest : public ::testing::TestWithParam<std::tuple<const char*, Types>
     more.update({{"payload", std::get<0>(GetParam())}, {"updates", updates}, {"bodies", bodies}, {"seed", 5}});
     options.update({{"batch", kBatch}, {"samples", 64}, {"seed", 5}});
     WorkerStart start;
-    start.endpoint = more.dump();
-    start.options = options.dump();
+    start.endpoint = json_text(more);
+    start.options = json_text(options);
     return start;
   }
 

@@ -8,6 +8,7 @@
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
 #include "cli/daemon/head.h"
+#include "runtime/base/contained.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 
@@ -18,11 +19,32 @@ using nlohmann::json;
 
 const transport::Peer kHead = "head";
 
+bool is_session(const transport::Peer& peer) { return peer.starts_with("session/"); }
+
 /// The number at the end of "worker/17" or "session/17"; 0: none.
 WorkerId worker_of(const std::string& peer) {
-  const auto slash = peer.find('/');
-  if (slash == std::string::npos) return WorkerId{0};
-  return WorkerId{std::strtoull(peer.c_str() + slash + 1, nullptr, 10)};
+  if (!peer.starts_with("worker/") && !is_session(peer)) return WorkerId{0};
+  return WorkerId{std::strtoull(peer.c_str() + peer.find('/') + 1, nullptr, 10)};
+}
+
+transport::Frame failed_reply(const wire::Request::Reader& request, const Error& error) {
+  wire::Message message;
+  auto body = message.root().initReply();
+  body.setId(request.getId());
+  body.setTo(request.getFrom());
+  body.setOk(false);
+  actors::write(body.initError(), error);
+  return message.to_frame();
+}
+
+/// Who made a call or an actor: a peer of this node itself, or one that its agent speaks for.
+template <class Message>
+std::string owner_of(const transport::Peer& peer, const Message& message) {
+  return node_of_peer(peer).value < 0 ? peer : wire::text(message.getOwner());
+}
+
+actors::Frames failed_result(const transport::Peer& peer, const wire::Call::Reader& call, const Error& error) {
+  return actors::encode(actors::CallResult{TaskId(call.getTask()), owner_of(peer, call), tl::unexpected(error)});
 }
 
 std::int64_t resident_bytes() {
@@ -56,8 +78,11 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
 Agent::~Agent() = default;
 
 Result<void> Agent::start() {
-  PACELINE_TRY(loop_.watch(local_->descriptor(), [this] { poll_local(); }));
-  PACELINE_TRY(loop_.watch(peers_->descriptor(), [this] { poll_peers(); }));
+  loop_.on_error([this](const Error& error) { log_.error(error.text); });
+  for (const auto& [transport, poll] :
+       {std::pair{local_.get(), &Agent::poll_local}, std::pair{peers_.get(), &Agent::poll_peers}})
+    if (transport->descriptor() >= 0)  // A simulated one has none.
+      PACELINE_TRY(loop_.watch(transport->descriptor(), [this, poll = poll] { (this->*poll)(); }));
   PACELINE_TRY(loop_.watch(averager_->descriptor(), [this] { on_averaged(); }));
   wire::Message hello;
   auto body = hello.root().initHello();
@@ -74,7 +99,8 @@ Result<void> Agent::start() {
 
 void Agent::tick(Instant now) {
   for (auto& [id, job] : jobs_)
-    if (const auto deadline = job->next_deadline(); deadline && *deadline <= now) job->tick(now);
+    if (const auto deadline = job->next_deadline(); deadline && *deadline <= now)
+      within(*job, [&, &due = *job] { due.tick(now); });
   poll_local();  // What a send above may have taken notice of.
   poll_peers();
 }
@@ -99,11 +125,12 @@ void Agent::poll_local() {
       send_local(peer, {wire::refusal(message.error())});
       continue;
     }
-    const bool session = peer.starts_with("session/");
-    const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) {
-      session ? to_job(peer, envelope, {}) : on_local(peer, envelope, event->frames);
+    const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) -> Result<void> {
+      if (!is_session(peer)) return on_local(peer, envelope, event->frames);
+      to_job(peer, envelope, {});
+      return {};
     });
-    if (!handled) log_.warning(peer + ": " + handled.error().text);
+    if (!handled) refuse(peer, *message, handled.error());
   }
 }
 
@@ -116,51 +143,56 @@ void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hel
   if (wire::text(hello.getRole()) == "worker") act(router_.on_worker_ready(worker_of(peer)));
 }
 
-void Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
-                     std::vector<transport::Frame>& frames) {
-  const auto complain = [&](const Error& error) { log_.warning(peer + ": " + error.text); };
+Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                             std::vector<transport::Frame>& frames) {
   switch (envelope.which()) {
-    case wire::Envelope::HELLO: return on_hello(peer, envelope.getHello());
+    case wire::Envelope::HELLO: on_hello(peer, envelope.getHello()); break;
     case wire::Envelope::REQUEST: return on_local_request(peer, envelope.getRequest());
     case wire::Envelope::CREATE_ACTOR: {
       auto message = actors::decode(envelope.getCreateActor());
-      if (!message) return complain(message.error());
+      if (!message) return tl::unexpected(message.error());
       message->owner = peer;
-      return act(router_.on_create(*std::move(message), options_.node));
+      act(router_.on_create(*std::move(message), options_.node));
+      break;
     }
     case wire::Envelope::CALL:
     case wire::Envelope::SUBMIT_TASK: {
       auto message = actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask());
-      if (!message) return complain(message.error());
+      if (!message) return tl::unexpected(message.error());
       message->owner = peer;
-      return act(router_.on_call(*std::move(message), options_.node));
+      act(router_.on_call(*std::move(message), options_.node));
+      break;
     }
     case wire::Envelope::CALL_RESULT: {
       auto message = actors::decode(envelope.getCallResult(), frames);
-      if (!message) return complain(message.error());
-      return act(router_.on_result(*std::move(message)));
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_result(*std::move(message), peer));
+      break;
     }
     case wire::Envelope::ACTOR_READY: {
       auto message = actors::decode(envelope.getActorReady());
-      if (!message) return complain(message.error());
-      return act(router_.on_actor_ready(*std::move(message)));
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_actor_ready(*std::move(message)));
+      break;
     }
     case wire::Envelope::ALIVE: {
       const Instant now = steady_now();
       for (const auto& [id, job] : jobs_) job->on_alive(worker_of(peer), now);
-      return;
+      break;
     }
-    case wire::Envelope::EXECUTABLE: return router_.on_executable(peer, actors::decode(envelope.getExecutable()));
-    default: return log_.warning(peer + " sent a message that only others may send");
+    case wire::Envelope::EXECUTABLE: router_.on_executable(peer, actors::decode(envelope.getExecutable())); break;
+    default: return fail(ErrorKind::invalid, "sent a message that only others may send");
   }
+  return {};
 }
 
-void Agent::on_local_request(const transport::Peer& peer, const wire::Request::Reader& request) {
+Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Request::Reader& request) {
   const std::string verb = wire::text(request.getVerb());
   if (verb == actors::kReleaseVerb) {
-    if (auto release = actors::release_from_json(wire::text(request.getJson())))
-      act(router_.on_release(peer, *release));
-    return;
+    const auto release = actors::release_from_json(wire::text(request.getJson()));
+    if (!release) return tl::unexpected(release.error());
+    act(router_.on_release(peer, *release));
+    return {};
   }
   wire::Message forward;  // The head answers; its reply comes back through here.
   auto body = forward.root().initRequest();
@@ -169,10 +201,11 @@ void Agent::on_local_request(const transport::Peer& peer, const wire::Request::R
   body.setJson(request.getJson());
   body.setFrom(peer);
   send_peer(kHead, forward);
+  return {};
 }
 
 void Agent::on_local_gone(const transport::Peer& peer) {
-  if (peer.starts_with("session/")) return;
+  if (is_session(peer)) return;
   act(router_.on_owner_gone(peer));
   for (const auto& [id, job] : jobs_) {
     const auto& given = job->settings().as_given;
@@ -181,7 +214,7 @@ void Agent::on_local_gone(const transport::Peer& peer) {
     wire::Message close;
     auto body = close.root().initRequest();
     body.setVerb("close");
-    body.setJson(json{{"job", id.value}}.dump());
+    body.setJson(json_text(json{{"job", id.value}}));
     send_peer(kHead, close);
   }
 }
@@ -216,60 +249,71 @@ void Agent::poll_peers() {
       log_.warning(event->peer + ": " + message.error().text);
       continue;
     }
-    const auto handled =
-        message->visit([&](const wire::Envelope::Reader& envelope) { on_peer(event->peer, envelope, event->frames); });
-    if (!handled) log_.warning(event->peer + ": " + handled.error().text);
+    const auto handled = message->visit(
+        [&](const wire::Envelope::Reader& envelope) { return on_peer(event->peer, envelope, event->frames); });
+    if (!handled) refuse(event->peer, *message, handled.error());
   }
 }
 
-void Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
-                    std::vector<transport::Frame>& frames) {
+Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                            std::vector<transport::Frame>& frames) {
   const NodeId from = node_of_peer(peer);
-  const auto complain = [&](const Error& error) { log_.warning(peer + ": " + error.text); };
   switch (envelope.which()) {
-    case wire::Envelope::HELLO: return send_frames(peer, {wire::welcome(peer, options_.node)});
-    case wire::Envelope::WELCOME: return on_linked(from);
-    case wire::Envelope::NODES: return on_nodes(envelope.getNodes());
+    case wire::Envelope::HELLO: send_frames(peer, {wire::welcome(peer, options_.node)}); break;
+    case wire::Envelope::WELCOME: on_linked(from); break;
+    case wire::Envelope::NODES: on_nodes(envelope.getNodes()); break;
     case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
-    case wire::Envelope::CLOSE_JOB: return on_close_job(JobId{envelope.getCloseJob().getJob()});
+    case wire::Envelope::CLOSE_JOB: on_close_job(JobId{envelope.getCloseJob().getJob()}); break;
     case wire::Envelope::REPLY: {
       wire::Message copy;
       copy.root().setReply(envelope.getReply());
-      return send_local(wire::text(envelope.getReply().getTo()), {copy.to_frame()});
+      send_local(wire::text(envelope.getReply().getTo()), {copy.to_frame()});
+      break;
     }
     case wire::Envelope::JOB_EVENT: {
       wire::Message copy;
       copy.root().setJobEvent(envelope.getJobEvent());
-      return send_local(wire::text(envelope.getJobEvent().getTo()), {copy.to_frame()});
+      send_local(wire::text(envelope.getJobEvent().getTo()), {copy.to_frame()});
+      break;
     }
     case wire::Envelope::REQUEST: {
       const auto request = envelope.getRequest();
       const std::string verb = wire::text(request.getVerb());
-      if (verb == "node_status") return on_node_status(request.getId());
-      if (verb != actors::kReleaseVerb) return;
-      if (auto release = actors::release_from_json(wire::text(request.getJson())))
-        act(router_.on_release(wire::text(request.getFrom()), *release));
-      return;
+      if (verb == "node_status") on_node_status(request.getId());
+      if (verb != actors::kReleaseVerb) break;
+      const auto release = actors::release_from_json(wire::text(request.getJson()));
+      if (!release) return tl::unexpected(release.error());
+      act(router_.on_release(wire::text(request.getFrom()), *release));
+      break;
     }
     case wire::Envelope::CREATE_ACTOR: {
       auto message = actors::decode(envelope.getCreateActor());
-      return message ? act(router_.on_create(*std::move(message), from)) : complain(message.error());
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_create(*std::move(message), from));
+      break;
     }
     case wire::Envelope::CALL:
     case wire::Envelope::SUBMIT_TASK: {
       auto message = actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask());
-      return message ? act(router_.on_call(*std::move(message), from)) : complain(message.error());
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_call(*std::move(message), from));
+      break;
     }
     case wire::Envelope::CALL_RESULT: {
       auto message = actors::decode(envelope.getCallResult(), frames);
-      return message ? act(router_.on_result(*std::move(message))) : complain(message.error());
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_result(*std::move(message), peer));
+      break;
     }
     case wire::Envelope::ACTOR_READY: {
       auto message = actors::decode(envelope.getActorReady());
-      return message ? act(router_.on_actor_ready(*std::move(message))) : complain(message.error());
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_actor_ready(*std::move(message)));
+      break;
     }
-    default: return to_job(peer, envelope, frames.size() > 1 ? std::move(frames[1]) : transport::Frame{});
+    default: to_job(peer, envelope, frames.size() > 1 ? std::move(frames[1]) : transport::Frame{});
   }
+  return {};
 }
 
 void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
@@ -278,6 +322,7 @@ void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader
     case wire::Envelope::RELEASED: return job.on_released(envelope.getReleased(), now);
     case wire::Envelope::SETTLED: return job.on_settled(envelope.getSettled(), now);
     case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), from, now);
+    case wire::Envelope::REPLICA_NONE: return job.on_replica_none(envelope.getReplicaNone(), from, now);
     case wire::Envelope::REPLICA_DATA: return job.on_replica_data(envelope.getReplicaData(), std::move(bulk), now);
     case wire::Envelope::STOP_ROUNDS: return job.stop(wire::text(envelope.getStopRounds().getReason()), now);
     case wire::Envelope::ACTIVATE:
@@ -321,21 +366,41 @@ void Agent::on_linked(NodeId node) {
   send_peer(kHead, linked);
 }
 
-void Agent::on_open_job(const wire::OpenJob::Reader& open) {
+/// The driver hears of a job that cannot be opened here.
+Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   TrainingJob::Settings settings;
   settings.job = JobId{open.getJob()};
   settings.self = options_.node;
   settings.nodes = options_.nodes;
   settings.as_given = parse_json(wire::text(open.getJson()));
-  if (!settings.as_given.is_object()) return log_.error("openJob without settings");
+  if (!settings.as_given.is_object()) return fail(ErrorKind::invalid, "openJob without settings");
+  std::unique_ptr<TrainingJob> opened;
+  const auto done = contained([&]() -> Result<void> {
+    auto made = make_job(settings, open);
+    if (!made) return tl::unexpected(made.error());
+    opened = *std::move(made);
+    return {};
+  });
+  if (!done) {
+    to_driver(settings, {{"event", "failed"}, {"text", done.error().text}});
+    return done;
+  }
+  jobs_[settings.job] = std::move(opened);
+  for (auto& early : early_.open(settings.job))
+    to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
+  return {};
+}
+
+Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings settings,
+                                                     const wire::OpenJob::Reader& open) {
   settings.node_of.resize(open.getMembers().size());
   for (const auto member : open.getMembers()) {
     if (member.getRank() < 0 || static_cast<std::size_t>(member.getRank()) >= settings.node_of.size())
-      return log_.error("openJob with a rank out of range");
+      return fail(ErrorKind::invalid, "openJob with a rank out of range");
     settings.node_of[static_cast<std::size_t>(member.getRank())] = NodeId{member.getNode()};
   }
   auto strategy = job_strategy(settings.as_given, static_cast<std::int32_t>(settings.node_of.size()));
-  if (!strategy) return log_.error("openJob: " + strategy.error().text);
+  if (!strategy) return tl::unexpected(strategy.error());
   settings.strategy = *std::move(strategy);
   settings.seed = settings.as_given.value("seed", std::uint64_t{0});
   settings.run_directory = settings.as_given.value("run_directory", std::string());
@@ -347,7 +412,7 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   };
   outbox.to_driver = [this, settings](const json& event) { to_driver(settings, event); };
   outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
-    workers_.send(worker, body.dump(), fds);
+    workers_.send(worker, json_text(body), fds);
   };
   outbox.ask_for_life = [this](WorkerId worker) {
     wire::Message message;
@@ -356,11 +421,9 @@ void Agent::on_open_job(const wire::OpenJob::Reader& open) {
   };
   outbox.end_worker = [this](WorkerId worker, const std::string& reason) { workers_.end(worker, reason); };
   outbox.process_state = [this](WorkerId worker) { return workers_.state(worker); };
-  const JobId id = settings.job;
-  log_.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.node_of.size()) +
-            " workers");
-  jobs_[id] = std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
-  for (auto& early : early_.open(id)) to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
+  log_.info("job " + to_string(settings.job) + ": " + settings.strategy.name + ", " +
+            std::to_string(settings.node_of.size()) + " workers");
+  return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
 }
 
 void Agent::on_close_job(JobId id) {
@@ -383,7 +446,7 @@ void Agent::on_node_status(std::uint64_t query) {
   auto body = message.root().initReply();
   body.setId(query);
   body.setOk(true);
-  body.setJson(status.dump());
+  body.setJson(json_text(status));
   send_peer(kHead, message);
 }
 
@@ -430,20 +493,22 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
 void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed) {
   const Instant now = steady_now();
   for (auto& [id, job] : jobs_)
-    if (job->owns(worker)) job->on_worker_gone(worker, how, failed, now);
+    if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, how, failed, now); });
   act(router_.on_worker_gone(worker, how));
 }
 
 void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
+  std::vector<process::Fd> fds(packet.fds.begin(), packet.fds.end());
   const auto body = parse_json(packet.bytes);
-  const bool replica = body.is_object() && body.value("kind", "") == "replica" && packet.fds.size() == 1;
-  TrainingJob* owner = replica ? job(JobId{body.value("job", std::uint64_t{0})}) : nullptr;
-  if (!owner || !owner->owns(worker)) {
-    for (const int fd : packet.fds) close(fd);
-    return;
-  }
-  owner->on_captured(Rank{body.value("rank", -1)}, body.value("update", std::int64_t{0}),
-                     body.value("size", std::uint64_t{0}), packet.fds[0], steady_now());
+  if (!body.is_object() || body.value("kind", "") != "replica" || fds.size() != 1) return;
+  TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
+  if (!owner || !owner->owns(worker)) return;
+  within(*owner, [&] {
+    const Rank rank{body.value("rank", -1)};
+    const auto update = body.value("update", std::int64_t{0});
+    const auto size = body.value("size", std::uint64_t{0});
+    owner->on_captured(rank, update, size, fds[0].release(), steady_now());
+  });
 }
 
 // Jobs
@@ -453,8 +518,8 @@ void Agent::to_job(const transport::Peer& peer, const wire::Envelope::Reader& en
   const auto id = wire::job_of(envelope);
   if (!id) return;
   if (TrainingJob* const found = job(*id))
-    return peer.starts_with("session/") ? on_session(*found, peer, envelope)
-                                        : on_agent(*found, node_of_peer(peer), envelope, std::move(bulk));
+    return is_session(peer) ? on_session(*found, peer, envelope)
+                            : on_agent(*found, node_of_peer(peer), envelope, std::move(bulk));
   if (peer == kHead || !early_.is_to_come(*id)) return;
   if (!early_.keep(*id, peer, envelope, std::move(bulk)))
     log_.error(peer + ": a message of job " + to_string(*id) + ", which this node does not know yet, is lost: " +
@@ -468,20 +533,60 @@ TrainingJob* Agent::job(JobId id) {
 
 void Agent::on_averaged() {
   const Instant now = steady_now();
-  for (const auto id : averager_->completed())
-    for (auto& [job_id, job] : jobs_)
-      if (job->on_reduced(id, now)) break;
+  for (const auto id : averager_->completed()) {
+    bool taken = false;
+    for (auto& [job_id, job] : jobs_) {
+      if (taken) break;
+      within(*job, [&, &owner = *job] { taken = owner.on_reduced(id, now); });
+    }
+  }
+}
+
+/// What goes wrong there fails that job, and none of the others.
+void Agent::within(TrainingJob& job, const std::function<void()>& what) {
+  const auto done = contained(what);
+  if (done) return;
+  log_.error("job " + to_string(job.settings().job) + ": " + done.error().text);
+  (void)contained([&] { job.fail_job(done.error().text, steady_now()); });
 }
 
 void Agent::to_driver(const TrainingJob::Settings& settings, const json& event) {
   wire::Message message;
   auto body = message.root().initJobEvent();
   body.setJob(settings.job.value);
-  body.setJson(event.dump());
+  body.setJson(json_text(event));
   body.setTo(settings.as_given.value("driver_peer", ""));
   const NodeId node{settings.as_given.value("driver_node", 0)};
   if (node == options_.node) return send_local(settings.as_given.value("driver_peer", ""), {message.to_frame()});
   send_peer(agent_peer(node), message);
+}
+
+/// What was wrong with a message, for whoever waits for its answer.
+void Agent::refuse(const transport::Peer& peer, const wire::Received& message, const Error& error) {
+  log_.warning(peer + ": " + error.text);
+  (void)message.visit([&](const wire::Envelope::Reader& envelope) { answer(peer, envelope, error); });
+}
+
+void Agent::answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error) {
+  switch (envelope.which()) {
+    case wire::Envelope::REQUEST: return send(peer, {failed_reply(envelope.getRequest(), error)});
+    case wire::Envelope::CREATE_ACTOR: {
+      const auto create = envelope.getCreateActor();
+      return send(peer,
+                  actors::encode(actors::ActorReady{ActorId(create.getActor()), owner_of(peer, create), true, error}));
+    }
+    case wire::Envelope::CALL: return send(peer, failed_result(peer, envelope.getCall(), error));
+    case wire::Envelope::SUBMIT_TASK: return send(peer, failed_result(peer, envelope.getSubmitTask(), error));
+    default: break;
+  }
+  const auto id = wire::job_of(envelope);
+  if (TrainingJob* const found = id ? job(*id) : nullptr)
+    within(*found, [&] { found->fail_job(peer + ": " + error.text, steady_now()); });
+}
+
+void Agent::send(const transport::Peer& peer, std::vector<transport::Frame> frames) {
+  node_of_peer(peer).value >= 0 || peer == kHead ? send_frames(peer, std::move(frames))
+                                                 : send_local(peer, std::move(frames));
 }
 
 void Agent::send_local(const transport::Peer& peer, std::vector<transport::Frame> frames) {

@@ -21,6 +21,9 @@ namespace paceline::daemon {
 /// One node of a cluster: its worker processes, its part of every job, and the post office between its peers (drivers,
 /// workers, sessions, over ipc), the other agents and the head (over tcp). Decodes, steps a core, sends; decides
 /// nothing itself. Owned by the daemon's control loop.
+///
+/// No input ends it: what goes wrong with a message is the answer to whoever sent it, what goes wrong within a job
+/// fails that job, and the rest is a line in the log.
 class Agent {
  public:
   struct Options {
@@ -47,20 +50,21 @@ class Agent {
  private:
   // Local peers
   void poll_local();
-  void on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
-                std::vector<transport::Frame>& frames);
+  Result<void> on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                        std::vector<transport::Frame>& frames);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
-  void on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
+  Result<void> on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_local_gone(const transport::Peer& peer);
   void on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope);
   // Other agents and the head
   void poll_peers();
-  void on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
-               std::vector<transport::Frame>& frames);
+  Result<void> on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                       std::vector<transport::Frame>& frames);
   void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
   void on_nodes(const wire::Nodes::Reader& nodes);
   void on_linked(NodeId node);
-  void on_open_job(const wire::OpenJob::Reader& open);
+  Result<void> on_open_job(const wire::OpenJob::Reader& open);
+  Result<std::unique_ptr<TrainingJob>> make_job(TrainingJob::Settings settings, const wire::OpenJob::Reader& open);
   void on_close_job(JobId job);
   void on_node_status(std::uint64_t query);
   // Actors
@@ -75,9 +79,13 @@ class Agent {
   // Jobs
   void to_job(const transport::Peer& peer, const wire::Envelope::Reader& envelope, transport::Frame bulk);
   TrainingJob* job(JobId id);
+  void within(TrainingJob& job, const std::function<void()>& what);
   void on_averaged();
   void to_driver(const TrainingJob::Settings& settings, const nlohmann::json& event);
 
+  void refuse(const transport::Peer& peer, const wire::Received& message, const Error& error);
+  void answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error);
+  void send(const transport::Peer& peer, std::vector<transport::Frame> frames);
   void send_local(const transport::Peer& peer, std::vector<transport::Frame> frames);
   void send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk = {});
   void send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames);

@@ -88,11 +88,13 @@ class AgentTest : public testing::Test {
     say(from, message);
   }
 
-  void open_job(std::uint64_t job) {
+  void open_job(std::uint64_t job, const json& options = json::object()) {
     wire::Message message;
     auto body = message.root().initOpenJob();
     body.setJob(job);
-    body.setJson(json{{"strategy", "allreduce"}, {"driver_node", 0}, {"driver_peer", "driver/1"}}.dump());
+    json settings{{"strategy", "allreduce"}, {"driver_node", 0}, {"driver_peer", "driver/1"}};
+    settings.update(options);
+    body.setJson(json_text(settings));
     auto members = body.initMembers(2);
     for (unsigned rank = 0; rank < 2; ++rank) {
       members[rank].setRank(static_cast<std::int32_t>(rank));
@@ -139,6 +141,35 @@ TEST_F(AgentTest, AMessageOfAnotherAgentMayComeBeforeTheHeadsWordOfItsJob) {
   EXPECT_EQ(heard_by(zero_), "hello ");
   open_job(1);
   EXPECT_EQ(heard_by(zero_), "stopping:early ");
+}
+
+TEST_F(AgentTest, ADriverHearsOfAJobThatCannotBeOpened) {
+  open_job(1, {{"strategy", "nosuch"}});
+  EXPECT_NE(heard_by(zero_).find("failed:"), std::string::npos);
+  open_job(2, {{"seed", "one"}});
+  EXPECT_EQ(heard_by(zero_), "failed:a field of another kind than it has to be: type must be number, but is string ");
+}
+
+TEST_F(AgentTest, AMessageThatCannotBeReadIsAnsweredWhereSomebodyWaits) {
+  const auto call = [&](std::uint64_t task) {
+    wire::Message message;
+    auto body = message.root().initSubmitTask();
+    body.setTask(task);
+    body.setOwner("driver/9");
+    body.initArguments(100'000);
+    say(zero_, message);
+  };
+  call(7);
+  deliver();
+  bool answered = false;
+  while (auto event = zero_.endpoint->poll(Duration::zero())) {
+    if (event->kind != transport::Event::Kind::message) continue;
+    const auto message = *wire::Received::parse(std::move(event->frames.front()));
+    if (!message.root().isCallResult()) continue;
+    const auto result = message.root().getCallResult();
+    answered = result.getTask() == 7 && !result.getOk() && wire::text(result.getOwner()) == "driver/9";
+  }
+  EXPECT_TRUE(answered);
 }
 
 TEST_F(AgentTest, AMessageOfAJobThatIsOverChangesNothing) {

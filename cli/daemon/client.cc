@@ -16,7 +16,7 @@ Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::stri
   options.welcome_patience = std::chrono::seconds(3);
   auto client = actors::Client::connect(std::move(options), actors::process_transport());
   if (!client) return tl::unexpected(client.error());
-  const auto answer = (*client)->request(verb, body.dump(), std::chrono::seconds(5));
+  const auto answer = (*client)->request(verb, json_text(body), std::chrono::seconds(5));
   if (!answer) return tl::unexpected(answer.error());
   auto json = parse_json(*answer);
   if (json.is_discarded())

@@ -4,7 +4,9 @@
 #include <charconv>
 #include <set>
 
+#include "algorithms/job/options.h"
 #include "cli/daemon/training_job.h"
+#include "runtime/base/contained.h"
 #include "runtime/base/json.h"
 
 namespace paceline::daemon {
@@ -30,8 +32,8 @@ Result<std::vector<NodeId>> place_as_told(const json& told, std::int32_t workers
   for (const json& node : told) {
     node_of.emplace_back(node.is_number_integer() ? node.get<std::int32_t>() : -1);
     if (std::find(nodes.begin(), nodes.end(), node_of.back()) == nodes.end())
-      return fail(ErrorKind::infeasible, "the run had workers on node " + node.dump() + ", but the cluster has only " +
-                                             std::to_string(nodes.size()) +
+      return fail(ErrorKind::infeasible, "the run had workers on node " + json_text(node) +
+                                             ", but the cluster has only " + std::to_string(nodes.size()) +
                                              " nodes: stop it with `paceline down`, then the replay starts its own");
   }
   if (node_of.size() != static_cast<std::size_t>(workers))
@@ -64,8 +66,17 @@ void Head::poll(Instant now) {
       (void)transport_->send(event->peer, {wire::refusal(message.error())});
       continue;
     }
-    (void)message->visit([&](const wire::Envelope::Reader& envelope) { on_message(event->peer, envelope, now); });
+    const auto handled =
+        message->visit([&](const wire::Envelope::Reader& envelope) { on_message(event->peer, envelope, now); });
+    if (handled) continue;
+    (void)message->visit([&](const wire::Envelope::Reader& envelope) {
+      if (envelope.isRequest()) reply(asker_of(event->peer, envelope.getRequest()), tl::unexpected(handled.error()));
+    });
   }
+}
+
+Head::Asker Head::asker_of(const transport::Peer& peer, const wire::Request::Reader& request) {
+  return {peer, wire::text(request.getFrom()), request.getId()};
 }
 
 void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader& envelope, Instant now) {
@@ -73,7 +84,7 @@ void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader&
     case wire::Envelope::HELLO: return on_hello(peer, envelope.getHello());
     case wire::Envelope::REQUEST: {
       const auto request = envelope.getRequest();
-      const Asker asker{peer, wire::text(request.getFrom()), request.getId()};
+      const Asker asker = asker_of(peer, request);
       const auto body = parse_json(wire::text(request.getJson()));
       return on_request(asker, wire::text(request.getVerb()), body.is_object() ? body : json::object(), now);
     }
@@ -109,10 +120,10 @@ void Head::on_gone(const transport::Peer& peer) {
     wire::Message message;
     auto body = message.root().initJobEvent();
     body.setJob(id.value);
-    body.setJson(json{{"event", "failed"},
-                      {"text", "node " + to_string(node) +
-                                   " was lost, with its workers: go on from the last checkpoint with --resume"}}
-                     .dump());
+    body.setJson(
+        json_text(json{{"event", "failed"},
+                       {"text", "node " + to_string(node) +
+                                    " was lost, with its workers: go on from the last checkpoint with --resume"}}));
     body.setTo(job.settings.value("driver_peer", ""));
     send(driver->second.peer, message);
   }
@@ -161,8 +172,9 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
 }
 
 Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
+  PACELINE_TRY(job::check_options(body));
   const auto workers = body.value("workers", std::int32_t{0});
-  if (workers < 1) return fail(ErrorKind::invalid, "a job needs at least one worker, not " + std::to_string(workers));
+  if (workers < 1) return fail(ErrorKind::invalid, "a job needs at least one worker: submit says nothing of it");
   auto strategy = job_strategy(body, workers);
   if (!strategy) return tl::unexpected(strategy.error());
   if (!ready())
@@ -183,7 +195,7 @@ Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
     wire::Message message;
     auto open = message.root().initOpenJob();
     open.setJob(id.value);
-    open.setJson(job.settings.dump());
+    open.setJson(json_text(job.settings));
     auto list = open.initMembers(static_cast<unsigned>(workers));
     for (unsigned rank = 0; rank < static_cast<unsigned>(workers); ++rank) {
       list[rank].setRank(static_cast<std::int32_t>(rank));
@@ -241,6 +253,12 @@ void Head::finish_status(std::uint64_t id, Instant now) {
   const auto node = queries_.extract(id);
   if (node.empty()) return;
   const auto& query = node.mapped();
+  json status;
+  const auto made = contained([&] { status = status_of(query, now); });
+  reply(query.asker, made ? Result<json>(std::move(status)) : tl::unexpected(made.error()));
+}
+
+json Head::status_of(const StatusQuery& query, Instant now) const {
   json status{{"name", options_.cluster}, {"nodes", json::array()}, {"jobs", json::array()}};
   std::map<std::uint64_t, json> jobs;
   for (const auto& [node_id, entry] : nodes_) {
@@ -272,7 +290,7 @@ void Head::finish_status(std::uint64_t id, Instant now) {
     }
     status["jobs"].push_back(std::move(job));
   }
-  reply(query.asker, status);
+  return status;
 }
 
 void Head::tick(Instant now) {
@@ -296,7 +314,7 @@ void Head::reply(const Asker& asker, const Result<json>& answer) {
   body.setTo(asker.from);
   body.setOk(answer.has_value());
   if (answer) {
-    body.setJson(answer->dump());
+    body.setJson(json_text(*answer));
   } else {
     auto error = body.initError();
     error.setKind(std::string(to_string(answer.error().kind)));

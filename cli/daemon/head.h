@@ -15,7 +15,8 @@
 namespace paceline::daemon {
 
 /// The cluster's directory: which nodes there are, which jobs run, where a job's workers go. Not on the training path:
-/// agents talk to each other, and to drivers, without it. Owned by the daemon's control loop.
+/// agents talk to each other, and to drivers, without it. No input ends it: who asked hears what was wrong. Owned by
+/// the daemon's control loop.
 ///
 /// Requests reach it through agents (`Request.from` names the asker at that agent) and are answered the same way:
 ///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy}
@@ -65,6 +66,7 @@ class Head {
     Instant deadline;
   };
 
+  static Asker asker_of(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_message(const transport::Peer& peer, const wire::Envelope::Reader& envelope, Instant now);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
   void on_gone(const transport::Peer& peer);
@@ -74,6 +76,7 @@ class Head {
   Result<nlohmann::json> close_job(const nlohmann::json& body);
   void start_status(const Asker& asker, Instant now);
   void finish_status(std::uint64_t query, Instant now);
+  nlohmann::json status_of(const StatusQuery& query, Instant now) const;
   void reply(const Asker& asker, const Result<nlohmann::json>& answer);
   void broadcast_nodes();
   void send(const transport::Peer& peer, wire::Message& message);

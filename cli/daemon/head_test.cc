@@ -78,5 +78,38 @@ TEST_F(HeadTest, TakesNoJobBefore) {
   EXPECT_EQ(refused(*zero_), "");
 }
 
+TEST_F(HeadTest, WhatIsWrongWithARequestIsItsAnswer) {
+  hello(*zero_);
+  hello(*one_);
+  request(*one_, kLinkedVerb);
+  request(*zero_, "submit", R"({"workers": 2000000000})");
+  EXPECT_EQ(refused(*zero_), "option workers = 2000000000: give a number from 1 to 4096");
+  request(*zero_, "submit", "{}");
+  EXPECT_EQ(refused(*zero_), "a job needs at least one worker: submit says nothing of it");
+  request(*zero_, "submit", R"({"workers": "two"})");
+  EXPECT_NE(refused(*zero_).find("workers = two"), std::string::npos);
+  request(*zero_, "close", R"({"job": "first"})");
+  EXPECT_NE(refused(*zero_).find("type must be number, but is string"), std::string::npos);
+  request(*zero_, "stop", R"({"job": [1]})");
+  EXPECT_NE(refused(*zero_).find("type must be number, but is array"), std::string::npos);
+  request(*zero_, "\xff");
+  EXPECT_NE(refused(*zero_).find("knows no request"), std::string::npos);
+}
+
+TEST_F(HeadTest, AnAgentsStatusOfAnotherShapeIsTheAskersError) {
+  hello(*zero_);
+  hello(*one_);
+  request(*zero_, "status");
+  for (auto* agent : {&zero_, &one_}) {
+    wire::Message message;
+    auto body = message.root().initReply();
+    body.setId(1);
+    body.setOk(true);
+    body.setJson(R"({"workers": 1, "jobs": [{"job": "one"}]})");
+    say(**agent, message);
+  }
+  EXPECT_NE(refused(*zero_).find("type must be number, but is string"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace paceline::daemon

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -22,10 +23,12 @@ struct Replica {
 
 /// Who gets whose state, on one node: everybody starts from rank 0's, and whoever missed averagings goes on from the
 /// state of a worker that is further: at the end of the job only of one that has come to it, since an older state would
-/// be of no use. Sans I/O, owned by the job.
+/// be of no use. Where nobody can be asked any more (who is further is gone or frozen), the furthest of those that ask
+/// goes on with its own, and the others take that. Sans I/O, owned by the job.
 ///
 ///   a worker asks -> Capture from the local worker that is furthest, or AskNode where none is far enough
 ///                 -> the captured state -> Give to local workers, Send to the nodes that asked
+///                 -> (SendNone of all other nodes, and nobody here) GoOn
 class ReplicaExchange {
  public:
   struct Give {
@@ -46,25 +49,36 @@ class ReplicaExchange {
     Rank rank;
     std::int64_t least = 0;
   };
-  using Action = std::variant<Give, Send, Capture, AskNode>;
-  using Actions = std::vector<Action>;
-
   /// A local worker that could be asked now: it is neither gone nor frozen.
   struct Donor {
-    Rank rank;
+    Rank rank{-1};
     std::int64_t step = 0;
   };
   using Donors = std::vector<Donor>;
+  /// To a node that asked: nobody here can give. The furthest of those that ask here themselves; rank -1: none does.
+  struct SendNone {
+    NodeId node;
+    Donor furthest;
+  };
+  /// This local worker's own state is the newest that can be had.
+  struct GoOn {
+    Rank rank;
+  };
+  using Action = std::variant<Give, Send, Capture, AskNode, SendNone, GoOn>;
+  using Actions = std::vector<Action>;
 
   /// Asked again, and somebody else where there is one, after this long;
   static constexpr Duration kPatience = std::chrono::seconds(1);
   /// where there was nobody to ask, after this.
   static constexpr Duration kLook = std::chrono::milliseconds(20);
 
-  ReplicaExchange(NodeId self, std::vector<NodeId> node_of, std::int32_t nodes);
+  /// `node_of`: of each rank.
+  ReplicaExchange(NodeId self, const std::vector<NodeId>& node_of);
 
   /// `from`: the node of the worker that asks; `least`: a state of an earlier update does not serve it.
   Actions on_wanted(Rank rank, NodeId from, std::int64_t least, const Donors& donors, Instant now);
+  /// Another node has nobody to give.
+  Actions on_none(NodeId from, const Donor& furthest, const Donors& donors, Instant now);
   /// A state that a local worker gave or that another node sent.
   Actions on_captured(Rank from, const Replica& replica);
   /// When to ask_again(), if nothing comes before.
@@ -81,10 +95,17 @@ class ReplicaExchange {
     std::int64_t least = 0;
   };
   Actions ask(const Donors& donors, Instant now);
+  bool waits(Rank rank) const;
+  Actions ask_next_node(Instant now);
+  void refuse_others(Actions& actions, const Donor& furthest);
+  Donor furthest_waiting(const Donors& donors) const;
+  bool is_furthest(const Donor& own) const;
 
   NodeId self_;
-  std::vector<NodeId> node_of_;
-  std::int32_t nodes_;
+  NodeId first_;  ///< Where rank 0 is.
+  std::size_t workers_;
+  std::set<NodeId> others_;       ///< The job's other nodes.
+  std::map<NodeId, Donor> none_;  ///< Those of them that have nobody to give, and who asks there.
   std::optional<Replica> start_;
   std::set<Rank> started_;  ///< Local workers that have had a state.
   std::vector<Waiter> waiters_;

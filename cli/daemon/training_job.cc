@@ -54,15 +54,14 @@ std::string record_head(const TrainingJob::Settings& settings, std::int64_t firs
                         std::int64_t evaluate_every) {
   json nodes = json::array();
   for (const NodeId node : settings.node_of) nodes.push_back(node.value);
-  return json{{"strategy", settings.as_given.value("strategy", "allreduce")},
-              {"accumulate", settings.as_given.value("accumulate", 1)},
-              {"seed", settings.seed},
-              {"node", settings.self.value},
-              {"node_of", nodes},
-              {"first", first},
-              {"updates", updates},
-              {"evaluate_every", evaluate_every}}
-      .dump();
+  return json_text(json{{"strategy", settings.as_given.value("strategy", "allreduce")},
+                        {"accumulate", settings.as_given.value("accumulate", 1)},
+                        {"seed", settings.seed},
+                        {"node", settings.self.value},
+                        {"node_of", nodes},
+                        {"first", first},
+                        {"updates", updates},
+                        {"evaluate_every", evaluate_every}});
 }
 
 }  // namespace
@@ -72,9 +71,6 @@ Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t wor
   if (!strategy) return strategy;
   PACELINE_TRY(algorithms::check_optimizer_state(*strategy, settings.value("optimizer_state", std::string())));
   const auto accumulate = settings.value("accumulate", std::int32_t{1});
-  if (accumulate < 1 || accumulate > 65536)
-    return fail(ErrorKind::invalid,
-                "accumulate=" + std::to_string(accumulate) + ": it is a number of mini-batches, 1 to 65536");
   if (!strategy->brings_batches()) strategy->batches = accumulate;
   return strategy;
 }
@@ -85,7 +81,7 @@ TrainingJob::TrainingJob(Settings settings, scheduler::TaskGraph& graph, collect
       averager_(averager),
       outbox_(std::move(outbox)),
       objects_(outbox_.to_worker),
-      replicas_(settings_.self, settings_.node_of, settings_.nodes),
+      replicas_(settings_.self, settings_.node_of),
       evaluations_({job::metric_of(settings_.as_given), job::target_of(settings_.as_given),
                     settings_.as_given.value("early_stopping", std::int64_t{0})}),
       kept_(settings_.run_directory, settings_.as_given.value("keep_checkpoints", std::int64_t{1})),
@@ -197,13 +193,13 @@ Result<void> TrainingJob::read_replay(AveragingService::JobOptions& job) const {
   if (settings_.replay.empty()) return {};
   auto record = scheduler::read_record(scheduler::record_path(settings_.replay, settings_.self));
   if (!record) return tl::unexpected(record.error());
-  const json now = json::parse(job.record_head);
+  const json now = parse_json(job.record_head);
   const json then = parse_json(record->head);
   for (const auto& [name, value] : now.items()) {
     const json before = then.is_object() ? then.value(name, json()) : json();
     if (before != value)
-      return fail(ErrorKind::invalid, "this is another job than the recorded one: " + name + " was " + before.dump() +
-                                          ", is " + value.dump());
+      return fail(ErrorKind::invalid, "this is another job than the recorded one: " + name + " was " +
+                                          json_text(before) + ", is " + json_text(value));
   }
   job.replay = std::move(record->decisions);
   return {};
@@ -241,11 +237,10 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   averagings_->start_clock(now);
   first_version_ = first;
   last_version_ = Version{first - 1};
-  for (auto& [rank, opened] : opened_) {
+  for (auto& [rank, opened] : std::exchange(opened_, {})) {
     if (auto joined = averagings_->join(rank, std::move(opened.window), std::move(opened.control)); !joined)
       fail_job(joined.error().text, now);
   }
-  opened_.clear();
   for (const Rank rank : gone_) averagings_->on_gone(rank, now);
   for (const auto& message : std::exchange(early_, {})) message();
   outbox_.to_driver({{"event", "started"}, {"node", settings_.self.value}, {"updates", updates}, {"first", first}});
@@ -565,6 +560,29 @@ void TrainingJob::carry_out(const ReplicaExchange::AskNode& ask) {
   body.setRank(ask.rank.value);
   body.setUpdate(ask.least);
   outbox_.to_node(ask.node, message, {});
+}
+
+void TrainingJob::carry_out(const ReplicaExchange::SendNone& none) {
+  wire::Message message;
+  auto body = message.root().initReplicaNone();
+  body.setJob(settings_.job.value);
+  body.setRank(none.furthest.rank.value);
+  body.setUpdate(none.furthest.step);
+  outbox_.to_node(none.node, message, {});
+}
+
+void TrainingJob::carry_out(const ReplicaExchange::GoOn& go_on) {
+  const auto it = worker_of_.find(go_on.rank);
+  if (it == worker_of_.end() || !averagings_) return;
+  outbox_.to_worker(it->second, {{"kind", "go_on"}, {"update", averagings_->done().value + 1}}, {});
+  outbox_.to_driver(
+      {{"event", "warning"},
+       {"text", "worker " + to_string(go_on.rank) + " missed update " + std::to_string(averagings_->done().value + 1) +
+                    ", and who has its model is frozen or gone: it goes on with its own"}});
+}
+
+void TrainingJob::on_replica_none(const wire::Replica::Reader& none, NodeId from, Instant now) {
+  act(replicas_.on_none(from, {Rank{none.getRank()}, none.getUpdate()}, donors(), now));
 }
 
 void TrainingJob::on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now) {

@@ -69,6 +69,7 @@ class TrainingJob {
   void on_open_object(WorkerId worker, const wire::ObjectKey::Reader& key);
   void on_seal_object(const wire::ObjectKey::Reader& key);
   void on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now);
+  void on_replica_none(const wire::Replica::Reader& none, NodeId from, Instant now);
   /// A worker's packet over its Unix socket: a captured replica. Takes the descriptor.
   void on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd, Instant now);
   void on_replica_data(const wire::Replica::Reader& replica, std::vector<std::byte> bytes, Instant now);
@@ -82,6 +83,8 @@ class TrainingJob {
   bool on_reduced(std::uint64_t id, Instant now);
   /// Workers end at their next look at the control page.
   void stop(const std::string& reason, Instant now);
+  /// It ends on all nodes, and the driver hears why.
+  void fail_job(const std::string& text, Instant now);
   void tick(Instant now);
   std::optional<Instant> next_deadline() const;
 
@@ -121,7 +124,6 @@ class TrainingJob {
   bool is_evaluating(Rank rank) const;
   /// This node's samples/s, loss and waiting workers, for the trace.
   void count(const nlohmann::json& view, Instant now);
-  void fail_job(const std::string& text, Instant now);
   void stop_everywhere(const std::string& reason, Instant now);
   void to_all_nodes(wire::Message& message);
   ReplicaExchange::Donors donors();
@@ -130,6 +132,8 @@ class TrainingJob {
   void carry_out(const ReplicaExchange::Send& send);
   void carry_out(const ReplicaExchange::Capture& capture);
   void carry_out(const ReplicaExchange::AskNode& ask);
+  void carry_out(const ReplicaExchange::SendNone& none);
+  void carry_out(const ReplicaExchange::GoOn& go_on);
   std::vector<Rank> local_ranks() const;
 
   Settings settings_;

@@ -40,11 +40,11 @@ class RecordedDecisionsTest : public RunDirectoryTest {
   void write_run(const std::vector<Decision>& decisions, bool finish = true) const {
     write("script.cpp", "int main() {}");
     const auto hash = hash_of_file(folder + "/script.cpp").value();
-    write("configuration.json",
-          json{{"options", {{"strategy", "allreduce"}, {"workers", 2}}},
-               {"program", {{"path", "/x"}, {"script", {{"path", folder + "/script.cpp"}, {"hash", hash}}}}}}
-              .dump());
-    write("result.json", json{{"nodes", {0, 0}}, {"models", {{"0", "a"}, {"1", "a"}}}}.dump());
+    write(
+        "configuration.json",
+        json_text(json{{"options", {{"strategy", "allreduce"}, {"workers", 2}}},
+                       {"program", {{"path", "/x"}, {"script", {{"path", folder + "/script.cpp"}, {"hash", hash}}}}}}));
+    write("result.json", json_text(json{{"nodes", {0, 0}}, {"models", {{"0", "a"}, {"1", "a"}}}}));
     auto writer = scheduler::RecordWriter::create(scheduler::record_path(folder, NodeId{0}),
                                                   R"({"strategy": "allreduce", "first": 0, "updates": 2})");
     for (const auto& decision : decisions) writer->add(decision);

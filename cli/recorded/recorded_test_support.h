@@ -15,20 +15,21 @@ class RunDirectoryTest : public observe::FolderTest {
 
   /// Node 0's line: worker 0 has processed `samples`, the others nothing.
   static std::string progress(int update, double clock_s, double loss, int samples, int period = 8) {
-    return nlohmann::json{{"event", "progress"},
-                          {"node", 0},
-                          {"update", update},
-                          {"updates", 100},
-                          {"clock_s", clock_s},
-                          {"loss", loss},
-                          {"period", period},
-                          {"counters", {{"global_averages", update}, {"staleness", {update, 1}}}},
-                          {"workers", {{{"rank", 0}, {"samples", samples}, {"wait_s", 0.5}, {"state", "compute"}}}}}
-               .dump() +
+    return json_text(nlohmann::json{
+               {"event", "progress"},
+               {"node", 0},
+               {"update", update},
+               {"updates", 100},
+               {"clock_s", clock_s},
+               {"loss", loss},
+               {"period", period},
+               {"counters", {{"global_averages", update}, {"staleness", {update, 1}}}},
+               {"workers", {{{"rank", 0}, {"samples", samples}, {"wait_s", 0.5}, {"state", "compute"}}}}}) +
            "\n";
   }
   static std::string evaluated(int update, double clock_s, double value) {
-    return nlohmann::json{{"event", "evaluated"}, {"update", update}, {"clock_s", clock_s}, {"value", value}}.dump() +
+    return json_text(
+               nlohmann::json{{"event", "evaluated"}, {"update", update}, {"clock_s", clock_s}, {"value", value}}) +
            "\n";
   }
 

@@ -37,9 +37,12 @@ TEST_F(RunHistoryTest, TheCurvesComeFromTheProgressLinesAndEvaluations) {
 
 TEST_F(RunHistoryTest, WhatWorkersLogBecomesACurveOfTheirAverage) {
   const auto logged = [](int worker, int update, double clock_s, double value) {
-    return nlohmann::json{{"event", "metric"}, {"name", "rate"},     {"worker", worker},
-                          {"update", update},  {"clock_s", clock_s}, {"value", value}}
-               .dump() +
+    return json_text(nlohmann::json{{"event", "metric"},
+                                    {"name", "rate"},
+                                    {"worker", worker},
+                                    {"update", update},
+                                    {"clock_s", clock_s},
+                                    {"value", value}}) +
            "\n";
   };
   write_small_run();
@@ -106,7 +109,7 @@ TEST_F(RunHistoryTest, LinesOfOtherNodesAddWorkersButNoLoss) {
   auto other = nlohmann::json::parse(progress(2, 2, 9, 70));
   other["node"] = 1;
   other["workers"][0]["rank"] = 1;
-  write("metrics.jsonl", progress(1, 1, 2.5, 100) + other.dump() + "\n" + progress(2, 2, 2, 200));
+  write("metrics.jsonl", progress(1, 1, 2.5, 100) + json_text(other) + "\n" + progress(2, 2, 2, 200));
   const RunHistory run = read();
   ASSERT_EQ(run.loss.size(), 2u);
   EXPECT_EQ(run.loss[1].samples, 270);

@@ -11,9 +11,8 @@ namespace {
 class TraceTest : public RunDirectoryTest {
  protected:
   static std::string span(int thread, const std::string& category, double begin_us, double duration_us) {
-    return nlohmann::json{{"ph", "X"},     {"cat", category}, {"pid", 0},
-                          {"tid", thread}, {"ts", begin_us},  {"dur", duration_us}}
-        .dump();
+    return json_text(nlohmann::json{
+        {"ph", "X"}, {"cat", category}, {"pid", 0}, {"tid", thread}, {"ts", begin_us}, {"dur", duration_us}});
   }
   std::optional<RunTrace> read() const {
     auto trace = read_trace(folder);

@@ -29,10 +29,6 @@ std::string safe_in_script(std::string_view text) {
 
 }  // namespace
 
-std::string to_text(const nlohmann::json& data) {
-  return data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 std::string page(const nlohmann::json& data) {
   std::string_view rest = asset("page.html");
   std::string html;
@@ -41,7 +37,7 @@ std::string page(const nlohmann::json& data) {
     PACELINE_CHECK(end != std::string_view::npos, "page.html opens a placeholder that it does not close");
     const std::string_view name = rest.substr(at + kOpen.size(), end - at - kOpen.size());
     html += rest.substr(0, at);
-    html += name == "data" ? safe_in_script(to_text(data)) : std::string(asset(name));
+    html += name == "data" ? safe_in_script(json_text(data)) : std::string(asset(name));
     rest.remove_prefix(end + kClose.size());
   }
   return html.append(rest);

@@ -9,7 +9,4 @@ namespace paceline::report {
 /// opens anywhere. No text of a run can become markup: the scripts set text only, and the data hold no '<'.
 std::string page(const nlohmann::json& data);
 
-/// As JSON; bytes that are no UTF-8 are replaced.
-std::string to_text(const nlohmann::json& data);
-
 }  // namespace paceline::report

@@ -36,7 +36,7 @@ TEST(PageTest, NoTextOfARunEndsAScriptOrStartsAComment) {
 }
 
 TEST(PageTest, BytesThatAreNoUtf8AreReplaced) {
-  EXPECT_EQ(to_text({{"name", "a\xff"}}), "{\"name\":\"a\xEF\xBF\xBD\"}");
+  EXPECT_NE(page({{"name", "a\xff"}}).find("{\"name\":\"a\xEF\xBF\xBD\"}"), std::string::npos);
 }
 
 }  // namespace

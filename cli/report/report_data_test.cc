@@ -22,12 +22,12 @@ TEST_F(ReportDataTest, ASmallRunIsThereAsAWhole) {
   const auto data = report_data({load()});
   const auto& run = data["runs"][0];
   EXPECT_EQ(run["name"], "wagma");
-  EXPECT_EQ(run["loss"].dump(), R"({"clock_s":[1.0,2.0],"samples":[100,200],"value":[2.5,2.0]})");
-  EXPECT_EQ(run["evaluations"].dump(), R"({"clock_s":[1.5],"samples":[150],"value":[0.6]})");
-  EXPECT_EQ(run["staleness"].dump(), "[2,1]");
-  EXPECT_EQ(run["logged"].dump(), "{}");
+  EXPECT_EQ(json_text(run["loss"]), R"({"clock_s":[1.0,2.0],"samples":[100,200],"value":[2.5,2.0]})");
+  EXPECT_EQ(json_text(run["evaluations"]), R"({"clock_s":[1.5],"samples":[150],"value":[0.6]})");
+  EXPECT_EQ(json_text(run["staleness"]), "[2,1]");
+  EXPECT_EQ(json_text(run["logged"]), "{}");
   EXPECT_TRUE(run["timeline"].is_null());
-  EXPECT_EQ(run["notes"].dump(), R"(["there is no trace, so no timeline"])");
+  EXPECT_EQ(json_text(run["notes"]), R"(["there is no trace, so no timeline"])");
 }
 
 TEST_F(ReportDataTest, RunsOfOneStrategyAreToldApart) {
@@ -58,7 +58,8 @@ TEST_F(ReportDataTest, AHundredThousandLinesMakeASmallPageThatSaysSo) {
   write("metrics.jsonl", lines);
   const auto data = report_data({load()});
   EXPECT_LE(data["runs"][0]["loss"]["value"].size(), 1000u);
-  EXPECT_NE(data["runs"][0]["notes"].dump().find("of 100000 points"), std::string::npos) << data["runs"][0]["notes"];
+  EXPECT_NE(json_text(data["runs"][0]["notes"]).find("of 100000 points"), std::string::npos)
+      << data["runs"][0]["notes"];
   EXPECT_LT(page(data).size(), 1'000'000u);
 }
 

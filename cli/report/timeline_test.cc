@@ -38,7 +38,7 @@ TEST(TimelineTest, ALongRunIsShownByExcerptsOfSomeUpdates) {
     EXPECT_NEAR(excerpt["end_s"].get<double>() - excerpt["begin_s"].get<double>(), 16, 0.01);
     EXPECT_GE(excerpt["spans"].size(), 48u);
   }
-  EXPECT_LT(made.dump().size(), 20'000u);
+  EXPECT_LT(json_text(made).size(), 20'000u);
 }
 
 TEST(TimelineTest, AShortRunIsShownWhole) {

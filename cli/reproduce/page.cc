@@ -106,7 +106,7 @@ std::string json_of(const Study& study) {
                                  {"verdict", in_words(claim.verdict())},
                                  {"checks", checks},
                                  {"why", claim.why}};
-    lines += line.dump() + "\n";
+    lines += json_text(line) + "\n";
   }
   return lines;
 }

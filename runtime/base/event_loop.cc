@@ -5,7 +5,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
+
+#include "runtime/base/contained.h"
 
 namespace paceline {
 
@@ -16,11 +19,14 @@ Result<EventLoop> EventLoop::create() {
 }
 
 EventLoop::EventLoop(EventLoop&& other) noexcept
-    : epoll_(std::exchange(other.epoll_, -1)), watched_(std::move(other.watched_)) {}
+    : epoll_(std::exchange(other.epoll_, -1)),
+      watched_(std::move(other.watched_)),
+      on_error_(std::move(other.on_error_)) {}
 
 EventLoop& EventLoop::operator=(EventLoop&& other) noexcept {
   std::swap(epoll_, other.epoll_);
   std::swap(watched_, other.watched_);
+  std::swap(on_error_, other.on_error_);
   return *this;
 }
 
@@ -58,7 +64,13 @@ Result<void> EventLoop::run_once(Duration timeout) {
     const auto it = watched_.find(events[static_cast<std::size_t>(i)].data.fd);
     if (it == watched_.end()) continue;  // Forgotten by a callback before it.
     const auto ready = it->second;       // Kept alive: the callback may forget itself.
-    (*ready)();
+    const auto done = contained(*ready);
+    if (done) continue;
+    if (on_error_) {
+      on_error_(done.error());
+    } else {
+      std::fprintf(stderr, "paceline: %s\n", done.error().text.c_str());
+    }
   }
   return {};
 }

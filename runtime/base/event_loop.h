@@ -24,13 +24,16 @@ class EventLoop {
   Result<void> watch(int fd, std::function<void()> ready);
   /// Safe inside a callback, also for the descriptor being called.
   void forget(int fd);
-  /// Waits until something is readable or `timeout` has passed (negative: for ever), and calls what is ready.
+  /// Waits until something is readable or `timeout` has passed (negative: for ever), and calls what is ready. What a
+  /// callback throws ends that callback only, and is told to `on_error`'s listener, or written to standard error.
   Result<void> run_once(Duration timeout);
+  void on_error(std::function<void(const Error&)> told) { on_error_ = std::move(told); }
 
  private:
   explicit EventLoop(int epoll) : epoll_(epoll) {}
   int epoll_ = -1;
   std::map<int, std::shared_ptr<std::function<void()>>> watched_;
+  std::function<void(const Error&)> on_error_;
 };
 
 }  // namespace paceline

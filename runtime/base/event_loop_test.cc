@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <stdexcept>
+#include <string>
+
 namespace paceline {
 namespace {
 
@@ -51,6 +54,25 @@ TEST_F(EventLoopTest, WatchingTwiceReplacesTheCallback) {
   ASSERT_TRUE(sut.run_once(Duration::zero()));
   EXPECT_EQ(first, 0);
   EXPECT_EQ(second, 1);
+}
+
+TEST_F(EventLoopTest, WhatACallbackThrowsEndsThatCallbackOnly) {
+  std::string told;
+  sut.on_error([&](const Error& error) { told += error.text; });
+  int other[2] = {-1, -1};
+  ASSERT_EQ(pipe(other), 0);
+  int calls = 0;
+  ASSERT_TRUE(sut.watch(pipe_[0], [] { throw std::runtime_error("boom"); }));
+  ASSERT_TRUE(sut.watch(other[0], [&] { ++calls; }));
+  ring();
+  ASSERT_EQ(write(other[1], "x", 1), 1);
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  EXPECT_EQ(told, "boom");
+  EXPECT_EQ(calls, 1);
+  for (const int fd : other) {
+    sut.forget(fd);
+    close(fd);
+  }
 }
 
 TEST_F(EventLoopTest, ClosedDescriptorIsAnError) {

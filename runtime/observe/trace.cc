@@ -19,9 +19,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// A JSON string with its quotes; bytes that are no UTF-8 are replaced.
-std::string quoted(std::string_view text) {
-  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string quoted(std::string_view text) { return json_text(Json(std::string(text))); }
 
 /// Microseconds with all nanoseconds kept: "12.345".
 std::string microseconds(Duration time) {
@@ -87,7 +85,7 @@ void TraceWriter::counter(std::int64_t process, std::string_view name, Instant a
   if (!std::isfinite(value)) return;
   const std::string line = "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(process) +
                            ",\"ts\":" + microseconds(at.time_since_epoch()) +
-                           ",\"args\":{\"value\":" + Json(value).dump() + "}}";
+                           ",\"args\":{\"value\":" + json_text(Json(value)) + "}}";
   file_->last = std::max(file_->last, at);
   file_->keep(file_->lines.append(line, file_->last));
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/readable.h"
 #include "runtime/process/fd.h"
 
 namespace paceline::process {
@@ -18,9 +19,10 @@ off_t file_size(const std::string& path) {
 }
 
 std::string log_tail(const std::string& path, off_t from, std::size_t lines_max) {
-  constexpr off_t kBytesMax = 2048;
+  constexpr std::size_t kBytesMax = 2048;
   const off_t size = file_size(path);
-  const off_t start = std::max(std::max<off_t>(from, 0), size - kBytesMax);
+  // A byte more than is shown: of a character that begins before, nothing is.
+  const off_t start = std::max<off_t>({from, 0, size - static_cast<off_t>(kBytesMax) - 1});
   if (start >= size) return {};
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return {};
@@ -29,7 +31,7 @@ std::string log_tail(const std::string& path, off_t from, std::size_t lines_max)
   bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
 
   std::vector<std::string_view> lines;
-  for (std::string_view rest = bytes; !rest.empty();) {
+  for (std::string_view rest = last_of(bytes, kBytesMax); !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     if (!line.empty()) lines.push_back(line);
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
@@ -39,9 +41,7 @@ std::string log_tail(const std::string& path, off_t from, std::size_t lines_max)
     if (!joined.empty()) joined += " | ";
     joined += lines[i];
   }
-  for (char& c : joined)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return joined;
+  return readable(joined);
 }
 
 }  // namespace paceline::process

@@ -107,6 +107,7 @@ std::optional<JobId> job_of(const Envelope::Reader& envelope) {
     case Envelope::ACTIVATE: return JobId{envelope.getActivate().getJob()};
     case Envelope::PARTIAL: return JobId{envelope.getPartial().getJob()};
     case Envelope::RELEASED: return JobId{envelope.getReleased().getJob()};
+    case Envelope::REPLICA_NONE: return JobId{envelope.getReplicaNone().getJob()};
     case Envelope::REPLICA_DATA: return JobId{envelope.getReplicaData().getJob()};
     case Envelope::STOP_ROUNDS: return JobId{envelope.getStopRounds().getJob()};
     case Envelope::SETTLED: return JobId{envelope.getSettled().getJob()};

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/contained.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/readable.h"
 #include "runtime/base/result.h"
 #include "runtime/wire/messages.capnp.h"
 
@@ -69,19 +71,22 @@ class Received {
   Envelope::Reader root() const { return root_; }
 
   /// Calls `handler(root())` (it returns void or Result<void>). If what it reads is damaged, it is left by an exception
-  /// at that field, and the result is `invalid`: a handler reads what it needs first, then acts.
+  /// at that field, and the result is `invalid`: a handler reads what it needs first, then acts. Whatever else the
+  /// handler throws is the result, too (contained()): no message ends the process that gets it.
   template <class Handler>
   Result<void> visit(Handler&& handler) const {
-    try {
-      if constexpr (std::is_void_v<std::invoke_result_t<Handler, Envelope::Reader>>) {
-        std::forward<Handler>(handler)(root_);
-        return {};
-      } else {
-        return std::forward<Handler>(handler)(root_);
+    return contained([&]() -> Result<void> {
+      try {
+        if constexpr (std::is_void_v<std::invoke_result_t<Handler, Envelope::Reader>>) {
+          std::forward<Handler>(handler)(root_);
+          return {};
+        } else {
+          return std::forward<Handler>(handler)(root_);
+        }
+      } catch (const kj::Exception& damage) {
+        return damaged(damage, frame_.size());
       }
-    } catch (const kj::Exception& damage) {
-      return damaged(damage, frame_.size());
-    }
+    });
   }
 
  private:
@@ -93,10 +98,12 @@ class Received {
   Envelope::Reader root_;
 };
 
-/// Text of Cap'n Proto as a view, without a copy.
+/// Text of Cap'n Proto as a view, without a copy, as it came: it may hold any bytes.
 inline std::string_view view(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
-/// The same as a copy.
-inline std::string text(capnp::Text::Reader text) { return std::string(view(text)); }
+/// A copy that can be shown, logged and put into JSON (readable()). What people and programs say goes through here.
+inline std::string text(capnp::Text::Reader text) { return readable(view(text)); }
+/// A copy as it came, for what the system takes: paths, arguments, environments.
+inline std::string raw(capnp::Text::Reader text) { return std::string(view(text)); }
 
 /// What a peer is told whose message could not be read.
 Frame refusal(const Error& error);

@@ -53,6 +53,7 @@ struct Envelope {
     ending @32 :Ending;
     exchange @33 :Exchange;         # bulk frame where a model, a step or a mean travels
     batch @34 :Batch;
+    replicaNone @36 :Replica;       # to who wants one: nobody here can give; rank, update: the furthest that wants one itself
   }
 }
 

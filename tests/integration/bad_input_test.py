@@ -103,6 +103,31 @@ class BadInput(IntegrationTest):
     def test_a_worker_that_exits_is_named(self):
         self.assert_one_line(self.fail_as("exit", 1), 1, "worker 2", "7", "about to fail on purpose: exit")
 
+    def test_bytes_that_are_no_utf8_end_their_run_at_most(self):
+        """The cluster they came to is the one it was, and takes the next job."""
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        daemons = self.daemons()
+        for how, code, word in (("throw_bytes", 1, "gr\ufffd\ufffd dich"), ("log_bytes", 1, "\u20ac\u20ac"), ("say_bytes", 0, "")):
+            run = self.start_quadratic(nodes=None, updates=200, sleep_ms=[2], fail=how, fail_rank=2, fail_update=20)
+            self.assertEqual(run.wait(30), code, run.said())
+            self.assertIn(word, run.err)
+            if how == "say_bytes":
+                events = run.metrics()
+                self.assertIn("gr\ufffd\ufffd", [event.get("name") for event in events])
+                self.assertIn("gr\ufffd\ufffd dich", [event.get("text") for event in events])
+        self.assertEqual(self.daemons(), daemons)
+        run = self.start_quadratic(nodes=None, updates=20)
+        self.assertEqual(run.wait(30), 0, run.said())
+        self.assertEqual(self.paceline("down").code, 0)
+
+    def test_options_that_do_not_fit_are_refused_before_anything_is_started(self):
+        """Those of the script itself; the flags are looked at before it is started."""
+        for option, word in (("workers=2000000000", "from 1 to 4096"), ("epochs=1e18", "at most 1000000"),
+                             ("strategy=7", "option strategy = 7"), ("metric=[1]", "option metric"),
+                             ("target=true", "option target = true: give a finite number")):
+            run = self.paceline("run", QUADRATIC, "--", option)
+            self.assert_one_line(run, USAGE, word)
+
     # The machine ------------------------------------------------------------------------------------------------------
 
     def test_too_little_memory_says_how_much_is_needed(self):

@@ -37,7 +37,9 @@ constexpr double kCentre[] = {0, 4, 8, 12};
 class Quadratic {
  public:
   explicit Quadratic(const paceline::job::WorkerStart& start)
-      : start_(start), options_(json::parse(start.options)), elements_(options_.value("elements", std::uint64_t{1})) {
+      : start_(start),
+        options_(paceline::parse_json(start.options)),
+        elements_(options_.value("elements", std::uint64_t{1})) {
     const std::string output = options_.value("output", "");
     if (output.empty()) return;
     out_.open(output + "/worker-" + std::to_string(start.rank) + ".jsonl");
@@ -114,7 +116,7 @@ class Quadratic {
   void note(json line) {
     if (!out_.is_open()) return;
     line["rank"] = start_.rank;
-    out_ << line.dump() << std::endl;
+    out_ << paceline::json_text(line) << std::endl;
   }
 
   std::string loop() {
@@ -194,6 +196,16 @@ class Quadratic {
     const std::string how = options_.value("fail", "");
     std::fprintf(stderr, "about to fail on purpose: %s\n", how.c_str());
     if (how == "throw") throw std::runtime_error("the user's code threw on purpose");
+    if (how == "throw_bytes") throw std::runtime_error("gr\xfc\xdf dich");  // Latin-1.
+    if (how == "log_bytes") {
+      for (int i = 0; i < 1000; ++i) std::fputs("\xe2\x82\xac", stderr);  // Its tail begins within a character.
+      _exit(7);
+    }
+    if (how == "say_bytes") {
+      paceline_session_log(session_, "gr\xfc\xdf", 1);
+      paceline_session_uses_file(session_, "/tmp/gr\xfc\xdf");
+      paceline_session_stop(session_, "gr\xfc\xdf dich");
+    }
     if (how == "segfault") {
       std::signal(SIGSEGV, SIG_DFL);  // Not a sanitizer's handler.
       std::raise(SIGSEGV);
@@ -289,5 +301,5 @@ int main(int argc, char** argv) {
     json value = paceline::parse_json(text);
     options[argument.substr(0, equals)] = value.is_discarded() ? json(text) : value;
   }
-  return paceline::job::launch({work}, options.dump()).exit_code();
+  return paceline::job::launch({work}, std::move(options)).exit_code();
 }

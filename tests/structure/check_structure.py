@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the shape of the sources: include direction, pure cores, third-party headers behind their adapters. Prints one
-line a violation; exit status 1 if there is any.
+"""Checks the shape of the sources: include direction, pure cores, third-party headers behind their adapters, calls that
+only few may make. Prints one line a violation; exit status 1 if there is any.
 
 Usage: check_structure.py ROOT
 """
@@ -19,6 +19,7 @@ ADAPTERS = {
     r"(torch|ATen|c10)/": ["algorithms/train/", "examples/", "tests/bench/", "tests/integration/", "tests/support/"],
     r"cereal/": ["actors/", "algorithms/train/", "examples/"],
     r"Eigen/": ["algorithms/topology/matcha.cc"],
+    r"utf8": ["runtime/base/"],
     r"spdlog/": ["runtime/base/", "runtime/observe/"],
     r"CLI/": ["cli/", "examples/"],
     r"sqlite3": ["runtime/store/"],
@@ -33,6 +34,14 @@ CORE_FOLDERS = ["scheduler/", "algorithms/"]  # Of algorithms only the top folde
 NOT_IN_A_CORE = re.compile(
     r'(runtime/base/steady_now\.h|runtime/transport/|runtime/process/|thread|mutex|condition_variable|atomic|future|random'
     r'|unistd\.h|sys/|poll\.h|zmq|spdlog/|iostream)')
+
+# What may be called at few places only: pattern -> (where, what to do elsewhere).
+CALLS = {
+    r"\.dump\(|->dump\(": (["runtime/base/json.cc", "algorithms/train/safetensors.cc"],
+                          "it throws at bytes that are no UTF-8: write JSON with json_text()"),
+    r"json::parse\(": (["runtime/base/json.cc", "algorithms/train/safetensors.cc", "algorithms/simulate/"],
+                     "it throws at what is no JSON: read it with parse_json()"),
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
@@ -82,9 +91,17 @@ def violations_of_includes(root):
                 yield f"{where}: include from the root of the sources, not {header}"
 
 
+def violations_of_calls(root):
+    for name, path in sources(root):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for pattern, (places, mend) in CALLS.items():
+                if re.search(pattern, line) and not allowed(name, places) and not name.endswith("_test.cc"):
+                    yield f"{name}:{number}: {line.strip()}: {mend}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
-    found = list(violations_of_includes(root))
+    found = list(violations_of_includes(root)) + list(violations_of_calls(root))
     print("\n".join(found))
     return 1 if found else 0
 

@@ -1,0 +1,80 @@
+#include "algorithms/job/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/base/json.h"
+
+namespace paceline::job {
+namespace {
+
+using nlohmann::json;
+
+std::string refused(const json& options) {
+  const auto checked = check_options(options);
+  return checked ? "" : checked.error().text;
+}
+
+TEST(OptionsTest, AnOrdinaryJobIsTaken) {
+  EXPECT_EQ(refused(json::object()), "");
+  EXPECT_EQ(refused({{"workers", 4},
+                     {"strategy", "wagma(group=2)"},
+                     {"epochs", 0.5},
+                     {"batch", 32},
+                     {"seed", 7U},
+                     {"target", nullptr},
+                     {"metric", {{"name", "perplexity"}, {"direction", "minimise"}, {"unit", ""}}},
+                     {"optimizer_state", ""},
+                     {"buffers", "keep"},
+                     {"json", true},
+                     {"node_of", {0, 1}}}),
+            "");
+}
+
+TEST(OptionsTest, OtherNamesAreTheProgramsOwn) { EXPECT_EQ(refused({{"elements", "many"}}), ""); }
+
+TEST(OptionsTest, ValuesBeyondTheirRangeAreRefusedByName) {
+  EXPECT_EQ(refused({{"workers", 2'000'000'000}}), "option workers = 2000000000: give a number from 1 to 4096");
+  EXPECT_EQ(refused({{"workers", 0}}), "option workers = 0: give a number from 1 to 4096");
+  EXPECT_EQ(refused({{"epochs", 1e18}}), "option epochs = 1e+18: give a number above 0, at most 1000000");
+  EXPECT_EQ(refused({{"epochs", 0}}), "option epochs = 0: give a number above 0, at most 1000000");
+  EXPECT_EQ(refused({{"buffers", "reset"}}), "option buffers = reset: give average or keep");
+  EXPECT_EQ(refused({{"seed", -1}}), "option seed = -1: give a whole number from 0");
+  EXPECT_NE(refused({{"node_of", {0, -1}}}), "");
+}
+
+TEST(OptionsTest, SoAreNumbersThatAreNone) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(refused({{"target", nan}}), "option target = nan: give a finite number, or none");
+  EXPECT_EQ(refused({{"target", -infinity}}), "option target = -inf: give a finite number, or none");
+  for (const char* const option :
+       {"epochs", "evaluate_every_epochs", "checkpoint_every_s", "time_limit_s", "patience_s"})
+    for (const double value : {nan, infinity, -1.0}) EXPECT_NE(refused({{option, value}}), "") << option << value;
+}
+
+TEST(OptionsTest, SoAreValuesOfAnotherKind) {
+  EXPECT_EQ(refused({{"workers", "4"}}), "option workers = 4: give a number from 1 to 4096");
+  for (const char* const option : {"workers", "epochs", "strategy", "seed", "slow", "metric", "target", "json",
+                                   "node_of", "time_limit_s", "optimizer_state"})
+    EXPECT_NE(refused({{option, {{"a", 1}}}}), "") << option;
+}
+
+TEST(OptionsTest, SoAreTextsThatAreNoUtf8OrTooLong) {
+  EXPECT_NE(refused({{"strategy", "all\xff"}}), "");
+  EXPECT_NE(refused({{"metric", {{"name", "a\xff"}}}}), "");
+  EXPECT_NE(refused({{"label", "\x1b[2J"}}), "");
+  const auto words = refused({{"strategy", std::string(1 << 20, 'a')}});
+  EXPECT_NE(words, "");
+  EXPECT_LT(words.size(), 300U) << "a message shows the beginning";
+}
+
+TEST(OptionsTest, AFractionIsNoPercentage) {
+  EXPECT_EQ(refused({{"target", 88}}), "target 88: accuracy is a fraction: give one such as 0.88, or 88%");
+  EXPECT_EQ(refused({{"target", 88}, {"metric", {{"name", "score"}}}}), "");
+}
+
+}  // namespace
+}  // namespace paceline::job
