@@ -123,7 +123,7 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
   if (actors_.size() >= options_.actors_max) {
     return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " +
                                              std::to_string(options_.actors_max) +
-                                             " actors, its bound: end some first");
+                                             " actors, its bound: " + options_.mend);
   }
   const bool by_value = std::all_of(create.arguments.begin(), create.arguments.end(),
                                     [](const Argument& argument) { return std::holds_alternative<Bytes>(argument); });

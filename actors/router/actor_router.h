@@ -27,6 +27,7 @@ class ActorRouter {
     NodeId node;
     double cpus = 1;                               ///< That tasks may use at one time.
     std::size_t actors_max = 4096;                 ///< Alive on this node.
+    std::string mend = "end some first";           ///< What to do at that bound.
     std::size_t calls_max = std::size_t{1} << 20;  ///< In flight through this node.
     std::size_t dead_max = 4096;                   ///< Dead actors whose end is remembered.
     TaskTable::Options tasks;

@@ -27,6 +27,23 @@ WorkerId worker_of(const std::string& peer) {
   return WorkerId{std::strtoull(peer.c_str() + peer.find('/') + 1, nullptr, 10)};
 }
 
+/// A worker takes at most so many of the agent's descriptors (two connections, its Unix socket, two pidfds, a window
+/// and its control page); the rest is for drivers, other agents and fork servers.
+constexpr std::size_t kDescriptorsOfWorker = 8;
+constexpr std::size_t kOtherDescriptors = 128;
+
+actors::ActorRouter::Options router_options(const Agent::Options& options) {
+  actors::ActorRouter::Options router{.node = options.node, .cpus = static_cast<float>(options.cpus), .tasks = {}};
+  const std::size_t descriptors = std::max(options.descriptors, kOtherDescriptors + kDescriptorsOfWorker);
+  const std::size_t workers = (descriptors - kOtherDescriptors) / kDescriptorsOfWorker;
+  if (workers >= router.actors_max) return router;
+  router.actors_max = workers;
+  router.mend = "end some first, or start the cluster after `ulimit -n 16384` (it has " +
+                std::to_string(options.descriptors) + " descriptors, and each takes up to " +
+                std::to_string(kDescriptorsOfWorker) + ")";
+  return router;
+}
+
 transport::Frame failed_reply(const wire::Request::Reader& request, const Error& error) {
   wire::Message message;
   auto body = message.root().initReply();
@@ -66,9 +83,7 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       peers_(std::move(peers)),
       averager_(std::move(averager)),
       log_(std::move(log)),
-      router_(
-          actors::ActorRouter::Options{.node = options_.node, .cpus = static_cast<float>(options_.cpus), .tasks = {}},
-          graph_),
+      router_(router_options(options_), graph_),
       workers_({options_.node, options_.directory, options_.local_address}, loop_, log_,
                {.ended = [this](WorkerId worker, const std::string& how,
                                 bool failed) { on_worker_ended(worker, how, failed); },

@@ -30,9 +30,10 @@ class Agent {
     NodeId node;
     std::int32_t nodes = 1;
     std::int32_t cpus = 1;
-    std::string directory;      ///< The cluster's runtime directory.
-    std::string local_address;  ///< ipc address that workers and drivers connect to.
-    std::string peer_address;   ///< tcp address that other agents connect to.
+    std::size_t descriptors = 4096;  ///< That this process may have open.
+    std::string directory;           ///< The cluster's runtime directory.
+    std::string local_address;       ///< ipc address that workers and drivers connect to.
+    std::string peer_address;        ///< tcp address that other agents connect to.
   };
 
   /// `local` listens for this node's processes, `peers` for the other agents, and is connected to "head".

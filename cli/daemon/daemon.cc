@@ -23,6 +23,7 @@
 #include "cli/flags/flags.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/atomic_file.h"
+#include "runtime/process/descriptor_limit.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
 extern char** environ;
@@ -104,6 +105,7 @@ Result<std::unique_ptr<Agent>> open_agent(const DaemonOptions& options, EventLoo
   agent.node = NodeId{options.node};
   agent.nodes = options.nodes;
   agent.cpus = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  agent.descriptors = process::raise_descriptor_limit();
   agent.directory = options.directory;
   agent.local_address = local->address;
   agent.peer_address = peers->address;

@@ -1,7 +1,7 @@
 """Bad input gets one clear line that names the cause and the mend, and leaves nothing behind."""
 import os
 
-from harness import IntegrationTest, QUADRATIC, main
+from harness import PACELINE, IntegrationTest, QUADRATIC, main
 
 USAGE = 2
 
@@ -138,6 +138,16 @@ class BadInput(IntegrationTest):
         self.assertIn("windows need", line)
         self.assertIn("fewer workers", line)
         self.assert_nobody_left()
+
+    def test_more_workers_than_descriptors_are_enough_for_are_refused_and_fewer_run(self):
+        for workers, limit, code in ((16, "-n", 0), (17, "-n", 1), (17, "-Sn", 0)):
+            with self.subTest(workers=workers, limit=limit):
+                directory = os.path.join(self.folder, f"run-{workers}{limit}")
+                run = self.start("-c", f'ulimit {limit} 256; exec "$0" "$@"', PACELINE, "run", QUADRATIC, "--workers", workers,
+                                 "--run-dir", directory, "--", "updates=20", program="/bin/sh")
+                self.assertEqual(run.wait(60), code, run.said())
+                if code:
+                    self.assert_one_line(run, 1, "worker 16", "node 0 has 16 actors", "256 descriptors", "ulimit -n 16384")
 
     def test_a_runtime_folder_that_others_could_read_is_refused(self):
         os.mkdir(self.runtime, 0o755)
