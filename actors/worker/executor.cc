@@ -22,7 +22,7 @@ std::string demangled(const std::type_info* type) {
 
 /// In a catch block: type and text of what was thrown.
 std::string thrown() {
-  const auto type = demangled(abi::__cxa_current_exception_type());
+  auto type = demangled(abi::__cxa_current_exception_type());
   try {
     throw;
   } catch (const std::exception& error) {

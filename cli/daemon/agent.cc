@@ -390,7 +390,7 @@ Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   settings.as_given = parse_json(wire::text(open.getJson()));
   if (!settings.as_given.is_object()) return fail(ErrorKind::invalid, "openJob without settings");
   std::unique_ptr<TrainingJob> opened;
-  const auto done = contained([&]() -> Result<void> {
+  auto done = contained([&]() -> Result<void> {
     auto made = make_job(settings, open);
     if (!made) return tl::unexpected(made.error());
     opened = *std::move(made);
