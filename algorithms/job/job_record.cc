@@ -1,6 +1,7 @@
 #include "algorithms/job/job_record.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/base/json.h"
 
@@ -16,6 +17,13 @@ std::int64_t sum_of(const std::map<std::int32_t, json>& counters, const char* na
   std::int64_t sum = 0;
   for (const auto& [node, values] : counters) sum += values.value(name, std::int64_t{0});
   return sum;
+}
+
+/// JSON has no NaN and no infinity: null stands for them.
+double loss_of(const json& event, double otherwise) {
+  const auto loss = event.find("loss");
+  if (loss == event.end()) return otherwise;
+  return loss->is_null() ? std::nan("") : loss->get<double>();
 }
 
 }  // namespace
@@ -41,7 +49,7 @@ void JobRecord::on_event(const json& event) {
   } else if (kind == "evaluated") {
     if (!event.contains("value") || !event["value"].is_number()) return;  // The script has no metric.
     evaluations_.push_back({event.value("update", std::int64_t{0}), event.value("clock_s", 0.0),
-                            event.value("value", 0.0), event.value("loss", 0.0)});
+                            event.value("value", 0.0), loss_of(event, 0.0)});
   } else if (kind == "metric") {
     const auto name = event.value("name", "");
     if (event.contains("value") && event["value"].is_number() &&
@@ -71,7 +79,7 @@ void JobRecord::on_progress(const json& event) {
   period_ = event.value("period", period_);
   if (node == 0 || clock_s_ == 0) {
     clock_s_ = std::max(clock_s_, clock);
-    loss_ = event.value("loss", loss_);
+    loss_ = loss_of(event, loss_);
     const auto update = event.value("update", std::int64_t{0});
     if (update > 0 && (losses_.empty() || update > losses_.back().update)) losses_.push_back({update, clock, loss_});
     step_s_ = event.value("step_s", step_s_);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runtime/base/json.h"
 
 namespace paceline::job {
@@ -55,6 +57,18 @@ TEST_F(JobRecordTest, LossesAreKeptOnceAnUpdateAsTheFirstNodeTellsThem) {
   EXPECT_EQ(sut.losses()[0].update, 3);
   EXPECT_DOUBLE_EQ(sut.losses()[1].clock_s, 2.0);
   EXPECT_DOUBLE_EQ(sut.losses()[1].value, 1.5);
+}
+
+TEST_F(JobRecordTest, ALossThatIsNoNumberIsOneOfTheFigures) {
+  for (const json& loss : {json(0.5), json(nullptr)}) {
+    auto event = progress(0, 2.0, loss.is_null() ? 20 : 10, 100);
+    event["loss"] = loss;
+    sut.on_event(event);
+  }
+  EXPECT_TRUE(std::isnan(sut.loss()));
+  sut.on_event({{"event", "evaluated"}, {"update", 20}, {"clock_s", 2.0}, {"value", 0.4}, {"loss", nullptr}});
+  ASSERT_EQ(sut.evaluations().size(), 1U);
+  EXPECT_TRUE(std::isnan(sut.evaluations()[0].loss));
 }
 
 TEST_F(JobRecordTest, TheTargetIsReachedAtTheFirstEvaluationThatMeetsIt) {

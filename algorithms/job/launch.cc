@@ -30,6 +30,7 @@
 #include "algorithms/job/job_worker.h"
 #include "algorithms/job/options.h"
 #include "algorithms/strategy.h"
+#include "runtime/base/contained.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/atomic_file.h"
@@ -260,8 +261,11 @@ class Job {
   void take_events(Duration timeout) {
     for (const auto& [job, event] : events_->take(timeout)) {
       if (job != job_) continue;  // Of the process's run before.
-      record_->on_event(event);
-      display_->on_event(event);
+      const auto taken = contained([&, &told = event] {
+        record_->on_event(told);
+        display_->on_event(told);
+      });
+      if (!taken) display_->warn("an event of the job could not be read: " + taken.error().text);
       if (const auto written = metrics_->append(json_text(event), steady_now()); !written)
         display_->warn(written.error().text);
     }
