@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Kills workers at random in short runs of many strategies, on one node and on two, and says which runs did not end well:
+with another exit status, not at all, with a model that is no number, or with one that a replay does not reach again.
+Exit status 1 if there was one. Each run is a line of what it takes to repeat it.
+
+    tests/support/random_kills.py BUILD [--seconds 120] [--seed 1] [--strategy 'wagma(sync=10)' ...]     BUILD: e.g. build/release
+"""
+import argparse
+import math
+import os
+import random
+import signal
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+STRATEGIES = ["allreduce", "local-sgd(period=4)", "adacomm", "hier-avg", "slowmo(period=4)", "wagma(group=2,sync=10)",
+              "nonblocking(batches=2)", "eager-sgd", "d-psgd", "sgp", "osgp", "ad-psgd", "matcha", "server(sync)",
+              "server(async)", "noloco(period=4)", "decoupled-diloco(period=5)"]
+WORKERS = 4
+OWN_MODEL = "it goes on with its own"  # Of a warning: that is not in the record.
+
+
+class RandomKills:
+    def __init__(self, test, chance, strategies):
+        self.test, self.chance, self.strategies = test, chance, strategies
+
+    def kill_some(self, run, began):
+        """When each was killed, by worker."""
+        kills = {rank: self.chance.uniform(0.3, 2.5) for rank in self.chance.sample(range(WORKERS), self.chance.randint(1, 3))}
+        what = self.chance.choice((signal.SIGKILL, signal.SIGTERM))
+        for rank, at in sorted(kills.items(), key=lambda kill: kill[1]):
+            time.sleep(max(0.0, began + at - time.monotonic()))
+            try:
+                if run.process.poll() is None:
+                    os.kill(self.test.worker_pid(run, rank), what)
+            except (OSError, AssertionError):
+                pass  # It has ended already.
+        return f"{what.name} " + ", ".join(f"worker {rank} at {at:.2f} s" for rank, at in sorted(kills.items()))
+
+    def once(self):
+        """What was done, and what was wrong with it; "" if nothing was."""
+        strategy, nodes = self.chance.choice(self.strategies), self.chance.choice((1, 2))
+        began = time.monotonic()
+        run = self.test.start_quadratic("--strategy", strategy, nodes=nodes, workers=WORKERS, updates=600, random_ms=6,
+                                        evaluate_every=20, elements=3)
+        done = f"{strategy}, {nodes} nodes, {self.kill_some(run, began)}"
+        try:
+            if run.wait(60) != 0:
+                return done, f"it failed: {run.said()}"
+            finals = [run.final(rank) for rank in range(WORKERS)]
+            if any(isinstance(final, float) and not math.isfinite(final) for final in finals):
+                return done, f"models that are no numbers: {finals}"
+            if any(OWN_MODEL in event.get("text", "") for event in run.metrics()):
+                return done, ""
+            again = self.test.start("replay", run.run_directory, "--run-dir",
+                                    os.path.join(self.test.folder, f"replay-{self.test.runs}"))
+            if again.wait(60) != 0 or "bit-identical" not in again.out:
+                return done, f"its replay: {again.said()}"
+        except AssertionError as hangs:
+            return done, str(hangs)
+        return done, ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--strategy", action="append", default=[])
+    options = parser.parse_args()
+    if not os.path.exists(os.path.join(options.build, "CTestTestfile.cmake")):
+        parser.error(f"{options.build} is no build folder")
+    build = os.path.abspath(options.build)
+    os.environ.update(PACELINE=os.path.join(build, "cli", "paceline"), PACELINE_BUILD=build, PACELINE_SOURCE=ROOT,
+                      PACELINE_QUADRATIC=os.path.join(build, "tests", "integration", "quadratic_worker"))
+    sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
+    from harness import IntegrationTest  # It reads the environment.
+
+    class Around(IntegrationTest):
+        """Only what a test has around it: a folder, an end of all its processes."""
+
+        def runTest(self):
+            pass
+
+    chance = random.Random(options.seed)
+    ends = time.monotonic() + options.seconds
+    runs = bad = 0
+    while time.monotonic() < ends:
+        test = Around()
+        test.setUp()
+        done, wrong = RandomKills(test, chance, options.strategy or STRATEGIES).once()
+        test.doCleanups()
+        runs += 1
+        bad += bool(wrong)
+        print(f"{'NOT WELL' if wrong else 'well'}: {done}" + (f"\n{wrong}" if wrong else ""), flush=True)
+    print(f"{runs - bad} of {runs} runs ended well (seed {options.seed})")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
