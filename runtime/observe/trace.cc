@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -18,22 +18,46 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A JSON string with its quotes; bytes that are no UTF-8 are replaced.
-std::string quoted(std::string_view text) { return json_text(Json(std::string(text))); }
-
-/// Microseconds with all nanoseconds kept: "12.345".
-std::string microseconds(Duration time) {
-  const auto ns = time.count();
-  const unsigned long long size =
-      ns < 0 ? 0ULL - static_cast<unsigned long long>(ns) : static_cast<unsigned long long>(ns);
-  char text[40];
-  std::snprintf(text, sizeof text, "%s%llu.%03llu", ns < 0 ? "-" : "", size / 1000, size % 1000);
-  return text;
+bool is_plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
 }
 
-std::string track(std::int64_t process, std::int64_t thread) {
-  return "\"pid\":" + std::to_string(process) + ",\"tid\":" + std::to_string(thread);
-}
+/// A line of JSON that is put together several times a step: no detours.
+class Line {
+ public:
+  explicit Line(std::string& text) : text_(text) { text_.clear(); }
+
+  Line& raw(std::string_view text) {
+    text_.append(text);
+    return *this;
+  }
+  /// A string with its quotes; bytes that are no UTF-8 are replaced.
+  Line& quoted(std::string_view text) {
+    if (!is_plain(text)) return raw(json_text(Json(std::string(text))));
+    return raw("\"").raw(text).raw("\"");
+  }
+  Line& number(std::int64_t value) {
+    char digits[24];
+    return raw({digits, std::to_chars(digits, digits + sizeof digits, value).ptr});
+  }
+  /// Microseconds with all nanoseconds kept: "12.345".
+  Line& microseconds(Duration time) {
+    const std::int64_t ns = time.count();
+    const std::uint64_t size = ns < 0 ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
+    if (ns < 0) raw("-");
+    number(static_cast<std::int64_t>(size / 1000));
+    const auto rest = static_cast<int>(size % 1000);
+    const char fraction[] = {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10),
+                             static_cast<char>('0' + rest % 10)};
+    return raw({fraction, sizeof fraction});
+  }
+  Line& track(std::int64_t process, std::int64_t thread) {
+    return raw("\"pid\":").number(process).raw(",\"tid\":").number(thread);
+  }
+
+ private:
+  std::string& text_;
+};
 
 }  // namespace
 
@@ -44,6 +68,7 @@ class TraceWriter::File {
     if (!written && !problem) problem = std::move(written).error();
   }
   LineFile lines;
+  std::string line;  ///< Being put together; its memory is used again and again.
   Instant last{};
   std::optional<Error> problem;
 };
@@ -62,9 +87,15 @@ Result<TraceWriter> TraceWriter::open(const std::string& path) {
 void TraceWriter::name_track(std::int64_t process, std::int64_t thread, std::string_view process_name,
                              std::string_view thread_name) {
   const auto line = [&](std::string_view what, std::string_view name) {
-    file_->keep(file_->lines.append("{\"ph\":\"M\",\"name\":\"" + std::string(what) + "\"," + track(process, thread) +
-                                        ",\"args\":{\"name\":" + quoted(name) + "}}",
-                                    file_->last));
+    Line(file_->line)
+        .raw("{\"ph\":\"M\",\"name\":")
+        .quoted(what)
+        .raw(",")
+        .track(process, thread)
+        .raw(",\"args\":{\"name\":")
+        .quoted(name)
+        .raw("}}");
+    file_->keep(file_->lines.append(file_->line, file_->last));
   };
   line("process_name", process_name);
   line("thread_name", thread_name);
@@ -72,22 +103,30 @@ void TraceWriter::name_track(std::int64_t process, std::int64_t thread, std::str
 
 void TraceWriter::span(std::int64_t process, std::int64_t thread, std::string_view category, Instant begin, Instant end,
                        std::string_view args_json) {
-  std::string line = "{\"ph\":\"X\",\"cat\":" + quoted(category) + ",\"name\":" + quoted(category) + "," +
-                     track(process, thread) + ",\"ts\":" + microseconds(begin.time_since_epoch()) +
-                     ",\"dur\":" + microseconds(std::max(end - begin, Duration::zero()));
-  if (!args_json.empty()) line.append(",\"args\":").append(args_json);
-  line += '}';
+  Line line(file_->line);
+  line.raw("{\"ph\":\"X\",\"cat\":").quoted(category).raw(",\"name\":").quoted(category).raw(",");
+  line.track(process, thread).raw(",\"ts\":").microseconds(begin.time_since_epoch());
+  line.raw(",\"dur\":").microseconds(std::max(end - begin, Duration::zero()));
+  if (!args_json.empty()) line.raw(",\"args\":").raw(args_json);
+  line.raw("}");
   file_->last = std::max(file_->last, end);
-  file_->keep(file_->lines.append(line, file_->last));
+  file_->keep(file_->lines.append(file_->line, file_->last));
 }
 
 void TraceWriter::counter(std::int64_t process, std::string_view name, Instant at, double value) {
   if (!std::isfinite(value)) return;
-  const std::string line = "{\"ph\":\"C\",\"name\":" + quoted(name) + ",\"pid\":" + std::to_string(process) +
-                           ",\"ts\":" + microseconds(at.time_since_epoch()) +
-                           ",\"args\":{\"value\":" + json_text(Json(value)) + "}}";
+  Line(file_->line)
+      .raw("{\"ph\":\"C\",\"name\":")
+      .quoted(name)
+      .raw(",\"pid\":")
+      .number(process)
+      .raw(",\"ts\":")
+      .microseconds(at.time_since_epoch())
+      .raw(",\"args\":{\"value\":")
+      .raw(json_text(Json(value)))
+      .raw("}}");
   file_->last = std::max(file_->last, at);
-  file_->keep(file_->lines.append(line, file_->last));
+  file_->keep(file_->lines.append(file_->line, file_->last));
 }
 
 void TraceWriter::flush() { file_->keep(file_->lines.flush()); }
