@@ -119,6 +119,37 @@ std::vector<Rank> MixEngine::receivers(Rank from, Version v) const {
   return others;
 }
 
+std::vector<Rank> MixEngine::running_dry(Version v, std::int64_t versions) const {
+  const auto workers = options_.node_of.size();
+  std::vector<std::set<std::size_t>> gives_to(workers);
+  for (std::size_t from = 0; from < workers; ++from) {
+    for (std::int64_t k = 0; k < versions; ++k) {
+      const Version at{v.value + k};
+      const Rank rank{static_cast<std::int32_t>(from)};
+      if (!gives(rank, at)) break;
+      for (const Rank to : receivers(rank, at)) gives_to[from].insert(static_cast<std::size_t>(to.value));
+    }
+  }
+  const auto reached_from = [&](std::size_t start) {
+    std::set<std::size_t> reached;
+    std::vector<std::size_t> next{start};
+    while (!next.empty()) {
+      const auto at = next.back();
+      next.pop_back();
+      if (!reached.insert(at).second) continue;
+      next.insert(next.end(), gives_to[at].begin(), gives_to[at].end());
+    }
+    return reached;
+  };
+  std::vector<std::set<std::size_t>> reached;
+  for (std::size_t from = 0; from < workers; ++from) reached.push_back(reached_from(from));
+  std::vector<Rank> dry;
+  for (std::size_t from = 0; from < workers; ++from)
+    if (std::any_of(reached[from].begin(), reached[from].end(), [&](auto to) { return !reached[to].contains(from); }))
+      dry.emplace_back(static_cast<std::int32_t>(from));
+  return dry;
+}
+
 /// Local workers whose rows take from it, itself included.
 std::vector<Rank> MixEngine::readers_of(Rank from, Version v) const {
   auto readers = receivers(from, v);

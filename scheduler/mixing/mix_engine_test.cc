@@ -161,5 +161,19 @@ TEST(MixEngineTest, NothingIsHeldWhenAllHaveGoneThrough) {
   }
 }
 
+TEST(MixEngineTest, NobodyRunsDryWhereWhatIsGivenComesBack) {
+  EXPECT_TRUE(ring(on_nodes({0, 0, 0, 0})).running_dry(Version{0}, 8).empty());
+}
+
+TEST(MixEngineTest, WhoGivesTowardsADeadEndRunsDry) {
+  auto sut = ring(on_nodes({0, 0, 0, 0}));
+  sut.on_gone(Rank{2}, Version{4}, Version{4});
+  EXPECT_TRUE(sut.running_dry(Version{0}, 4).empty()) << "it still takes part";
+  // 3 gives to 0, 0 to 1, and 1 to nobody: it keeps what it has.
+  EXPECT_THAT(sut.running_dry(Version{5}, 4), ElementsAre(Rank{0}, Rank{3}));
+  sut.on_gone(Rank{0}, Version{4}, Version{4});
+  EXPECT_TRUE(sut.running_dry(Version{5}, 4).empty()) << "each of the two keeps what it has";
+}
+
 }  // namespace
 }  // namespace paceline::scheduler

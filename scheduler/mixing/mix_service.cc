@@ -6,6 +6,11 @@
 #include "runtime/base/steady_now.h"
 
 namespace paceline::scheduler {
+namespace {
+
+constexpr std::int64_t kFlowLook = 64;  // Versions in which a graph is taken to have shown all of its edges.
+
+}  // namespace
 
 MixService::MixService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send)
     : NeighbourService(options.job, options.plan, graph, averager, std::move(send)), options_(std::move(options)) {}
@@ -273,6 +278,19 @@ OwnPaceService::ModelPart MixService::model_of(Rank rank) {
 /// Others may be more exchanges ahead than this worker will ever do.
 void MixService::on_last(Rank rank, Instant now) {
   if (overlaps()) leave(rank, now);
+}
+
+/// Push-sum: whose weight only falls steps ever further, since z = x / w; its model would grow beyond all numbers.
+void MixService::after_gone() {
+  if (!options_.push_sum) return;
+  Version next = job().first;
+  for (const auto& [rank, w] : workers_) next = std::max(next, w.exchange.next());
+  if (last().value - next.value < kFlowLook) return;  // It ends before that.
+  const auto dry = engine().running_dry(next, kFlowLook);
+  if (dry.empty()) return;
+  fail_job("what worker " + to_string(dry.front()) +
+           " gives to others comes back to it no more, since workers have left: under push-sum its model would run "
+           "out. Go on from the last checkpoint (--resume) with the workers that are left");
 }
 
 }  // namespace paceline::scheduler

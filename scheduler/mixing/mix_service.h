@@ -56,6 +56,7 @@ class MixService : public NeighbourService {
 
   ModelPart model_of(Rank rank) override;
   void on_last(Rank rank, Instant now) override;
+  void after_gone() override;
 
   void on_start(Rank rank, Instant now) override;
   void arrived(Rank rank, Version t, Duration compute, Instant now) override;

@@ -191,6 +191,7 @@ void NeighbourService::take(Rank rank, const Given& given, Instant now) {
 void NeighbourService::take(Rank rank, const Gone& gone, Instant now) {
   on_gone_elsewhere(rank, now);
   act(engine_.on_gone(rank, gone.contributed, gone.mixed), now);
+  after_gone();
 }
 
 void NeighbourService::leave(Rank rank, Instant now) {
@@ -208,6 +209,7 @@ void NeighbourService::leave(Rank rank, Instant now) {
     send(node, message);
   }
   act(engine_.on_gone(rank, contributed, mixed), now);
+  after_gone();
 }
 
 std::optional<Rank> NeighbourService::missing(Rank rank, const Turn& turn) const {

@@ -90,6 +90,8 @@ class NeighbourService : public OwnPaceService {
   void leave(Rank rank, Instant now) override;
   /// A worker of another agent.
   virtual void on_gone_elsewhere(Rank, Instant) {}
+  /// The core knows of a worker, here or elsewhere, that contributes no more.
+  virtual void after_gone() {}
 
   const MixEngine& engine() const { return engine_; }
 
