@@ -136,7 +136,9 @@ Result<Ended> wait_for(pid_t child, const std::function<void(std::chrono::durati
 
 Result<Ended> run_child(const Spawn& what, const std::function<void(std::chrono::duration<double>)>& on_wait) {
   const Interrupts interrupts;  // wait_for() reads what came in meanwhile.
-  const auto child = spawn(what);
+  Spawn ends_with_us = what;
+  if (ends_with_us.signal_at_our_end == 0) ends_with_us.signal_at_our_end = SIGTERM;
+  const auto child = spawn(ends_with_us);
   if (!child) return tl::unexpected(child.error());
   return wait_for(*child, on_wait);
 }

@@ -1,6 +1,7 @@
 #include "cli/script_cache.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,16 @@ fs::path user_cache() {
   return "/tmp/paceline-" + std::to_string(::getuid()) + "-cache";
 }
 
+/// What lies in the cache is run: nobody else may write there.
+Result<void> check_ours(const fs::path& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) return fail_errno("look at the cache " + folder.string());
+  if (status.st_uid == ::getuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  return fail(ErrorKind::invalid, "the cache " + folder.string() +
+                                      " belongs to somebody else, or others may write there: `chmod go-w` it, or set "
+                                      "XDG_CACHE_HOME to a folder of yours");
+}
+
 }  // namespace
 
 Result<std::string> read_file(const fs::path& path) {
@@ -44,6 +55,8 @@ Result<ScriptCache> ScriptCache::open() {
                                         "): set XDG_CACHE_HOME to a folder of yours");
   }
   fs::permissions(folder, fs::perms::owner_all, failed);
+  PACELINE_TRY(check_ours(user_cache()));
+  PACELINE_TRY(check_ours(folder));
   return ScriptCache(folder);
 }
 

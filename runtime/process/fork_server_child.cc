@@ -189,6 +189,9 @@ class Server {
       ::_exit(1);
     static char buffer[BUFSIZ];                           // A new one: for one in use the mode would not change.
     std::setvbuf(stdout, buffer, _IOLBF, sizeof buffer);  // A worker that crashes leaves its last lines.
+    // Where memory runs out the kernel is to end a worker, which can be done without, not the agent.
+    if (const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)); score)
+      (void)!::write(score.get(), "500", 3);
     for (const auto& [name, value] : request.env) ::setenv(name.c_str(), value.c_str(), 1);
     ::signal(SIGCHLD, SIG_DFL);
     ::sigprocmask(SIG_SETMASK, &mask_, nullptr);

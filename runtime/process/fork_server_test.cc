@@ -131,6 +131,13 @@ TEST_P(ForkServerCountTest, WorkersAreForkedRegisteredAndAnswer) {
 }
 INSTANTIATE_TEST_SUITE_P(Counts, ForkServerCountTest, testing::Values(1, 8, 32));
 
+TEST_F(ForkServerTest, WhereMemoryRunsOutAWorkerEndsBeforeItsAgent) {
+  start();
+  fork_one(1, {});
+  EXPECT_TRUE(answers(1));
+  EXPECT_EQ(text_of("/proc/" + std::to_string(workers.at(1).pid) + "/oom_score_adj"), "500\n");
+}
+
 TEST_F(ForkServerTest, WorkerLeadsASessionWithCleanDescriptorsAndItsEnvironment) {
   ::setenv("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=4096", 1);
   start();
