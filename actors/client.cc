@@ -19,6 +19,12 @@ std::uint64_t random_tag() {
   return (static_cast<std::uint64_t>(device()) << 36) | (std::uint64_t{1} << 63);
 }
 
+Frames as_message(transport::Frame frame) {
+  Frames frames;
+  frames.push_back(std::move(frame));
+  return frames;
+}
+
 Bytes to_raw(const std::string& s) {
   const auto* begin = reinterpret_cast<const std::byte*>(s.data());
   return {begin, begin + s.size()};
@@ -114,8 +120,7 @@ bool Client::flush(transport::Transport& transport) {
       }
     }
     if (!unsent_) return true;
-    auto frames = *unsent_;
-    auto sent = transport.send(kAgent, std::move(frames));
+    auto sent = transport.send(kAgent, std::move(*unsent_));
     if (!sent && sent.error().kind == ErrorKind::overloaded) return false;
     unsent_.reset();
     if (!sent) finish(sent.error());
@@ -207,6 +212,11 @@ void Client::on_result(CallResult result) {
     const auto found = in_flight_.find(result.task);
     if (found == in_flight_.end()) return;  // Failed before, with its actor.
     slot = std::move(found->second.result);
+    if (found->second.actor.value != 0) {  // Under the lock: nothing may overtake what leaves now.
+      for (auto& call : windows_.on_result(found->second.actor, found->second.bytes))
+        outbox_->push_anyway(as_message(std::move(call)));
+      room_.notify_all();
+    }
     in_flight_.erase(found);
   }
   slot->complete(std::move(result.value));
@@ -218,6 +228,8 @@ void Client::on_actor(const ActorReady& message) {
   {
     std::lock_guard lock(mutex_);
     dead_[message.actor] = message.error;
+    windows_.forget(message.actor);
+    room_.notify_all();
     for (auto it = in_flight_.begin(); it != in_flight_.end();) {
       if (it->second.actor == message.actor) {
         failed.push_back(std::move(it->second.result));
@@ -252,6 +264,8 @@ void Client::finish(Error error) {
     for (auto& [task, call] : in_flight_) failed.push_back(std::move(call.result));
     for (auto& [id, request] : requests_) failed.push_back(std::move(request));
     in_flight_.clear();
+    windows_.forget_all();
+    room_.notify_all();
     requests_.clear();
   }
   outbox_->close();
@@ -261,7 +275,6 @@ void Client::finish(Error error) {
 
 PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments) {
   call.task = TaskId(tag_ | (next_task_++ & ((std::uint64_t{1} << 36) - 1)));
-  call.owner = options_.name;
   const bool is_task = call.actor.value == 0;
   auto result = std::make_shared<PendingResult>(call.task, is_task ? outbox_ : nullptr);
   std::vector<PendingResultPtr> awaited;
@@ -317,16 +330,11 @@ void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSo
                                                          " MiB; at most " + std::to_string(kArgumentBytesMax >> 20) +
                                                          " can go by value"));
   }
+  if (call.actor.value != 0) return send_to_actor(std::move(call), result, patience);
   {
     std::lock_guard lock(mutex_);
-    std::optional<Error> refused = ended_;
-    if (const auto dead = dead_.find(call.actor); dead != dead_.end()) refused = dead->second;
-    if (!refused && in_flight_.size() >= kPendingMax) {
-      refused = Error{ErrorKind::overloaded,
-                      "more than " + std::to_string(kPendingMax) + " calls have no result yet: wait for some first"};
-    }
-    if (!refused) in_flight_.emplace(call.task, InFlight{result, call.actor});
-    if (refused) return result->complete(tl::unexpected(*refused));
+    if (const auto refused = refusal(call.actor)) return result->complete(tl::unexpected(*refused));
+    in_flight_.emplace(call.task, InFlight{result, call.actor});
   }
   if (auto pushed = outbox_->push(encode(call), patience); !pushed) {
     {
@@ -335,6 +343,38 @@ void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSo
     }
     result->complete(tl::unexpected(pushed.error()));
   }
+}
+
+/// Why no call can be made now.
+std::optional<Error> Client::refusal(ActorId actor) const {
+  if (ended_) return ended_;
+  if (const auto dead = dead_.find(actor); dead != dead_.end()) return dead->second;
+  if (in_flight_.size() < kPendingMax) return std::nullopt;
+  return Error{ErrorKind::overloaded,
+               "more than " + std::to_string(kPendingMax) + " calls have no result yet: wait for some first"};
+}
+
+/// What is beyond the actor's window waits here; a caller that makes too much of that waits, too (but not the I/O
+/// thread, which brings the results: no patience).
+void Client::send_to_actor(Call call, const PendingResultPtr& result, Duration patience) {
+  auto frame = std::move(encode(call).front());
+  std::unique_lock lock(mutex_);
+  const auto may_go_on = [&] { return windows_.has_room() || refusal(call.actor); };
+  const bool waited = patience == Duration::zero() || room_.wait_for(lock, patience, may_go_on);
+  auto refused = refusal(call.actor);
+  if (!refused && !waited) {
+    refused = Error{ErrorKind::overloaded,
+                    "calls wait for actors that have not answered for " +
+                        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) +
+                        " s, more than this process keeps: wait for some results first"};
+  }
+  if (!refused) {
+    in_flight_.emplace(call.task, InFlight{result, call.actor, frame.size()});
+    if (auto now = windows_.offer(call.actor, std::move(frame))) outbox_->push_anyway(as_message(*std::move(now)));
+    return;
+  }
+  lock.unlock();
+  result->complete(tl::unexpected(*refused));
 }
 
 Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/call_windows.h"
 #include "actors/outbox.h"
 #include "actors/pending_result.h"
 #include "actors/protocol.h"
@@ -29,11 +31,11 @@ using ArgumentSource = std::variant<Bytes, PendingResultPtr>;
 using Work = std::variant<CreateActor, Call>;
 
 /// A process's connection to its agent: driver, worker or CLI. Owns the transport on one I/O thread; all public methods
-/// may be called from any thread. Bounds: Outbox::kMessagesMax unsent messages, kPendingMax calls without a result.
+/// may be called from any thread. Bounds: Outbox::kMessagesMax unsent messages, kPendingMax calls without a result;
+/// CallWindows::Options for calls to actors, beyond which the caller's thread waits.
 class Client {
  public:
   static constexpr std::size_t kPendingMax = std::size_t{1} << 20;
-  static constexpr std::size_t kArgumentBytesMax = std::size_t{60} << 20;  ///< Of one call, by value.
   using TransportFactory = std::function<Result<std::unique_ptr<transport::Transport>>(const std::string& name)>;
 
   /// A message and its bulk frames (the first is used up).
@@ -91,7 +93,8 @@ class Client {
  private:
   struct InFlight {
     PendingResultPtr result;
-    ActorId actor;  ///< 0: a task.
+    ActorId actor;          ///< 0: a task.
+    std::size_t bytes = 0;  ///< Of a call to an actor, in its window.
   };
 
   Client(Options options, TransportFactory factory);
@@ -113,6 +116,8 @@ class Client {
   void on_reply(std::uint64_t id, Result<std::string> reply);
   void finish(Error error);
   void send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, Duration patience);
+  void send_to_actor(Call call, const PendingResultPtr& result, Duration patience);
+  std::optional<Error> refusal(ActorId actor) const;
 
   Options options_;
   TransportFactory factory_;
@@ -125,8 +130,10 @@ class Client {
   std::atomic<std::int32_t> node_{0};
   std::atomic<bool> stopping_{false};
 
-  std::mutex mutex_;  ///< Guards what follows.
+  std::mutex mutex_;              ///< Guards what follows.
+  std::condition_variable room_;  ///< In windows_, or the end.
   std::unordered_map<TaskId, InFlight> in_flight_;
+  CallWindows windows_{{}};
   std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
   std::map<std::uint64_t, PendingResultPtr> requests_;
   std::vector<NodeId> nodes_;

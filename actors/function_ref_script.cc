@@ -110,7 +110,7 @@ int check(int argc, char** argv) {
                            .and_then(paceline::actors::resolve);
     if (!thunk) return std::fprintf(stderr, "%s\n", thunk.error().text.c_str()), 1;
     const std::vector<Bytes> arguments{unhex(argv[i + 1]), unhex(argv[i + 2])};
-    Invocation invocation{argv[i + 3][0] == '1' ? &square : nullptr, arguments, {}, {}};
+    Invocation invocation{argv[i + 3][0] == '1' ? &square : nullptr, arguments, {}, {}, {}};
     if (const auto ran = reinterpret_cast<Thunk>(*thunk)(invocation); !ran)
       return std::fprintf(stderr, "%s\n", ran.error().text.c_str()), 1;
     const auto result = paceline::actors::from_bytes<int>(invocation.result, "result");

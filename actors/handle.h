@@ -56,8 +56,10 @@ class Handle {
       actors::Call call;
       call.actor = actor_;
       call.function = actors::or_throw(actors::name_of(&actors::run_method<T, Method, Encoded>));
+      auto name = actors::or_throw(actors::name_of(method));
+      if (name.function.build == call.function.build) name.function.build.clear();  // Said once a call.
       std::vector<actors::ArgumentSource> sources;
-      sources.emplace_back(actors::to_bytes(actors::or_throw(actors::name_of(method))));
+      sources.emplace_back(actors::to_bytes(name));
       actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
       return Future<R>(actors::process_client().submit(std::move(call), std::move(sources)));
     }

@@ -31,6 +31,7 @@ struct Invocation {
   std::span<const Bytes> arguments;
   std::shared_ptr<void> created;  ///< Constructors: the new instance.
   Bytes result;
+  std::string_view build;  ///< Of the object that holds the thunk: a callee's name without one is of the same.
 };
 /// Decodes the arguments and calls. `invalid` where they do not decode; what the user's code throws passes through.
 using Thunk = Result<void> (*)(Invocation&);
@@ -255,7 +256,10 @@ Result<void> run_method(Invocation& invocation) {
   }
   auto values = decode_arguments(invocation.arguments, 1, static_cast<Encoded*>(nullptr));
   if (!values) return tl::unexpected(std::move(values).error());
-  auto method = from_bytes<MemberRef>(invocation.arguments[0], "a method's name").and_then(resolve_as<Method>);
+  auto name = from_bytes<MemberRef>(invocation.arguments[0], "a method's name");
+  if (!name) return tl::unexpected(std::move(name).error());
+  if (name->function.build.empty()) name->function.build = invocation.build;
+  auto method = resolve_as<Method>(*name);
   if (!method) return tl::unexpected(std::move(method).error());
   return keep_result(invocation, [&]() -> decltype(auto) {
     return std::apply(

@@ -32,6 +32,16 @@ Result<void> Outbox::push(Frames message, Duration patience) {
   return {};
 }
 
+void Outbox::push_anyway(Frames message) {
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) return;
+    messages_.push_back(std::move(message));
+    if (messages_.size() > 1) return;
+  }
+  notify();
+}
+
 void Outbox::release(TaskId task) {
   {
     std::lock_guard lock(mutex_);

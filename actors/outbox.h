@@ -25,6 +25,8 @@ class Outbox {
 
   /// Appends. At the bound waits up to `patience` for room, then `overloaded`; `disconnected` after close().
   Result<void> push(Frames message, Duration patience);
+  /// Appends whatever the bound: for what is bounded elsewhere. Never blocks; nothing happens after close().
+  void push_anyway(Frames message);
   /// The task's result is not needed any more. Never blocks, never fails: such ids are sent many at a time.
   void release(TaskId task);
   void release(ActorId actor);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <condition_variable>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,7 +13,20 @@
 
 namespace paceline::actors {
 
+/// Told when a thread waits for a result for longer than kLongWait: a worker's thread tells its agent, who may run
+/// something else meanwhile.
+class WaitObserver {
+ public:
+  static constexpr Duration kLongWait = std::chrono::milliseconds(2);
+  virtual ~WaitObserver() = default;
+  virtual void waits(TaskId task) = 0;  ///< TaskId 0: not for ever.
+  virtual void goes_on() = 0;
+};
+/// Of the calling thread; nullptr: nobody (so it begins). Not owned.
+void observe_waits(WaitObserver* observer);
+
 /// The place where the result of one call arrives. Any thread may wait; completed once, by the client's I/O thread.
+/// There may be very many: they share a few locks.
 /// When the last reference to a task's result goes, the agent is told to forget it.
 class PendingResult {
  public:
@@ -41,12 +54,12 @@ class PendingResult {
   void complete(Result<Bytes> value);
 
  private:
+  bool wait(std::unique_lock<std::mutex>& lock, std::optional<Duration> timeout) const;
+
   const TaskId task_;
   const std::shared_ptr<Outbox> keeper_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable arrived_;
-  std::optional<Result<Bytes>> value_;
-  std::vector<std::function<void()>> then_;
+  std::unique_ptr<const Result<Bytes>> value_;  ///< Apart: most of what waits has none yet.
+  std::unique_ptr<std::vector<std::function<void()>>> then_;
 };
 
 using PendingResultPtr = std::shared_ptr<PendingResult>;

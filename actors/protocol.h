@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -13,6 +14,10 @@ namespace paceline::actors {
 
 /// The messages of actors and tasks as plain values: what clients, workers and the agent's router think in. Their
 /// encoding is actors/protocol_wire.h; meaning of the fields: runtime/wire/messages.capnp.
+
+/// Of one call, all arguments together; of one result. More cannot go by value.
+inline constexpr std::size_t kArgumentBytesMax = std::size_t{60} << 20;
+inline constexpr std::size_t kResultBytesMax = std::size_t{1000} << 20;
 
 /// One argument: its bytes, or the result of a task.
 using Argument = std::variant<Bytes, TaskId>;
@@ -32,6 +37,7 @@ struct Executable {
 struct Resources {
   float cpus = 1;
   int retries = 0;
+  bool operator==(const Resources&) const = default;
 };
 
 /// Creation of an actor. The node is named by the upper half of `actor`.
@@ -58,8 +64,8 @@ struct Call {
   ActorId actor;
   FunctionRef function;
   std::vector<Argument> arguments;
-  std::string owner;  ///< Peer that the result goes to.
-  Resources resources{};
+  std::string owner;      ///< Peer that the result goes to; its agent knows it.
+  Resources resources{};  ///< Of a task.
 };
 
 struct CallResult {

@@ -131,7 +131,8 @@ Frames encode(const Call& message) {
   builder.setActor(message.actor.value);
   write(builder.initFunction(), message.function);
   write(builder.initArguments(static_cast<unsigned>(message.arguments.size())), message.arguments);
-  builder.setOwner(message.owner);
+  if (!message.owner.empty()) builder.setOwner(message.owner);
+  if (message.resources == Resources{}) return {out.to_frame()};
   auto resources = builder.initResources();
   resources.setCpus(message.resources.cpus);
   resources.setRetries(message.resources.retries);

@@ -10,8 +10,10 @@
 namespace paceline::actors {
 namespace {
 
-/// Tasks that need no core are bounded by workers: so many a cpu.
+/// Tasks that need no core are bounded by workers. Those whose task waits for others do not count, up to a bound of
+/// their own: without them nested tasks would wait for a worker for ever.
 constexpr std::size_t kPoolWorkersMax = 64;
+constexpr std::size_t kWaitingWorkersMax = 4096;
 constexpr const char* kUnsaid = " has not said how its workers are started";
 
 std::string short_name(WorkerId worker) {
@@ -187,7 +189,7 @@ ActorRouter::Actions ActorRouter::on_worker_ready(WorkerId worker) {
   if (found == workers_.end() || found->second.ready || found->second.ending) return actions;
   found->second.ready = true;
   if (found->second.actor.value == 0) {
-    auto pool = pools_.try_emplace(found->second.root, kPoolWorkersMax + 1).first;
+    auto pool = pools_.try_emplace(found->second.root, kPoolWorkersMax + kWaitingWorkersMax).first;
     (void)pool->second.add(worker);
     dispatch(actions);
     return actions;
@@ -282,7 +284,7 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
     }
   } else if (const auto pool = pools_.find(gone.root); pool != pools_.end()) {
     if (const auto task = pool->second.remove(worker)) {
-      if (const auto* record = tasks_.find(*task)) cpus_used_ -= record->call.resources.cpus;
+      if (const auto* record = tasks_.find(*task); record && !gone.waits) cpus_used_ -= record->call.resources.cpus;
       if (!tasks_.put_back(*task)) {
         for (auto& over :
              tasks_.finish(*task, fail(ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how))) {
@@ -298,6 +300,62 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
   end_root_if_unused(actions, gone.root);
   dispatch(actions);
   return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_waits(WorkerId worker, std::optional<TaskId> task) {
+  Actions actions;
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return actions;
+  if (found->second.waits.has_value() != task.has_value()) cpus_used_ += (task ? -1 : 1) * cpus_of(worker);
+  found->second.waits = task;
+  if (task) break_circle(actions, circle_through(worker));
+  dispatch(actions);
+  return actions;
+}
+
+/// Of the task that it runs.
+double ActorRouter::cpus_of(WorkerId worker) const {
+  const auto pool = pools_.find(workers_.at(worker).root);
+  const auto task = pool == pools_.end() ? std::nullopt : pool->second.task_of(worker);
+  const auto* record = task ? tasks_.find(*task) : nullptr;
+  return record == nullptr ? 0 : record->call.resources.cpus;
+}
+
+/// The worker of this node that is to answer it; 0: none yet.
+WorkerId ActorRouter::answerer_of(TaskId task) const {
+  if (const auto call = in_flight_.find(task); call != in_flight_.end()) return worker_of(call->second.actor);
+  const auto* record = tasks_.find(task);
+  const auto pool = record == nullptr ? pools_.end() : pools_.find(record->root);
+  return pool == pools_.end() ? WorkerId{} : pool->second.worker_of(task).value_or(WorkerId{});
+}
+
+/// What those wait for that wait for each other, beginning with `worker`; empty: it does not wait for itself.
+std::vector<TaskId> ActorRouter::circle_through(WorkerId worker) const {
+  std::vector<TaskId> circle;
+  WorkerId at = worker;
+  do {
+    const auto found = workers_.find(at);
+    if (found == workers_.end() || found->second.waits.value_or(TaskId{}).value == 0) return {};
+    circle.push_back(*found->second.waits);
+    at = answerer_of(circle.back());
+  } while (at != worker && circle.size() <= workers_.size());
+  return at == worker ? circle : std::vector<TaskId>{};
+}
+
+void ActorRouter::break_circle(Actions& actions, const std::vector<TaskId>& circle) {
+  if (circle.empty()) return;
+  std::string names = workers_.at(answerer_of(circle.back())).name;
+  for (const TaskId task : circle) names += " waits for " + workers_.at(answerer_of(task)).name;
+  const Error error{ErrorKind::invalid, "calls that would wait for each other for ever: " + names};
+  for (const TaskId task : circle) {
+    const auto call = in_flight_.extract(task);
+    if (call.empty()) {
+      finish_task(actions, task, tl::unexpected(error));
+      continue;
+    }
+    if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end()) actor->second.calls.erase(task);
+    answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(error)});
+  }
 }
 
 ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Release& release) {
@@ -408,9 +466,9 @@ void ActorRouter::submit(Actions& actions, Call call, NodeId from) {
 
 void ActorRouter::finish_task(Actions& actions, TaskId task, const Result<Bytes>& value) {
   if (const auto* record = tasks_.find(task)) {
-    if (const auto pool = pools_.find(record->root); pool != pools_.end() && pool->second.worker_of(task)) {
-      cpus_used_ -= record->call.resources.cpus;
-      pool->second.release(task);
+    if (const auto pool = pools_.find(record->root); pool != pools_.end()) {
+      if (const auto worker = pool->second.release(task); worker && !workers_.at(*worker).waits)
+        cpus_used_ -= record->call.resources.cpus;
     }
   }
   for (auto& over : tasks_.finish(task, value)) {
@@ -421,13 +479,13 @@ void ActorRouter::finish_task(Actions& actions, TaskId task, const Result<Bytes>
 void ActorRouter::dispatch(Actions& actions) {
   while (const auto next = tasks_.next_ready(options_.cpus - cpus_used_)) {
     const auto& waiting = *tasks_.find(*next);
-    const auto pool = pools_.try_emplace(waiting.root, kPoolWorkersMax + 1).first;
+    const auto pool = pools_.try_emplace(waiting.root, kPoolWorkersMax + kWaitingWorkersMax).first;
     const auto worker = pool->second.lease(*next);
     if (!worker) {
       std::size_t starting = 0;
       std::size_t all = 0;
       for (const auto& [id, one] : workers_) {
-        if (one.actor.value != 0 || one.root != waiting.root) continue;
+        if (one.actor.value != 0 || one.root != waiting.root || one.waits) continue;
         ++all;
         if (!one.ready) ++starting;
       }
@@ -443,6 +501,7 @@ void ActorRouter::dispatch(Actions& actions) {
     }
     const auto& record = tasks_.take(*next);
     cpus_used_ += record.call.resources.cpus;
+    workers_.at(*worker).waits.reset();
     actions.push_back(Send{worker_peer(*worker), record.call});
   }
 }

@@ -75,6 +75,9 @@ class ActorRouter {
   Actions on_actor_ready(ActorReady ready);  ///< From a worker, or from another node.
   /// `from`: a worker's peer name, or another node's agent. Counts from whoever was asked only.
   Actions on_result(CallResult result, const std::string& from);
+  /// A worker's thread waits for a result (TaskId 0: not for ever), or goes on (nullopt). A task that waits gives its
+  /// cpus back meanwhile. Who waits in a circle would wait for ever: all calls of the circle fail, naming it.
+  Actions on_waits(WorkerId worker, std::optional<TaskId> task);
   Actions on_worker_gone(
       WorkerId worker,
       const std::string& how);  ///< "killed by SIGSEGV ..., last lines: ...". Also: could not be forked.
@@ -120,6 +123,7 @@ class ActorRouter {
     ActorId actor;  ///< 0: it runs tasks.
     bool ready = false;
     bool ending = false;
+    std::optional<TaskId> waits{};  ///< For this result.
   };
 
   bool is_here(NodeId node) const { return node == options_.node; }
@@ -138,6 +142,10 @@ class ActorRouter {
   bool was_asked(TaskId task, const std::string& peer) const;
   void finish_task(Actions& actions, TaskId task, const Result<Bytes>& value);
   void fail_tasks_of(Actions& actions, const std::string& root, const Error& error);
+  double cpus_of(WorkerId worker) const;
+  WorkerId answerer_of(TaskId task) const;
+  std::vector<TaskId> circle_through(WorkerId worker) const;
+  void break_circle(Actions& actions, const std::vector<TaskId>& circle);
   void dispatch(Actions& actions);
   void end_root_if_unused(Actions& actions, const std::string& root);
   std::string describe(const Actor& actor) const;

@@ -33,6 +33,7 @@ class ActorRouterTest : public testing::Test {
     options.node = kHere;
     options.cpus = 2;
     options.tasks.kept_bytes_max = 1000;
+    options.tasks.argument_bytes_max = 900;
     return options;
   }
 
@@ -264,6 +265,72 @@ TEST_F(ActorRouterTest, NobodyAnswersATaskThatHasNotBegun) {
   EXPECT_THAT(sut.on_result(result(1), "driver/1"), IsEmpty());
 }
 
+TEST_F(ActorRouterTest, ATaskThatWaitsGivesItsCpusBack) {
+  std::vector<WorkerId> workers;
+  for (std::uint64_t id = 1; id <= 2; ++id)
+    for (const auto& fork : all<ActorRouter::Fork>(sut.on_call(task(id), kHere))) workers.push_back(fork.worker);
+  ASSERT_THAT(workers, SizeIs(2));
+  for (const WorkerId worker : workers) sut.on_worker_ready(worker);
+  EXPECT_THAT(sut.on_call(task(3), kHere), IsEmpty()) << "both cpus are in use";
+  const auto forks = all<ActorRouter::Fork>(sut.on_waits(workers[0], TaskId(3)));
+  ASSERT_THAT(forks, SizeIs(1)) << "a cpu is free, and the worker that waits is none for others";
+  const auto begun = sent<Call>(sut.on_worker_ready(forks[0].worker));
+  ASSERT_THAT(begun, SizeIs(1));
+  EXPECT_EQ(begun[0].second.task, TaskId(3));
+  EXPECT_THAT(sut.on_call(task(4), kHere), IsEmpty()) << "the cpu is in use again";
+  EXPECT_THAT(sent<Call>(sut.on_waits(workers[0], std::nullopt)), IsEmpty()) << "it goes on: more than there are";
+  EXPECT_THAT(sent<Call>(sut.on_result(result(3), peer_of(forks[0].worker))), IsEmpty()) << "none is free yet";
+  EXPECT_THAT(sent<Call>(sut.on_result(result(2), peer_of(workers[1]))), SizeIs(1));
+}
+
+TEST_F(ActorRouterTest, TheDeathOfOneThatWaitsFreesNothingTwice) {
+  const auto first = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0).worker;
+  sut.on_worker_ready(first);
+  sut.on_waits(first, TaskId{});
+  sut.on_waits(first, TaskId{});  // Again: it is known.
+  sut.on_worker_gone(first, "killed");
+  auto wide = task(2);
+  wide.resources.cpus = 2;
+  const auto forks = all<ActorRouter::Fork>(sut.on_call(wide, kHere));
+  ASSERT_FALSE(forks.empty());
+  EXPECT_THAT(sent<Call>(sut.on_worker_ready(forks[0].worker)), SizeIs(1));
+  EXPECT_THAT(sut.on_call(task(3), kHere), IsEmpty());
+  EXPECT_THAT(sent<Call>(sut.on_call(task(4), kHere)), IsEmpty()) << "both cpus are in use, not one of three";
+}
+
+TEST_F(ActorRouterTest, CallsThatWaitInACircleFailNamingIt) {
+  const ActorId other = actor_on(kHere, 6);
+  const auto one = running_actor(actor), two = running_actor(other);
+  sut.on_call(call(1, actor), kHere);                // The driver's.
+  sut.on_call(call(2, other, peer_of(one)), kHere);  // The first calls the second,
+  sut.on_call(call(3, actor, peer_of(two)), kHere);  // which calls the first.
+  EXPECT_THAT(sut.on_waits(one, TaskId(2)), IsEmpty());
+  const auto answers = sent<CallResult>(sut.on_waits(two, TaskId(3)));
+  ASSERT_THAT(answers, SizeIs(2));
+  for (const auto& [peer, answer] : answers) {
+    EXPECT_THAT(answer.value.error().text, HasSubstr("waits for actor 'counter' waits for actor 'counter'"));
+    EXPECT_THAT(peer, testing::AnyOf(peer_of(one), peer_of(two)));
+  }
+  EXPECT_THAT(sut.on_result(result(3), peer_of(one)), IsEmpty()) << "it was answered";
+  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1), peer_of(one))), SizeIs(1)) << "the driver's call goes on";
+}
+
+TEST_F(ActorRouterTest, WhoWaitsForItselfIsACircle) {
+  const auto worker = running_actor(actor);
+  sut.on_call(call(1, actor, peer_of(worker)), kHere);
+  EXPECT_THAT(sut.on_waits(worker, TaskId{}), IsEmpty()) << "it waits with a timeout";
+  EXPECT_THAT(sent<CallResult>(sut.on_waits(worker, TaskId(1))), SizeIs(1));
+}
+
+TEST_F(ActorRouterTest, WhoWaitsForOneThatRunsWaits) {
+  const ActorId other = actor_on(kHere, 6);
+  const auto one = running_actor(actor);
+  running_actor(other);
+  sut.on_call(call(1, other, peer_of(one)), kHere);
+  EXPECT_THAT(sut.on_waits(one, TaskId(1)), IsEmpty());
+  EXPECT_THAT(sut.on_waits(one, TaskId(77)), IsEmpty()) << "a result that is unknown here";
+}
+
 TEST_F(ActorRouterTest, AWorkerThatCannotStartFailsTheTasks) {
   const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0);
   const auto actions = sut.on_worker_gone(fork.worker, "exit status 127");
@@ -286,6 +353,16 @@ TEST_F(ActorRouterTest, ResultsAreKeptUpToABoundAndUntilReleased) {
   sut.on_call(task(4), kHere);
   sut.on_result(result(4, bytes(900)), peer_of(fork.worker));
   EXPECT_THAT(sent<Call>(sut.on_call(task(5, {TaskId(4)}), kHere)), SizeIs(1));
+}
+
+TEST_F(ActorRouterTest, AResultThatIsTooLargeForAnArgumentFailsWhatNamesItNotItsWorker) {
+  const auto worker = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0).worker;
+  sut.on_worker_ready(worker);
+  sut.on_call(task(2, {TaskId(1)}), kHere);
+  const auto answers = sent<CallResult>(sut.on_result(result(1, bytes(950)), peer_of(worker)));
+  ASSERT_THAT(answers, SizeIs(2));
+  EXPECT_TRUE(answers[0].second.value) << "its owner gets it";
+  EXPECT_THAT(answers[1].second.value.error().text, HasSubstr("950 bytes"));
 }
 
 TEST_F(ActorRouterTest, ATaskThatNeedsMoreThanTheNodeHasIsInfeasible) {

@@ -79,7 +79,7 @@ std::vector<TaskTable::Finished> TaskTable::finish(TaskId id, Result<Bytes> valu
     changes = graph_.cancel(id);
   } else if (!value) {
     changes = graph_.on_failed(id, {value.error().kind, "an argument failed: " + value.error().text});
-  } else if (kept_bytes_ + value->size() <= options_.kept_bytes_max) {
+  } else if (value->size() <= options_.argument_bytes_max && kept_bytes_ + value->size() <= options_.kept_bytes_max) {
     entry->second.value = *value;
     kept_bytes_ += value->size();
     changes = graph_.on_done(id);
@@ -87,10 +87,10 @@ std::vector<TaskTable::Finished> TaskTable::finish(TaskId id, Result<Bytes> valu
     changes = graph_.on_done(id);  // The owner gets it; a later task that names it does not.
   } else {
     changes = graph_.on_failed(
-        id, {ErrorKind::overloaded, "a result of " + std::to_string(value->size()) +
-                                        " bytes that is an argument does not fit into the " +
-                                        std::to_string(options_.kept_bytes_max >> 20) +
-                                        " MiB that a node keeps for tasks: drop futures or pass less"});
+        id, {ErrorKind::overloaded,
+             "a result of " + std::to_string(value->size()) + " bytes that is an argument does not fit: a node keeps " +
+                 std::to_string(options_.kept_bytes_max >> 20) + " MiB for tasks, at most " +
+                 std::to_string(options_.argument_bytes_max >> 20) + " MiB of one: drop futures or pass less"});
   }
   PACELINE_CHECK(changes.has_value(), "the task was not over");
   std::vector<Finished> finished;

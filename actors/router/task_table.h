@@ -24,7 +24,8 @@ struct TaskRecord {
 class TaskTable {
  public:
   struct Options {
-    std::size_t kept_bytes_max = std::size_t{256} << 20;  ///< Results kept for later tasks.
+    std::size_t kept_bytes_max = std::size_t{256} << 20;  ///< Results kept for later tasks,
+    std::size_t argument_bytes_max = kArgumentBytesMax;   ///< each at most so large.
   };
   TaskTable(Options options, scheduler::TaskGraph& graph) : options_(options), graph_(graph) {}
 

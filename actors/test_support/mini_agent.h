@@ -107,10 +107,19 @@ class MiniAgent {
       case wire::Envelope::EXECUTABLE: return router_.on_executable(peer, decode(root.getExecutable()));
       case wire::Envelope::CREATE_ACTOR:
         return carry_out(router_.on_create(decode(root.getCreateActor()).value(), here));
-      case wire::Envelope::CALL: return carry_out(router_.on_call(decode(root.getCall()).value(), here));
-      case wire::Envelope::SUBMIT_TASK: return carry_out(router_.on_call(decode(root.getSubmitTask()).value(), here));
+      case wire::Envelope::CALL:
+      case wire::Envelope::SUBMIT_TASK: {
+        auto call = decode(root.isCall() ? root.getCall() : root.getSubmitTask()).value();
+        call.owner = peer;
+        return carry_out(router_.on_call(std::move(call), here));
+      }
       case wire::Envelope::CALL_RESULT:
         return carry_out(router_.on_result(decode(root.getCallResult(), frames).value(), peer));
+      case wire::Envelope::WAITS: {
+        const auto waits = root.getWaits();
+        return carry_out(router_.on_waits(WorkerId(std::stoull(peer.substr(7))),
+                                          waits.getBegins() ? std::optional(TaskId(waits.getTask())) : std::nullopt));
+      }
       case wire::Envelope::ACTOR_READY: return carry_out(router_.on_actor_ready(decode(root.getActorReady()).value()));
       case wire::Envelope::REQUEST: {
         const auto request = root.getRequest();

@@ -54,7 +54,7 @@ Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<a
     if (bytes == nullptr) return fail(ErrorKind::internal, "a call came with an argument that is not there yet");
     values.push_back(std::move(*bytes));
   }
-  actors::Invocation invocation{object, values, {}, {}};
+  actors::Invocation invocation{object, values, {}, {}, function.build};
   try {
     PACELINE_TRY(reinterpret_cast<actors::Thunk>(*address)(invocation));
   } catch (abi::__forced_unwind&) {
@@ -93,7 +93,11 @@ actors::CallResult Executor::call(actors::Call call) {
   Bytes result;
   const auto done = invoke(call.function, std::move(call.arguments), call.actor.value != 0 ? instance_.get() : nullptr,
                            nullptr, &result);
-  if (done) {
+  if (done && result.size() > actors::kResultBytesMax) {
+    answer.value = fail(ErrorKind::invalid, "the result takes " + std::to_string(result.size() >> 20) +
+                                                " MiB; at most " + std::to_string(actors::kResultBytesMax >> 20) +
+                                                " MiB can come back by value: give it in parts");
+  } else if (done) {
     answer.value = std::move(result);
   } else {
     const std::string who = call.actor.value == 0 ? ""

@@ -10,10 +10,11 @@
 
 namespace paceline::worker {
 
-/// From a worker's I/O thread to its compute thread. Bound: kWorkMax.
+/// From a worker's I/O thread to its compute thread. Bound: kWorkMax; each caller has at most a window of calls under
+/// way (CallWindows).
 class WorkQueue {
  public:
-  static constexpr std::size_t kWorkMax = 16384;
+  static constexpr std::size_t kWorkMax = std::size_t{1} << 20;
 
   /// False at the bound.
   bool push(actors::Work work) {

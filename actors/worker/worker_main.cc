@@ -32,6 +32,27 @@ std::string where(WorkerId worker) {
          (log.empty() ? "" : ", log " + log);
 }
 
+/// The agent may give this worker's cpus to others while it waits.
+class TellAgent final : public actors::WaitObserver {
+ public:
+  explicit TellAgent(actors::Client& client) : client_(client) {}
+  void waits(TaskId task) override { tell(task, true); }
+  void goes_on() override { tell(TaskId{}, false); }
+
+ private:
+  void tell(TaskId task, bool begins) {
+    wire::Message message;
+    auto body = message.root().initWaits();
+    body.setTask(task.value);
+    body.setBegins(begins);
+    actors::Frames frames;
+    frames.push_back(message.to_frame());
+    (void)client_.post(std::move(frames));  // Without an agent nothing is there to be given back.
+  }
+
+  actors::Client& client_;
+};
+
 [[noreturn]] void give_up(WorkerId worker, const Error& error) {
   std::fprintf(stderr, "paceline: %s: %s\n", where(worker).c_str(), error.text.c_str());
   std::fflush(stderr);
@@ -71,6 +92,8 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   context = new Context{worker, (*client)->node(), address, agent_socket, client->get()};
   actors::set_process_client(*std::move(client));
 
+  TellAgent tell_agent(*context->client);
+  actors::observe_waits(&tell_agent);
   Executor executor(where(worker));
   while (true) {
     auto answer = executor.run(queue->pop());

@@ -426,9 +426,9 @@ RunResult launch(Program program, json options) {
          "and give it what the task found"});
   std::size_t size = 0;
   for (const Bytes& argument : program.arguments) size += argument.size();
-  if (size > actors::Client::kArgumentBytesMax)
+  if (size > actors::kArgumentBytesMax)
     return refuse({ErrorKind::invalid, "the arguments of paceline::run take " + std::to_string(size >> 20) +
-                                           " MiB, at most " + std::to_string(actors::Client::kArgumentBytesMax >> 20) +
+                                           " MiB, at most " + std::to_string(actors::kArgumentBytesMax >> 20) +
                                            " MiB are possible: read large data in the worker"});
   if (g_runs.under_way.exchange(true))
     return refuse({ErrorKind::invalid,

@@ -3,43 +3,70 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
 #include "runtime/base/json.h"
-#include "runtime/process/fork_server.h"
+#include "runtime/channel/ring_channel.h"
+#include "runtime/channel/zmq_channel.h"
+#include "runtime/process/fd_passing.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
 namespace paceline::session {
 namespace {
 
 constexpr const char* kAgent = "agent";
+constexpr int kOpenMs = 30'000;
+constexpr Duration kLook = std::chrono::milliseconds(200);  // How often a sender looks whether the agent still lives.
+
+bool is_zmq_wanted() {
+  const char* way = std::getenv("PACELINE_CHANNELS");
+  return way != nullptr && std::string_view(way) == "zmq";
+}
 
 }  // namespace
 
 Result<AgentLink> AgentLink::connect(const std::string& endpoint, std::uint64_t worker, int fd_socket) {
   AgentLink link;
   link.fd_socket_ = fd_socket;
+  PACELINE_TRY(is_zmq_wanted() ? link.open_zmq(endpoint, worker) : link.open_rings());
+  return link;
+}
+
+Result<void> AgentLink::open_rings() {
+  PACELINE_TRY(process::send_with_fds(fd_socket_, json_text(nlohmann::json{{"kind", "channel"}}), {}));
+  auto answer = receive(kOpenMs);
+  if (!answer) return tl::unexpected(answer.error());
+  auto opened = channel::RingChannel::open(std::move(answer->fds));
+  if (!opened) return tl::unexpected(opened.error());
+  channel_ = *std::move(opened);
+  return {};
+}
+
+Result<void> AgentLink::open_zmq(const std::string& endpoint, std::uint64_t worker) {
   transport::ZmqOptions options;
   options.self = "session/" + std::to_string(worker);
-  auto transport = transport::ZmqTransport::create(std::move(options));
+  auto transport = transport::ZmqTransport::create(options);
   if (!transport) return tl::unexpected(transport.error());
-  link.transport_ = std::move(*transport);
-  PACELINE_TRY(link.transport_->connect(kAgent, endpoint));
+  PACELINE_TRY((*transport)->connect(kAgent, endpoint));
+  channel_ = std::make_unique<channel::ZmqChannel>(*std::move(transport), kAgent);
 
   wire::Message hello;
   auto body = hello.root().initHello();
   body.setRole("session");
-  body.setName("session/" + std::to_string(worker));
+  body.setName(options.self);
   body.setPid(getpid());
-  PACELINE_TRY(link.send(hello));
-  return link;
+  return send(hello);
 }
 
 Result<void> AgentLink::send(wire::Message& message) {
-  // Events (welcome, connected) are of no use here, but must be taken so that their queue does not fill.
-  while (transport_->poll(Duration::zero())) {
+  const std::array frames{message.to_frame()};
+  while (true) {
+    auto sent = channel_->send(frames, kLook);
+    if (sent || sent.error().kind != ErrorKind::overloaded) return sent;
+    if (!agent_is_there()) return fail(ErrorKind::disconnected, "the agent is gone");
   }
-  std::vector<transport::Frame> frames;
-  frames.push_back(message.to_frame());
-  return transport_->send(kAgent, std::move(frames));
 }
 
 Result<Answer> AgentLink::receive(int timeout_ms) {

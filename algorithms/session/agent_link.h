@@ -6,7 +6,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
-#include "runtime/transport/transport.h"
+#include "runtime/channel/channel.h"
 #include "runtime/wire/codec.h"
 
 namespace paceline::session {
@@ -17,13 +17,15 @@ struct Answer {
   std::vector<int> fds;  ///< The receiver's to close.
 };
 
-/// The session's way to its agent: messages over ZeroMQ, answers that carry descriptors over the worker's Unix socket.
-/// Owned by the compute thread.
+/// The session's way to its agent: messages over a channel, which the agent makes when it is asked over the worker's
+/// Unix socket; answers that carry descriptors over that socket. With PACELINE_CHANNELS=zmq in the environment the
+/// channel is a connection over ZeroMQ. Owned by the compute thread.
 class AgentLink {
  public:
   /// Connects and says hello. `fd_socket` stays the caller's.
   static Result<AgentLink> connect(const std::string& endpoint, std::uint64_t worker, int fd_socket);
 
+  /// Waits for room as long as the agent is there.
   Result<void> send(wire::Message& message);
   /// The next answer; `disconnected` when the agent has gone, `timed_out` after `timeout_ms`. An {"error": ...} body is
   /// that error.
@@ -35,7 +37,10 @@ class AgentLink {
 
  private:
   AgentLink() = default;
-  std::unique_ptr<transport::Transport> transport_;
+  Result<void> open_rings();
+  Result<void> open_zmq(const std::string& endpoint, std::uint64_t worker);
+
+  std::unique_ptr<channel::Channel> channel_;
   int fd_socket_ = -1;
 };
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
@@ -18,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 const transport::Peer kHead = "head";
+constexpr Duration kBacklogLook = std::chrono::milliseconds(1);
 
 bool is_session(const transport::Peer& peer) { return peer.starts_with("session/"); }
 
@@ -81,14 +83,19 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       loop_(loop),
       local_(std::move(local)),
       peers_(std::move(peers)),
+      to_local_(*local_),
+      to_peers_(*peers_),
       averager_(std::move(averager)),
       log_(std::move(log)),
       router_(router_options(options_), graph_),
-      workers_({options_.node, options_.directory, options_.local_address}, loop_, log_,
-               {.ended = [this](WorkerId worker, const std::string& how,
-                                bool failed) { on_worker_ended(worker, how, failed); },
-                .packet = [this](WorkerId worker,
-                                 process::Packet packet) { on_worker_packet(worker, std::move(packet)); }}) {}
+      workers_(
+          {options_.node, options_.directory, options_.local_address}, loop_, log_,
+          {.ended = [this](WorkerId worker, const std::string& how,
+                           bool failed) { on_worker_ended(worker, how, failed); },
+           .packet = [this](WorkerId worker, process::Packet packet) { on_worker_packet(worker, std::move(packet)); }}),
+      sessions_(loop_, {.message = [this](WorkerId worker,
+                                          channel::Frame frame) { on_session_said(worker, std::move(frame)); },
+                        .broken = [this](WorkerId worker, const Error& error) { workers_.end(worker, error.text); }}) {}
 
 Agent::~Agent() = default;
 
@@ -116,12 +123,15 @@ void Agent::tick(Instant now) {
   for (auto& [id, job] : jobs_)
     if (const auto deadline = job->next_deadline(); deadline && *deadline <= now)
       within(*job, [&, &due = *job] { due.tick(now); });
-  poll_local();  // What a send above may have taken notice of.
-  poll_peers();
+  to_local_.flush();
+  to_peers_.flush();
+  if (local_->descriptor() < 0) poll_local();  // Simulated: no loop tells.
+  if (peers_->descriptor() < 0) poll_peers();
 }
 
 std::optional<Instant> Agent::next_deadline() const {
   std::optional<Instant> next;
+  if (!to_local_.empty() || !to_peers_.empty()) next = steady_now() + kBacklogLook;
   for (const auto& [id, job] : jobs_)
     if (const auto deadline = job->next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
   return next;
@@ -195,6 +205,11 @@ Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::
       for (const auto& [id, job] : jobs_) job->on_alive(worker_of(peer), now);
       break;
     }
+    case wire::Envelope::WAITS: {
+      const auto waits = envelope.getWaits();
+      act(router_.on_waits(worker_of(peer), waits.getBegins() ? std::optional(TaskId(waits.getTask())) : std::nullopt));
+      break;
+    }
     case wire::Envelope::EXECUTABLE: router_.on_executable(peer, actors::decode(envelope.getExecutable())); break;
     default: return fail(ErrorKind::invalid, "sent a message that only others may send");
   }
@@ -220,6 +235,7 @@ Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Re
 }
 
 void Agent::on_local_gone(const transport::Peer& peer) {
+  to_local_.forget(peer);
   if (is_session(peer)) return;
   act(router_.on_owner_gone(peer));
   for (const auto& [id, job] : jobs_) {
@@ -232,6 +248,14 @@ void Agent::on_local_gone(const transport::Peer& peer) {
     body.setJson(json_text(json{{"job", id.value}}));
     send_peer(kHead, close);
   }
+}
+
+void Agent::on_session_said(WorkerId worker, channel::Frame frame) {
+  const auto peer = "session/" + to_string(worker);
+  const auto message = wire::Received::parse(std::move(frame));
+  if (!message) return log_.warning(peer + ": " + message.error().text);
+  const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) { to_job(peer, envelope, {}); });
+  if (!handled) refuse(peer, *message, handled.error());
 }
 
 void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope) {
@@ -254,6 +278,7 @@ void Agent::poll_peers() {
   while (auto event = peers_->poll(Duration::zero())) {
     if (event->kind == transport::Event::Kind::disconnected) {
       if (event->peer == kHead) orphaned_ = true;
+      to_peers_.forget(event->peer);
       if (const NodeId node = node_of_peer(event->peer); node.value >= 0)
         act(router_.on_node_gone(node, "its agent is gone"));
     }
@@ -506,6 +531,7 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
 // -------------------------------------------------------------------------------------------------------------------------
 
 void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed) {
+  sessions_.close(worker);
   const Instant now = steady_now();
   for (auto& [id, job] : jobs_)
     if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, how, failed, now); });
@@ -515,7 +541,9 @@ void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed
 void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
   std::vector<process::Fd> fds(packet.fds.begin(), packet.fds.end());
   const auto body = parse_json(packet.bytes);
-  if (!body.is_object() || body.value("kind", "") != "replica" || fds.size() != 1) return;
+  const auto kind = body.is_object() ? body.value("kind", "") : "";
+  if (kind == "channel") return open_session(worker);
+  if (kind != "replica" || fds.size() != 1) return;
   TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
   if (!owner || !owner->owns(worker)) return;
   within(*owner, [&] {
@@ -524,6 +552,13 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
     const auto size = body.value("size", std::uint64_t{0});
     owner->on_captured(rank, update, size, fds[0].release(), steady_now());
   });
+}
+
+void Agent::open_session(WorkerId worker) {
+  const auto opened = sessions_.open(worker, [&](const std::vector<int>& descriptors) {
+    workers_.send(worker, json_text(json{{"kind", "channel"}}), descriptors);
+  });
+  if (!opened) workers_.send(worker, json_text(json{{"error", opened.error().text}}), {});
 }
 
 // Jobs
@@ -605,8 +640,18 @@ void Agent::send(const transport::Peer& peer, std::vector<transport::Frame> fram
 }
 
 void Agent::send_local(const transport::Peer& peer, std::vector<transport::Frame> frames) {
-  if (auto sent = local_->send(peer, std::move(frames)); !sent && sent.error().kind != ErrorKind::disconnected)
-    log_.warning(peer + ": " + sent.error().text);
+  const auto sent = to_local_.send(peer, std::move(frames));
+  if (sent || sent.error().kind == ErrorKind::disconnected) return;  // Its end is told, or has been.
+  give_up(peer, sent.error());
+}
+
+/// A process of this node that takes nothing for long is ended: its callers hear of it then.
+void Agent::give_up(const transport::Peer& peer, const Error& error) {
+  log_.error(error.text + ": the connection ends");
+  to_local_.forget(peer);
+  if (const WorkerId worker = worker_of(peer); worker.value != 0) return workers_.end(worker, error.text);
+  local_->disconnect(peer);
+  on_local_gone(peer);
 }
 
 void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk) {
@@ -617,7 +662,21 @@ void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::
 }
 
 void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames) {
-  if (auto sent = peers_->send(peer, std::move(frames)); !sent) log_.warning(peer + ": " + sent.error().text);
+  const auto sent = to_peers_.send(peer, std::move(frames));
+  if (sent) return;
+  log_.warning(peer + ": " + sent.error().text);
+  const NodeId node = node_of_peer(peer);
+  if (node.value < 0) return;
+  to_peers_.forget(peer);
+  if (sent.error().kind == ErrorKind::overloaded)
+    for (const auto& [id, job] : jobs_) {
+      const auto& nodes = job->settings().node_of;
+      if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) continue;
+      within(*job, [&, &its = *job] { its.fail_job(sent.error().text, steady_now()); });
+    }
+  act(router_.on_node_gone(node, node.value < options_.nodes ? sent.error().text
+                                                             : "the cluster has " + std::to_string(options_.nodes) +
+                                                                   " nodes, numbered from 0"));
 }
 
 }  // namespace paceline::daemon

@@ -9,11 +9,13 @@
 
 #include "actors/router/actor_router.h"
 #include "cli/daemon/early_messages.h"
+#include "cli/daemon/session_channels.h"
 #include "cli/daemon/training_job.h"
 #include "cli/daemon/worker_processes.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/collective/averager.h"
 #include "runtime/observe/log.h"
+#include "runtime/transport/backlog.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::daemon {
@@ -56,6 +58,7 @@ class Agent {
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
   Result<void> on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_local_gone(const transport::Peer& peer);
+  void on_session_said(WorkerId worker, channel::Frame frame);
   void on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope);
   // Other agents and the head
   void poll_peers();
@@ -77,6 +80,7 @@ class Agent {
   // Processes
   void on_worker_ended(WorkerId worker, const std::string& how, bool failed);
   void on_worker_packet(WorkerId worker, process::Packet packet);
+  void open_session(WorkerId worker);
   // Jobs
   void to_job(const transport::Peer& peer, const wire::Envelope::Reader& envelope, transport::Frame bulk);
   TrainingJob* job(JobId id);
@@ -90,16 +94,19 @@ class Agent {
   void send_local(const transport::Peer& peer, std::vector<transport::Frame> frames);
   void send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk = {});
   void send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames);
+  void give_up(const transport::Peer& peer, const Error& error);
 
   Options options_;
   EventLoop& loop_;
   std::unique_ptr<transport::Transport> local_;
   std::unique_ptr<transport::Transport> peers_;
+  transport::Backlog to_local_, to_peers_;
   std::unique_ptr<collective::Averager> averager_;
   observe::Log log_;
   scheduler::TaskGraph graph_{{}};  // Users' tasks, and training's compute and averaging tasks.
   actors::ActorRouter router_;
   WorkerProcesses workers_;
+  SessionChannels sessions_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
   EarlyMessages early_;
   std::map<NodeId, std::string> addresses_;

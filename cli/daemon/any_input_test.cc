@@ -84,9 +84,9 @@ class Node {
  private:
   using Kind = wire::Envelope;
   using Kinds = std::vector<Kind::Which>;
-  inline static const Kinds kOfPeers{Kind::HELLO,       Kind::REQUEST,     Kind::CREATE_ACTOR,
-                                     Kind::CALL,        Kind::CALL_RESULT, Kind::SUBMIT_TASK,
-                                     Kind::ACTOR_READY, Kind::ALIVE,       Kind::EXECUTABLE};
+  inline static const Kinds kOfPeers{Kind::HELLO,       Kind::REQUEST,     Kind::CREATE_ACTOR, Kind::CALL,
+                                     Kind::CALL_RESULT, Kind::SUBMIT_TASK, Kind::ACTOR_READY,  Kind::ALIVE,
+                                     Kind::WAITS,       Kind::EXECUTABLE};
   inline static const Kinds kOfSessions{Kind::OPEN_SHARE,     Kind::ARRIVE,      Kind::ARRIVE,     Kind::REPORT,
                                         Kind::REPLICA_WANTED, Kind::OPEN_OBJECT, Kind::SEAL_OBJECT};
   inline static const Kinds kToHead{Kind::HELLO, Kind::REQUEST, Kind::REQUEST, Kind::REPLY};

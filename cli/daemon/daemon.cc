@@ -166,7 +166,6 @@ Result<void> run_daemon(const DaemonOptions& options) {
     (*agent)->tick(now);
     auto deadline = (*agent)->next_deadline();
     if (head) {
-      head->poll(now);
       head->tick(now);
       if (const auto due = head->next_deadline(); due && (!deadline || *due < *deadline)) deadline = due;
       if (!announced && head->ready()) {

@@ -1,22 +1,20 @@
 #include "runtime/memory/control.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <climits>
-#include <ctime>
 #include <new>
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/futex.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/memory/memfd.h"
 
@@ -32,14 +30,6 @@ constexpr std::uint64_t kSize = 4096;
 constexpr std::uint64_t kMagic = 0x316c746e6f636170;  // "paconlt1"
 
 constexpr std::int64_t kFresh = 1, kAveraged = 2, kEnd = 4, kLrMayDecay = 8;
-
-void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -103,7 +93,7 @@ Result<int> ControlPage::read_only_fd() const {
 void ControlPage::ring() {
   PACELINE_CHECK(writable_, "a worker maps its control page read-only");
   words().bell.fetch_add(1, std::memory_order_release);
-  ::syscall(SYS_futex, &page_->words.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  futex_wake(words().bell, INT_MAX);
 }
 
 void ControlPage::set_verdict(const WorkerVerdict& verdict) {
@@ -140,24 +130,17 @@ std::optional<ControlPage::Numbered> ControlPage::verdict(std::uint64_t seen) co
 bool ControlPage::wait(std::uint32_t seen, Duration timeout, Patience patience) const {
   for (int i = 0; i < patience.spins; ++i) {
     if (bell() != seen) return true;
-    pause();
+    spin_pause();
   }
   for (int i = 0; i < patience.yields; ++i) {
     if (bell() != seen) return true;
     ::sched_yield();
   }
-  const bool for_ever = timeout < Duration::zero();
-  const Instant deadline = for_ever ? Instant{} : steady_now() + timeout;
+  const Instant deadline = timeout < Duration::zero() ? Instant::max() : steady_now() + timeout;
   while (bell() == seen) {
-    timespec left{};
-    if (!for_ever) {
-      const Duration rest = deadline - steady_now();
-      if (rest <= Duration::zero()) return false;
-      left.tv_sec = static_cast<std::time_t>(rest.count() / 1'000'000'000);
-      left.tv_nsec = static_cast<long>(rest.count() % 1'000'000'000);
-    }
-    // Not FUTEX_PRIVATE: the page is shared. The kernel lets a read-only mapping wait.
-    ::syscall(SYS_futex, &page_->words.bell, FUTEX_WAIT, seen, for_ever ? nullptr : &left, nullptr, 0);
+    const Duration left = timeout < Duration::zero() ? timeout : deadline - steady_now();
+    if (timeout >= Duration::zero() && left <= Duration::zero()) return false;
+    futex_wait(words().bell, seen, left);
   }
   return true;
 }

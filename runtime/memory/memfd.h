@@ -6,7 +6,7 @@
 
 namespace paceline::memory {
 
-// What windows, control pages and objects have in common. Used inside this folder only.
+// What windows, control pages, objects and channels (runtime/channel/) have in common.
 
 /// A sealable, close-on-exec memfd of `size` bytes. Nothing is allocated yet.
 Result<int> create_memfd(const char* name, std::uint64_t size);

@@ -43,8 +43,9 @@ class Transport {
   virtual Result<void> connect(const Peer& peer, const std::string& address) = 0;
   virtual void disconnect(const Peer& peer) = 0;
 
-  /// `disconnected` for an unknown or lost peer, `overloaded` at the queue's bound.
-  virtual Result<void> send(const Peer& peer, std::vector<Frame> frames) = 0;
+  /// `disconnected` for an unknown or lost peer, `overloaded` at the queue's bound: then `frames` are as they were, and
+  /// can be sent later.
+  virtual Result<void> send(const Peer& peer, std::vector<Frame>&& frames) = 0;
 
   /// The next event, or nullopt if none came within `timeout` (0: do not wait).
   virtual std::optional<Event> poll(Duration timeout) = 0;

@@ -29,6 +29,7 @@ struct Envelope {
     callResult @13 :CallResult;     # bulk frame: the result
     submitTask @14 :Call;
     executable @15 :Executable;     # from a driver or a worker: how the workers that it asks for are started
+    waits @37 :Waits;               # from a worker: its thread waits for a result, or goes on
     alive @35 :Alive;               # to a worker: is somebody there? From its I/O thread: yes
 
     # worker's session <-> its agent
@@ -81,6 +82,7 @@ struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; argum
 struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; }
 struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text; }
 
+struct Waits { task @0 :UInt64; begins @1 :Bool; }                                 # task 0: one that may end by itself, with a timeout
 struct Alive {}
 
 struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; }

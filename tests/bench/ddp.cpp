@@ -37,7 +37,7 @@ double train_with_ddp(const std::string& model, long steps, int rank, int proces
   c10d::Reducer reducer(parameters, buckets, limits, group, sparse, c10d::kDefaultBucketBytesCap, false, false, {},
                         c10d::kDefaultFirstBucketBytes);
   torch::optim::SGD optimizer(parameters, sgd());
-  Batches batches;
+  Batches batches(model);
   Meter meter(steps);
   for (long step = 0; step < steps; ++step) {
     if (meter.is_next_timed()) group->barrier()->wait();
@@ -47,7 +47,7 @@ double train_with_ddp(const std::string& model, long steps, int rank, int proces
     reducer.prepare_for_forward();
     auto output = net->forward(x);
     reducer.prepare_for_backward({});
-    auto loss = torch::cross_entropy_loss(output, y);
+    auto loss = loss_of(model, output, y);
     loss.backward();
     optimizer.step();
     (void)loss.item<double>();

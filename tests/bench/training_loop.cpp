@@ -3,7 +3,7 @@
 //   training_loop ddp MODEL STEPS PROCESSES       other; and which average by DDP (where gloo's headers were found)
 //   paceline run training_loop -- job MODEL STEPS PROCESSES    under allreduce: each has a metric
 //   `steady_samples_per_s`
-// MODEL: tiny, small, large (loop.h). Timed are the last three quarters of the steps.
+// MODEL: nine, tiny, small, large (loop.h). Timed are the last three quarters of the steps.
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -24,12 +24,12 @@ void train(paceline::Worker& me) {
   auto net = bench::make_net(model);
   torch::optim::SGD optimizer(net->parameters(), bench::sgd());
   auto shared = me.share(net, optimizer);
-  auto batches = me.batches(paceline::fashion_mnist());
+  auto batches = me.batches(bench::dataset(model));
   bench::Meter meter(steps);
   while (me.next()) {
     auto [x, y] = batches.next();
     optimizer.zero_grad();
-    auto loss = torch::cross_entropy_loss(net->forward(x), y);
+    auto loss = bench::loss_of(model, net->forward(x), y);
     loss.backward();
     shared.step(loss);
     meter.step();
@@ -47,7 +47,7 @@ double train_plain(int rank, Side& side) {
   torch::set_num_threads(1);
   torch::manual_seed(1);
   std::srand(static_cast<unsigned>(rank + 1));
-  bench::Batches batches;
+  bench::Batches batches(model);
   auto net = bench::make_net(model);
   torch::optim::SGD optimizer(net->parameters(), bench::sgd());
   bench::Meter meter(steps);
@@ -55,7 +55,7 @@ double train_plain(int rank, Side& side) {
     if (meter.is_next_timed()) pthread_barrier_wait(&side.barrier);
     auto [x, y] = batches.next();
     optimizer.zero_grad();
-    auto loss = torch::cross_entropy_loss(net->forward(x), y);
+    auto loss = bench::loss_of(model, net->forward(x), y);
     loss.backward();
     optimizer.step();
     (void)loss.item<double>();  // So does every loop that prints its loss; ours looks whether it is a number.
@@ -103,11 +103,11 @@ int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   const int processes = argc > 4 ? std::atoi(argv[4]) : 0;
   if (steps < 4 || processes < 1 || processes > 64) {
-    std::fprintf(stderr, "usage: training_loop plain|ddp|job tiny|small|large STEPS PROCESSES\n");
+    std::fprintf(stderr, "usage: training_loop plain|ddp|job nine|tiny|small|large STEPS PROCESSES\n");
     return 2;
   }
   if (how == "job") {
-    const double epochs = static_cast<double>(steps * bench::kBatch * processes) / 60000;
+    const double epochs = static_cast<double>(steps * bench::kBatch * processes) / (model == "nine" ? 4096 : 60000);
     return paceline::run(train, {.workers = processes,
                                  .strategy = "allreduce",
                                  .epochs = epochs,

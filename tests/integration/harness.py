@@ -182,7 +182,8 @@ class IntegrationTest(unittest.TestCase):
         os.mkdir(runtime, 0o700)
         self.runs = 0
         self.mark = f"PACELINE_TEST_MARK={self.folder}"
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("PACELINE")}
+        self.environment = {key: value for key, value in os.environ.items()
+                            if not key.startswith("PACELINE") or key == "PACELINE_CHANNELS"}
         self.environment.update({"XDG_RUNTIME_DIR": runtime, "PACELINE_TEST_MARK": self.folder, "NO_COLOR": "1"})
         if BUILD:  # Scripts are compiled once for all tests of a build.
             self.environment["XDG_CACHE_HOME"] = os.path.join(BUILD, "tests", "integration", "cache")

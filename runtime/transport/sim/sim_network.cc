@@ -312,7 +312,7 @@ class SimNetwork::Endpoint final : public Transport {
     }
   }
 
-  Result<void> send(const Peer& peer, std::vector<Frame> frames) override {
+  Result<void> send(const Peer& peer, std::vector<Frame>&& frames) override {
     Node* me = node();
     if (me == nullptr) return dead();
     if (frames.empty() || frames.front().empty()) {

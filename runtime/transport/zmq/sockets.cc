@@ -24,17 +24,21 @@ void free_handed_over(void*, void* hint) {
   if (owned->handed.load(std::memory_order_acquire)) delete owned;  // Always: it was set before the send.
 }
 
-/// -1 and errno as zmq_msg_send. The frame is gone in any case.
-int send_part(void* socket, Frame frame, int flags) {
+/// -1 and errno as zmq_msg_send; the frame is as it was then.
+int send_part(void* socket, Frame& frame, int flags) {
   zmq_msg_t message;
+  HandedOver* handed = nullptr;
   if (frame.size() <= kCopyBytes) {
     if (zmq_msg_init_size(&message, frame.size()) != 0) return -1;
     if (!frame.empty()) std::memcpy(zmq_msg_data(&message), frame.data(), frame.size());
   } else {
     auto owned = std::make_unique<HandedOver>(std::move(frame));
-    if (zmq_msg_init_data(&message, owned->frame.data(), owned->frame.size(), free_handed_over, owned.get()) != 0)
+    if (zmq_msg_init_data(&message, owned->frame.data(), owned->frame.size(), free_handed_over, owned.get()) != 0) {
+      frame = std::move(owned->frame);
       return -1;
-    owned.release()->handed.store(true, std::memory_order_release);
+    }
+    handed = owned.release();
+    handed->handed.store(true, std::memory_order_release);
   }
   int rc = -1;
   do {
@@ -42,6 +46,7 @@ int send_part(void* socket, Frame frame, int flags) {
   } while (rc < 0 && errno == EINTR);
   if (rc < 0) {
     const int reason = errno;
+    if (handed != nullptr) frame = std::move(handed->frame);
     zmq_msg_close(&message);
     errno = reason;
   }
@@ -112,7 +117,7 @@ std::optional<Incoming> receive(zmq::socket_t& socket, bool routed) {
   return incoming;
 }
 
-Sent send_frames(zmq::socket_t& socket, const std::string* route, std::vector<Frame> frames) {
+Sent send_frames(zmq::socket_t& socket, const std::string* route, std::vector<Frame>&& frames) {
   void* handle = socket.handle();
   if (route != nullptr) {
     int rc = -1;
@@ -124,7 +129,7 @@ Sent send_frames(zmq::socket_t& socket, const std::string* route, std::vector<Fr
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const int flags = i + 1 < frames.size() ? ZMQ_SNDMORE : 0;
     // Whether there is room is decided at the first part; a connection lost after it is reported by its own event.
-    if (send_part(handle, std::move(frames[i]), flags) < 0) return failed_send();
+    if (send_part(handle, frames[i], flags) < 0) return failed_send();
   }
   return Sent::yes;
 }

@@ -49,8 +49,8 @@ struct Incoming {
 std::optional<Incoming> receive(zmq::socket_t& socket, bool routed);
 
 enum class Sent { yes, full, gone };
-/// Never waits. `route` goes first (ROUTER); large frames are handed over without a copy.
-Sent send_frames(zmq::socket_t& socket, const std::string* route, std::vector<Frame> frames);
+/// Never waits. `route` goes first (ROUTER); large frames are handed over without a copy. Full: `frames` are untouched.
+Sent send_frames(zmq::socket_t& socket, const std::string* route, std::vector<Frame>&& frames);
 
 /// What happened to a socket's connections, in order.
 class Monitor {

@@ -94,7 +94,7 @@ class ZmqTransportImpl final : public ZmqTransport {
   Result<std::string> listen(const std::string& address) override;
   Result<void> connect(const Peer& peer, const std::string& address) override;
   void disconnect(const Peer& peer) override;
-  Result<void> send(const Peer& peer, std::vector<Frame> frames) override;
+  Result<void> send(const Peer& peer, std::vector<Frame>&& frames) override;
   std::optional<Event> poll(Duration timeout) override;
   int descriptor() const override { return ready_.descriptor(); }
 
@@ -250,7 +250,7 @@ void ZmqTransportImpl::disconnect(const Peer& peer) {
   ways_.erase(found);
 }
 
-Result<void> ZmqTransportImpl::send(const Peer& peer, std::vector<Frame> frames) {
+Result<void> ZmqTransportImpl::send(const Peer& peer, std::vector<Frame>&& frames) {
   if (frames.empty() || frames.size() > kMaxFrames || frames.front().empty()) {
     return fail(ErrorKind::invalid, "message to " + peer + " has " + std::to_string(frames.size()) + " frames: 1 to " +
                                         std::to_string(kMaxFrames) + ", the first not empty");

@@ -143,7 +143,9 @@ TEST_F(ZmqTransportTest, FullQueueIsOverloadedAndNeverBlocks) {
   auto worker = make({.self = "w", .queue_bound = 10});
   ASSERT_TRUE(worker->connect("a", address));  // Nobody there: all wait.
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(worker->send("a", message("x"))) << i;
-  const auto result = worker->send("a", message("x"));
+  auto large = message(std::string(100'000, 'x'));
+  const auto result = worker->send("a", std::move(large));
+  EXPECT_EQ(large, message(std::string(100'000, 'x'))) << "what was not sent is as it was";
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::overloaded);
   auto agent = make({.self = "a"});  // And all arrive in the end.
@@ -162,10 +164,11 @@ TEST_F(ZmqTransportTest, ListenerThatOutrunsAPeerIsOverloadedToo) {
   const std::string large(100'000, 'x');
   std::size_t sent = 0;
   Result<void> result{};
-  while ((result = agent->send("w", message(large))) && ++sent < 100'000) {
-  }
+  auto next_one = message(large);
+  while ((result = agent->send("w", std::move(next_one))) && ++sent < 100'000) next_one = message(large);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::overloaded);
+  EXPECT_EQ(next_one, message(large)) << "what was not sent is as it was";
   ASSERT_EQ(next(*worker), "connected a");
   for (std::size_t i = 0; i < sent; ++i) ASSERT_EQ(next(*worker).size(), large.size() + 10);
 }

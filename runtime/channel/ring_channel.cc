@@ -1,0 +1,258 @@
+#include "runtime/channel/ring_channel.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "runtime/memory/memfd.h"
+
+namespace paceline::channel {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x31676e6972636170;  // "pacring1"
+
+/// The first page of the memory; behind it lie the bytes of the ring to the maker, then those of the other.
+struct Head {
+  std::uint64_t magic = kMagic;
+  std::uint64_t to_maker_capacity = 0;
+  std::uint64_t from_maker_capacity = 0;
+  RingHeader to_maker;
+  RingHeader from_maker;
+};
+
+std::uint64_t page() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+std::uint64_t rounded(std::uint64_t capacity) { return std::bit_ceil(std::max(capacity, page())); }
+
+/// Who this process is, without a system call: a page that the kernel empties in a forked child.
+pid_t this_process() {
+  static auto* const mark = [] {
+    void* base = ::mmap(nullptr, page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool marked = base != MAP_FAILED && ::madvise(base, page(), MADV_WIPEONFORK) == 0;
+    return marked ? new (base) std::atomic<pid_t>(0) : nullptr;
+  }();
+  if (mark == nullptr) return ::getpid();
+  if (mark->load(std::memory_order_relaxed) == 0) mark->store(::getpid(), std::memory_order_relaxed);
+  return mark->load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+struct RingChannel::Mapping {
+  Head* head = nullptr;
+  std::byte* to_maker = nullptr;
+  std::byte* from_maker = nullptr;
+  std::uint64_t to_maker_capacity = 0;  // The other end may write to *head.
+  std::uint64_t from_maker_capacity = 0;
+
+  Mapping() = default;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (head != nullptr) ::munmap(head, page());
+    if (to_maker != nullptr) ::munmap(to_maker, 2 * to_maker_capacity);
+    if (from_maker != nullptr) ::munmap(from_maker, 2 * from_maker_capacity);
+  }
+
+  Result<void> map(int fd, std::uint64_t to, std::uint64_t from) {
+    void* base = ::mmap(nullptr, page(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) return fail_errno("channel: mmap");
+    head = static_cast<Head*>(base);
+    to_maker_capacity = to;
+    from_maker_capacity = from;
+    PACELINE_TRY(map_twice(fd, page(), to, to_maker));
+    return map_twice(fd, page() + to, from, from_maker);
+  }
+  RingMemory ring_to_maker() const { return {&head->to_maker, to_maker, to_maker_capacity}; }
+  RingMemory ring_from_maker() const { return {&head->from_maker, from_maker, from_maker_capacity}; }
+
+ private:
+  static Result<void> map_twice(int fd, std::uint64_t offset, std::uint64_t capacity, std::byte*& bytes) {
+    void* place = ::mmap(nullptr, 2 * capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED) return fail_errno("channel: mmap");
+    bytes = static_cast<std::byte*>(place);
+    for (std::byte* const at : {bytes, bytes + capacity}) {
+      if (::mmap(at, capacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(offset)) ==
+          MAP_FAILED)
+        return fail_errno("channel: mmap");
+    }
+    return {};
+  }
+};
+
+Result<std::unique_ptr<RingChannel>> RingChannel::create(const Options& options) {
+  static_assert(sizeof(Head) <= 4096 && std::atomic<std::uint64_t>::is_always_lock_free);
+  const std::uint64_t to = rounded(options.to_maker), from = rounded(options.from_maker);
+  auto memory = memory::create_memfd("paceline-channel", page() + to + from);
+  if (!memory) return tl::unexpected(memory.error());
+  process::Fd fd(*memory);
+  PACELINE_TRY(memory::allocate(fd.get(), 0, page() + to + from));
+  PACELINE_TRY(memory::add_seals(fd.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
+  auto mapping = std::make_unique<Mapping>();
+  PACELINE_TRY(mapping->map(fd.get(), to, from));
+  auto* const head = new (mapping->head) Head();
+  head->to_maker_capacity = to;
+  head->from_maker_capacity = from;
+  process::Fd own(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  process::Fd other(options.other_has_bell ? ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1);
+  if (!own || (options.other_has_bell && !other)) return fail_errno("channel: eventfd");
+  return std::unique_ptr<RingChannel>(
+      new RingChannel(std::move(mapping), std::move(fd), std::move(own), std::move(other), true));
+}
+
+Result<std::unique_ptr<RingChannel>> RingChannel::open(std::vector<int> descriptors) {
+  std::vector<process::Fd> fds(descriptors.begin(), descriptors.end());  // Closed whatever comes.
+  if (fds.size() != 2 && fds.size() != 3)
+    return fail(ErrorKind::invalid, "channel: " + std::to_string(fds.size()) + " descriptors, expected 2 or 3");
+  struct stat status {};
+  if (::fstat(fds[0].get(), &status) != 0) return fail_errno("channel: fstat");
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  PACELINE_TRY(memory::check_memfd(fds[0].get(), size, "channel"));
+  const auto strange = fail(ErrorKind::invalid, "channel: the shared memory is none of this version of Paceline");
+  if (size < 3 * page()) return strange;
+  void* base = ::mmap(nullptr, page(), PROT_READ, MAP_SHARED, fds[0].get(), 0);
+  if (base == MAP_FAILED) return fail_errno("channel: mmap");
+  const auto* const head = static_cast<const Head*>(base);
+  const std::uint64_t magic = head->magic, to = head->to_maker_capacity, from = head->from_maker_capacity;
+  ::munmap(base, page());
+  if (magic != kMagic || to > size || from > size || to != rounded(to) || from != rounded(from) ||
+      page() + to + from != size)
+    return strange;
+  auto mapping = std::make_unique<Mapping>();
+  PACELINE_TRY(mapping->map(fds[0].get(), to, from));
+  process::Fd own = fds.size() == 3 ? std::move(fds[2]) : process::Fd();
+  return std::unique_ptr<RingChannel>(
+      new RingChannel(std::move(mapping), process::Fd(), std::move(own), std::move(fds[1]), false));
+}
+
+RingChannel::RingChannel(std::unique_ptr<Mapping> mapping, process::Fd memory, process::Fd own_bell,
+                         process::Fd other_bell, bool maker)
+    : mapping_(std::move(mapping)),
+      memory_(std::move(memory)),
+      own_bell_(std::move(own_bell)),
+      other_bell_(std::move(other_bell)),
+      writer_(maker ? mapping_->ring_from_maker() : mapping_->ring_to_maker(), other_bell_.get()),
+      reader_(maker ? mapping_->ring_to_maker() : mapping_->ring_from_maker(), other_bell_.get()),
+      owner_(this_process()) {}
+
+RingChannel::~RingChannel() = default;
+
+std::vector<int> RingChannel::descriptors() const {
+  std::vector<int> all{memory_.get(), own_bell_.get()};
+  if (other_bell_) all.push_back(other_bell_.get());
+  return all;
+}
+
+/// A forked child's parent goes on using the channel.
+Result<void> RingChannel::check_owner() const {
+  if (owner_ == this_process()) return {};
+  return fail(ErrorKind::disconnected, "this process is a forked copy of the one whose channel this is");
+}
+
+tl::unexpected<Error> RingChannel::broken() const {
+  return fail(ErrorKind::disconnected, "the channel is broken: " + broken_->text);
+}
+
+Result<void> RingChannel::send(std::span<const Frame> frames, Duration patience) {
+  PACELINE_TRY(check_owner());
+  if (broken_) return broken();
+  PACELINE_TRY(check_bounds(frames));
+  std::uint64_t needed = 0;
+  for (const Frame& frame : frames) needed += bytes_of_fragment(frame.size());
+  if (needed > writer_.capacity()) return stream(frames, patience);
+  if (!writer_.wait_for_room(needed, patience, spins_))
+    return fail(ErrorKind::overloaded, "the channel is full: its other end does not read");
+  for (std::size_t i = 0; i < frames.size(); ++i) writer_.write(frames[i], i + 1 < frames.size() ? kMoreFrames : 0);
+  writer_.publish();
+  return {};
+}
+
+/// A message that is larger than the ring: in fragments, while the other end reads.
+Result<void> RingChannel::stream(std::span<const Frame> frames, Duration patience) {
+  const std::uint64_t piece_max = writer_.capacity() / 2;
+  if (patience == Duration::zero())
+    return fail(ErrorKind::overloaded, "the message is larger than the channel: it takes some time to leave");
+  bool begun = false;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    std::span<const std::byte> rest(frames[i]);
+    do {
+      const std::uint64_t wanted = std::min(bytes_of_fragment(rest.size()), piece_max);
+      if (!writer_.wait_for_room(wanted, patience, spins_)) {
+        if (!begun) return fail(ErrorKind::overloaded, "the channel is full: its other end does not read");
+        broken_ = Error{ErrorKind::disconnected, "its other end stopped reading in the middle of a message"};
+        return broken();
+      }
+      const auto piece = rest.first(std::min<std::uint64_t>(rest.size(), piece_max - sizeof(FragmentHeader)));
+      rest = rest.subspan(piece.size());
+      writer_.write(piece, (rest.empty() ? 0 : kMoreOfFrame) | (i + 1 < frames.size() ? kMoreFrames : 0));
+      writer_.publish();
+      begun = true;
+    } while (!rest.empty());
+  }
+  return {};
+}
+
+/// Adds a fragment to what came of its message; false: that is beyond the bounds.
+bool RingChannel::take(const RingReader::Fragment& fragment) {
+  partial_bytes_ += fragment.bytes.size();
+  if (!frame_open_) {
+    if (++frames_ > partial_.size()) partial_.emplace_back();
+    partial_[frames_ - 1].clear();
+  }
+  if (frames_ > kFramesMax || partial_bytes_ > kMessageBytesMax) return false;
+  Frame& frame = partial_[frames_ - 1];
+  frame.insert(frame.end(), fragment.bytes.begin(), fragment.bytes.end());
+  frame_open_ = (fragment.more & kMoreOfFrame) != 0;
+  return true;
+}
+
+Result<bool> RingChannel::receive(Message& message, Duration timeout) {
+  PACELINE_TRY(check_owner());
+  RingReader::Fragment fragment;
+  while (!broken_) {
+    switch (reader_.next(fragment)) {
+      case RingReader::Found::fragment:
+        if (!take(fragment)) {
+          broken_ = Error{ErrorKind::disconnected, "a message beyond the bounds came"};
+          break;
+        }
+        reader_.pop();
+        if (fragment.more != 0) break;
+        if (partial_.size() > frames_) partial_.resize(frames_);
+        message.swap(partial_);
+        frames_ = partial_bytes_ = 0;
+        return true;
+      case RingReader::Found::nonsense:
+        broken_ = Error{ErrorKind::disconnected, "what stands in its memory is no message"};
+        break;
+      case RingReader::Found::nothing:
+        if (timeout == Duration::zero()) {
+          if (!own_bell_ || rest_on_bell()) return false;
+        } else if (!reader_.wait(timeout, spins_)) {
+          return false;
+        }
+    }
+  }
+  return broken();
+}
+
+/// False: there is something to receive.
+bool RingChannel::rest_on_bell() {
+  if (reader_.is_armed(Sleep::on_bell)) return true;  // Nobody has rung since.
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto got = ::read(own_bell_.get(), &count, sizeof count);  // Before arming: later ones count.
+  return reader_.arm(Sleep::on_bell);
+}
+
+}  // namespace paceline::channel

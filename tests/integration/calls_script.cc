@@ -1,0 +1,203 @@
+// Calls under load and in distress: an actor script whose first argument says which; it checks its own answers. Exit
+// status 0: all were right.
+#include <paceline.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+class Counter {
+ public:
+  explicit Counter(int delay_ms = 0) { std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms)); }
+  int add(int k) { return n_ += k; }
+  int work_us(int us) {
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+    return ++n_;
+  }
+  int process() const { return getpid(); }
+  std::vector<char> echo(std::vector<char> bytes) { return bytes; }
+
+ private:
+  int n_ = 0;
+};
+
+int failures = 0;
+
+void expect(bool condition, const std::string& what) {
+  if (condition) return;
+  std::fprintf(stderr, "wrong: %s\n", what.c_str());
+  ++failures;
+}
+
+template <class Do>
+std::string error_of(Do run) {
+  try {
+    run();
+  } catch (const paceline::TaskError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// `count` calls at once to one actor: all come, in order.
+void expect_all(const paceline::Handle<Counter>& counter, int count, int from = 0) {
+  std::vector<paceline::Future<int>> sums;
+  for (int i = 0; i < count; ++i) sums.push_back(counter.call(&Counter::add, 1));
+  for (int i = 0; i < count; ++i) {
+    const int sum = sums[static_cast<std::size_t>(i)].get();
+    if (sum != from + i + 1) return expect(false, "call " + std::to_string(i) + " gave " + std::to_string(sum));
+  }
+}
+
+/// flood CALLS FLIGHT: calls in flights, futures kept, then all asked for.
+void flood(int calls, int flight) {
+  auto counter = paceline::create<Counter>();
+  for (int done = 0; done < calls; done += flight) expect_all(counter, flight, done);
+}
+
+/// before_ready CALLS: to an actor whose constructor takes a second.
+void before_ready(int calls) { expect_all(paceline::create<Counter>(1000), calls); }
+
+/// stopped CALLS: to an actor that is stopped for a second, beside another that goes on meanwhile.
+void stopped(int calls) {
+  auto counter = paceline::create<Counter>();
+  auto other = paceline::create<Counter>();
+  const int pid = counter.call(&Counter::process).get();
+  kill(pid, SIGSTOP);
+  std::vector<paceline::Future<int>> sums;
+  for (int i = 0; i < calls; ++i) sums.push_back(counter.call(&Counter::add, 1));
+  expect_all(other, 1000);
+  expect(!sums[0].ready(), "a stopped actor answers nothing");
+  kill(pid, SIGCONT);
+  for (int i = 0; i < calls; ++i) expect(sums[static_cast<std::size_t>(i)].get() == i + 1, "a call is lost");
+}
+
+/// busy CALLS: to an actor that takes its time.
+void busy(int calls) {
+  auto counter = paceline::create<Counter>();
+  std::vector<paceline::Future<int>> sums;
+  for (int i = 0; i < calls; ++i) sums.push_back(counter.call(&Counter::work_us, 20));
+  for (int i = 0; i < calls; ++i) expect(sums[static_cast<std::size_t>(i)].get() == i + 1, "a call is lost");
+}
+
+/// large COUNT BYTES: arguments and results of many bytes.
+void large(int count, int bytes) {
+  auto counter = paceline::create<Counter>();
+  const std::vector<char> payload(static_cast<std::size_t>(bytes), 'x');
+  std::vector<paceline::Future<std::vector<char>>> echoes;
+  for (int i = 0; i < count; ++i) echoes.push_back(counter.call(&Counter::echo, payload));
+  for (auto& echo : echoes) expect(echo.get() == payload, "a large call came back otherwise");
+}
+
+/// killed CALLS: all calls under way end when the actor is killed, and say so.
+void killed(int calls) {
+  auto counter = paceline::create<Counter>();
+  const int pid = counter.call(&Counter::process).get();
+  kill(pid, SIGSTOP);
+  std::vector<paceline::Future<int>> sums;
+  for (int i = 0; i < calls; ++i) sums.push_back(counter.call(&Counter::add, 1));
+  kill(pid, SIGKILL);
+  for (auto& sum : sums) {
+    const auto error = error_of([&] { (void)sum.get(); });
+    if (error.find("SIGKILL") == error.npos) return expect(false, "a call to a killed actor: " + error);
+  }
+}
+
+/// nowhere: an actor on a node that does not exist.
+void nowhere() {
+  expect_all(paceline::create<Counter>(), 1);
+  auto counter = paceline::create<Counter>({.name = "nowhere", .node = 9});
+  const auto error = error_of([&] { (void)counter.call(&Counter::add, 1).get(); });
+  expect(error.find("node 9") != error.npos, "an actor on no node: " + error);
+}
+
+/// node_killed: somebody kills node 1, once "calls" is printed. Calls under way and later ones end.
+void node_killed() {
+  auto counter = paceline::create<Counter>({.name = "there", .node = 1});
+  expect_all(counter, 10);
+  std::vector<paceline::Future<int>> under_way;
+  for (int i = 0; i < 10'000; ++i) under_way.push_back(counter.call(&Counter::work_us, 1000));
+  std::puts("calls");
+  std::fflush(stdout);
+  const auto error = error_of([&] {
+    for (auto& one : under_way) (void)one.get();
+  });
+  expect(error.find("node 1 is gone") != error.npos, "a call to a node that was killed: " + error);
+  const auto later = error_of([&] { (void)counter.call(&Counter::add, 1).get(); });
+  expect(later.find("node 1 is gone") != later.npos, "a later one: " + later);
+  auto again = paceline::create<Counter>({.name = "again", .node = 1});
+  const auto created = error_of([&] { (void)again.call(&Counter::add, 1).get(); });
+  expect(created.find("node 1 is gone") != created.npos, "an actor there: " + created);
+}
+
+class Ring {
+ public:
+  void set(paceline::Handle<Ring> next) { next_ = next; }
+  int ask(int hops) { return hops == 0 ? 0 : 1 + next_.call(&Ring::ask, hops - 1).get(); }
+  int count() { return ++count_; }
+
+ private:
+  paceline::Handle<Ring> next_;
+  int count_ = 0;
+};
+
+/// circle ACTORS: each calls the next and waits, the last one the first.
+void circle(int actors) {
+  std::vector<paceline::Handle<Ring>> ring;
+  for (int i = 0; i < actors; ++i) ring.push_back(paceline::create<Ring>({.name = "ring-" + std::to_string(i)}));
+  for (int i = 0; i < actors; ++i)
+    ring[static_cast<std::size_t>(i)].call(&Ring::set, ring[static_cast<std::size_t>((i + 1) % actors)]).get();
+  expect(ring[0].call(&Ring::ask, actors - 1).get() == actors - 1, "a chain that ends");
+  const auto error = error_of([&] { (void)ring[0].call(&Ring::ask, actors).get(); });
+  expect(error.find("wait for each other for ever") != error.npos && error.find("ring-0") != error.npos, error);
+  for (auto& one : ring) expect(one.call(&Ring::count).get() == 1, "an actor of a circle goes on");
+}
+
+int nested(int depth) { return depth == 0 ? 0 : 1 + paceline::async(nested, depth - 1).get(); }
+
+/// nested TASKS DEPTH: tasks that wait for tasks, more than there are cores.
+void nest(int tasks, int depth) {
+  std::vector<paceline::Future<int>> all;
+  for (int i = 0; i < tasks; ++i) all.push_back(paceline::async(nested, depth));
+  for (auto& one : all) expect(one.get() == depth, "a task that waits for a task");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  const auto number = [&](int i) { return argc > i ? std::atoi(argv[i]) : 0; };
+  if (what == "flood")
+    flood(number(2), number(3));
+  else if (what == "before_ready")
+    before_ready(number(2));
+  else if (what == "stopped")
+    stopped(number(2));
+  else if (what == "busy")
+    busy(number(2));
+  else if (what == "large")
+    large(number(2), number(3));
+  else if (what == "killed")
+    killed(number(2));
+  else if (what == "nowhere")
+    nowhere();
+  else if (what == "node_killed")
+    node_killed();
+  else if (what == "circle")
+    circle(number(2));
+  else if (what == "nested")
+    nest(number(2), number(3));
+  else
+    expect(false, "there is no '" + what + "'");
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,63 @@
+"""Calls under load and in distress: what is sent arrives, or its sender hears why not (calls_script.cc checks itself)."""
+import os
+import signal
+
+from harness import NODES, SANITIZED, IntegrationTest, command_line, in_release, main, wait_until
+
+CALLS = os.environ["PACELINE_CALLS"]
+
+
+class Calls(IntegrationTest):
+    def check(self, *arguments, nodes=1, timeout=100):
+        done = self.paceline("run", CALLS, "--nodes", str(nodes), "--", *map(str, arguments), timeout=timeout)
+        self.assertEqual(done.code, 0, f"{arguments}, {nodes} nodes: {done.said()}")
+
+    def test_a_flood_of_calls_arrives(self):
+        for nodes in NODES:
+            self.check("flood", 20_000 if SANITIZED else 200_000, 20_000 if SANITIZED else 100_000, nodes=nodes)
+
+    def test_calls_before_an_actor_is_ready_arrive(self):
+        self.check("before_ready", 20_000)
+
+    def test_calls_to_a_stopped_actor_arrive_when_it_goes_on_and_keep_nobody(self):
+        self.check("stopped", 10_000)
+
+    @in_release
+    def test_calls_to_a_busy_actor_arrive(self):
+        self.check("busy", 50_000)
+
+    def test_large_calls_arrive(self):
+        self.check("large", 20, 5_000_000)
+
+    def test_calls_to_a_killed_actor_end_and_say_so(self):
+        for nodes in NODES:
+            self.check("killed", 10_000, nodes=nodes)
+
+    def test_an_actor_on_no_node_is_an_error(self):
+        for nodes in NODES:
+            self.check("nowhere", nodes=nodes)
+
+    def test_calls_that_wait_in_a_circle_fail(self):
+        for actors in (1, 2, 5):
+            self.check("circle", actors)
+
+    def test_tasks_that_wait_for_tasks_give_their_cpus_back(self):
+        self.check("nested", 4, 1)
+        self.check("nested", 4, 8)
+
+    def test_nothing_is_left_when_paceline_run_is_killed(self):
+        run = self.start("run", CALLS, "--", "busy", "1000000")
+        wait_until(lambda: len(self.processes()) >= 5, 10, "command, daemon, driver, fork server and worker")
+        os.kill(run.process.pid, signal.SIGKILL)
+        self.assert_nobody_left(5)
+
+    def test_calls_to_a_node_that_is_killed_end_and_say_so(self):
+        run = self.start("run", CALLS, "--nodes", "2", "--", "node_killed")
+        wait_until(lambda: "calls" in run.out, 10, "its calls")
+        agent, = [pid for pid in self.daemons() if " --node 1" in command_line(pid)]
+        os.kill(agent, signal.SIGKILL)
+        self.assertEqual(run.wait(20), 0, run.said())
+
+
+if __name__ == "__main__":
+    main()
