@@ -33,9 +33,10 @@ class RandomKills:
         for rank, at in sorted(kills.items(), key=lambda kill: kill[1]):
             time.sleep(max(0.0, began + at - time.monotonic()))
             try:
-                if run.process.poll() is None:
-                    os.kill(self.test.worker_pid(run, rank), what)
-            except (OSError, AssertionError):
+                pid = self.test.worker_pid(run, rank) if run.process.poll() is None else None
+                if pid is not None:
+                    os.kill(pid, what)
+            except OSError:
                 pass  # It has ended already.
         return f"{what.name} " + ", ".join(f"worker {rank} at {at:.2f} s" for rank, at in sorted(kills.items()))
 

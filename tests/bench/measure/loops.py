@@ -1,4 +1,4 @@
-"""Figures 5, 6 and 19: the same loop under Paceline, in plain libtorch, and under torch's DistributedDataParallel (training_loop.cpp, ddp.py)."""
+"""Figures 5, 6, 19 and 23: the same loop under Paceline, in plain libtorch, and under torch's DistributedDataParallel (training_loop.cpp, ddp.py)."""
 import os
 import statistics
 import subprocess
@@ -81,3 +81,20 @@ def small_update(bench, steps=3000):
                     print(f"  {load}, P={p}: {job:.3f} ms an update, {alone:.3f} ms a step without averaging", flush=True)
             values[f"{load} P={p}"] = beyond
     return {19: values}
+
+
+def nine(bench, steps=6000):
+    """The same for a model of nine numbers, in microseconds; and beside DDP's reducer over gloo, C++ against C++."""
+    values = {}
+    for p in (2, 4):
+        beyond, times_less = [], []
+        for _ in range(bench.rounds_or(5)):
+            alone, ddp_step, job = (1e6 * BATCH * p / pace for pace in
+                                    (without_runtime(bench, "plain", "nine", steps, p), without_runtime(bench, "ddp", "nine", steps, p),
+                                     as_job(bench, "nine", steps, p)))
+            beyond.append(job - alone)
+            times_less.append((ddp_step - alone) / (job - alone))
+            print(f"  P={p}: {job:.0f} us an update, {ddp_step:.0f} us under DDP, {alone:.0f} us a step without averaging", flush=True)
+        values[f"beyond P={p}"] = beyond
+        values[f"ddp P={p}"] = times_less
+    return {23: values}

@@ -137,4 +137,13 @@ FIGURES = (
             Value("check disk", "disk that a clone takes after `./check` (`figures.py BUILD checked`)", unit="GB", digits=1)), 12),
     Figure(21, "tensors of 10 MiB through three actors, each given to the next as a future, and back to the driver", "pipeline",
            (Value("1", "one under way", unit="MiB/s", digits=0), Value("4", "four under way", unit="MiB/s", digits=0)), 1),
+    Figure(22, "messages of 64 bytes through a channel, against a bare ring, and a bare ping-pong on futexes, in the same run: times their time", "channel",
+           (Value("pipelined", "pipelined", "≤", 1.5), Value("sleeping", "one at a time, both sides sleep", "≤", 1.3),
+            Value("spinning", "one at a time, both sides spin", "≤", 1.5)), 1),
+    Figure(23, "an update of a model of nine numbers under allreduce: what it takes beyond the same processes' steps without averaging", "nine",
+           (Value("beyond P=2", "P = 2", "≤", 40, "µs", 0), Value("beyond P=4", "P = 4", "≤", 100, "µs", 0),
+            *per_workers("ddp", "DDP's reducer in C++ over gloo, times ours", "≥", 1, digits=1)), 2),
+    Figure(24, "a million calls to one actor in flights of 100,000, futures kept, then all asked for (all come, checked)", "flood",
+           (Value("agent", "memory of the agent, beyond that of 1,000 calls", "≤", 16, "MB", 1),
+            Value("caller", "memory of the caller a pending call", "≤", 500, "bytes", 0), Value("seconds", "all of it", unit="s", digits=1)), 2),
 )

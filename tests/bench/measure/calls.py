@@ -1,0 +1,69 @@
+"""Figures 22 and 24: what a channel costs beside what it is made of, and a flood of calls."""
+import json
+import os
+import subprocess
+import time
+
+from measure.bench import output_of
+
+
+def channel(bench):
+    """Both sides in one run, interleaved at random; ratios repetition by repetition."""
+    printed = output_of(bench.program("runtime", "channel", "paceline_channel_bench"), "--benchmark_format=json",
+                        "--benchmark_enable_random_interleaving=true", f"--benchmark_repetitions={bench.rounds_or(9)}")
+    times = {}
+    for row in json.loads(printed)["benchmarks"]:
+        if row["run_type"] == "iteration":
+            times.setdefault(row["run_name"].removesuffix("/real_time"), {})[row["repetition_index"]] = row["real_time"]
+    def ratio(over, under):
+        return [times[over][k] / times[under][k] for k in sorted(times[over])]
+    spins = 1 << 20
+    return {22: {"pipelined": ratio("pipelined_channel", "pipelined_bare_ring"),
+                 "sleeping": ratio("ping_pong_channel/spins:0", "ping_pong_bare/spins:0"),
+                 "spinning": ratio(f"ping_pong_channel/spins:{spins}", f"ping_pong_bare/spins:{spins}")}}
+
+
+def resident(pid):
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("VmRSS")), 0)
+    except OSError:
+        return 0
+
+
+def peaks(bench, calls, flight):
+    """Seconds of a flood, and the largest memory (kB) of the agent and of the caller, which is the first of the script's."""
+    script = bench.program("tests", "integration", "calls_script")
+    begin = time.monotonic()
+    run = subprocess.Popen([bench.paceline, "run", script, "--", "flood", str(calls), str(flight)], cwd=bench.folder)
+    largest = {}
+    while run.poll() is None:
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                program = os.readlink(f"/proc/{pid}/exe")
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    is_daemon = b"\0daemon\0" in file.read()
+            except OSError:
+                continue
+            if program == script or (program == os.path.realpath(bench.paceline) and is_daemon):
+                kind = "agent" if is_daemon else "script"
+                largest[kind, int(pid)] = max(largest.get((kind, int(pid)), 0), resident(pid))
+        time.sleep(0.05)
+    if run.returncode != 0:
+        raise SystemExit(f"figures.py: a flood of {calls} calls failed")
+    agent = max(kilobytes for (kind, _), kilobytes in largest.items() if kind == "agent")
+    caller = largest[min(key for key in largest if key[0] == "script")]
+    return time.monotonic() - begin, agent, caller
+
+
+def flood(bench):
+    """A million calls in flights of 100,000, against as many in flights of 1,000: what a pending call takes."""
+    values = {"agent": [], "caller": [], "seconds": []}
+    for _ in range(bench.rounds_or(3)):
+        _, idle_agent, _ = peaks(bench, 1000, 1000)
+        _, _, small = peaks(bench, 1_000_000, 1000)
+        seconds, agent, large = peaks(bench, 1_000_000, 100_000)
+        values["agent"].append((agent - idle_agent) / 1e3)
+        values["caller"].append((large - small) * 1024 / 99_000)
+        values["seconds"].append(seconds)
+    return {24: values}
