@@ -1,8 +1,10 @@
 #include "cli/status_view.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
+#include "algorithms/job/metric.h"
 #include "runtime/base/instant.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/format.h"
@@ -14,6 +16,8 @@ namespace paceline::cli {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kLoggedMax = 16;  // Names that are shown.
 
 /// A field as text; "-" where there is none.
 std::string cell(const json& object, const char* name) {
@@ -55,11 +59,39 @@ std::string progress_text(const json& job) {
   return text;
 }
 
+/// ", update 30, at 0:12": of training time.
+std::string when(const json& value) {
+  return ", update " + cell(value, "update") + ", at " +
+         observe::duration_text(from_seconds(number(value, "clock_s"))) + "\n";
+}
+
+/// The newest evaluation, and the newest value of each name that is logged, a line each.
+std::string values_text(const json& job) {
+  std::string text;
+  if (const auto found = job.is_object() ? job.find("evaluation") : job.end();
+      job.is_object() && found != job.end() && found->is_object()) {
+    const Metric metric{cell(*found, "name"), maximise, found->contains("unit") ? cell(*found, "unit") : ""};
+    text += metric.name + " " + job::text(metric, number(*found, "value")) +
+            (found->value("best", json()) == true ? " (the best so far)" : "") + when(*found);
+  }
+  const json& logged = list(job, "logged");
+  for (std::size_t i = 0; i < std::min(logged.size(), kLoggedMax); ++i) {
+    const json& value = logged[i];
+    text += cell(value, "name") + " " +
+            (cell(value, "value") == "-" ? "-" : observe::format("%.6g", number(value, "value"))) + " (worker " +
+            cell(value, "worker") + ")" + when(value);
+  }
+  if (logged.size() > kLoggedMax)
+    text += "and " + std::to_string(logged.size() - kLoggedMax) + " more names: --json has them\n";
+  return text;
+}
+
 std::string job_text(const json& job) {
   std::string text = "\njob " + cell(job, "job") + ": " + cell(job, "strategy") + ", " + progress_text(job);
   if (number(job, "age_s") > 0) text += ", for " + observe::duration_text(from_seconds(number(job, "age_s")));
   text += "\n";
   if (const auto run = cell(job, "run_directory"); run != "-" && !run.empty()) text += "in " + run + "\n";
+  text += values_text(job);
   if (!list(job, "workers").empty()) {
     observe::Table workers({"worker", "node", "state", "step", "lag", "samples/s"});
     for (const json& worker : list(job, "workers")) {

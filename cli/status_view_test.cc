@@ -31,14 +31,32 @@ TEST(StatusViewTest, NodesJobsAndWhoWaitsForWhomAreShown) {
   }
 }
 
+TEST(StatusViewTest, TheNewestEvaluationAndWhatIsLoggedAreShown) {
+  json job = {{"job", 1}, {"strategy", "allreduce"}};
+  job["evaluation"] = {{"name", "accuracy"}, {"unit", "%"},     {"value", 0.881},
+                       {"update", 40},       {"clock_s", 83.2}, {"best", true}};
+  job["logged"] = {{{"name", "entropy"}, {"worker", 2}, {"value", 0.123456}, {"update", 41}, {"clock_s", 84.5}},
+                   {{"name", "none"}, {"worker", 0}, {"value", nullptr}, {"update", 2}, {"clock_s", 0.5}}};
+  const std::string text = status_text({{"jobs", {job}}});
+  EXPECT_NE(text.find("\naccuracy 88.1 % (the best so far), update 40, at 1:23\n"
+                      "entropy 0.123456 (worker 2), update 41, at 1:25\n"
+                      "none - (worker 0), update 2, at 0.5 s\n"),
+            std::string::npos)
+      << text;
+  for (int i = 0; i < 20; ++i) job["logged"].push_back(job["logged"][0]);
+  EXPECT_NE(status_text({{"jobs", {job}}}).find("\nand 6 more names: --json has them\n"), std::string::npos);
+}
+
 TEST(StatusViewTest, AnIdleClusterSaysSo) {
   EXPECT_NE(status_text({{"name", "x"}, {"nodes", json::array()}, {"jobs", json::array()}}).find("no job runs"),
             std::string::npos);
 }
 
 TEST(StatusViewTest, AnAnswerOfAnotherShapeIsNoReasonToDie) {
-  for (const json& odd : {json(), json::array(), json(7), json{{"jobs", {1, "x", nullptr}}, {"nodes", {nullptr}}},
-                          json{{"jobs", {{{"waiting", 3}}}}}}) {
+  for (const json& odd :
+       {json(), json::array(), json(7), json{{"jobs", {1, "x", nullptr}}, {"nodes", {nullptr}}},
+        json{{"jobs", {{{"waiting", 3}}}}},
+        json{{"jobs", {{{"evaluation", {{"name", 3}, {"unit", 1}, {"best", "x"}}}, {"logged", {1, nullptr}}}}}}}) {
     EXPECT_NE(status_text(odd).find("cluster"), std::string::npos);
   }
 }

@@ -481,7 +481,7 @@ void Agent::on_close_job(JobId id) {
 void Agent::on_node_status(std::uint64_t query) {
   json status{{"workers", workers_.size()}, {"rss", resident_bytes()}, {"jobs", json::array()}};
   const Instant now = steady_now();
-  for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->view(now));
+  for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->status(now));
   wire::Message message;
   auto body = message.root().initReply();
   body.setId(query);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "algorithms/job/options.h"
+#include "cli/daemon/logged_values.h"
 #include "cli/daemon/training_job.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
@@ -277,7 +278,10 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
           job = part;
         } else {
           for (const auto& worker : part.value("workers", json::array())) job["workers"].push_back(worker);
-          if (part.contains("waiting") && !job.contains("waiting")) job["waiting"] = part["waiting"];
+          for (const char* name : {"waiting", "evaluation"})
+            if (part.contains(name) && !job.contains(name)) job[name] = part[name];
+          if (part.contains("logged"))
+            job["logged"] = LoggedValues::newest_of(job.value("logged", json()), part["logged"]);
         }
       }
     }

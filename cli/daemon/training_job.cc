@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -272,11 +273,14 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
   } else if (kind == "saved") {
     on_saved(rank, report.getUpdate());
   } else if (kind == "metric") {
+    const std::string name = wire::text(report.getName());
+    const double clock = averagings_ ? seconds(averagings_->clock(now)) : 0;
+    logged_.on_value(name, rank, report.getUpdate() + 1, clock, report.getValue());
     outbox_.to_driver({{"event", "metric"},
                        {"worker", rank.value},
                        {"update", report.getUpdate() + 1},
-                       {"clock_s", averagings_ ? seconds(averagings_->clock(now)) : 0},
-                       {"name", wire::text(report.getName())},
+                       {"clock_s", clock},
+                       {"name", name},
                        {"value", report.getValue()}});
   } else if (kind == "final") {
     outbox_.to_driver({{"event", "final"}, {"worker", rank.value}, {"model", wire::text(report.getText())}});
@@ -369,6 +373,10 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
   if (settings_.self.value != 0 || !evaluating_ || evaluating_->value != update) return;
   const double clock = seconds(averagings_->clock(now));
   const auto outcome = evaluations_.on_value(update + 1, value);
+  if (!std::isnan(value)) {
+    evaluation_ = job::to_json(job::metric_of(settings_.as_given));
+    evaluation_.update({{"update", update + 1}, {"clock_s", clock}, {"value", value}, {"best", outcome.is_best}});
+  }
   if (const auto kept = kept_.keep(update + 1, outcome.is_best); !kept)
     outbox_.to_driver({{"event", "warning"}, {"text", kept.error().text}});
   outbox_.to_driver({{"event", "evaluated"},
@@ -846,6 +854,13 @@ json TrainingJob::view(Instant now) const {
         {"update", waiting->version.value}, {"missing", names}, {"since_s", seconds(now - waiting->since)}};
   }
   return view;
+}
+
+json TrainingJob::status(Instant now) const {
+  auto status = view(now);
+  if (auto logged = logged_.list(); !logged.empty()) status["logged"] = std::move(logged);
+  if (!evaluation_.is_null()) status["evaluation"] = evaluation_;
+  return status;
 }
 
 }  // namespace paceline::daemon

@@ -12,6 +12,7 @@
 #include "cli/daemon/evaluations.h"
 #include "cli/daemon/job_end.h"
 #include "cli/daemon/kept_checkpoints.h"
+#include "cli/daemon/logged_values.h"
 #include "cli/daemon/replica_exchange.h"
 #include "cli/daemon/shared_objects.h"
 #include "cli/daemon/signs_of_life.h"
@@ -88,8 +89,10 @@ class TrainingJob {
   void tick(Instant now);
   std::optional<Instant> next_deadline() const;
 
-  /// This node's share of `status` and of progress events.
+  /// This node's share of progress events.
   nlohmann::json view(Instant now) const;
+  /// This node's share of `status`: the same, and the newest of what is logged and evaluated.
+  nlohmann::json status(Instant now) const;
   const Settings& settings() const { return settings_; }
   bool owns(WorkerId worker) const { return rank_of_.contains(worker); }
 
@@ -155,6 +158,8 @@ class TrainingJob {
   ReplicaExchange replicas_;
   Evaluations evaluations_;  ///< Node 0, and what is kept of them.
   KeptCheckpoints kept_;
+  LoggedValues logged_;
+  nlohmann::json evaluation_;  ///< Node 0: the newest one; null: there was none, or no metric.
   std::optional<Version> evaluating_;
   std::optional<Rank> evaluator_;
   Instant evaluating_since_{};

@@ -78,7 +78,8 @@ class Clusters(IntegrationTest):
 
     def test_status_of_a_running_job_comes_at_once_and_says_what_the_workers_do(self):
         self.assertEqual(self.paceline("up").code, 0)
-        run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[5])
+        run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[5], evaluate_every=10, log=2,
+                                   metric={"name": "accuracy"})
         self.wait_for_update(run, 20)
         times = []
         for _ in range(9):
@@ -91,6 +92,16 @@ class Clusters(IntegrationTest):
         self.assertGreater(job["update"], 20)
         self.assertGreater(job["age_s"], 0)
         self.assertEqual(job["run_directory"], run.run_directory)
+        evaluation = job["evaluation"]
+        self.assertEqual((evaluation["name"], evaluation["update"] % 10), ("accuracy", 0), evaluation)
+        self.assertGreater(evaluation["update"], 0)
+        self.assertEqual([logged["name"] for logged in job["logged"]], ["value0", "value1"])
+        for logged in job["logged"]:
+            self.assertEqual(logged["value"] + 1, logged["update"], "updates that were done then")
+            self.assertGreaterEqual(logged["update"], 20)
+        text = self.paceline("status").out
+        self.assertRegex(text, r"\naccuracy [0-9.]+ %.*, update \d+0, at ")
+        self.assertRegex(text, r"\nvalue1 \d+ \(worker \d\), update \d+, at ")
         watching = self.start("status", "--watch")
         self.assertLess(statistics.median(times), 0.1 * SLOWDOWN, times)
 

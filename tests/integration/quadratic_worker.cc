@@ -248,6 +248,8 @@ class Quadratic {
       outcome = paceline_session_step_model(session_, &stats);
     }
     follow();
+    for (int i = 0; i < options_.value("log", 0); ++i)
+      paceline_session_log(session_, ("value" + std::to_string(i)).c_str(), static_cast<double>(lease.update));
     const char* names[] = {"go_on", "apply", "moved", "dropped", "over"};
     note({{"event", "step"},
           {"update", lease.update},
