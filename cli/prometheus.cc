@@ -40,6 +40,14 @@ constexpr Figure kOfCounters[] = {
     {"paceline_job_late_merges_total", "counter", "Late contributions that were merged", "late_merges"},
     {"paceline_job_abandoned_batches_total", "counter", "Mini-batches that were abandoned", "abandoned_bodies"},
 };
+constexpr Figure kOfEvaluations[] = {
+    {"paceline_job_metric", "gauge", "Value of the newest evaluation; of which metric, the label says", "value"},
+    {"paceline_job_metric_update", "gauge", "Updates that were done at the newest evaluation", "update"},
+};
+constexpr Figure kOfLogged[] = {
+    {"paceline_job_logged", "gauge", "Newest value of what the job's workers log under this name", "value"},
+    {"paceline_job_logged_update", "gauge", "Updates that were done when it was logged", "update"},
+};
 constexpr Figure kOfWorkers[] = {
     {"paceline_worker_samples_total", "counter", "Training samples that the worker has processed", "samples"},
     {"paceline_worker_samples_per_second", "gauge", "The same over training time", "samples_per_s"},
@@ -102,7 +110,7 @@ void collect(const json& from, const char* list, const LabelsOf& labels, std::ve
 }  // namespace
 
 std::string prometheus_text(const json& status) {
-  std::vector<Object> nodes, jobs, counters, workers;
+  std::vector<Object> nodes, jobs, counters, evaluations, logged, workers;
   collect(
       status, "nodes",
       [](const json& node) {
@@ -118,6 +126,14 @@ std::string prometheus_text(const json& status) {
   for (const auto& [job, labels] : jobs) {
     if (const auto found = job->find("counters"); found != job->end() && found->is_object())
       counters.push_back({&*found, labels});
+    const auto named = [&of_job = labels](const json& value) {
+      Labels all = of_job;
+      all.emplace_back("name", label_of(value, "name"));
+      return all;
+    };
+    if (const auto found = job->find("evaluation"); found != job->end() && found->is_object())
+      evaluations.push_back({&*found, named(*found)});
+    collect(*job, "logged", named, logged);
     collect(
         *job, "workers",
         [&of_job = labels](const json& worker) {
@@ -132,6 +148,8 @@ std::string prometheus_text(const json& status) {
   for (const Figure& figure : kOfNodes) append(text, figure, nodes);
   for (const Figure& figure : kOfJobs) append(text, figure, jobs);
   for (const Figure& figure : kOfCounters) append(text, figure, counters);
+  for (const Figure& figure : kOfEvaluations) append(text, figure, evaluations);
+  for (const Figure& figure : kOfLogged) append(text, figure, logged);
   for (const Figure& figure : kOfWorkers) append(text, figure, workers);
   return text;
 }

@@ -39,6 +39,27 @@ TEST(PrometheusTest, AJobAndItsWorkersAreLines) {
             "paceline_worker_samples_total{job=\"7\",strategy=\"wagma(sync=5)\",worker=\"1\",node=\"0\"} 640\n");
 }
 
+TEST(PrometheusTest, WhatIsEvaluatedAndLoggedHasItsName) {
+  const std::string text = prometheus_text(
+      {{"jobs",
+        {{{"job", 7},
+          {"strategy", "s"},
+          {"evaluation", {{"name", "perplexity"}, {"value", 35.5}, {"update", 40}}},
+          {"logged",
+           {{{"name", "entropy"}, {"value", 0.5}, {"update", 41}}, {{"name", "none"}, {"value", nullptr}}}}}}}});
+  EXPECT_NE(text.find("\npaceline_job_metric{job=\"7\",strategy=\"s\",name=\"perplexity\"} 35.5\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\npaceline_job_metric_update{job=\"7\",strategy=\"s\",name=\"perplexity\"} 40\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\npaceline_job_logged{job=\"7\",strategy=\"s\",name=\"entropy\"} 0.5\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\npaceline_job_logged_update{job=\"7\",strategy=\"s\",name=\"entropy\"} 41\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("none"), std::string::npos) << text;
+}
+
 TEST(PrometheusTest, AMetricIsNamedOnceForAllThatHaveIt) {
   const std::string text = prometheus_text({{"nodes", {{{"node", 0}, {"workers", 1}}, {{"node", 1}, {"workers", 2}}}}});
   EXPECT_EQ(text.find("# TYPE paceline_node_workers"), text.rfind("# TYPE paceline_node_workers"));
