@@ -10,8 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLoggedMax = 8;  // Names that have room on a line.
-constexpr double kRateWindow = 3;      // Seconds that a worker's samples/s is taken over.
+constexpr std::size_t kLoggedMax = 1000;  // Names.
+constexpr double kRateWindow = 3;         // Seconds that a worker's samples/s is taken over.
 
 std::int64_t sum_of(const std::map<std::int32_t, json>& counters, const char* name) {
   std::int64_t sum = 0;
@@ -52,9 +52,10 @@ void JobRecord::on_event(const json& event) {
                             event.value("value", 0.0), loss_of(event, 0.0)});
   } else if (kind == "metric") {
     const auto name = event.value("name", "");
-    if (event.contains("value") && event["value"].is_number() &&
-        (logged_.contains(name) || logged_.size() < kLoggedMax))
-      logged_[name][event.value("worker", 0)] = event["value"].get<double>();
+    if (!event.contains("value") || !event["value"].is_number()) return;
+    if (!logged_.contains(name) && logged_.size() >= kLoggedMax) return;
+    if (!logged_.contains(name)) logged_names_.push_back(name);
+    logged_[name][event.value("worker", 0)] = event["value"].get<double>();
   } else if (kind == "left") {
     const auto rank = event.value("worker", -1);
     left_.insert(rank);
@@ -117,7 +118,8 @@ std::optional<double> JobRecord::time_to_target_s() const {
 
 std::vector<std::pair<std::string, double>> JobRecord::logged() const {
   std::vector<std::pair<std::string, double>> means;
-  for (const auto& [name, values] : logged_) {
+  for (const auto& name : logged_names_) {
+    const auto& values = logged_.at(name);
     double sum = 0;
     for (const auto& [rank, value] : values) sum += value;
     means.emplace_back(name, sum / static_cast<double>(values.size()));
@@ -166,6 +168,7 @@ json JobRecord::result() const {
     metric["best"] = best->value;
     metric["best_update"] = best->update;
   }
+  for (const auto& [name, mean] : logged()) result["logged"][name] = mean;
   for (const auto& [rank, model] : models_) result["models"][std::to_string(rank)] = model;
   if (!files_.empty()) result["files"] = files_;
   if (failure_) result["failure"] = *failure_;

@@ -37,7 +37,8 @@ class JobRecord {
   /// The first of those that no other betters; nullopt: there was no evaluation.
   std::optional<Evaluation> best() const;
   const std::vector<TrainingLoss>& losses() const { return losses_; }
-  /// By name, what workers have logged last (`Worker::log`), on average. The first names only, of a job that has many.
+  /// By name, what workers have logged last (`Worker::log`), on average; names in the order in which they first came,
+  /// 1000 at most.
   std::vector<std::pair<std::string, double>> logged() const;
   std::int64_t update() const { return update_; }
   std::int64_t updates() const { return updates_; }
@@ -75,6 +76,7 @@ class JobRecord {
   std::vector<Evaluation> evaluations_;
   std::vector<TrainingLoss> losses_;
   std::map<std::string, std::map<std::int32_t, double>> logged_;  // Name -> rank -> value.
+  std::vector<std::string> logged_names_;                         // In the order in which they came.
   std::int64_t update_ = 0;
   std::int64_t updates_ = 0;
   std::int64_t period_ = 1;

@@ -90,9 +90,11 @@ TEST_F(JobRecordTest, WhatWorkersLogIsTheMeanOfTheirLastValues) {
   log(1, "entropy", 2.0);
   log(0, "entropy", 3.0);
   log(1, "none", nullptr);
-  EXPECT_EQ(sut.logged(), (std::vector<std::pair<std::string, double>>{{"entropy", 2.5}}));
-  for (int i = 0; i < 100; ++i) log(0, ("many" + std::to_string(i)).c_str(), 1);
-  EXPECT_EQ(sut.logged().size(), 8U);
+  log(1, "a", 5.0);
+  EXPECT_EQ(sut.logged(), (std::vector<std::pair<std::string, double>>{{"entropy", 2.5}, {"a", 5.0}}));
+  EXPECT_EQ(sut.result()["logged"], (json{{"entropy", 2.5}, {"a", 5.0}}));
+  for (int i = 0; i < 2000; ++i) log(0, ("many" + std::to_string(i)).c_str(), 1);
+  EXPECT_EQ(sut.logged().size(), 1000U);
 }
 
 TEST_F(JobRecordTest, WhatIsBestAndReachedIsTheMetricsToSay) {

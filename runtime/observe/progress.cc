@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "runtime/observe/format.h"
 #include "runtime/observe/text_width.h"
@@ -47,10 +48,21 @@ std::string headline(const RunView& view) {
   return line;
 }
 
-std::string logged_line(const RunView& view) {
+/// The first names, and how many more there are: as many as `width` has room for.
+std::string logged_line(const RunView& view, std::size_t width) {
+  const auto more = [&](std::size_t shown) {
+    return shown < view.logged.size() ? format("  and %zu more", view.logged.size() - shown) : "";
+  };
   std::string line;
-  for (const auto& [name, value] : view.logged) line += "  " + name + format(" %.4g", value);
-  return line;
+  std::size_t shown = 0;
+  while (shown < std::min(view.logged.size(), kLoggedMax)) {
+    const auto& [name, value] = view.logged[shown];
+    const std::string longer = line + "  " + name + format(" %.4g", value);
+    if (shown > 0 && text_width(longer + more(shown + 1)) > width) break;
+    line = longer;
+    ++shown;
+  }
+  return line + more(shown);
 }
 
 /// What was fitted to `width` ends without spaces.
@@ -83,7 +95,7 @@ std::vector<std::string> render(const RunView& view, std::size_t width, bool col
     std::sort(shown.begin(), shown.end(), [](const WorkerView& a, const WorkerView& b) { return a.rank < b.rank; });
   }
   std::vector<std::string> lines{fit(headline(view), width)};
-  if (!view.logged.empty()) lines.push_back(fit(logged_line(view), width));
+  if (!view.logged.empty()) lines.push_back(fit(logged_line(view, width), width));
   for (const WorkerView& worker : shown) lines.push_back(fit(worker_row(worker, color), width));
   if (hidden) lines.push_back(fit(format("  ... and %zu more", hidden), width));
   return lines;
@@ -91,6 +103,7 @@ std::vector<std::string> render(const RunView& view, std::size_t width, bool col
 
 std::string render_line(const RunView& view) {
   std::string line = headline(view);
+  line.append(logged_line(view, SIZE_MAX));
   std::size_t named = 0;
   for (const WorkerView& worker : view.workers) {
     if (!troubled(worker)) continue;

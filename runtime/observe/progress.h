@@ -37,13 +37,15 @@ struct RunView {
 
 /// Workers that a block shows; the others are counted.
 inline constexpr std::size_t kWorkerRowsMax = 16;
+/// Names of what the job logs that a line shows, as far as the width goes; the others are counted.
+inline constexpr std::size_t kLoggedMax = 8;
 
 /// "0.8 s", "12 s", "3:07", "1:02:03".
 std::string duration_text(Duration time);
 /// The block: a headline, what the job logs, then a row a worker; frozen, dead and lagging ones first when not all are
 /// shown. Every line fits `width` columns.
 std::vector<std::string> render(const RunView& view, std::size_t width, bool color);
-/// The headline alone: what goes into a log, with the troubled workers named at its end.
+/// The headline and what the job logs: what goes into a log, with the troubled workers named at its end.
 std::string render_line(const RunView& view);
 
 /// Redraws the block at one place of a terminal. One thread. Writes to `fd`, at most every 100 ms; what else is to be

@@ -50,6 +50,23 @@ TEST(RenderTest, WhatTheJobLogsHasALineOfItsOwn) {
   EXPECT_EQ(render(view, 200, false)[1], "  entropy 0.1235  return -21");
 }
 
+TEST(RenderTest, OfManyLoggedNamesThoseWithRoomAreShownAndTheOthersCounted) {
+  RunView view = two_workers();
+  for (int i = 0; i < 11; ++i) view.logged.emplace_back("value" + std::to_string(i), i);
+  EXPECT_EQ(render(view, 200, false)[1],
+            "  value0 0  value1 1  value2 2  value3 3  value4 4  value5 5  value6 6  value7 7  and 3 more");
+  EXPECT_EQ(render(view, 44, false)[1], "  value0 0  value1 1  value2 2  and 8 more");
+  EXPECT_EQ(render(view, 43, false)[1], "  value0 0  value1 1  value2 2  and 8 more");
+  EXPECT_EQ(render(view, 41, false)[1], "  value0 0  value1 1  and 9 more");
+}
+
+TEST(RenderTest, ALineForALogHasWhatTheJobLogs) {
+  RunView view = two_workers();
+  view.logged = {{"entropy", 0.123456}};
+  EXPECT_NE(render_line(view).find("3:07 left  entropy 0.1235  worker 1 frozen"), std::string::npos)
+      << render_line(view);
+}
+
 TEST(RenderTest, WhatIsNotKnownIsLeftOut) {
   EXPECT_THAT(render({.strategy = "allreduce", .update = 3}, 200, false),
               ElementsAre("allreduce  update 3  0 samples/s  0.0 s"));

@@ -175,7 +175,8 @@ class Documentation(IntegrationTest):
             self.assertEqual(fields[kind], seen[kind], f"of {kind}, fields that are documented but not there")
         self.assertEqual(fields["left"] - seen["left"], {"ended"}, "nobody was left behind")
         self.assertEqual(fields["progress"], seen["progress"])
-        self.assertEqual(fields["result"] - seen["result"], {"files", "test_accuracy"}, "of jobs that read files, and that evaluate an accuracy")
+        self.assertEqual(fields["result"] - seen["result"], {"files", "logged", "test_accuracy"},
+                         "of jobs that read files, that log, and that evaluate an accuracy")
 
 
 if __name__ == "__main__":
