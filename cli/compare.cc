@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
+#include <set>
 
 #include "algorithms/job/metric.h"
 #include "runtime/base/json.h"
@@ -14,7 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kSame = 0.05;  // Less than this apart is called the same: runs differ as much by themselves.
+constexpr std::size_t kLoggedMax = 8;  // Names that have a column.
+constexpr double kSame = 0.05;         // Less than this apart is called the same: runs differ as much by themselves.
 
 std::optional<double> figure(const json& result, const char* name) {
   if (!result.is_object()) return std::nullopt;
@@ -55,6 +57,26 @@ std::string lost_words(const json& result) {
   return ranks.empty() ? "" : " (lost " + ranks + ")";
 }
 
+/// The names that any of the runs logged, in the order of the alphabet.
+std::vector<std::string> logged_names(const std::vector<Compared>& runs) {
+  std::set<std::string> names;
+  for (const auto& run : runs) {
+    const auto logged = run.result.is_object() ? run.result.find("logged") : run.result.end();
+    if (!run.result.is_object() || logged == run.result.end() || !logged->is_object()) continue;
+    for (const auto& [name, value] : logged->items()) names.insert(name);
+  }
+  return {names.begin(), names.end()};
+}
+
+std::string logged_text(const json& result, const std::string& name) {
+  const auto logged = result.find("logged");
+  const auto value = logged == result.end() ? std::nullopt : figure(*logged, name.c_str());
+  if (!value) return "-";
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.4g", *value);
+  return buffer;
+}
+
 std::string ratio_words(double factor, const char* better, const char* worse) {
   char buffer[64];
   if (std::abs(factor - 1) <= kSame) return "no difference";
@@ -90,21 +112,37 @@ std::string words_for(const Compared& run, const Compared& base) {
 }  // namespace
 
 std::string comparison_table(const std::vector<Compared>& runs) {
-  observe::Table table({"strategy", "to target", "samples/s", "step", metric_of(runs).name, "waited", "group avg",
-                        "global avg", "skipped", "abandoned", "updates", "samples/update"});
+  std::vector<std::string> head{"strategy", "to target",     "samples/s",  "step",    metric_of(runs).name,
+                                "waited",   "group avg",     "global avg", "skipped", "abandoned",
+                                "updates",  "samples/update"};
+  auto names = logged_names(runs);
+  const std::size_t more = names.size() > kLoggedMax ? names.size() - kLoggedMax : 0;
+  names.resize(names.size() - more);
+  head.insert(head.end(), names.begin(), names.end());
+  observe::Table table(std::move(head));
   for (const auto& [strategy, result] : runs) {
     if (!result.is_object()) {
       table.add({strategy, "failed"});
       continue;
     }
-    table.add({strategy + lost_words(result), text(figure(result, "time_to_target_s"), 1, " s"),
-               text(figure(result, "samples_per_s"), 0), text(times(figure(result, "step_s"), 1000), 1, " ms"),
-               evaluated(result), text(figure(result, "wait_s"), 1, " s"), text(figure(result, "group_averages"), 0),
-               text(figure(result, "global_averages"), 0), text(figure(result, "skipped_steps"), 0),
-               text(figure(result, "abandoned_batches"), 0), text(figure(result, "updates"), 0),
-               text(figure(result, "samples_per_update"), 0)});
+    std::vector<std::string> row{strategy + lost_words(result),
+                                 text(figure(result, "time_to_target_s"), 1, " s"),
+                                 text(figure(result, "samples_per_s"), 0),
+                                 text(times(figure(result, "step_s"), 1000), 1, " ms"),
+                                 evaluated(result),
+                                 text(figure(result, "wait_s"), 1, " s"),
+                                 text(figure(result, "group_averages"), 0),
+                                 text(figure(result, "global_averages"), 0),
+                                 text(figure(result, "skipped_steps"), 0),
+                                 text(figure(result, "abandoned_batches"), 0),
+                                 text(figure(result, "updates"), 0),
+                                 text(figure(result, "samples_per_update"), 0)};
+    for (const auto& name : names) row.push_back(logged_text(result, name));
+    table.add(std::move(row));
   }
-  return table.text();
+  return table.text() + (more == 0 ? ""
+                                   : "and " + std::to_string(more) +
+                                         " more logged names: `logged` in each run's result.json has them\n");
 }
 
 std::string comparison_in_words(const std::vector<Compared>& runs) {

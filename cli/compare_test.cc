@@ -32,6 +32,22 @@ TEST(CompareTest, TheTableShowsEveryFigureOfARun) {
   }
 }
 
+TEST(CompareTest, WhatRunsLoggedHasAColumnAName) {
+  EXPECT_EQ(comparison_table({{"a", result(1, 1)}}).find("return"), std::string::npos) << "only where there is one";
+  auto one = result(1, 1), other = result(1, 1);
+  one["logged"] = {{"return", 212.3456}};
+  other["logged"] = {{"entropy", 0.5}};
+  const std::string table = comparison_table({{"a", one}, {"b", other}, {"c", nullptr}});
+  EXPECT_NE(table.find("samples/update  entropy  return\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("        -   212.3\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("      0.5       -\n"), std::string::npos) << table;
+  for (int i = 0; i < 9; ++i) one["logged"]["many" + std::to_string(i)] = i;
+  const std::string many = comparison_table({{"a", one}});
+  EXPECT_NE(many.find("many7\n"), std::string::npos) << many;
+  EXPECT_NE(many.find("and 2 more logged names: `logged` in each run's result.json has them\n"), std::string::npos)
+      << many;
+}
+
 TEST(CompareTest, WhoWasLostIsNamed) {
   auto lost = result(1, 1);
   lost["lost"] = {1, 3};
