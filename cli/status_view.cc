@@ -90,6 +90,7 @@ std::string job_text(const json& job) {
   std::string text = "\njob " + cell(job, "job") + ": " + cell(job, "strategy") + ", " + progress_text(job);
   if (number(job, "age_s") > 0) text += ", for " + observe::duration_text(from_seconds(number(job, "age_s")));
   text += "\n";
+  if (const auto script = cell(job, "script"); script != "-" && !script.empty()) text += "of " + script + "\n";
   if (const auto run = cell(job, "run_directory"); run != "-" && !run.empty()) text += "in " + run + "\n";
   text += values_text(job);
   if (!list(job, "workers").empty()) {

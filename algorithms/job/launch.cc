@@ -32,6 +32,7 @@
 #include "algorithms/strategy.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
+#include "runtime/base/readable.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/observe/format.h"
@@ -177,6 +178,8 @@ class Job {
     });
     if (const auto strategy = options_.find("strategy"); strategy != options_.end() && strategy->is_string())
       *strategy = algorithms::with_absolute_paths(strategy->get<std::string>());
+    const auto source = program.value("script", json::object()).value("path", "");
+    options_["program"] = readable(source.empty() ? program.value("path", "") : source);
     const auto answer = client.request("submit", json_text(options_));
     if (!answer) return tl::unexpected(answer.error());
     const auto placed = parse_json(*answer);

@@ -59,6 +59,7 @@ constexpr Option kOptions[] = {
     {"replay_build", Kind::text, 0, kTextMax},
     {"node_of", Kind::nodes, 0, 1023},
     {"script", Kind::program},
+    {"program", Kind::text, 0, kTextMax},  // What `status` names.
 };
 
 const Option* find(std::string_view name) {

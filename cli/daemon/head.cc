@@ -290,6 +290,7 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
   for (auto& [id_of_job, job] : jobs) {
     if (const auto known = jobs_.find(JobId{id_of_job}); known != jobs_.end()) {
       job["age_s"] = seconds(now - known->second.since);
+      job["script"] = known->second.settings.value("program", "");
       job["run_directory"] = known->second.settings.value("run_directory", "");
     }
     status["jobs"].push_back(std::move(job));

@@ -92,6 +92,8 @@ class Clusters(IntegrationTest):
         self.assertGreater(job["update"], 20)
         self.assertGreater(job["age_s"], 0)
         self.assertEqual(job["run_directory"], run.run_directory)
+        self.assertEqual(os.path.basename(job["script"]), "quadratic_worker")
+        self.assertTrue(os.path.isabs(job["script"]))
         evaluation = job["evaluation"]
         self.assertEqual((evaluation["name"], evaluation["update"] % 10), ("accuracy", 0), evaluation)
         self.assertGreater(evaluation["update"], 0)
@@ -117,7 +119,7 @@ class Clusters(IntegrationTest):
         self.assertIn("the driver quadratic_worker was killed", run.err)
         wait_until(lambda: not json.loads(self.paceline("status", "--json").out)["jobs"], 5, "the job ends with its driver")
         wait_until(lambda: "no job runs" in watching.out, 5, "status is shown again")
-        self.assertIn(" s\nin " + run.run_directory, watching.out)
+        self.assertIn(f" s\nof {job['script']}\nin {run.run_directory}\n", watching.out)
         self.assertEqual(self.paceline("down").code, 0)
         self.assertEqual(watching.wait(10), 0, "it ends with the cluster")
         self.assert_nobody_left()
