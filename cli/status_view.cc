@@ -94,10 +94,10 @@ std::string job_text(const json& job) {
   if (const auto run = cell(job, "run_directory"); run != "-" && !run.empty()) text += "in " + run + "\n";
   text += values_text(job);
   if (!list(job, "workers").empty()) {
-    observe::Table workers({"worker", "node", "state", "step", "lag", "samples/s"});
+    observe::Table workers({"worker", "node", "pid", "state", "step", "lag", "samples/s"});
     for (const json& worker : list(job, "workers")) {
-      workers.add({cell(worker, "rank"), cell(worker, "node"), cell(worker, "state"), cell(worker, "step"),
-                   cell(worker, "lag"), cell(worker, "samples_per_s")});
+      workers.add({cell(worker, "rank"), cell(worker, "node"), number(worker, "pid") > 0 ? cell(worker, "pid") : "-",
+                   cell(worker, "state"), cell(worker, "step"), cell(worker, "lag"), cell(worker, "samples_per_s")});
     }
     text += workers.text();
   }

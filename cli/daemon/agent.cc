@@ -460,6 +460,7 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
     send_local("worker/" + to_string(worker), {message.to_frame()});
   };
   outbox.end_worker = [this](WorkerId worker, const std::string& reason) { workers_.end(worker, reason); };
+  outbox.process_id = [this](WorkerId worker) { return workers_.pid(worker); };
   outbox.process_state = [this](WorkerId worker) { return workers_.state(worker); };
   log_.info("job " + to_string(settings.job) + ": " + settings.strategy.name + ", " +
             std::to_string(settings.node_of.size()) + " workers");

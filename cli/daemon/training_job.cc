@@ -837,6 +837,7 @@ json TrainingJob::view(Instant now) const {
     view["workers"].push_back(
         {{"rank", rank.value},
          {"node", settings_.self.value},
+         {"pid", outbox_.process_id(worker)},
          {"step", progress.step.load(std::memory_order_relaxed)},
          {"lag",
           std::max<std::int64_t>(0, averagings_->done().value + 1 - progress.step.load(std::memory_order_relaxed))},

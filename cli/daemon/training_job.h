@@ -57,6 +57,8 @@ class TrainingJob {
     std::function<void(WorkerId)> ask_for_life;
     /// 'T' when the process is stopped, 'Z' or 0 when it has ended.
     std::function<char(WorkerId)> process_state;
+    /// -1: it has ended.
+    std::function<std::int64_t(WorkerId)> process_id;
   };
 
   TrainingJob(Settings settings, scheduler::TaskGraph& graph, collective::Averager& averager, Outbox outbox);

@@ -201,6 +201,11 @@ char WorkerProcesses::state(WorkerId worker) const {
   return it == workers_.end() ? '\0' : state_of(it->second.pid);
 }
 
+pid_t WorkerProcesses::pid(WorkerId worker) const {
+  const auto it = workers_.find(worker);
+  return it == workers_.end() ? -1 : it->second.pid;
+}
+
 void WorkerProcesses::on_packet(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;

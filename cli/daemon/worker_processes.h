@@ -47,6 +47,8 @@ class WorkerProcesses {
   void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds);
   /// As in /proc/PID/stat: 'R', 'S', 'T' (stopped), 'Z' ...; 0 if there is no such process.
   char state(WorkerId worker) const;
+  /// -1 while it is not forked.
+  pid_t pid(WorkerId worker) const;
   std::size_t size() const { return workers_.size(); }
   std::size_t servers() const { return servers_.size(); }
   /// Fork servers that are kept although they have no workers; then the oldest go.

@@ -89,6 +89,8 @@ class Clusters(IntegrationTest):
             self.assertEqual(status.code, 0, status.said())
         job, = json.loads(status.out)["jobs"]
         self.assertEqual([worker["rank"] for worker in job["workers"]], [0, 1, 2, 3])
+        self.assertEqual([worker["pid"] for worker in job["workers"]],
+                         [self.worker_pid(run, worker["rank"]) for worker in job["workers"]])
         self.assertGreater(job["update"], 20)
         self.assertGreater(job["age_s"], 0)
         self.assertEqual(job["run_directory"], run.run_directory)
