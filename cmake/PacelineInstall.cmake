@@ -51,7 +51,7 @@ function(paceline_install)
   endforeach()
   foreach(folder IN ITEMS runtime scheduler actors algorithms)
     install(DIRECTORY "${folder}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/paceline FILES_MATCHING PATTERN "*.h"
-            PATTERN "include" EXCLUDE PATTERN "*test_support.h" EXCLUDE PATTERN "test_directory.h" EXCLUDE)
+            PATTERN "include" EXCLUDE PATTERN "test_support" EXCLUDE PATTERN "*test_support.h" EXCLUDE PATTERN "test_directory.h" EXCLUDE)
     install(DIRECTORY "${PROJECT_BINARY_DIR}/${folder}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/paceline
             FILES_MATCHING PATTERN "*.capnp.h" PATTERN "CMakeFiles" EXCLUDE)
   endforeach()
