@@ -37,6 +37,12 @@ std::string bash_script(const std::vector<CommandLine::Word>& words) {
          "complete -o filenames -F _paceline paceline\n";
 }
 
+/// To be sourced, or to lie in a folder of fpath as _paceline, which zsh runs when it is first asked to complete.
+std::string zsh_script(const std::vector<CommandLine::Word>& words) {
+  return "#compdef paceline\nautoload -U +X bashcompinit && bashcompinit\n" + bash_script(words) +
+         "if (( ${+compstate} )); then _bash_complete -o filenames -F _paceline; fi\n";
+}
+
 /// Between single quotes.
 std::string quoted(const std::string& text) {
   std::string out = "'";
@@ -71,7 +77,7 @@ Action add_completion(Flags app, const CommandLine& line) {
       return report({ErrorKind::invalid, "no completion for " + *shell + ": give bash, zsh or fish"});
     const auto words = line.words();
     const std::string script = *shell == "fish"  ? fish_script(words)
-                               : *shell == "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" + bash_script(words)
+                               : *shell == "zsh" ? zsh_script(words)
                                                  : bash_script(words);
     std::fputs(script.c_str(), stdout);
     return kDone;

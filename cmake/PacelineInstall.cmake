@@ -30,6 +30,30 @@ function(paceline_strip_installed_archives folder)
   endif()
 endfunction()
 
+# Licence, pages and examples, and what shells complete `paceline` by, where Debian's shells look for it.
+function(paceline_install_papers)
+  set(papers "${CMAKE_INSTALL_DATADIR}/doc/paceline")
+  install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION "${papers}")
+  install(FILES LICENSE DESTINATION "${papers}" RENAME copyright)  # What Debian calls it.
+  install(DIRECTORY docs examples DESTINATION "${papers}" PATTERN "CMakeLists.txt" EXCLUDE PATTERN "*.py" EXCLUDE)
+  if(NOT TARGET paceline)
+    return()
+  endif()
+  set(scripts "")
+  foreach(place IN ITEMS bash:bash-completion/completions/paceline zsh:zsh/vendor-completions/_paceline
+                         fish:fish/vendor_completions.d/paceline.fish)
+    string(REGEX MATCH "^(.*):(.*)$" place "${place}")
+    set(script "${PROJECT_BINARY_DIR}/completions/${CMAKE_MATCH_2}")
+    cmake_path(GET CMAKE_MATCH_2 PARENT_PATH folder)
+    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/completions/${folder}")
+    add_custom_command(OUTPUT "${script}" COMMAND paceline completion ${CMAKE_MATCH_1} > "${script}" DEPENDS paceline VERBATIM)
+    install(FILES "${script}" DESTINATION "${CMAKE_INSTALL_DATADIR}/${folder}")
+    list(APPEND scripts "${script}")
+  endforeach()
+  add_custom_target(completions ALL DEPENDS ${scripts})
+  add_dependencies(product completions)
+endfunction()
+
 # Called last: installs what scripts link and include, and the command line.
 function(paceline_install)
   get_property(libraries GLOBAL PROPERTY PACELINE_LIBRARIES)
@@ -77,5 +101,6 @@ function(paceline_install)
   write_basic_package_version_file("${PROJECT_BINARY_DIR}/PacelineConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
   install(FILES "${PROJECT_BINARY_DIR}/PacelineConfig.cmake" "${PROJECT_BINARY_DIR}/PacelineConfigVersion.cmake"
                 cmake/PacelinePackages.cmake cmake/PacelineTorch.cmake DESTINATION ${package})
+  paceline_install_papers()
   paceline_debian_package()
 endfunction()

@@ -286,6 +286,7 @@ class Runs(IntegrationTest):
         self.assertEqual(completed("paceline", "logs", "--fol"), ["--follow"])
         self.assertEqual(completed("paceline", "run", "--strat"), ["--strategy"])
         self.assertEqual(completed("paceline", "run", "examples/fashion"), ["examples/fashion_mnist.cpp"])
+        self.assertTrue(self.paceline("completion", "zsh").out.startswith("#compdef paceline\n"), "it may lie in fpath")
         self.assertIn("-l follow", self.paceline("completion", "fish").out)
         self.assertEqual(self.paceline("completion", "csh").code, 2)
 

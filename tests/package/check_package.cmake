@@ -47,6 +47,14 @@ endfunction()
 
 file(GLOB_RECURSE files "${installed}/*")
 check_size("what is installed" 24 ${files})
+foreach(file IN ITEMS doc/paceline/LICENSE doc/paceline/copyright doc/paceline/README.md doc/paceline/docs/command-line.md
+                      doc/paceline/examples/tasks.cpp bash-completion/completions/paceline zsh/vendor-completions/_paceline
+                      fish/vendor_completions.d/paceline.fish)
+  file(SIZE "${installed}/share/${file}" size)
+  if(size EQUAL 0)
+    message(FATAL_ERROR "installed, but empty: share/${file}")
+  endif()
+endforeach()
 file(GLOB_RECURSE headers RELATIVE "${installed}" "${installed}/include/*.h")
 list(FILTER headers INCLUDE REGEX "(^|[/_])tests?[/_.]")  # By the name of the file or of a folder that it lies in.
 if(headers)
