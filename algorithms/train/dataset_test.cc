@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <thread>
 
+#include "algorithms/train/mapped_file.h"
 #include "paceline/checkpoint.h"
 #include "runtime/base/test_directory.h"
 
@@ -86,6 +91,41 @@ TEST_F(DatasetTest, AMappedFileThatIsWrittenIsNotReadOn) {
   sut.get({0});
   std::ofstream(path("a.safetensors"), std::ios::trunc) << "short";
   EXPECT_THAT(refused([&] { sut.get({3}); }), HasSubstr("a.safetensors was written while it was used"));
+}
+
+TEST_F(DatasetTest, AMappedFileThatIsCutOffWhileItIsReadEndsNothing) {
+  const std::int64_t rows = 1 << 16;
+  save_tensors({{"data", torch::ones({rows, 16})}, {"target", torch::zeros({rows})}}, path("a.safetensors"));
+  auto file = *train::MappedFile::open(path("a.safetensors"));
+  const auto sum = [&] {
+    std::size_t total = 0;
+    for (const std::byte byte : file.bytes()) total += std::to_integer<std::size_t>(byte);
+    return total;
+  };
+  const std::size_t whole = sum();
+  std::filesystem::resize_file(path("a.safetensors"), 100'000);
+  EXPECT_LT(sum(), whole);  // The rest is gone.
+  EXPECT_GT(sum(), 0U);
+  EXPECT_FALSE(file.check_unchanged());
+
+  save_tensors({{"data", torch::ones({rows, 16})}, {"target", torch::zeros({rows})}}, path("b.safetensors"));
+  const auto sut = safetensors(path("b.safetensors"));
+  std::atomic<int> reads{0};
+  std::jthread cuts([&] {
+    reads.wait(0);
+    std::filesystem::resize_file(path("b.safetensors"), 100'000);
+  });
+  EXPECT_THAT(refused([&] {
+                for (;; ++reads, reads.notify_one())
+                  ASSERT_EQ(sut.slice(0, rows).data.sum().item<double>(), 16.0 * rows);
+              }),
+              HasSubstr("b.safetensors was written while it was used"));
+}
+
+TEST_F(DatasetTest, ABusErrorOfSomebodyElseEndsTheProcess) {
+  save_tensors({{"data", torch::ones({4, 16})}, {"target", torch::zeros({4})}}, path("a.safetensors"));
+  const auto ours = train::MappedFile::open(path("a.safetensors"));
+  EXPECT_EXIT(raise(SIGBUS), testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST_F(DatasetTest, TextIsTokensAndThoseThatFollow) {

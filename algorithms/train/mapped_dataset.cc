@@ -33,12 +33,20 @@ class JobFile {
     }
     return file_.bytes();
   }
-  /// Before samples are read; its size may have been asked for before there was a session to tell.
-  void use() {
+  /// What `read` reads of it: it may be written meanwhile. Its size may have been asked for before there was a session
+  /// to tell.
+  template <class Read>
+  Batch use(Read&& read) {
     bytes();
-    if (const auto unchanged = file_.check_unchanged(); !unchanged) throw std::runtime_error(unchanged.error().text);
+    check();
     auto* const session = session_of_this_thread();
     if (session && !std::exchange(is_told_, true)) paceline_session_uses_file(session, path_.c_str());
+    Batch batch = read();
+    check();
+    return batch;
+  }
+  void check() const {
+    if (const auto unchanged = file_.check_unchanged(); !unchanged) throw std::runtime_error(unchanged.error().text);
   }
 
  private:
@@ -54,21 +62,22 @@ class MappedTensors final : public Dataset::Source {
 
   std::int64_t size() const override { return opened().first.size(0); }
   Batch get(const std::vector<std::int64_t>& indices) override {
-    const auto& [data, target] = opened();
-    file_.use();
+    const auto& both = opened();
     const auto chosen = torch::tensor(indices, torch::kInt64);
-    return {data.index_select(0, chosen), target.index_select(0, chosen)};
+    return file_.use([&] { return Batch{both.first.index_select(0, chosen), both.second.index_select(0, chosen)}; });
   }
   Batch slice(std::int64_t first, std::int64_t count) override {
-    const auto& [data, target] = opened();
-    file_.use();
-    return {data.narrow(0, first, count).clone(), target.narrow(0, first, count).clone()};
+    const auto& both = opened();
+    return file_.use([&] {
+      return Batch{both.first.narrow(0, first, count).clone(), both.second.narrow(0, first, count).clone()};
+    });
   }
 
  private:
   const std::pair<torch::Tensor, torch::Tensor>& opened() const {
     if (tensors_.first.defined()) return tensors_;
     const auto content = decode_safetensors(file_.bytes());
+    file_.check();
     if (!content) throw std::runtime_error(file_.path() + ": " + content.error().text);
     const auto find = [&](const std::string& name) {
       const auto* const found = content->find(name);
@@ -112,7 +121,16 @@ class Tokens final : public Dataset::Source {
     return samples;
   }
   Batch get(const std::vector<std::int64_t>& indices) override {
-    file_.use();
+    return file_.use([&] { return read(indices); });
+  }
+  Batch slice(std::int64_t first, std::int64_t count) override {
+    std::vector<std::int64_t> indices;
+    for (std::int64_t k = 0; k < count; ++k) indices.push_back(first + k);
+    return get(indices);
+  }
+
+ private:
+  Batch read(const std::vector<std::int64_t>& indices) const {
     const auto rows = static_cast<std::int64_t>(indices.size());
     auto all = torch::empty({rows, options_.length + 1}, torch::kInt64);
     auto* to = all.data_ptr<std::int64_t>();
@@ -124,13 +142,6 @@ class Tokens final : public Dataset::Source {
     }
     return {all.narrow(1, 0, options_.length).contiguous(), all.narrow(1, 1, options_.length).contiguous()};
   }
-  Batch slice(std::int64_t first, std::int64_t count) override {
-    std::vector<std::int64_t> indices;
-    for (std::int64_t k = 0; k < count; ++k) indices.push_back(first + k);
-    return get(indices);
-  }
-
- private:
   std::int64_t token_at(const std::byte* from) const {
     std::int64_t token = 0;
     for (int k = options_.bytes - 1; k >= 0; --k) token = token << 8 | std::to_integer<std::int64_t>(from[k]);
