@@ -1,5 +1,7 @@
 #include "algorithms/train/csv.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -77,10 +79,18 @@ Result<std::vector<std::size_t>> choose(const CsvColumns& columns, const std::ve
 
 }  // namespace
 
+FileVersion FileVersion::of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {status.st_ino, status.st_size,
+          static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
 Result<CsvTable> look_at_csv(const std::string& path, const CsvColumns& columns) {
   std::ifstream file(path);
   if (!file) return fail(ErrorKind::not_found, "cannot read " + path + ": is the path right?");
   CsvTable table;
+  table.version = FileVersion::of(path);
   std::vector<std::string_view> cells;
   for (std::string line; std::getline(file, line);) {
     if (is_blank(line)) continue;
@@ -131,7 +141,7 @@ Result<void> read_csv(const std::string& path, const CsvColumns& columns, const 
       out[at++] = *value;
     }
   }
-  if (at != out.size()) return changed();
+  if (at != out.size() || FileVersion::of(path) != table.version) return changed();
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "runtime/base/test_directory.h"
@@ -42,6 +43,17 @@ using Numbers = std::vector<float>;
 TEST_F(CsvTest, TheLastColumnIsTheTarget) {
   EXPECT_EQ(read("1,2,3\n4,5,6\n"), (Numbers{1, 2, 3, 4, 5, 6})) << error;
   EXPECT_EQ(read("a,b\n1,2\n"), (Numbers{1, 2})) << error;
+}
+
+TEST_F(CsvTest, AnotherFileOfAsManyRowsIsNotTheOneThatWasCounted) {
+  const auto table = *look_at_csv(write("1,2\n3,4\n"), {});
+  Numbers numbers(4);
+  ASSERT_TRUE(read_csv(path, {}, table, numbers));
+  write("5,6\n7,8\n");
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(1));
+  const auto again = read_csv(path, {}, table, numbers);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().text, path + " has changed while it was read");
 }
 
 TEST_F(CsvTest, ColumnsAreChosenByNameOrNumber) {
