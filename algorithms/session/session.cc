@@ -84,7 +84,8 @@ void paceline_session_end_with(paceline_session* session, const paceline_span* p
 void paceline_session_uses_file(paceline_session* session, const char* path) {
   std::error_code ignored;
   const auto absolute = std::filesystem::absolute(path, ignored).string();
-  const auto hash = paceline::hash_of_file(absolute);
+  const auto hash = std::filesystem::is_directory(absolute, ignored) ? paceline::hash_of_folder(absolute)
+                                                                     : paceline::hash_of_file(absolute);
   session->impl->report("file", absolute.c_str(), 0, hash ? hash->c_str() : "");
 }
 void paceline_session_fail(paceline_session* session, const char* reason) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -32,6 +33,7 @@ class Images final : public Dataset::Source {
   std::int64_t size() const override { return static_cast<std::int64_t>(files().size()); }
   Batch get(const std::vector<std::int64_t>& indices) override {
     const torch::NoGradGuard no_grad;
+    tell();
     std::vector<torch::Tensor> images;
     std::vector<std::int64_t> classes;
     for (const std::int64_t index : indices) {
@@ -48,6 +50,15 @@ class Images final : public Dataset::Source {
   }
 
  private:
+  /// Which files there are, before any of them is read.
+  void tell() {
+    auto* const session = session_of_this_thread();
+    if (!session || std::exchange(is_told_, true)) return;
+    std::set<std::string> folders;
+    for (const auto& [path, number] : files()) folders.insert(fs::path(path).parent_path());
+    for (const auto& folder : folders) paceline_session_uses_file(session, folder.c_str());
+  }
+
   using File = std::pair<std::string, std::int64_t>;  // Its path, and the number of its class.
 
   /// Sorted, so that all workers have one order.
@@ -112,6 +123,7 @@ class Images final : public Dataset::Source {
 
   fs::path folder_;
   ImageOptions options_;
+  bool is_told_ = false;
   mutable std::vector<File> files_;
   mutable std::pair<std::int64_t, std::int64_t> first_;
 };

@@ -1,5 +1,7 @@
 #include "cli/recorded/recorded_decisions.h"
 
+#include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -7,6 +9,7 @@
 #include "cli/recorded/json_fields.h"
 #include "runtime/base/content_hash.h"
 #include "runtime/base/json.h"
+#include "runtime/observe/format.h"
 
 namespace paceline::recorded {
 namespace {
@@ -21,7 +24,41 @@ json read_json(const fs::path& path) {
   return parse_json(text.str());
 }
 
-std::string changed(const std::string& path, const std::string& hash) {
+constexpr std::size_t kNamesMax = 3;
+
+/// The files of a folder that were written after the run had begun: "a.png, b.png and 2 more". Of other changes a
+/// folder's hash does not tell which file it was.
+std::string written_since(const std::string& folder, const std::string& begun) {
+  std::set<std::string> names;
+  std::error_code failed;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    std::error_code gone;
+    const auto written = it->last_write_time(gone);
+    if (gone || !it->is_regular_file(gone)) continue;
+    const auto at = std::chrono::file_clock::to_sys(written);
+    if (observe::utc_text(std::chrono::time_point_cast<std::chrono::system_clock::duration>(at)) > begun)
+      names.insert(it->path().filename().string());
+  }
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& name : names) {
+    if (shown == kNamesMax) return text + " and " + std::to_string(names.size() - shown) + " more";
+    text += (shown++ == 0 ? "" : ", ") + name;
+  }
+  return text;
+}
+
+std::string changed_folder(const std::string& path, const std::string& hash, const std::string& begun) {
+  if (hash_of_folder(path).value_or("") == hash) return "";
+  const auto names = written_since(path, begun);
+  return path + " changed: " +
+         (names.empty() ? "files were added, removed, or replaced by older ones"
+                        : names + " was written since the run began");
+}
+
+std::string changed(const std::string& path, const std::string& hash, const std::string& begun) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return changed_folder(path, hash, begun);
   const auto now = hash_of_file(path);
   if (!now) return path + " is gone";
   return *now == hash ? ""
@@ -77,11 +114,12 @@ std::vector<std::string> changes_since(const RecordedRun& run) {
   const auto add = [&](const std::string& change) {
     if (!change.empty()) changes.push_back(change);
   };
+  const std::string begun = text_of(run.program, "begun");
   const json script = object_in(run.program, "script");
-  if (!script.empty()) add(changed(text_of(script, "path"), text_of(script, "hash")));
+  if (!script.empty()) add(changed(text_of(script, "path"), text_of(script, "hash"), begun));
   const json files = object_in(run.result, "files");
   for (const auto& [path, hash] : files.items())
-    add(changed(path, hash.is_string() ? hash.get<std::string>() : std::string()));
+    add(changed(path, hash.is_string() ? hash.get<std::string>() : std::string(), begun));
   return changes;
 }
 

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
 #include "cli/recorded/recorded_test_support.h"
 #include "cli/recorded/run_times.h"
 #include "runtime/base/content_hash.h"
@@ -91,6 +95,30 @@ TEST_F(RecordedDecisionsTest, WhatChangedIsNamed) {
   ASSERT_EQ(changes.size(), 2u);
   EXPECT_THAT(changes[0], HasSubstr("script.cpp changed"));
   EXPECT_THAT(changes[1], HasSubstr("data is gone"));
+}
+
+TEST_F(RecordedDecisionsTest, WhatChangedInAFolderIsNamed) {
+  write_run(two_updates());
+  auto run = read_recorded(folder);
+  ASSERT_TRUE(run);
+  const std::string birds = folder + "/birds";
+  std::filesystem::create_directory(birds);
+  const auto write_bird = [&](const char* name, int year) {
+    const std::string path = birds + "/" + name;
+    std::ofstream(path) << name;
+    std::filesystem::last_write_time(path, std::chrono::file_clock::from_sys(std::chrono::sys_seconds(
+                                               std::chrono::sys_days(std::chrono::year(year) / 1 / 1))));
+  };
+  write_bird("owl.png", 2020);
+  write_bird("wren.png", 2021);
+  run->program["begun"] = "2022-01-01T00:00:00Z";
+  run->result["files"] = {{birds, hash_of_folder(birds).value()}};
+  EXPECT_TRUE(changes_since(*run).empty());
+  write_bird("wren.png", 2023);
+  EXPECT_THAT(changes_since(*run), testing::ElementsAre(birds + " changed: wren.png was written since the run began"));
+  write_bird("wren.png", 2019);
+  EXPECT_THAT(changes_since(*run),
+              testing::ElementsAre(birds + " changed: files were added, removed, or replaced by older ones"));
 }
 
 TEST_F(RecordedDecisionsTest, ModelsAreComparedWorkerByWorker) {

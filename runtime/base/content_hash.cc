@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "runtime/base/splitmix.h"
 
@@ -58,6 +59,26 @@ Result<std::string> hash_of_file(const std::string& path) {
     size += count;
   }
   hash.mix(size);
+  return hash.hex();
+}
+
+Result<std::string> hash_of_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  std::map<std::string, std::string> files;
+  for (fs::directory_iterator it(path, failed), end; !failed && it != end; it.increment(failed)) {
+    std::error_code gone;
+    if (!it->is_regular_file(gone)) continue;
+    const auto size = it->file_size(gone);
+    files[it->path().filename().string()] =
+        std::to_string(size) + " " + std::to_string(it->last_write_time(gone).time_since_epoch().count());
+  }
+  if (failed) return fail(ErrorKind::not_found, "cannot read the folder " + path + ": " + failed.message());
+  ContentHash hash;
+  for (const auto& [name, version] : files) {
+    hash.add(name);
+    hash.add(version);
+  }
   return hash.hex();
 }
 

@@ -28,4 +28,8 @@ class ContentHash {
 /// Of the whole contents as one part; `not_found` if it cannot be read.
 Result<std::string> hash_of_file(const std::string& path);
 
+/// Of the names, sizes and times of writing of the files in a folder; what they hold is not read, and folders in it are
+/// passed over. `not_found` if it cannot be read.
+Result<std::string> hash_of_folder(const std::string& path);
+
 }  // namespace paceline

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <set>
+
+#include "runtime/base/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -35,6 +39,27 @@ TEST(ContentHashTest, PartsAreKeptApart) {
   other.add("a");
   other.add("bc");
   EXPECT_NE(one.hex(), other.hex());
+}
+
+TEST(ContentHashTest, AFolderIsTheNamesSizesAndTimesOfItsFiles) {
+  const test::TestDirectory directory;
+  const auto path = [&](const char* name) { return (directory.path / name).string(); };
+  const auto hash = [&] { return hash_of_folder(directory.path).value_or("none"); };
+  for (const char* name : {"a", "b"}) std::ofstream(path(name)) << "x";
+  std::filesystem::create_directory(path("folder"));
+  const auto before = hash();
+  EXPECT_EQ(hash(), before);
+  const auto written = std::filesystem::last_write_time(path("a"));
+  std::ofstream(path("a")) << "xx";
+  std::filesystem::last_write_time(path("a"), written);
+  const auto larger = hash();
+  EXPECT_NE(larger, before);
+  std::filesystem::last_write_time(path("a"), written + std::chrono::seconds(1));
+  const auto later = hash();
+  EXPECT_NE(later, larger);
+  std::filesystem::rename(path("b"), path("c"));
+  EXPECT_NE(hash(), later);
+  EXPECT_FALSE(hash_of_folder(path("nowhere")));
 }
 
 TEST(ContentHashTest, AFileIsOnePart) {

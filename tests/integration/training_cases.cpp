@@ -99,6 +99,15 @@ void train_on(paceline::Worker& me, const paceline::Dataset& data) {
 // Data sets in files that the driver's directory holds.
 void table(paceline::Worker& me) { train_on(me, paceline::csv("table.csv", {.target = "class", .classes = true})); }
 void arrays(paceline::Worker& me) { train_on(me, paceline::safetensors("arrays.safetensors", "points", "classes")); }
+void pictures(paceline::Worker& me) {
+  Job job;
+  auto shared = me.share(job.net, job.optimizer);
+  auto batches = me.batches(paceline::images("pictures"));  // Of one pixel.
+  while (me.next()) {
+    auto [x, y] = batches.next();
+    shared.step(job.loss({x.flatten(1), torch::stack({y, y}, 1)}));
+  }
+}
 void empty(paceline::Worker& me) {
   train_on(me, paceline::tensors(torch::zeros({0, 3}), torch::zeros({0}, torch::kInt64)));
 }
@@ -492,6 +501,7 @@ int main(int argc, char** argv) {
                         : name == "autocast"  ? narrow<true>
                         : name == "table"     ? table
                         : name == "arrays"    ? arrays
+                        : name == "pictures"  ? pictures
                         : name == "empty"     ? empty
                         : name == "rings"     ? rings
                                               : rates;

@@ -3,6 +3,8 @@ import json
 import math
 import os
 import struct
+import time
+import zlib
 
 from harness import IntegrationTest, main
 
@@ -72,6 +74,29 @@ class TrainingCases(IntegrationTest):
         self.write("table.csv", "number,sine,cosine,class\n1,2,3,0\n")
         self.assert_refused(self.case("table", code=1), "too few for 2 workers", "fewer workers")
         self.assert_refused(self.case("empty", code=1), "the data set is empty")
+
+    def write_picture(self, name, red):
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        with open(os.path.join(self.folder, "pictures", name), "wb") as file:
+            file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)) +
+                       chunk(b"IDAT", zlib.compress(bytes([0, red, 0, 0]))) + chunk(b"IEND", b""))
+
+    def test_a_replay_names_the_picture_that_changed(self):
+        for kind in ("owls", "wrens"):
+            os.makedirs(os.path.join(self.folder, "pictures", kind))
+            for i in range(128):
+                self.write_picture(f"{kind}/{i}.png", i)
+        run = self.case("pictures")
+        self.assertEqual(sorted(run.result()["files"]), [os.path.join(self.folder, "pictures", kind) for kind in ("owls", "wrens")])
+        same = self.paceline("replay", run.run_directory)
+        self.assertEqual(same.code, 0, same.said())
+        self.write_picture("wrens/7.png", 200)
+        later = time.time() + 2
+        os.utime(os.path.join(self.folder, "pictures", "wrens", "7.png"), (later, later))
+        other = self.paceline("replay", run.run_directory)
+        self.assertEqual(other.code, 2, other.said())
+        self.assertIn("wrens changed: 7.png was written since the run began", other.err)
 
     def test_a_decay_of_the_learning_rate_waits_until_adacomms_period_is_1(self):
         # Averages after updates 4, 6 and each one from there: the period is 4, 2 and 1.

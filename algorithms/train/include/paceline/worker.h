@@ -161,8 +161,8 @@ class Worker {
   /// A metric of the user's, shown and written to the run's metrics.
   void log(const std::string& name, double value);
   /// The training depends on the contents of this file, which the script reads by itself. `paceline replay` then
-  /// refuses to go on from other contents. (Data sets of Paceline's own, and `--resume`, say so
-  /// themselves.)
+  /// refuses to go on from other contents; of a folder, from files of other names, sizes or times of writing. (Data
+  /// sets of Paceline's own, and `--resume`, say so themselves.)
   void uses_file(const std::string& path);
   /// All workers end at the same update.
   void stop(const std::string& reason);
