@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "algorithms/job/job_summary.h"
 #include "algorithms/job/metric.h"
@@ -21,6 +22,7 @@ using nlohmann::json;
 
 constexpr double kFirstWaitingLine = 2;  // Seconds.
 constexpr double kWaitingLineEvery = 10;
+constexpr double kFirstLine = 1;  // Seconds of training, or the first update: what fails before has its error only.
 
 observe::RunView view_of(const JobRecord& record, const json& options) {
   observe::RunView view;
@@ -64,6 +66,7 @@ struct JobDisplay::State {
   std::optional<observe::LiveBlock> live;
   std::optional<observe::PlainLines> plain;
   std::map<std::string, std::streamoff> log_positions;  // Per worker's log: what was shown of it.
+  std::string memory;  // A line of windows; empty: it is not known yet, or has been shown.
   bool memory_told = false;
   std::map<int, double> starting_due;  // By node: when it is said next that workers have not shared their models.
 
@@ -128,7 +131,7 @@ void JobDisplay::on_event(const json& event) {
     std::fflush(stdout);
     return;
   }
-  if (kind == "left" || kind == "failed") state_->print(event.value("text", ""));
+  if (kind == "left") state_->print(event.value("text", ""));  // Why it failed is said at the end.
   if (kind == "warning") warn(event.value("text", ""));
   if (kind == "progress" && event.contains("starting"))
     state_->show_starting(event["starting"], event.value("node", 0));
@@ -136,14 +139,15 @@ void JobDisplay::on_event(const json& event) {
     char text[200];
     std::snprintf(text, sizeof text, "windows: %.1f MiB a worker, %.1f MiB a node",
                   event.value("bytes_worker", 0.0) / 1048576, event.value("bytes_node", 0.0) / 1048576);
-    state_->print(text);
+    state_->memory = text;
   }
 }
 
 void JobDisplay::show(const JobRecord& record, Instant now, bool last) {
   state_->show_logs(record.workers().size());
   if (state_->as_json) return;
-  if (record.updates() == 0 && !last) return;  // Not started yet.
+  if (record.update() == 0 && (record.failure() || record.clock_s() < kFirstLine)) return;
+  if (!state_->memory.empty()) state_->print(std::exchange(state_->memory, ""));
   const auto view = view_of(record, state_->options);
   if (last) {
     state_->live ? state_->live->finish(view) : state_->plain->finish(view);
@@ -160,7 +164,7 @@ void JobDisplay::conclude(const JobRecord& record, const json& result, bool inte
     std::printf("%s\n", json_text(result).c_str());
     std::fflush(stdout);
   } else {
-    if (record.updates() > 0)
+    if (record.update() > 0)
       for (const auto& line : summary_of(record)) state_->print(line);
     state_->print("run directory: " + run_directory);
   }

@@ -72,7 +72,10 @@ class TrainingCases(IntegrationTest):
         self.write("table.csv", "number,sine,cosine,class\n1,2,3,0\n1,2,three,0\n" + "1,2,3,1\n" * 254)
         self.assert_refused(self.case("table", code=1), "table.csv, line 3", "'three'", "'cosine'")
         self.write("table.csv", "number,sine,cosine,class\n1,2,3,0\n")
-        self.assert_refused(self.case("table", code=1), "too few for 2 workers", "fewer workers")
+        small = self.case("table", code=1)
+        self.assert_refused(small, "too few for 2 workers", "fewer workers")
+        self.assertEqual(len(small.err.splitlines()), 1, small.said())
+        self.assertEqual(small.out.splitlines(), [f"run directory: {small.run_directory}"])
         self.assert_refused(self.case("empty", code=1), "the data set is empty")
 
     def write_picture(self, name, red):
