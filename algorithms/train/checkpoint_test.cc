@@ -51,6 +51,16 @@ class CheckpointTest : public testing::Test {
   test::TestDirectory directory_;
 };
 
+TEST_F(CheckpointTest, AFileOfTorchSaveIsSaidToBeOne) {
+  Net net;
+  torch::save(net, path("net.pt"));
+  EXPECT_THAT(refused([&] { load(net, path("net.pt")); }),
+              testing::AllOf(HasSubstr("net.pt: "), HasSubstr("a file of torch.save"),
+                             HasSubstr("safetensors.torch.save_file(net.state_dict()")));
+  std::ofstream(path("old.pt"), std::ios::binary) << "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+  EXPECT_THAT(refused([&] { load(net, path("old.pt")); }), HasSubstr("a file of torch.save"));
+}
+
 TEST_F(CheckpointTest, AModelComesBackBuffersIncluded) {
   Net saved, loaded;
   saved->norm->running_mean.fill_(0.5);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "runtime/base/json.h"
@@ -167,11 +168,26 @@ Result<std::vector<std::byte>> encode_safetensors(const Safetensors& content) {
   return out;
 }
 
+namespace {
+
+/// Zip archives, and before PyTorch 1.6 a pickle of a number of its own.
+bool is_of_torch_save(std::span<const std::byte> bytes) {
+  const std::string_view begin(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 6));
+  return begin.starts_with("PK\x03\x04") || begin == std::string_view("\x80\x02\x8a\x0a\x6c\xfc", 6);
+}
+
+}  // namespace
+
 Result<Safetensors> decode_safetensors(std::span<const std::byte> bytes) {
   std::uint64_t length = 0;
   if (bytes.size() < sizeof length) return fail(ErrorKind::invalid, "safetensors: the file is shorter than its header");
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > kHeaderMax || length > bytes.size() - sizeof length) {
+    if (is_of_torch_save(bytes))
+      return fail(ErrorKind::invalid,
+                  "safetensors: this is a file of torch.save, which is not read here: save it as safetensors, in "
+                  "Python with safetensors.torch.save_file(net.state_dict(), \"net.safetensors\"), in C++ with "
+                  "paceline::save(net, \"net.safetensors\")");
     return fail(ErrorKind::invalid,
                 "safetensors: the header's length " + std::to_string(length) + " does not fit the file");
   }
