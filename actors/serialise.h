@@ -14,8 +14,12 @@
 #include <cereal/types/utility.hpp>
 #include <cereal/types/variant.hpp>
 #include <cereal/types/vector.hpp>
+#include <complex>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -118,6 +122,58 @@ void CEREAL_LOAD_FUNCTION_NAME(ByteReader& archive, std::vector<std::byte, Alloc
   archive.read(bytes.data(), bytes.size());
 }
 
+template <class T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+template <class T>
+inline constexpr bool is_number<std::complex<T>> = std::is_floating_point_v<T>;
+
+/// A matrix or vector that owns its numbers, in one piece, and that can be given another size: Eigen's Matrix and Array
+/// among others. Both ends have the same type, so that the order of the numbers is the type's own affair. One that has
+/// a serialize() or save() goes by that.
+template <class T>
+concept DenseMatrix = requires(T& matrix, const T& constant) {
+  requires is_number<std::remove_cvref_t<decltype(*constant.data())>>;
+  { matrix.data() } -> std::same_as<std::remove_cvref_t<decltype(*constant.data())>*>;
+  { constant.rows() } -> std::convertible_to<std::int64_t>;
+  { constant.cols() } -> std::convertible_to<std::int64_t>;
+  matrix.resize(constant.rows(), constant.cols());
+  requires !cereal::traits::has_member_serialize<T, ByteWriter>::value;
+  requires !cereal::traits::has_member_save<T, ByteWriter>::value;
+};
+
+/// Whether a matrix of this type can have so many rows and columns, as far as its type says it in Eigen's way.
+template <class T>
+bool has_room(std::int64_t rows, std::int64_t cols) {
+  if constexpr (requires {
+                  T::RowsAtCompileTime, T::ColsAtCompileTime, T::MaxRowsAtCompileTime, T::MaxColsAtCompileTime;
+                }) {
+    const auto fits = [](std::int64_t size, std::int64_t fixed, std::int64_t most) {
+      return (fixed < 0 || size == fixed) && (most < 0 || size <= most);
+    };
+    return fits(rows, T::RowsAtCompileTime, T::MaxRowsAtCompileTime) &&
+           fits(cols, T::ColsAtCompileTime, T::MaxColsAtCompileTime);
+  }
+  return true;
+}
+
+template <DenseMatrix T>
+void CEREAL_SAVE_FUNCTION_NAME(ByteWriter& archive, const T& matrix) {
+  const auto rows = static_cast<std::int64_t>(matrix.rows()), cols = static_cast<std::int64_t>(matrix.cols());
+  archive(rows, cols);
+  archive.write(matrix.data(), static_cast<std::size_t>(rows * cols) * sizeof *matrix.data());
+}
+template <DenseMatrix T>
+void CEREAL_LOAD_FUNCTION_NAME(ByteReader& archive, T& matrix) {
+  std::int64_t rows = 0, cols = 0;
+  archive(rows, cols);
+  if (rows < 0 || cols < 0 || !has_room<T>(rows, cols)) throw cereal::Exception("a matrix of another shape");
+  if (cols > 0 && rows > std::numeric_limits<std::int64_t>::max() / cols)
+    throw cereal::Exception("a matrix has more numbers than can be counted");
+  archive.check_count(static_cast<std::size_t>(rows * cols));
+  matrix.resize(rows, cols);
+  archive.read(matrix.data(), static_cast<std::size_t>(rows * cols) * sizeof *matrix.data());
+}
+
 }  // namespace actors
 }  // namespace paceline
 
@@ -156,8 +212,8 @@ struct IsSerialisable<void> : std::true_type {};
 }  // namespace actors
 
 /// What can be an argument or a result: numbers, strings, standard containers of such, torch::Tensor
-/// (paceline/train.h), and any type with `template <class A> void serialize(A& a) { a(x, y); }` and a default
-/// constructor. Raw pointers and references cannot.
+/// (paceline/train.h), matrices that own their numbers, such as Eigen's, and any type with `template <class A> void
+/// serialize(A& a) { a(x, y); }` and a default constructor. Raw pointers and references cannot.
 template <class T>
 concept Serialisable = actors::IsSerialisable<std::remove_cv_t<T>>::value;
 

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <Eigen/Core>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <vector>
@@ -54,6 +56,37 @@ TEST(SerialiseTest, WhatGoesInComesOut) {
   EXPECT_EQ(there_and_back(point), point);
   const std::map<std::string, std::vector<std::optional<Point>>> nested{{"a", {point, std::nullopt}}, {"", {}}};
   EXPECT_EQ(there_and_back(nested), nested);
+}
+
+// Where else cereal would need Eigen's headers, or a serialize() in them.
+static_assert(Serialisable<Eigen::MatrixXd> && Serialisable<Eigen::Vector3f> && Serialisable<Eigen::ArrayXXi>);
+static_assert(Serialisable<std::vector<Eigen::MatrixXcd>> && Serialisable<std::map<std::string, Eigen::RowVectorXf>>);
+static_assert(!Serialisable<Eigen::Map<Eigen::MatrixXd>> && !Serialisable<Eigen::Ref<Eigen::MatrixXd>>);
+static_assert(!Serialisable<Eigen::Matrix<Point, 2, 2>>);
+
+TEST(SerialiseTest, AMatrixKeepsItsShapeAndItsNumbers) {
+  const Eigen::MatrixXd columns = Eigen::MatrixXd::Random(3, 5);
+  EXPECT_EQ(there_and_back(columns), columns);
+  const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> rows = Eigen::MatrixXf::Random(2, 7);
+  EXPECT_EQ(there_and_back(rows), rows);
+  const Eigen::Vector3d fixed(1, 2, 3);
+  EXPECT_EQ(there_and_back(fixed), fixed);
+  const Eigen::MatrixXd none(0, 4);
+  EXPECT_EQ(there_and_back(none).cols(), 4);
+  const std::vector<Eigen::VectorXcd> several{Eigen::VectorXcd::Random(2), Eigen::VectorXcd::Random(0)};
+  EXPECT_EQ(there_and_back(several), several);
+}
+
+TEST(SerialiseTest, BytesOfAnotherMatrixAreRefused) {
+  const auto bytes = to_bytes(Eigen::MatrixXd::Random(2, 3).eval());
+  EXPECT_FALSE(from_bytes<Eigen::Matrix2d>(bytes, "a matrix"));
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(from_bytes<Eigen::MatrixXd>(std::span(bytes).first(size), "a matrix")) << size;
+  for (const std::int64_t many : {std::int64_t{-1}, std::int64_t{1} << 40, std::numeric_limits<std::int64_t>::max()}) {
+    auto wrong = bytes;
+    std::memcpy(wrong.data(), &many, sizeof many);
+    EXPECT_FALSE(from_bytes<Eigen::MatrixXd>(wrong, "a matrix")) << many;
+  }
 }
 
 TEST(SerialiseTest, BytesThatEndTooEarlyAreRefusedAtEveryLength) {

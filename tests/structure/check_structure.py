@@ -18,7 +18,7 @@ ADAPTERS = {
     r"(capnp|kj)/|.*\.capnp\.h": ["runtime/wire/", "runtime/transport/", "*_wire.h", "*_wire.cc", "*_wire_test.cc"],
     r"(torch|ATen|c10)/": ["algorithms/train/", "examples/", "tests/bench/", "tests/integration/", "tests/support/"],
     r"cereal/": ["actors/", "algorithms/train/", "examples/"],
-    r"Eigen/": ["algorithms/topology/matcha.cc"],
+    r"Eigen/": ["algorithms/topology/matcha.cc", "actors/serialise_test.cc"],
     r"utf8": ["runtime/base/"],
     r"spdlog/": ["runtime/base/", "runtime/observe/"],
     r"CLI/": ["cli/", "examples/"],
