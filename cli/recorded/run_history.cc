@@ -68,6 +68,15 @@ std::string outcome_of(const RunHistory& run, const job::JobRecord& record) {
   return reason.empty() ? "ran to its end, " + at : "stopped at " + at + ": " + reason;
 }
 
+/// "; lost workers 1, 3": the figures are of fewer from then on.
+std::string lost_words(const json& result) {
+  const auto lost = result.find("lost");
+  if (lost == result.end() || !lost->is_array() || lost->empty()) return "";
+  std::string ranks;
+  for (const auto& rank : *lost) ranks += (ranks.empty() ? "" : ", ") + json_text(rank);
+  return std::string("; lost worker") + (lost->size() > 1 ? "s " : " ") + ranks;
+}
+
 }  // namespace
 
 std::string RunHistory::strategy() const {
@@ -150,7 +159,7 @@ Result<RunHistory> read_run(const fs::path& directory) {
   run.ended = !result->empty();
   run.result = run.ended ? std::move(*result) : reader.record().result();
   run.failed = run.result.contains("failure");
-  run.outcome = outcome_of(run, reader.record());
+  run.outcome = outcome_of(run, reader.record()) + lost_words(run.result);
   reader.finish(run);
   return run;
 }

@@ -79,6 +79,14 @@ TEST_F(RunHistoryTest, TheResultSaysHowItEnded) {
   EXPECT_EQ(read().outcome, "failed at update 2 of 100: worker 1: no");
 }
 
+TEST_F(RunHistoryTest, WhoWasLostIsSaid) {
+  write_small_run();
+  write("result.json", R"({"event": "result", "time_to_target_s": 1.5, "lost": [1, 3]})");
+  EXPECT_EQ(read().outcome, "reached the target of 80.0 % in 1.5 s; lost workers 1, 3");
+  write("result.json", R"({"event": "result", "interrupted": true, "lost": [2]})");
+  EXPECT_EQ(read().outcome, "interrupted at update 2 of 100; lost worker 2");
+}
+
 TEST_F(RunHistoryTest, ALastLineThatIsHalfWrittenIsLeftOutSilently) {
   write_small_run();
   write("metrics.jsonl", progress(1, 1, 2.5, 100) + progress(2, 2, 2, 200).substr(0, 60));

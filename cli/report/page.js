@@ -61,7 +61,7 @@ function fillFigures() {
       const known = typeof value === "number" || typeof value?.value === "number";
       return element("td", {textContent: known ? show(value) : "–"});
     });
-    const outcome = element("div", {className: run.failed ? "outcome failed" : "outcome", textContent: outcomeOf(run)});
+    const outcome = element("div", {className: run.failed || run.result.lost ? "outcome failed" : "outcome", textContent: outcomeOf(run)});
     return element("tr", {}, element("th", {scope: "row"}, markOf(index), " ", run.name, outcome), ...cells);
   });
   place("figures").append(element("thead", {}, head), element("tbody", {}, ...rows));

@@ -102,6 +102,14 @@ class Reports(IntegrationTest):
         self.assertTrue(any("evaluate" in total for total in totals.values()), totals)
         self.assertIn("average", totals["node 0"])
 
+    def test_who_was_lost_is_said(self):
+        run = self.start_quadratic("--strategy", "allreduce", updates=ENDLESS, sleep_ms=[2])
+        self.wait_for_update(run, 20)
+        self.signal_worker(run, 2, signal.SIGKILL)
+        self.end_after(run, 50)
+        data, = self.data_of(run.run_directory)
+        self.assertTrue(data["outcome"].endswith("; lost worker 2"), data["outcome"])
+
     def test_a_late_worker_shows_in_the_staleness(self):
         run = self.quadratic("--strategy", "wagma(late=skip)", updates=100, sleep_ms=[2, 2, 2, 8])
         data, = self.data_of(run.run_directory)
