@@ -8,6 +8,7 @@
 #include "algorithms/job/options.h"
 #include "algorithms/parse.h"
 #include "algorithms/strategy.h"
+#include "runtime/base/did_you_mean.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/format.h"
 
@@ -231,6 +232,23 @@ void add_job_flags(Flags app, RunFlags& flags) {
   app.add("--start-limit", &flags.start_limit, "how long a worker may take until it shares its model; 10m without it");
 }
 
+/// Long flags that are not ours and look as if they were meant to be, with the one that was meant.
+json misspelt_among(const std::vector<std::string>& arguments, const CommandLine& line) {
+  const auto words = line.words();
+  std::vector<std::string_view> known;
+  for (const auto& [flag, help] : words.front().flags)
+    if (flag.starts_with("--")) known.push_back(std::string_view(flag).substr(2));
+  json misspelt = json::object();
+  for (const auto& argument : arguments) {
+    if (argument == "--") break;
+    if (!argument.starts_with("--")) continue;
+    const std::string name = argument.substr(2, argument.find('=') - 2);
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (const auto meant = did_you_mean(name, known)) misspelt["--" + name] = "--" + std::string(*meant);
+  }
+  return misspelt;
+}
+
 }  // namespace
 
 Result<json> options_among(const std::vector<std::string>& arguments) {
@@ -248,6 +266,7 @@ Result<json> options_among(const std::vector<std::string>& arguments) {
   if (!runs) return refused(runs.error().text);
   json options = runs->front().overrides;
   if (!flags.run_directory.empty()) options["run_directory"] = std::filesystem::absolute(flags.run_directory).string();
+  if (auto misspelt = misspelt_among(arguments, line); !misspelt.empty()) options["misspelt"] = std::move(misspelt);
   return options;
 }
 

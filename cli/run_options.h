@@ -69,7 +69,8 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags);
 std::string changed_by_comparison(const RunFlags& flags, const std::vector<PlannedRun>& runs);
 
 /// What the flags of a training job among the arguments of a program override, when it was started by itself
-/// (`./job --workers 4`); words that are no such flags are the program's own. `invalid` as plan_runs().
+/// (`./job --workers 4`); words that are no such flags are the program's own. `misspelt`: long
+/// flags that are close to one of ours, and which that is. `invalid` as plan_runs().
 Result<nlohmann::json> options_among(const std::vector<std::string>& arguments);
 
 /// The strategies, for --help.

@@ -140,6 +140,11 @@ TEST(RunOptionsTest, FlagsAmongAProgramsOwnArgumentsAreFound) {
   }
 }
 
+TEST(RunOptionsTest, AFlagThatIsCloseToOneOfOursIsSaidToBe) {
+  EXPECT_EQ(options_among({"--stratgy=allreduce", "--epoch", "3", "--hidden", "64", "--", "--worker"}).value(),
+            (nlohmann::json{{"misspelt", {{"--stratgy", "--strategy"}, {"--epoch", "--epochs"}}}}));
+}
+
 TEST(RunOptionsTest, AComparisonSaysWhatItChanges) {
   const auto said = [](const std::vector<std::string>& words) {
     RunFlags flags;

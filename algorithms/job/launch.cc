@@ -100,6 +100,13 @@ Result<json> flags_among_arguments() {
   if (!flags.is_object()) return fail(ErrorKind::internal, "`paceline options` said nothing of this program's flags");
   if (flags.contains("error")) return fail(ErrorKind::invalid, flags.value("error", ""));
   return flags;
+  const auto misspelt = flags.value("misspelt", std::map<std::string, std::string>());
+  flags.erase("misspelt");
+  static bool is_told = false;  // By the process's first run.
+  if (!std::exchange(is_told, true))
+    for (const auto& [flag, meant] : misspelt)
+      std::fprintf(stderr, "paceline: %s is no flag of ours and left to the program: did you mean %s?\n", flag.c_str(),
+                   meant.c_str());
 }
 
 /// The script's options, overridden by the flags of `paceline run` (a JSON file that PACELINE_RUN names), or of the

@@ -378,6 +378,10 @@ class Drivers(IntegrationTest):
         with open(os.path.join(directory, "result.json"), encoding="utf-8") as file:
             result = json.load(file)
         self.assertEqual((len(result["nodes"]), result["strategy"], result["global_averages"]), (3, "local-sgd(period=5)", 4))
+        self.assertEqual(run.err, "")
+        misspelt = self.start_driver("updates=20", "sleep_ms=[1]", "--stratgy=nonblocking")
+        self.assertEqual(misspelt.wait(20), 0, misspelt.said())
+        self.assertEqual(misspelt.err, "paceline: --stratgy is no flag of ours and left to the program: did you mean --strategy?\n")
         for flag, text in [("--workers=0", "--workers 0"), ("--strategy=nothing", "nothing"), ("--compare=allreduce,wagma", "paceline run"),
                            ("--seed=x", "seed")]:
             wrong = self.start_driver("updates=20", flag)
