@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "algorithms/job/resume.h"
 #include "cli/cluster.h"
 #include "cli/commands.h"
 #include "cli/compare.h"
@@ -74,24 +75,10 @@ Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, cons
                                        "paceline::async, paceline::create or paceline::run in its main");
 }
 
-/// What the workers would find only after all has been started.
-Result<void> check_resume(const RunFlags& flags) {
-  if (flags.resume.empty()) return {};
-  std::error_code ignored;
-  const fs::path given = flags.resume;
-  if (!fs::exists(given, ignored))
-    return fail(ErrorKind::not_found, "--resume " + flags.resume + ": no such run or file");
-  if (fs::is_directory(given, ignored) && !fs::exists(observe::RunDirectory::at(given).checkpoint(), ignored))
-    return fail(
-        ErrorKind::not_found,
-        "--resume " + flags.resume + ": that run has no checkpoint; they are written at evaluations (me.evaluate)");
-  return {};
-}
-
 Result<int> run_all(const RunFlags& flags) {
   const auto runs = plan_runs(flags);
   if (!runs) return tl::unexpected(runs.error());
-  PACELINE_TRY(check_resume(flags));
+  PACELINE_TRY(job::check_resume(flags.resume));
   const Script script = script_of(flags);
   const auto program = executable_of(script);
   if (!program) return tl::unexpected(program.error());

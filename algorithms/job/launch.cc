@@ -29,6 +29,7 @@
 #include "algorithms/job/job_record.h"
 #include "algorithms/job/job_worker.h"
 #include "algorithms/job/options.h"
+#include "algorithms/job/resume.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
@@ -99,7 +100,6 @@ Result<json> flags_among_arguments() {
   json flags = parse_json(tool->read_line());
   if (!flags.is_object()) return fail(ErrorKind::internal, "`paceline options` said nothing of this program's flags");
   if (flags.contains("error")) return fail(ErrorKind::invalid, flags.value("error", ""));
-  return flags;
   const auto misspelt = flags.value("misspelt", std::map<std::string, std::string>());
   flags.erase("misspelt");
   static bool is_told = false;  // By the process's first run.
@@ -107,6 +107,7 @@ Result<json> flags_among_arguments() {
     for (const auto& [flag, meant] : misspelt)
       std::fprintf(stderr, "paceline: %s is no flag of ours and left to the program: did you mean %s?\n", flag.c_str(),
                    meant.c_str());
+  return flags;
 }
 
 /// The script's options, overridden by the flags of `paceline run` (a JSON file that PACELINE_RUN names), or of the
@@ -411,6 +412,7 @@ RunResult next_run(Program program, json given) {
   const auto options = merged_options(std::move(given));
   if (!options) return refuse(options.error());
   if (const auto checked = check_options(*options); !checked) return refuse(checked.error());
+  if (const auto checked = check_resume(options->value("resume", "")); !checked) return refuse(checked.error());
   if (g_runs.begun > 1 && options->contains("replay"))
     return failed("a replay takes a script's first run: run " + std::to_string(g_runs.begun) + " is left out", 0);
   try {

@@ -3,12 +3,13 @@
 #include <charconv>
 #include <string_view>
 
+#include "algorithms/job/resume.h"
 #include "algorithms/train/tensor_file.h"
 
 namespace paceline::train {
 namespace {
 
-constexpr std::string_view kFormat = "paceline-replica-1";
+constexpr std::string_view kFormat = job::kCheckpointFormat;
 constexpr std::string_view kOptimizer = "paceline.optimizer.";
 constexpr std::string_view kOuter = "paceline.outer";
 constexpr std::string_view kUser = "paceline.user.";

@@ -389,6 +389,18 @@ class Drivers(IntegrationTest):
             self.assertIn(text, wrong.err)
             self.assertEqual(len(wrong.err.splitlines()), 1, wrong.said())
 
+    def test_what_is_no_checkpoint_is_said_before_anything_starts(self):
+        model = os.path.join(self.folder, "model.safetensors")
+        with open(model, "wb") as file:
+            file.write((2).to_bytes(8, "little") + b"{}")
+        text = f"paceline: --resume {model}: not a checkpoint of this version of Paceline: a model alone is read with paceline::load, before me.share\n"
+        run = self.start_driver("updates=20", f"--resume={model}")
+        self.assertEqual(run.wait(20), 2, run.said())
+        self.assertEqual(run.err, text)
+        self.assertEqual(run.out, "", "no run directory was made")
+        other = self.paceline("run", QUADRATIC, "--resume", model, "--", "updates=20")
+        self.assertEqual((other.code, other.err, other.out), (2, text, ""), other.said())
+
     def test_its_cluster_ends_also_when_it_is_killed(self):
         run = self.start_driver("updates=100000000", "sleep_ms=[2]")
         wait_until(lambda: len(self.daemons()) == 1 and len(self.processes()) > 6, 15, "the driver's workers")
