@@ -7,6 +7,7 @@
 
 namespace paceline {
 
+/// What a task needs to run.
 struct TaskOptions {
   float cpus = 1;   ///< Of the node that runs it; 0 is possible.
   int retries = 0;  ///< How often it is run again after the death of its worker (not after an exception).

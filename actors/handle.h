@@ -9,6 +9,7 @@
 
 namespace paceline {
 
+/// What an actor is called, and where it lives.
 struct ActorOptions {
   std::string name;  ///< For people: in status and errors.
   int count = 1;     ///< For create_many.

@@ -4,7 +4,7 @@
 Usage: python3 docs/api/generate.py           writes docs/api/*.md, and HTML with a search box to build/api/html
        python3 docs/api/generate.py --check   compares; exit status 1 and a line for each difference
 
-A page a header. Every public name needs a comment and an example: a use of it in examples/, or in a C++ program or
+A page a header. Every public name, classes and structs of options among them, needs a comment and an example: a use of it in examples/, or in a C++ program or
 fragment on a page of docs/. A name without one is a line on stderr and exit status 1.
 """
 import os
@@ -41,6 +41,17 @@ RECEIVERS = {"Worker": "me", "Shared": r"shared|\w", "Batches": "batches", "Samp
              "RunResult": r"result|first|second|\)", "TaskError": "error", "Evaluation": r"one", "TrainingLoss": "loss",
              "LoadResult": "loaded", "Batch": "batch"}
 BRACED = ("Trainer",)  # Made with the names of their fields.
+
+# Where options are given: a use of a field of theirs stands in such a statement. Other structs have fields of the same names.
+GIVEN = {"CsvOptions": r"\bcsv\(", "ImageOptions": r"\bimages\(", "TokenOptions": r"\btokens\(", "BatchOptions": r"\bbatches\(",
+         "LoadOptions": r"\bload\(", "ActorOptions": r"\bcreate(_many)?<", "TaskOptions": r"\basync\(", "Metric": r"\bMetric\b",
+         "StepOptions": r"\.step\(", "Stopped": r"^\s*try \{", "Sampler": r"\bmake_data_loader\("}
+
+# What else the use of a name looks like: of a class, where examples do not spell it out; of a field, where others have one so called.
+USES = {"Shared": r"= me\.share\(", "Batches": r"= me\.batches\(", "Sampler": r"me\.sampler\(", "Batch": r"\] = batches\.next\(",
+        "Stopped": r"catch \(const paceline::Stopped", "Metric": r"\bMetric\b", "Future": r"= paceline::async\(",
+        "Batch::data": r"\bbatch\.data\b", "Batch::target": r"\bbatch\.target\b", "Trainer::metric": r"\.metric = \[",
+        "Trainer::data": r"\.data = paceline::", "Trainer::test": r"\.test = paceline::"}
 
 
 def said(node):
@@ -126,12 +137,16 @@ class Examples:
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
             return file.read()
 
-    def find(self, patterns):
+    def find(self, patterns, given=None):
+        """The first statement in which one of these is used; with `given`, in one that begins with a line that has it."""
         for pattern in patterns:
             for path, lines in self.files:
                 for number, line in enumerate(lines):
                     code = line.split("//")[0]
-                    if re.search(pattern, code):
+                    statement = self.statement(lines, number) if given and re.search(given, code) else None
+                    if statement and re.search(pattern, statement):
+                        return path, statement
+                    if not given and re.search(pattern, code):
                         return path, self.statement(lines, number)
         return None
 
@@ -153,6 +168,8 @@ class Examples:
 def patterns_for(name, kind, owner):
     if owner is None:
         return [rf"\bpaceline::{name}\b"] if kind != "function" else [rf"\bpaceline::{name}\s*[(<]"]
+    if f"{owner}::{name}" in USES:
+        return [USES[f"{owner}::{name}"]]
     receiver = RECEIVERS.get(owner, r"\w+")
     if kind == "variable":
         named = rf"(?:[{{ ]|\boptions)\.{name} *="
@@ -175,12 +192,20 @@ class Reference:
         self.wrong = []
 
     def example(self, name, kind, owner, link):
-        found = self.examples.find(patterns_for(name, kind, owner))
+        found = self.examples.find(patterns_for(name, kind, owner), GIVEN.get(owner) if kind == "variable" else None)
         full = f"{owner}::{name}" if owner else name
         if not found:
             self.wrong.append(f"{full} has no example: use it in one of examples/*.cpp, or in C++ on a page of docs/")
             return ""
         return f"\n[{os.path.basename(found[0])}](../../{found[0]}):\n\n```cpp\n{found[1]}\n```\n" if link else found[1]
+
+    def class_example(self, name):
+        given = GIVEN.get(name)
+        found = self.examples.find([USES.get(name, r"\{\." if given else rf"\bpaceline::{name}\b(?!::)")], given)
+        if not found:
+            self.wrong.append(f"{name} has no example: use it in one of examples/*.cpp, or in C++ on a page of docs/")
+            return ""
+        return f"[{os.path.basename(found[0])}](../../{found[0]}):\n\n```cpp\n{found[1]}\n```\n"
 
     def header_of(self, node):
         path = node.find("location").get("file") if node.find("location") is not None else ""
@@ -211,13 +236,14 @@ class Reference:
                    if made]
         lines = [f"## {name}\n", described(node) + "\n"]
         fields = [each for each in members if each[1] == "variable"]
-        used = self.examples.find([rf"\bpaceline::{name}\b(?!::)"])
-        if used:
-            lines.append(f"[{os.path.basename(used[0])}](../../{used[0]}):\n\n```cpp\n{used[1]}\n```\n")
+        if not described(node):
+            self.wrong.append(f"{name} has no comment")
+        lines.append(self.class_example(name))
         if fields:
             lines.append("| field | | for example |\n|---|---|---|")
             for each in fields:
-                code = self.example(each[0], each[1], name, link=False).split("\n")[0].strip()
+                lines_of = self.example(each[0], each[1], name, link=False).split("\n")
+                code = next((line for line in lines_of if re.search(rf"\b{each[0]}\b", line)), lines_of[0]).strip()
                 cells = (f"`{each[2].rstrip(';')}`", " ".join(each[3].split()), f"`{code}`")
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
             lines.append("")

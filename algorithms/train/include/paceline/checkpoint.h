@@ -8,6 +8,7 @@
 
 namespace paceline {
 
+/// What a file and a model may lack of one another.
 struct LoadOptions {
   bool strict = true;  ///< Every tensor of the model has to be in the file, and the other way round.
   std::string

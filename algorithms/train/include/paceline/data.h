@@ -39,11 +39,13 @@ class Dataset {
 Dataset fashion_mnist();
 /// Its 10,000 test images.
 Dataset fashion_mnist_test();
+
+/// What of a table is read, and how it is to be understood.
 struct CsvOptions {
   std::string target{};                ///< By its name in the first line, or its number from 0; empty: the last column.
   std::vector<std::string> columns{};  ///< That the target is told from, in this order; empty: all others.
   bool classes = false;                ///< Targets are classes, whole numbers from 0.
-  char separator = ',';
+  char separator = ',';                ///< Between the cells of a line.
 };
 
 /// A table of numbers in a text file, whose first line may name the columns. Data are float [n, columns] as they stand
@@ -53,10 +55,12 @@ Dataset csv(const std::string& path, const CsvOptions& options = {});
 /// Two tensors of a safetensors file with equal first dimensions, of whatever type they are. Only what a batch asks for
 /// is read: the file may be larger than memory.
 Dataset safetensors(const std::string& path, const std::string& data = "data", const std::string& target = "target");
+
+/// The size that pictures come to, and their colours.
 struct ImageOptions {
   std::int64_t height = 0;  ///< Pixels, to which all are scaled (bilinear, antialiased); 0: all are as the first is.
-  std::int64_t width = 0;
-  int channels = 3;  ///< 3: red, green, blue; 1: grey.
+  std::int64_t width = 0;   ///< Goes with the height.
+  int channels = 3;         ///< 3: red, green, blue; 1: grey.
 };
 
 /// Pictures in a folder that holds a folder for each class, as torchvision's ImageFolder has it: PNG and JPEG files.
@@ -65,6 +69,7 @@ struct ImageOptions {
 /// memory holds: see `BatchOptions::prefetch`. std::runtime_error names the file that cannot be read.
 Dataset images(const std::string& folder, const ImageOptions& options = {});
 
+/// How a file is cut into samples.
 struct TokenOptions {
   std::int64_t length = 128;  ///< Tokens of a sample.
   int bytes = 1;  ///< Of a token. 1: text as it is, 256 tokens; 2 or 4: what a tokeniser wrote, lowest byte first.

@@ -31,6 +31,7 @@ class Stopped : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What else is to happen in a step.
 struct StepOptions {
   /// Runs before the optimiser, with the gradient that it will apply in `.grad` (clipping goes here). With several
   /// shares under a strategy that averages gradients that is at the last `step` of the body: what it refers to must
@@ -68,6 +69,7 @@ class Shared {
   std::size_t number_;
 };
 
+/// How mini-batches are made of a data set.
 struct BatchOptions {
   std::int64_t batch = 0;  ///< Samples of a mini-batch; 0: the run's. Another number than the run's is refused.
   /// Reads the next mini-batch on a thread of its own while this one is trained on: for data that take a while
