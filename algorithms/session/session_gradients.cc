@@ -15,7 +15,7 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   result_ = {};
   if (lost_ || stopped()) return PACELINE_OVER;
   if (steps_by_batch_) return add_to_batch(pieces, stats);
-  if (!wait_for_turn()) return PACELINE_OVER;
+  if (!alone_ && !wait_for_turn()) return PACELINE_OVER;
   if (abandons_ && abandoned()) return leave_unfinished();  // This mini-batch was in flight: it is dropped.
 
   if (alone_ && info_.bodies == 1) {  // Its own gradient is the average: nothing is to be copied.
@@ -42,7 +42,7 @@ paceline_outcome Session::step_gradients(std::span<const paceline_span> pieces, 
   span("publish", publish_began, steady_now());
   if (!last) {
     ++lease_.body;
-    if (abandons_ && !wait_for_turn()) return PACELINE_OVER;
+    if (abandons_ && !alone_ && !wait_for_turn()) return PACELINE_OVER;
     return abandons_ && abandoned() ? leave_unfinished() : PACELINE_GO_ON;
   }
   samples_ = 0;

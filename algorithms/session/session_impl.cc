@@ -147,7 +147,6 @@ void Session::plan(std::int64_t first_update, std::int64_t updates, std::int64_t
   info_.first_update = first_update;
   info_.updates = updates;
   evaluate_every_ = evaluate_every;
-  waited_for_ = first_update - 1;
   if (time_limit_ > Duration::zero()) time_is_up_ = steady_now() + time_limit_;
   begin_update(first_update);
   in_window_ = lives_in_window();
@@ -393,18 +392,19 @@ void Session::post(wire::Message& message) {
   if (!link_.send(message)) lost_ = !link_.agent_is_there();
 }
 
-/// Whether a job of one worker ends with the present update, or is evaluated after it.
+/// Whether a job of one worker may end with the present update, or be evaluated after it: the evaluation that is due
+/// comes with the strategy's next round of all.
 bool Session::due_alone() const {
   const std::int64_t update = lease_.update;
+  const std::int64_t evaluated = std::max(evaluated_, info_.first_update - 1);
   return update >= last() || stop_asked_ ||
-         (evaluate_every_ > 0 && (update + 1) / evaluate_every_ > (waited_for_ + 1) / evaluate_every_);
+         (evaluate_every_ > 0 && (update + 1) / evaluate_every_ > (evaluated + 1) / evaluate_every_);
 }
 
 /// A job of one worker: its own contribution is the average, so it waits for its agent only where an evaluation is due.
 paceline_outcome Session::go_on_alone() {
   const std::int64_t update = lease_.update;
   if (due_alone()) {
-    waited_for_ = update;
     const auto answered = [&] {
       if (abandons_) return executed() >= update;
       const auto answer = control_->verdict(verdicts_seen_);

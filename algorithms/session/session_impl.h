@@ -143,7 +143,6 @@ class Session {
   std::int64_t next_round_ = 0;
   bool lr_may_decay_ = true;
   std::int64_t evaluate_every_ = 0;
-  std::int64_t waited_for_ = -1;  ///< Alone: the last update whose verdict was waited for.
   struct Arrival {
     std::int64_t update;
     Duration took;

@@ -177,7 +177,7 @@ bool RoundService::needs_nothing(const Decision& d) const {
 /// one may have missed some and taken another's state instead, which was the same).
 bool RoundService::is_ready(const RoundEngine::Action& action) {
   if (std::holds_alternative<RoundEngine::Execute>(action) && waits_for_start()) return false;
-  if (!replays()) return true;
+  if (!replays() || is_alone()) return true;
   if (const auto* seal = std::get_if<RoundEngine::Seal>(&action))
     return std::all_of(seal->members.begin(), seal->members.end(), [this](Rank r) { return has_published(r); });
   if (std::holds_alternative<RoundEngine::Abandon>(action))
@@ -246,6 +246,10 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
     if (replays() && !replay().next_contribution(rank)) continue;
     auto& window = it->second.window;
     const auto buffer = window.seal();
+    if (!buffer && is_alone()) {
+      found.iteration = a.version;
+      found.bodies = options_.bodies;
+    }
     if (!buffer) continue;
     const auto tag = window.tag(*buffer);
     if (!counts(tag, a.version)) {
@@ -260,7 +264,7 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
     const auto missing = static_cast<std::int64_t>(a.members.size() - round.contributions.size());
     counters_.abandoned_bodies += missing * options_.bodies;
   }
-  if (!cuts_short && !options_.weighs_by_samples)
+  if (is_alone() || (!cuts_short && !options_.weighs_by_samples))
     round.sums.samples = engine_.plan().round(a.version).kind == Round::Kind::sync ? newly_computed() : 0;
   check_learning_rates(round, a.version);
   decide(sealed);
@@ -471,7 +475,7 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
     add_own();
   }
   const bool gives_gradients = gradients(what.version), partial = is_partial(what.version);
-  if (reduction.inputs.empty() && !partial) return reduction;
+  if (reduction.inputs.empty() && (!partial || is_alone())) return reduction;
 
   const double mean = scale_of(round, what.version);
   const auto contributor = [&](Rank rank) {

@@ -92,6 +92,9 @@ class RoundService final : public AveragingService {
   bool needs_nothing(const Decision& d) const override;
   bool is_ready(const RoundEngine::Action& action);
   bool waits_for_start() const;
+  /// A job of one worker, which tells only how far it is (Session::go_on_alone): that is in every round, and the
+  /// average is what it has.
+  bool is_alone() const { return job().node_of.size() == 1 && !options_.weighs_by_samples; }
   void on_start(Rank rank, Instant now);
 
   void act(RoundEngine::Actions actions, Instant now);
