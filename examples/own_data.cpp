@@ -65,10 +65,10 @@ void train(paceline::Worker& me, const std::string& path) {
   using Options = torch::optim::AdamWOptions;
   torch::optim::AdamW optimizer({{weights, std::make_unique<Options>(Options(3e-3).weight_decay(1e-2))},
                                  {biases, std::make_unique<Options>(Options(3e-3).weight_decay(0))}});
-  torch::optim::StepLR schedule(optimizer, 200, 0.5);
+  torch::optim::StepLR schedule(optimizer, 4, 0.5);
 
   auto shared = me.share(net, optimizer);
-  shared.schedule(schedule);
+  shared.schedule(schedule, paceline::per_epoch);
   const auto rows = static_cast<std::int64_t>(*trained.size());
   const auto loader = torch::data::make_data_loader(Table(trained).map(torch::data::transforms::Stack<>()),
                                                     me.sampler(rows), static_cast<std::size_t>(me.batch()));

@@ -67,7 +67,7 @@ void train(paceline::Worker& me) {
   auto optimizer = optimizer_of(*net);
   WarmUp schedule(optimizer, 20);
   auto shared = me.share(net, optimizer);
-  shared.schedule(schedule);
+  shared.schedule(schedule, paceline::per_update);
   auto batches = me.batches(paceline::fashion_mnist());
   auto test = paceline::fashion_mnist_test();
   me.evaluate([&] { return paceline::accuracy(net, test); });  // In eval mode, with the workers' mean statistics.

@@ -14,9 +14,8 @@ paceline::Trainer job() {  // Every worker calls it: the struct describes the jo
             return std::make_unique<torch::optim::Adam>(std::move(parameters), torch::optim::AdamOptions(1e-3));
           },
       .schedule =
-          [](torch::optim::Optimizer& optimizer) {
-            return std::make_unique<torch::optim::StepLR>(optimizer, 500, 0.5);
-          },
+          [](torch::optim::Optimizer& optimizer) { return std::make_unique<torch::optim::StepLR>(optimizer, 1, 0.5); },
+      .advance = paceline::Advance::per_epoch,
       .clip_norm = 5,
   };
 }

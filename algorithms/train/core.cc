@@ -114,10 +114,8 @@ void Core::plan() {
                                 std::to_string(info_.workers) + " workers less than one batch of " +
                                 std::to_string(settings_.batch) + " each: use fewer workers or a smaller batch");
   }
-  const double per_update = static_cast<double>(info_.workers) * static_cast<double>(settings_.batch) * info_.bodies;
-  const double updates_per_epoch = std::max(1.0, std::floor(static_cast<double>(epoch_samples_) / per_update));
-  const auto updates_in = [&](double epochs) {
-    return std::max<std::int64_t>(1, std::llround(epochs * updates_per_epoch));
+  const auto updates_in = [each = static_cast<double>(updates_per_epoch())](double epochs) {
+    return std::max<std::int64_t>(1, std::llround(epochs * each));
   };
   const std::int64_t every = settings_.evaluate_every_epochs > 0 ? updates_in(settings_.evaluate_every_epochs) : 0;
   paceline_session_plan(session_.get(), lease_.update, updates_in(settings_.epochs), every);
@@ -209,8 +207,10 @@ void Core::begin_body() {
     lease_.body = static_cast<std::int32_t>(summed_bodies_);
   }
   if (lease_.payload != PACELINE_MODELS && lease_.body == 0) parameters_.mark_buffers();
-  advance_schedules(lease_.update);
-  for (auto& share : shares_) share.stepped = false;
+  for (auto& share : shares_) {
+    advance_schedule(share, due(share, lease_.update));
+    share.stepped = false;
+  }
   drawn_ = 0;
   std::uint64_t seed = splitmix(info_.seed);
   for (const std::int64_t part : {std::int64_t{start_.rank}, lease_.update, std::int64_t{lease_.body}}) {
@@ -225,19 +225,23 @@ void Core::begin_body() {
   body_began_ = Clock::now();
 }
 
-void Core::schedule(std::size_t number, torch::optim::LRScheduler& scheduler) {
+void Core::schedule(std::size_t number, torch::optim::LRScheduler& scheduler, Advance advance) {
   if (shares_[number].scheduler) throw std::logic_error("schedule: a share has one learning rate schedule");
   shares_[number].scheduler = &scheduler;
+  shares_[number].advance = advance;
 }
 
-void Core::advance_schedules(std::int64_t to) {
-  for (auto& share : shares_) {
-    if (!share.scheduler || (share.scheduled >= to && share.wanted.empty())) continue;
-    const auto rates = learning_rates(*share.optimizer);
-    if (!share.wanted.empty()) set_learning_rates(*share.optimizer, std::exchange(share.wanted, {}));
-    for (; share.scheduled < to; ++share.scheduled) share.scheduler->step();
-    if (!lease_.lr_may_decay) hold_decay(share, rates);
-  }
+/// How many steps the schedule has made when this update begins.
+std::int64_t Core::due(const Share& share, std::int64_t update) const {
+  return share.advance == Advance::per_epoch ? update / updates_per_epoch() : update;
+}
+
+void Core::advance_schedule(Share& share, std::int64_t to) {
+  if (!share.scheduler || (share.scheduled >= to && share.wanted.empty())) return;
+  const auto rates = learning_rates(*share.optimizer);
+  if (!share.wanted.empty()) set_learning_rates(*share.optimizer, std::exchange(share.wanted, {}));
+  for (; share.scheduled < to; ++share.scheduled) share.scheduler->step();
+  if (!lease_.lr_may_decay) hold_decay(share, rates);
 }
 
 /// Where the schedule has gone below `rates` these stay; it goes on from its own.
@@ -272,10 +276,13 @@ void Core::evaluate() {
   follow_model();
 }
 
-std::int64_t Core::epoch() const {
-  const std::int64_t per_epoch = epoch_samples_ / (std::int64_t{std::max(1, info_.workers)} * settings_.batch);
-  return lease_.update * std::max(1, info_.bodies) / std::max<std::int64_t>(1, per_epoch);
+/// In nominal samples: the same work under every strategy.
+std::int64_t Core::updates_per_epoch() const {
+  const auto bodies = std::int64_t{std::max(1, info_.workers)} * std::max(1, info_.bodies);
+  return std::max<std::int64_t>(1, epoch_samples_ / (bodies * settings_.batch));
 }
+
+std::int64_t Core::epoch() const { return lease_.update / updates_per_epoch(); }
 
 torch::OrderedDict<std::string, torch::Tensor> Core::snapshot(std::size_t number) const {
   torch::NoGradGuard no_grad;

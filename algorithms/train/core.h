@@ -43,7 +43,7 @@ struct Core {
   bool next();
   void step(std::size_t share, const torch::Tensor& loss, const StepOptions& options);
   void step(std::size_t share, const LossClosure& closure, const StepOptions& options);
-  void schedule(std::size_t share, torch::optim::LRScheduler& scheduler);
+  void schedule(std::size_t share, torch::optim::LRScheduler& scheduler, Advance advance);
   torch::OrderedDict<std::string, torch::Tensor> snapshot(std::size_t share) const;
   /// Calls `use` with the session: now, or as soon as there is one.
   void with_session(std::function<void(paceline_session*)> use);
@@ -87,7 +87,8 @@ struct Core {
     std::shared_ptr<torch::nn::Module> module;
     torch::optim::Optimizer* optimizer = nullptr;
     torch::optim::LRScheduler* scheduler = nullptr;
-    std::int64_t scheduled = 0;
+    Advance advance = Advance::per_update;
+    std::int64_t scheduled = 0;  ///< Steps that the schedule has made.
     std::vector<double> wanted;  ///< The schedule's learning rates, while a decay is held back; else empty.
     bool stepped = false;        ///< In this body.
     double loss = 0;
@@ -117,7 +118,9 @@ struct Core {
   torch::Tensor outer_state() const;
   void load_outer_state(const Replica& replica);
   void save_checkpoint(const std::string& path);
-  void advance_schedules(std::int64_t to);
+  std::int64_t updates_per_epoch() const;
+  std::int64_t due(const Share& share, std::int64_t update) const;
+  void advance_schedule(Share& share, std::int64_t to);
   void hold_decay(Share& share, const std::vector<double>& rates);
   std::string prefix(std::size_t share) const;
   void share_optimizer_state();

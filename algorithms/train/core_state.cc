@@ -53,7 +53,7 @@ Replica Core::state() {
   replica.update = lease_.update;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     auto& share = shares_[i];
-    replica.scheduled = std::max(replica.scheduled, share.scheduled);
+    replica.scheduled.push_back(share.scheduled);
     const auto rates = learning_rates(*share.optimizer);
     const auto& wanted = share.wanted.empty() ? rates : share.wanted;
     replica.learning_rates.insert(replica.learning_rates.end(), rates.begin(), rates.end());
@@ -112,9 +112,12 @@ void Core::load_state(const Replica& replica) {
   }
   for (std::size_t i = 0; i < user_states.size(); ++i) user_states[i].load(replica.user[i]);
   load_outer_state(replica);
-  advance_schedules(replica.scheduled);
   std::size_t first = 0;
-  for (auto& share : shares_) {
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    auto& share = shares_[i];
+    // At most what is due: of a checkpoint whose schedule counted something else.
+    advance_schedule(
+        share, std::min(replica.scheduled[std::min(i, replica.scheduled.size() - 1)], due(share, replica.update)));
     const auto of_share = [&](const std::vector<double>& rates) {
       const auto from = std::min(first, rates.size());
       const auto to = std::min(from + share.optimizer->param_groups().size(), rates.size());

@@ -330,6 +330,45 @@ TEST_P(CoreTest, TheScheduleFollowsTheJobsUpdates) {
     EXPECT_DOUBLE_EQ(step.learning_rate, wanted.at(static_cast<std::size_t>(step.update))) << step.update;
 }
 
+/// Learning rates of the updates of epochs of 8 mini-batches, under a schedule that halves them with each epoch but the
+/// first (libtorch's StepLR first acts at its second step).
+std::vector<double> rates_by_epoch(const json& session, const std::string& replica = "") {
+  reset_solo_log();
+  solo_log().replica = replica;
+  Bench bench(session);
+  auto shared = bench.me.share(bench.net, bench.optimizer);
+  torch::optim::StepLR halve(bench.optimizer, 1, 0.5);
+  shared.schedule(halve, per_epoch);
+  auto batches = bench.me.batches(problem());
+  while (bench.me.next()) bench.body(shared, batches);
+  std::vector<double> rates;
+  for (const auto& step : solo_log().steps) rates.push_back(step.learning_rate / 0.1);
+  return rates;
+}
+
+TEST_P(CoreTest, AScheduleMayCountEpochs) {
+  std::vector<double> wanted;
+  for (const double rate : {1.0, 1.0, 0.5, 0.25}) wanted.insert(wanted.end(), 8, rate);
+  EXPECT_THAT(rates_by_epoch(session(32, 1)), ::testing::Pointwise(::testing::DoubleEq(), wanted));
+}
+
+TEST_P(CoreTest, AnEpochIsTheSameSamplesHoweverManyMiniBatchesAnUpdateHas) {
+  const auto rates = rates_by_epoch(session(16, 2));  // 4 updates an epoch.
+  constexpr double kWanted[] = {1, 1, 0.5, 0.25};
+  for (const auto& step : solo_log().steps) EXPECT_DOUBLE_EQ(step.learning_rate / 0.1, kWanted[step.update / 4]);
+  EXPECT_DOUBLE_EQ(rates.back(), 0.25);
+}
+
+TEST_P(CoreTest, AScheduleThatCountsEpochsGoesOnFromAReplica) {
+  auto job = session(32, 1);
+  job["capture_at"] = {20};
+  auto wanted = rates_by_epoch(job);
+  wanted.erase(wanted.begin(), wanted.begin() + 20);
+  job.update({{"first_update", 20}, {"restore_at", {20}}});
+  const std::string replica = solo_log().captures.at(0);
+  EXPECT_THAT(rates_by_epoch(job, replica), ::testing::Pointwise(::testing::DoubleEq(), wanted));
+}
+
 /// Learning rates of the updates, under a schedule that is 1, 2, 3, 4, 2, 1, .5, .5, .5 times 0.1.
 std::vector<double> scheduled(const json& session, const std::string& replica = "") {
   reset_solo_log();

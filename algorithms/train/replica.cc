@@ -1,5 +1,6 @@
 #include "algorithms/train/replica.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -14,9 +15,10 @@ constexpr std::string_view kOptimizer = "paceline.optimizer.";
 constexpr std::string_view kOuter = "paceline.outer";
 constexpr std::string_view kUser = "paceline.user.";
 
-std::string list_of(const std::vector<double>& values) {
+template <class T>
+std::string list_of(const std::vector<T>& values) {
   std::string list;
-  for (const double value : values) {
+  for (const T value : values) {
     char text[32];
     const auto end = std::to_chars(text, text + sizeof text, value).ptr;
     list.append(list.empty() ? "" : ",").append(text, end);
@@ -30,7 +32,8 @@ bool read_number(std::string_view text, T& out) {
   return read.ec == std::errc{} && read.ptr == text.data() + text.size();
 }
 
-bool read_list(std::string_view text, std::vector<double>& out) {
+template <class T>
+bool read_list(std::string_view text, std::vector<T>& out) {
   while (!text.empty()) {
     const auto comma = std::min(text.find(','), text.size());
     if (!read_number(text.substr(0, comma), out.emplace_back())) return false;
@@ -48,7 +51,7 @@ Result<std::vector<std::byte>> encode_replica(const Replica& replica) {
   metadata["format"] = "pt";  // What Python's readers look for.
   metadata["paceline"] = kFormat;
   metadata["update"] = std::to_string(replica.update);
-  metadata["scheduled"] = std::to_string(replica.scheduled);
+  metadata["scheduled"] = list_of(replica.scheduled);
   metadata["learning_rates"] = list_of(replica.learning_rates);
   metadata["scheduled_rates"] = list_of(replica.scheduled_rates);
   // Wide types first would be usual; all we write is f32 but for a few counters, which go to the end with the bytes.
@@ -75,8 +78,8 @@ Result<Replica> decode_replica(std::span<const std::byte> bytes) {
     return fail(
         ErrorKind::invalid,
         "not a checkpoint of this version of Paceline: a model alone is read with paceline::load, before me.share");
-  if (!read_number(note("update"), replica.update) || !read_number(note("scheduled"), replica.scheduled) ||
-      replica.update < 0 || replica.scheduled < 0) {
+  if (!read_number(note("update"), replica.update) || !read_list(note("scheduled"), replica.scheduled) ||
+      replica.update < 0 || replica.scheduled.empty() || std::ranges::min(replica.scheduled) < 0) {
     return fail(ErrorKind::invalid, "the checkpoint's update or schedule is not a number");
   }
   if (!read_list(note("learning_rates"), replica.learning_rates) ||

@@ -20,8 +20,8 @@ namespace paceline::train {
 ///   paceline.user.0                                 user's states, as cereal wrote them
 /// and in the metadata update, epoch, strategy, seed, learning rates, position of the schedule.
 struct Replica {
-  std::int64_t update = 0;     ///< The next one to compute.
-  std::int64_t scheduled = 0;  ///< Steps that the learning rate schedule has made.
+  std::int64_t update = 0;              ///< The next one to compute.
+  std::vector<std::int64_t> scheduled;  ///< Steps that each share's learning rate schedule has made.
   std::vector<double> learning_rates;
   std::vector<double> scheduled_rates;  ///< What they were if no decay were held back.
   NamedTensors model;

@@ -101,7 +101,7 @@ TEST(OptimizerStateTest, ClearingStartsMomentumAnew) {
 Replica example() {
   Replica replica;
   replica.update = 17;
-  replica.scheduled = 17;
+  replica.scheduled = {17, 4};
   replica.learning_rates = {0.1, 1.0 / 3};
   replica.scheduled_rates = {0.1, 1.0 / 6};
   replica.model = {{"fc.weight", torch::arange(6, torch::kFloat32).view({2, 3})},
@@ -119,6 +119,7 @@ TEST(ReplicaTest, ReadsBackWhatItWrote) {
   ASSERT_TRUE(read) << read.error().text;
   EXPECT_EQ(read->update, 17);
   EXPECT_EQ(read->learning_rates, example().learning_rates);
+  EXPECT_EQ(read->scheduled, example().scheduled);
   EXPECT_EQ(read->scheduled_rates, example().scheduled_rates);
   ASSERT_EQ(read->model.size(), 2U);
   EXPECT_TRUE(torch::equal(read->model[0].second, example().model[0].second));

@@ -9,7 +9,7 @@ void Trainer::train(Worker& me) const {
   std::unique_ptr<torch::optim::LRScheduler> scheduler;
   if (schedule) {
     scheduler = schedule(*step_optimizer);
-    shared.schedule(*scheduler);
+    shared.schedule(*scheduler, advance);
   }
   auto batches = me.batches(data);
   me.evaluate([&] {

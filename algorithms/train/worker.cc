@@ -7,7 +7,9 @@ namespace paceline {
 
 void Shared::step(const torch::Tensor& loss, const StepOptions& options) { core_->step(number_, loss, options); }
 void Shared::step(const LossClosure& closure, const StepOptions& options) { core_->step(number_, closure, options); }
-void Shared::schedule(torch::optim::LRScheduler& scheduler) { core_->schedule(number_, scheduler); }
+void Shared::schedule(torch::optim::LRScheduler& scheduler, Advance advance) {
+  core_->schedule(number_, scheduler, advance);
+}
 torch::OrderedDict<std::string, torch::Tensor> Shared::snapshot() const { return core_->snapshot(number_); }
 
 Batches::Batches(std::shared_ptr<train::Core> core, Dataset data, const BatchOptions& options)

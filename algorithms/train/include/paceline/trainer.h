@@ -45,6 +45,7 @@ struct Trainer {
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<torch::Tensor>)> optimizer;
   /// Optional learning rate schedule.
   std::function<std::unique_ptr<torch::optim::LRScheduler>(torch::optim::Optimizer&)> schedule = nullptr;
+  Advance advance = Advance::per_update;  ///< What the schedule counts.
   /// Optional: largest norm of the gradient that is applied; 0: not clipped.
   double clip_norm = 0;
   /// Optional: the metric of the averaged model; without it, accuracy on `test`.

@@ -39,6 +39,14 @@ struct StepOptions {
   std::function<void()> before_update;
 };
 
+/// How often a learning rate schedule is advanced. An update is `workers * batch` samples, and as many times that as a
+/// strategy has batches or the run accumulates; an epoch is the same samples under every strategy.
+enum class Advance { per_update, per_epoch };
+/// A schedule counts updates.
+inline constexpr Advance per_update = Advance::per_update;
+/// A schedule counts epochs, as one does whose step() stands after the loop over the batches.
+inline constexpr Advance per_epoch = Advance::per_epoch;
+
 /// Zeroes the gradients, evaluates the loss, calls backward() and returns the loss.
 using LossClosure = std::function<torch::Tensor()>;
 
@@ -59,8 +67,8 @@ class Shared {
   /// For optimisers that evaluate several times (LBFGS), in place of `optimizer.step(closure)`. Throws
   /// std::invalid_argument under a strategy that averages gradients: the average would have to come before the step.
   void step(const LossClosure& closure, const StepOptions& options = {});
-  /// From now on `scheduler` is advanced by as many updates as the job advances. Do not call its step().
-  void schedule(torch::optim::LRScheduler& scheduler);
+  /// From now on `scheduler` is advanced by as many updates, or epochs, as the job advances. Do not call its step().
+  void schedule(torch::optim::LRScheduler& scheduler, Advance advance = Advance::per_update);
   /// Copies of all parameters by name. (`parameters()` moves between buffers: aliases would see an old model.)
   torch::OrderedDict<std::string, torch::Tensor> snapshot() const;
 
