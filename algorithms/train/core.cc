@@ -10,6 +10,18 @@
 #include "runtime/base/splitmix.h"
 
 namespace paceline::train {
+namespace {
+
+/// How often it was stepped: what torch keeps for classes derived from it.
+std::int64_t steps_of(const torch::optim::LRScheduler& scheduler) {
+  struct Derived : torch::optim::LRScheduler {
+    static auto count() { return &Derived::step_count_; }
+  };
+  return scheduler.*Derived::count();
+}
+
+}  // namespace
+
 Core::Core(const WorkerStart& start) : start_(start) {
   auto settings = parse_worker_settings(start.options);
   if (!settings) throw std::invalid_argument(settings.error().text);
@@ -129,8 +141,30 @@ void Core::require_all_stepped() const {
   }
 }
 
+/// Nobody steps an optimiser or a schedule that was handed over but us.
+void Core::require_own_steps(const char* what, const Share& share) {
+  const auto i = static_cast<std::size_t>(&share - shares_.data());
+  if (!ended_ && step_marks(*share.optimizer, parameters_.trainable(i)) != share.marks)
+    throw std::logic_error(std::string(what) + ": the optimiser of " + share.name +
+                           " was stepped by the script: leave out optimizer.step(), shared.step(loss) does it");
+  if (share.scheduler && steps_of(*share.scheduler) != share.scheduler_began + share.scheduled)
+    throw std::logic_error(std::string(what) + ": the schedule of " + share.name +
+                           " was stepped by the script: leave out its step(), shared.schedule(...) does it");
+}
+
+/// What has been done to the optimiser until now was us.
+void Core::mark_step(std::size_t share) {
+  shares_[share].marks = step_marks(*shares_[share].optimizer, parameters_.trainable(share));
+}
+
+void Core::mark_steps() {
+  for (std::size_t i = 0; i < shares_.size(); ++i) mark_step(i);
+}
+
 bool Core::next() {
   if (in_body_ && !ended_) require_all_stepped();
+  if (marked_)
+    for (const auto& share : shares_) require_own_steps("next", share);
   in_body_ = false;
   open();
   if (!planned_) plan();
@@ -221,7 +255,8 @@ void Core::begin_body() {
     if (const double delay = straggler_->before(lease_.update); delay > 0)
       paceline_session_sleep(session_.get(), delay);
   }
-  in_body_ = true;
+  mark_steps();
+  in_body_ = marked_ = true;
   body_began_ = Clock::now();
 }
 
@@ -229,6 +264,7 @@ void Core::schedule(std::size_t number, torch::optim::LRScheduler& scheduler, Ad
   if (shares_[number].scheduler) throw std::logic_error("schedule: a share has one learning rate schedule");
   shares_[number].scheduler = &scheduler;
   shares_[number].advance = advance;
+  shares_[number].scheduler_began = steps_of(scheduler);
 }
 
 /// How many steps the schedule has made when this update begins.

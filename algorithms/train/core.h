@@ -88,9 +88,11 @@ struct Core {
     torch::optim::Optimizer* optimizer = nullptr;
     torch::optim::LRScheduler* scheduler = nullptr;
     Advance advance = Advance::per_update;
-    std::int64_t scheduled = 0;  ///< Steps that the schedule has made.
-    std::vector<double> wanted;  ///< The schedule's learning rates, while a decay is held back; else empty.
-    bool stepped = false;        ///< In this body.
+    std::int64_t scheduled = 0;        ///< Steps that the schedule has made.
+    std::vector<double> wanted;        ///< The schedule's learning rates, while a decay is held back; else empty.
+    std::int64_t scheduler_began = 0;  ///< The scheduler's own count when it was handed over.
+    std::vector<double> marks;         ///< Of the optimiser, when its last step was ours.
+    bool stepped = false;              ///< In this body.
     double loss = 0;
     StepOptions options;  ///< Gradients: of this body's step.
   };
@@ -98,6 +100,9 @@ struct Core {
   void resume();
   void plan();
   void require_all_stepped() const;
+  void require_own_steps(const char* what, const Share& share);
+  void mark_step(std::size_t share);
+  void mark_steps();
   void begin_body();
   void follow_model();
   void end_with_model();
@@ -152,6 +157,7 @@ struct Core {
   std::int64_t epoch_samples_ = 0;
   bool planned_ = false;
   bool in_body_ = false;
+  bool marked_ = false;  ///< There was a body: optimisers are marked.
   bool ended_ = false;
   bool warned_slow_state_ = false;
   Clock::time_point body_began_{};

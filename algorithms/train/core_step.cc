@@ -43,6 +43,7 @@ Core::Share& Core::begin_step(std::size_t number) {
   if (share.stepped)
     throw std::logic_error("step: " + share.name + " was stepped twice in one body; every share is once");
   parameters_.check_in_place();
+  require_own_steps("step", share);
   return share;
 }
 
@@ -88,6 +89,7 @@ void Core::step(std::size_t number, const LossClosure& closure, const StepOption
     if (options.before_update) options.before_update();
     return value;
   });
+  mark_step(number);
   if (end_step(share, loss)) publish_model();
 }
 
@@ -100,6 +102,7 @@ void Core::apply(std::size_t number, const StepOptions& options) {
     throw;
   }
   parameters_.take_back_gradients(number);
+  mark_step(number);
 }
 
 void Core::sleep_as_slow(Clock::time_point computed) {
@@ -164,6 +167,7 @@ void Core::average_model(const paceline_stats& stats) {
   follow_model();
   if (outcome == PACELINE_MOVED && optimizer_state_ == OptimizerState::reset)
     for (const auto& share : shares_) clear_optimizer_state(*share.optimizer);
+  if (optimizer_state_ != OptimizerState::keep) mark_steps();
 }
 
 }  // namespace paceline::train

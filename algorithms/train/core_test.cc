@@ -346,6 +346,61 @@ std::vector<double> rates_by_epoch(const json& session, const std::string& repli
   return rates;
 }
 
+/// What the worker says of a loop that steps by itself: `before` shared.step, or `after` it.
+std::string refused(
+    const json& session, MakeOptimizer make, const std::function<void(torch::optim::Optimizer&)>& before,
+    const std::function<void(torch::optim::Optimizer&)>& after = [](auto&) {}) {
+  Net net;
+  const auto optimizer = make(net->parameters());
+  torch::optim::StepLR schedule(*optimizer, 1000, 0.5);
+  Worker me(start_with(session));
+  auto shared = me.share(net, *optimizer);
+  shared.schedule(schedule);
+  auto batches = me.batches(problem());
+  try {
+    while (me.next()) {
+      optimizer->zero_grad();
+      auto loss = loss_of(net, batches.next());
+      loss.backward();
+      before(*optimizer);
+      shared.step(loss);
+      after(*optimizer);
+    }
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_P(CoreTest, AnOptimiserThatTheScriptStepsIsNoticed) {
+  const auto step = [](torch::optim::Optimizer& optimizer) { optimizer.step(); };
+  const auto nothing = [](torch::optim::Optimizer&) {};
+  for (const MakeOptimizer make : {sgd, adam}) {
+    for (const int bodies : {1, 2}) {
+      EXPECT_EQ(refused(session(4, bodies), make, nothing), "");
+      EXPECT_THAT(refused(session(4, bodies), make, step), ::testing::StartsWith("step: the optimiser of share 0"));
+      EXPECT_THAT(refused(session(4, bodies), make, nothing, step), HasSubstr("leave out optimizer.step()"));
+    }
+  }
+}
+
+TEST_P(CoreTest, AScheduleThatTheScriptStepsIsNoticed) {
+  Bench bench(session(4, 1));
+  torch::optim::StepLR schedule(bench.optimizer, 1000, 0.5);
+  auto shared = bench.me.share(bench.net, bench.optimizer);
+  shared.schedule(schedule);
+  auto batches = bench.me.batches(problem());
+  ASSERT_TRUE(bench.me.next());
+  bench.body(shared, batches);
+  schedule.step();
+  try {
+    bench.me.next();
+    FAIL() << "not noticed";
+  } catch (const std::logic_error& error) {
+    EXPECT_THAT(error.what(), ::testing::StartsWith("next: the schedule of share 0"));
+  }
+}
+
 TEST_P(CoreTest, AScheduleMayCountEpochs) {
   std::vector<double> wanted;
   for (const double rate : {1.0, 1.0, 0.5, 0.25}) wanted.insert(wanted.end(), 8, rate);

@@ -2,9 +2,11 @@
 
 #include "algorithms/train/lbfgs_state.h"
 
+#include <algorithm>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 #include <type_traits>
 
 namespace paceline::train {
@@ -199,6 +201,28 @@ void create_optimizer_state(torch::optim::Optimizer& optimizer) {
 }
 
 void clear_optimizer_state(torch::optim::Optimizer& optimizer) { optimizer.state().clear(); }
+
+std::vector<double> step_marks(torch::optim::Optimizer& optimizer, const NamedTensors& parameters) {
+  constexpr std::int64_t kNumbers = 8;
+  std::vector<double> marks;
+  with_state_type(optimizer, [&]<class State, class>() {
+    auto& states = optimizer.state();
+    // From the output's side: there gradients are 0 least often.
+    for (auto named = parameters.rbegin(); named != parameters.rend() && marks.empty(); ++named) {
+      const auto it = states.find(key_of(states, named->second));
+      if (it == states.end()) continue;
+      fields(static_cast<State&>(*it->second), [&](std::string_view field, const auto& value, const auto&) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, torch::Tensor>) {
+          marks.push_back(static_cast<double>(value));
+        } else if (marks.empty() && field == "momentum_buffer" && value.defined()) {
+          const auto numbers = value.reshape(-1).narrow(0, 0, std::min(kNumbers, value.numel())).to(torch::kFloat64);
+          marks.assign(numbers.template data_ptr<double>(), numbers.template data_ptr<double>() + numbers.numel());
+        }
+      });
+    }
+  });
+  return marks;
+}
 
 std::vector<double> learning_rates(const torch::optim::Optimizer& optimizer) {
   std::vector<double> rates;

@@ -46,6 +46,10 @@ void create_optimizer_state(torch::optim::Optimizer& optimizer);
 /// Forgets momentum and the like: every buffer starts anew.
 void clear_optimizer_state(torch::optim::Optimizer& optimizer);
 
+/// A few numbers that each step() changes: counters of steps, or some of a momentum buffer. None before the first step,
+/// and of optimisers that keep neither: SGD without momentum, others than SGD, Adam, AdamW, RMSprop and Adagrad.
+std::vector<double> step_marks(torch::optim::Optimizer& optimizer, const NamedTensors& parameters);
+
 /// Learning rates of the parameter groups.
 std::vector<double> learning_rates(const torch::optim::Optimizer& optimizer);
 void set_learning_rates(torch::optim::Optimizer& optimizer, const std::vector<double>& rates);
