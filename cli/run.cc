@@ -57,7 +57,7 @@ Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, cons
   if (fs::exists(directory / "result.json")) return {};
   const std::string script = fs::path(flags.script).filename().string();
   json given = run.overrides;
-  for (const char* kept : {"json", "label"}) given.erase(kept);
+  for (const char* kept : {"json", "label", "compare"}) given.erase(kept);
   if (!given.empty()) {
     std::string names;
     for (const auto& [name, value] : given.items())

@@ -307,6 +307,9 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
   PACELINE_TRY(check_flag("--accumulate", "accumulate", flags.accumulate));
   PACELINE_TRY(check_flag("--batch", "batch", flags.batch));
   PACELINE_TRY(check_flag("--minimum", "minimum", flags.minimum));
+  if (flags.workers && flags.minimum > flags.workers)
+    return bad_flag("--minimum", std::to_string(*flags.minimum),
+                    "there are only " + std::to_string(*flags.workers) + " workers");
   PACELINE_TRY(check_flag("--early-stopping", "early_stopping", flags.early_stopping));
   PACELINE_TRY(check_flag("--keep-checkpoints", "keep_checkpoints", flags.keep_checkpoints));
   PACELINE_TRY(check_flag("--evaluate-every-epochs", "evaluate_every_epochs", flags.evaluate_every_epochs));
@@ -356,6 +359,7 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
           brings_its_own && batches != 0 && !names_batches(text) ? with_batches(text, batches) : text;
     }
     if (batches != 0 && !brings_its_own) run.overrides["accumulate"] = batches;
+    if (!flags.compare.empty()) run.overrides["compare"] = strategies;
     runs.push_back(std::move(run));
   }
   return runs;
@@ -372,7 +376,11 @@ std::string strategies_in_words() {
 Result<std::vector<std::string>> split_strategies(const std::string& list) {
   std::vector<std::string> parts(1);
   int depth = 0;
+  bool apart = false;  // A space came after what there is of this strategy.
   for (const char c : list) {
+    if (apart && c != ' ' && c != ',')
+      return bad_flag("--compare", list, "a comma separates strategies: 'allreduce,nonblocking'");
+    apart = depth == 0 && c == ' ' && !parts.back().empty();
     depth += c == '(' ? 1 : c == ')' ? -1 : 0;
     if (depth < 0) break;
     if (c == ',' && depth == 0) {

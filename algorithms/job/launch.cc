@@ -405,14 +405,26 @@ RunResult failed(const std::string& text, int code) {
   return result;
 }
 
+/// All strategies of a comparison, before the first of them runs: here it is known how many workers there are.
+Result<void> check_comparison(json& options) {
+  const auto listed = options.find("compare");
+  if (listed == options.end() || !listed->is_array()) return {};
+  for (const auto& strategy : *listed)
+    if (strategy.is_string())
+      PACELINE_TRY(algorithms::parse_strategy(strategy.get<std::string>(), options.value("workers", std::int32_t{2})));
+  options.erase(listed);
+  return {};
+}
+
 /// The process's next run, to its end.
 RunResult next_run(Program program, json given) {
   ++g_runs.begun;
   if (g_runs.interrupted) return failed("interrupted: run " + std::to_string(g_runs.begun) + " was not begun", 130);
-  const auto options = merged_options(std::move(given));
+  auto options = merged_options(std::move(given));
   if (!options) return refuse(options.error());
   if (const auto checked = check_options(*options); !checked) return refuse(checked.error());
   if (const auto checked = check_resume(options->value("resume", "")); !checked) return refuse(checked.error());
+  if (const auto checked = check_comparison(*options); !checked) return refuse(checked.error());
   if (g_runs.begun > 1 && options->contains("replay"))
     return failed("a replay takes a script's first run: run " + std::to_string(g_runs.begun) + " is left out", 0);
   try {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "algorithms/job/metric.h"
+#include "algorithms/parse.h"
 #include "runtime/base/json.h"
 #include "runtime/base/readable.h"
 #include "runtime/observe/format.h"
@@ -125,6 +126,29 @@ std::string words_of(const Option& option) {
   return "";
 }
 
+/// Workers that a flag names and that the job has not: of `--slow` by their numbers, else by how many there are.
+Result<void> check_workers_named(const json& options) {
+  const std::int64_t workers = options.value("workers", std::int64_t{0});
+  if (workers == 0) return {};
+  const auto refuse = [](const char* flag, std::string_view given, const std::string& why) {
+    return fail(ErrorKind::invalid, std::string(flag) + " " + std::string(given) + ": " + why);
+  };
+  const std::string there_are = "there are only " + std::to_string(workers) + " workers";
+  const std::string slow = options.value("slow", "");
+  for (std::size_t begin = 0; begin < slow.size();) {
+    const std::string_view part = std::string_view(slow).substr(begin, slow.find(',', begin) - begin);
+    if (algorithms::read_integer(part.substr(0, part.find(':'))).value_or(0) >= workers)
+      return refuse("--slow", part, "workers are numbered 0 to " + std::to_string(workers - 1));
+    begin += part.size() + 1;
+  }
+  const std::string straggle = options.value("straggle", "");
+  if (algorithms::read_integer(straggle.substr(0, straggle.find(':'))).value_or(0) > workers)
+    return refuse("--straggle", straggle, there_are);
+  if (const auto least = options.value("minimum", std::int64_t{1}); least > workers)
+    return refuse("--minimum", std::to_string(least), there_are);
+  return {};
+}
+
 }  // namespace
 
 std::string shown(const json& value) {
@@ -152,7 +176,7 @@ Result<void> check_options(const json& options) {
   if (target && *target > 1 && in_percent(metric))
     return fail(ErrorKind::invalid, observe::format("target %g: ", *target) + metric.name +
                                         " is a fraction: give one such as 0.88, or 88%");
-  return {};
+  return check_workers_named(options);
 }
 
 }  // namespace paceline::job

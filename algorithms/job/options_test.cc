@@ -71,6 +71,14 @@ TEST(OptionsTest, SoAreTextsThatAreNoUtf8OrTooLong) {
   EXPECT_LT(words.size(), 300U) << "a message shows the beginning";
 }
 
+TEST(OptionsTest, FlagsNameWorkersThatThereAre) {
+  EXPECT_EQ(refused({{"workers", 4}, {"slow", "3:3x,0:2x"}, {"straggle", "4:3ms"}, {"minimum", 4}}), "");
+  EXPECT_EQ(refused({{"workers", 4}, {"slow", "1:2x,9:3x"}}), "--slow 9:3x: workers are numbered 0 to 3");
+  EXPECT_EQ(refused({{"workers", 4}, {"straggle", "9:3ms"}}), "--straggle 9:3ms: there are only 4 workers");
+  EXPECT_EQ(refused({{"workers", 4}, {"minimum", 9}}), "--minimum 9: there are only 4 workers");
+  EXPECT_EQ(refused({{"slow", "9:3x"}, {"minimum", 9}}), "") << "how many there are is said elsewhere";
+}
+
 TEST(OptionsTest, AFractionIsNoPercentage) {
   EXPECT_EQ(refused({{"target", 88}}), "target 88: accuracy is a fraction: give one such as 0.88, or 88%");
   EXPECT_EQ(refused({{"target", 88}, {"metric", {{"name", "score"}}}}), "");

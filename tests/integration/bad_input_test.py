@@ -56,6 +56,21 @@ class BadInput(IntegrationTest):
     def test_a_slow_worker_that_does_not_exist(self):
         self.assert_one_line(self.run_with("--slow", "4:2x"), USAGE, "--slow", "0 to 3")
 
+    def test_flags_that_name_workers_which_the_script_has_not(self):
+        for flag, value, word in (("--slow", "9:3x", "workers are numbered 0 to 3"), ("--minimum", "9", "there are only 4 workers"),
+                                  ("--straggle", "9:3ms", "there are only 4 workers")):
+            for more in ([], ["--compare", "allreduce,local-sgd(period=2)"]):
+                with self.subTest(flag, more=more):
+                    run = self.paceline("run", QUADRATIC, flag, value, *more, "--", "workers=4")
+                    self.assert_one_line(run, USAGE, f"{flag} {value}: {word}")
+
+    def test_a_comparison_is_checked_before_its_first_run(self):
+        for last, word in (("bogus", "bogus"), ("wagma", "power of two")):
+            with self.subTest(last):
+                run = self.paceline("run", QUADRATIC, "--compare", f"allreduce,{last}", "--", "workers=6")
+                self.assert_one_line(run, USAGE, word)
+                self.assertNotIn("updates", run.out)
+
     def test_a_cluster_that_is_not_up(self):
         run = self.start_quadratic(nodes=None)
         run.wait(20)
