@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/script_cache.h"
 #include "runtime/base/json.h"
+#include "runtime/observe/run_directory.h"
 
 namespace paceline::cli {
 
@@ -16,6 +17,7 @@ using nlohmann::json;
 
 Result<Ended> run_driver(const fs::path& program, const std::vector<std::string>& arguments, const Place& place,
                          json overrides, const fs::path& directory) {
+  PACELINE_TRY(observe::RunDirectory::check_unused(directory.string()));
   overrides["run_directory"] = directory.string();
   std::error_code failed;
   fs::create_directories(directory, failed);

@@ -254,6 +254,7 @@ class Job {
       directory_ = created->path();
     } else {  // Made by `paceline run`.
       directory_ = directory_of_run(directory_, g_runs.begun);
+      PACELINE_TRY(observe::RunDirectory::check_unused(directory_));
       std::error_code error;
       std::filesystem::create_directories(directory_ + "/logs", error);
       if (error)

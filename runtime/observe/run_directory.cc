@@ -50,4 +50,13 @@ Result<RunDirectory> RunDirectory::create(const std::string& base, std::string_v
               wanted + " and " + std::to_string(kSameNameMax) + " variants exist: remove old runs");
 }
 
+Result<void> RunDirectory::check_unused(const std::string& path) {
+  const RunDirectory run(path);
+  std::error_code ignored;
+  if (std::filesystem::exists(run.configuration(), ignored) || std::filesystem::exists(run.metrics(), ignored))
+    return fail(ErrorKind::invalid,
+                "--run-dir " + path + " holds a run already: name another directory, or remove that one");
+  return {};
+}
+
 }  // namespace paceline::observe

@@ -21,6 +21,9 @@ class RunDirectory {
   /// One that is there already.
   static RunDirectory at(std::string path) { return RunDirectory(std::move(path)); }
 
+  /// `invalid` if a run has written to `path`: two in one place would mix.
+  static Result<void> check_unused(const std::string& path);
+
   const std::string& path() const { return path_; }
   std::string logs() const { return path_ + "/logs"; }
   /// The last one.

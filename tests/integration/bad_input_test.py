@@ -64,6 +64,18 @@ class BadInput(IntegrationTest):
                     run = self.paceline("run", QUADRATIC, flag, value, *more, "--", "workers=4")
                     self.assert_one_line(run, USAGE, f"{flag} {value}: {word}")
 
+    def test_a_directory_that_holds_a_run(self):
+        directory = os.path.join(self.folder, "mine")
+        os.mkdir(directory)  # An empty one is taken.
+        self.assertEqual(self.paceline("run", QUADRATIC, "--run-dir", directory, "--", "updates=3").code, 0)
+        with open(os.path.join(directory, "metrics.jsonl"), encoding="utf-8") as file:
+            before = file.read()
+        self.assert_one_line(self.paceline("run", QUADRATIC, "--run-dir", directory, "--", "updates=3"), USAGE,
+                             f"--run-dir {directory} holds a run already")
+        self.assert_one_line(self.paceline("replay", directory, "--run-dir", directory), USAGE, "holds a run already")
+        with open(os.path.join(directory, "metrics.jsonl"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), before)
+
     def test_a_comparison_is_checked_before_its_first_run(self):
         for last, word in (("bogus", "bogus"), ("wagma", "power of two")):
             with self.subTest(last):
