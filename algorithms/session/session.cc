@@ -77,6 +77,9 @@ void paceline_session_restored(paceline_session* session) { session->impl->resto
 
 double paceline_session_sleep(paceline_session* session, double seconds) { return session->impl->sleep(seconds); }
 
+void paceline_session_warn(paceline_session* session, const char* text) {
+  session->impl->report("warning", "", 0, text);
+}
 void paceline_session_stop(paceline_session* session, const char* reason) { session->impl->stop_job(reason); }
 void paceline_session_end_with(paceline_session* session, const paceline_span* pieces, size_t count, size_t width) {
   session->impl->end_with({pieces, count}, width);

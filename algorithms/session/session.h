@@ -148,6 +148,8 @@ void paceline_session_restored(paceline_session* session);
 /* Sleeps until `seconds` have passed or the current batch is abandoned or the job stopped; returns the seconds slept.
  */
 double paceline_session_sleep(paceline_session* session, double seconds);
+/* A word to whoever watches the run: a line, and an event of its metrics. */
+void paceline_session_warn(paceline_session* session, const char* text);
 /* Ends the job for all workers at one version, the next averaging of all; `reason` is shown. */
 void paceline_session_stop(paceline_session* session, const char* reason);
 /* After END: the model that this worker ends with, `width` bytes an element. Its hash goes into the run's record: a

@@ -130,6 +130,9 @@ void Core::plan() {
     return std::max<std::int64_t>(1, std::llround(epochs * each));
   };
   const std::int64_t every = settings_.evaluate_every_epochs > 0 ? updates_in(settings_.evaluate_every_epochs) : 0;
+  if (settings_.early_stopping > 0 && !metric && start_.rank == 0)
+    paceline_session_warn(session_.get(),
+                          "early stopping has no effect: nothing is evaluated, call me.evaluate(metric)");
   paceline_session_plan(session_.get(), lease_.update, updates_in(settings_.epochs), every);
 }
 
@@ -306,6 +309,10 @@ void Core::evaluate() {
     value = metric();
     for (const auto& [module, training] : modes) module->train(training);
   }
+  if (metric && std::isnan(value))
+    paceline_session_warn(session_.get(), ("the evaluation at update " + std::to_string(lease_.update) +
+                                           " gave nan: it counts as no better, and reaches no target")
+                                              .c_str());
   save_checkpoint(settings_.checkpoint_path());
   paceline_session_evaluated(session_.get(), value);
   reached_ = reached;

@@ -401,6 +401,52 @@ TEST_P(CoreTest, AScheduleThatTheScriptStepsIsNoticed) {
   }
 }
 
+TEST_P(CoreTest, ALoaderTakesTheRunsBatch) {
+  Bench bench(session(2, 1));
+  auto shared = bench.me.share(bench.net, bench.optimizer);
+  auto sampler = bench.me.sampler(kSamples);
+  EXPECT_EQ(sampler.next(kBatch)->size(), std::size_t{kBatch});
+  try {
+    (void)sampler.next(2 * kBatch);
+    FAIL() << "not noticed";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(),
+                 "sampler: the data loader takes batches of 16, but the run's batch is 8: make it with me.batch()");
+  }
+}
+
+TEST_P(CoreTest, AnEvaluationThatGivesNoNumberIsSaid) {
+  const double nan = std::nan("");
+  auto job = session(2, 1);
+  job["evaluate_every"] = 1;
+  Bench bench(job);
+  auto shared = bench.me.share(bench.net, bench.optimizer);
+  auto batches = bench.me.batches(problem());
+  bench.me.evaluate([&] { return nan; });
+  while (bench.me.next()) bench.body(shared, batches);
+  ASSERT_EQ(solo_log().warnings.size(), 2U);
+  EXPECT_EQ(solo_log().warnings[0],
+            "the evaluation at update 1 gave nan: it counts as no better, and reaches no target");
+}
+
+TEST_P(CoreTest, EarlyStoppingWithoutAMetricIsSaidOnce) {
+  const auto said = [&](const json& options, bool with_metric, int rank = 0) {
+    reset_solo_log();
+    Worker me(start_with(session(2, 1), options, rank));
+    Net net;
+    const auto optimizer = sgd(net->parameters());
+    auto shared = me.share(net, *optimizer);
+    auto batches = me.batches(problem());
+    if (with_metric) me.evaluate([] { return 0.5; });
+    me.next();
+    return solo_log().warnings;
+  };
+  EXPECT_THAT(said({{"early_stopping", 3}}, false), ::testing::ElementsAre(HasSubstr("early stopping has no effect")));
+  EXPECT_THAT(said({{"early_stopping", 3}}, true), ::testing::IsEmpty());
+  EXPECT_THAT(said({{"early_stopping", 0}}, false), ::testing::IsEmpty());
+  EXPECT_THAT(said({{"early_stopping", 3}}, false, 1), ::testing::IsEmpty());
+}
+
 TEST_P(CoreTest, AScheduleMayCountEpochs) {
   std::vector<double> wanted;
   for (const double rate : {1.0, 1.0, 0.5, 0.25}) wanted.insert(wanted.end(), 8, rate);

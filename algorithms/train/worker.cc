@@ -33,6 +33,10 @@ Sampler::Sampler(std::shared_ptr<train::Core> core, std::int64_t samples) : core
 void Sampler::reset(detail::OptionalSize) {}
 
 detail::SampledIndices Sampler::next(std::size_t batch_size) {
+  if (static_cast<std::int64_t>(batch_size) != core_->settings().batch)
+    throw std::invalid_argument("sampler: the data loader takes batches of " + std::to_string(batch_size) +
+                                ", but the run's batch is " + std::to_string(core_->settings().batch) +
+                                ": make it with me.batch()");
   core_->open();
   following_ = std::max(following_, core_->body_number());
   std::vector<std::int64_t> drawn;

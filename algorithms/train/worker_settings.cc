@@ -44,6 +44,7 @@ Result<WorkerSettings> parse_worker_settings(std::string_view text) {
   read(json, "samples", settings.samples);
   read(json, "epochs", settings.epochs);
   read(json, "evaluate_every_epochs", settings.evaluate_every_epochs);
+  read(json, "early_stopping", settings.early_stopping);
   read(json, "seed", settings.seed);
   read(json, "run_directory", settings.run_directory);
   read(json, "resume", settings.resume);

@@ -22,6 +22,7 @@ struct WorkerSettings {
   double epochs = 1;
   double evaluate_every_epochs = 1;  ///< 0: at the end only.
   std::uint64_t seed = 1;
+  std::int64_t early_stopping = 0;
   std::string run_directory;                      ///< Empty: no checkpoints.
   std::string resume;                             ///< Checkpoint file or run directory; empty: start afresh.
   std::optional<OptimizerState> optimizer_state;  ///< Nothing: the strategy's own.

@@ -287,6 +287,8 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
   } else if (kind == "file") {
     outbox_.to_driver(
         {{"event", "file"}, {"path", wire::text(report.getName())}, {"hash", wire::text(report.getText())}});
+  } else if (kind == "warning") {
+    outbox_.to_driver({{"event", "warning"}, {"text", wire::text(report.getText())}});
   } else if (kind == "stop") {
     if (!std::exchange(stops_soon_, true))
       outbox_.to_driver(

@@ -226,6 +226,7 @@ double paceline_session_sleep(paceline_session*, double seconds) {
   solo_log().slept_s += seconds;  // Time passes for nobody.
   return seconds;
 }
+void paceline_session_warn(paceline_session*, const char* text) { solo_log().warnings.push_back(text); }
 void paceline_session_stop(paceline_session* session, const char* reason) {
   session->over = true;
   solo_log().stop_reason = reason;

@@ -20,6 +20,7 @@ struct SoloLog {
   std::vector<double> evaluated;
   std::vector<std::string> captures;  ///< Replicas given, in order.
   std::map<std::string, std::vector<double>> logged;
+  std::vector<std::string> warnings;
   std::string stop_reason;
   std::string fail_reason;
   std::uint64_t elements = 0;  ///< Of the session's window.

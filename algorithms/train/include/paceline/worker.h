@@ -151,7 +151,8 @@ class Worker {
     return batches(std::move(data), BatchOptions{.batch = batch});
   }
   Batches batches(Dataset data, const BatchOptions& options);
-  /// For a data loader over a data set of `samples` samples.
+  /// For a data loader over a data set of `samples` samples (fewer than it has: over the first ones), with mini-batches
+  /// of batch(); the loader's first one throws std::invalid_argument at another size.
   Sampler sampler(std::int64_t samples);
   /// `metric` is called on the averaged model, in eval() and without gradients, as often as the run says
   /// (RunOptions::evaluate_every_epochs); it feeds the run's target.
