@@ -424,7 +424,7 @@ RunResult next_run(Program program, json given) {
   auto options = merged_options(std::move(given));
   if (!options) return refuse(options.error());
   if (const auto checked = check_options(*options); !checked) return refuse(checked.error());
-  if (const auto checked = check_resume(options->value("resume", "")); !checked) return refuse(checked.error());
+  if (const auto checked = check_resume(options->value("resume", "")); !checked) return failed(checked.error().text, 2);
   if (const auto checked = check_comparison(*options); !checked) return refuse(checked.error());
   if (g_runs.begun > 1 && options->contains("replay"))
     return failed("a replay takes a script's first run: run " + std::to_string(g_runs.begun) + " is left out", 0);

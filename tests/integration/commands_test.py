@@ -398,6 +398,8 @@ class Drivers(IntegrationTest):
         self.assertEqual(run.wait(20), 2, run.said())
         self.assertEqual(run.err, text)
         self.assertEqual(run.out, "", "no run directory was made")
+        nowhere = self.start_driver("updates=20", f"--resume={model}-of-nobody")
+        self.assertEqual(nowhere.wait(20), 2, nowhere.said())
         other = self.paceline("run", QUADRATIC, "--resume", model, "--", "updates=20")
         self.assertEqual((other.code, other.err, other.out), (2, text, ""), other.said())
 

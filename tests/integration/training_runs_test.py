@@ -88,9 +88,9 @@ class TrainingRuns(TrainingTest):
         os.makedirs(os.path.join(self.folder, "empty"))
         run = self.train(SMALL, "--resume", os.path.join(self.folder, "empty"), code=2)
         self.assertIn("empty: that run has no checkpoint", run.err)
-        run = self.train(SMALL, "--resume", self.write("garbage", "not a checkpoint"), code=1)
-        self.assertIn("cannot resume from", run.err)
-        self.assertIn("garbage", run.err)
+        run = self.train(SMALL, "--resume", self.write("garbage", "not a checkpoint"), code=2)
+        self.assertEqual(run.out, "", "it is said before anything starts")
+        self.assertIn("garbage: not a checkpoint", run.err)
 
     def test_ctrl_c_says_where_the_checkpoint_is(self):
         run = self.start_training(SMALL, "--epochs", 100000)
