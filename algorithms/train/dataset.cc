@@ -1,8 +1,10 @@
 #include "algorithms/train/dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -11,6 +13,7 @@
 #include "algorithms/train/csv.h"
 #include "algorithms/train/fashion_mnist.h"
 #include "runtime/base/content_hash.h"
+#include "runtime/base/splitmix.h"
 
 namespace paceline {
 namespace train {
@@ -171,6 +174,39 @@ class TensorPair final : public Dataset::Source {
   torch::Tensor target_;
 };
 
+/// A random part of another data set.
+class Part final : public Dataset::Source {
+ public:
+  Part(std::shared_ptr<Dataset::Source> whole, double from, double to)
+      : whole_(std::move(whole)), from_(from), to_(to) {}
+
+  std::int64_t size() const override { return at(to_) - at(from_); }
+  Batch get(const std::vector<std::int64_t>& indices) override {
+    std::vector<std::int64_t> chosen;
+    for (const std::int64_t i : indices) chosen.push_back(order().at(static_cast<std::size_t>(at(from_) + i)));
+    return whole_->get(chosen);
+  }
+  Batch slice(std::int64_t first, std::int64_t count) override {
+    const auto begin = order().begin() + at(from_) + first;
+    return whole_->get({begin, begin + count});
+  }
+
+ private:
+  std::int64_t at(double fraction) const { return std::llround(fraction * static_cast<double>(whole_->size())); }
+
+  const std::vector<std::int64_t>& order() {
+    if (!order_.empty()) return order_;
+    order_.resize(static_cast<std::size_t>(whole_->size()));
+    std::iota(order_.begin(), order_.end(), 0);
+    for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[splitmix(i) % i]);
+    return order_;
+  }
+
+  std::shared_ptr<Dataset::Source> whole_;
+  double from_, to_;
+  std::vector<std::int64_t> order_;
+};
+
 }  // namespace
 
 paceline_session*& session_of_this_thread() {
@@ -184,6 +220,12 @@ Dataset::Dataset(std::shared_ptr<Source> source) : source_(std::move(source)) {}
 std::int64_t Dataset::size() const { return source_->size(); }
 Batch Dataset::get(const std::vector<std::int64_t>& indices) const { return source_->get(indices); }
 Batch Dataset::slice(std::int64_t first, std::int64_t count) const { return source_->slice(first, count); }
+
+Dataset Dataset::part(double from, double to) const {
+  if (!(from >= 0 && from < to && to <= 1))
+    throw std::invalid_argument("part: give two fractions from 0 to 1, the smaller one first, such as part(0.2, 1)");
+  return Dataset(std::make_shared<train::Part>(source_, from, to));
+}
 
 Dataset fashion_mnist() { return Dataset(std::make_shared<train::FashionMnist>(true)); }
 Dataset fashion_mnist_test() { return Dataset(std::make_shared<train::FashionMnist>(false)); }

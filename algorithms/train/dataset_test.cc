@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <thread>
 
 #include "algorithms/train/mapped_file.h"
@@ -48,6 +49,26 @@ TEST_F(DatasetTest, ATableHasItsTargetApart) {
   const auto slice = sut.slice(1, 2);
   EXPECT_TRUE(torch::equal(slice.data, torch::tensor({{4., 6.}, {7., 9.}}, torch::kFloat32)));
   EXPECT_TRUE(slice.data.is_contiguous());
+}
+
+TEST_F(DatasetTest, PartsAreRandomDisjointAndAlwaysTheSame) {
+  const auto numbers = torch::arange(10);
+  const auto whole = tensors(numbers, numbers);
+  const auto numbers_of = [](const Dataset& part) {
+    const auto all = part.slice(0, part.size()).data;
+    return std::vector<std::int64_t>(all.data_ptr<std::int64_t>(), all.data_ptr<std::int64_t>() + all.numel());
+  };
+  const auto held_out = numbers_of(whole.part(0, 0.25)), trained = numbers_of(whole.part(0.25, 1));
+  EXPECT_EQ(held_out.size(), 3U);
+  EXPECT_EQ(trained.size(), 7U);
+  EXPECT_NE(held_out, (std::vector<std::int64_t>{0, 1, 2})) << "files are often sorted";
+  std::set<std::int64_t> all(held_out.begin(), held_out.end());
+  all.insert(trained.begin(), trained.end());
+  EXPECT_EQ(all.size(), 10U);
+  EXPECT_EQ(numbers_of(whole.part(0.25, 1)), trained);
+  EXPECT_EQ(whole.part(0.25, 1).get({6, 0}).target[1].item<std::int64_t>(), trained[0]);
+  EXPECT_THROW(whole.part(0.5, 0.5), std::invalid_argument);
+  EXPECT_THROW(whole.part(0, 1.5), std::invalid_argument);
 }
 
 TEST_F(DatasetTest, ClassesAreWholeNumbers) {

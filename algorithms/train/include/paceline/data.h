@@ -29,6 +29,10 @@ class Dataset {
   Batch get(const std::vector<std::int64_t>& indices) const;
   /// Samples first..first+count-1.
   Batch slice(std::int64_t first, std::int64_t count) const;
+  /// The samples between two fractions of them, in a random order that is always the same: `part(0, 0.2)` is held out
+  /// for validation where `part(0.2, 1)` is trained on. Reads nothing itself. Throws std::invalid_argument unless
+  /// 0 <= from < to <= 1.
+  Dataset part(double from, double to) const;
 
  private:
   std::shared_ptr<Source> source_;
