@@ -207,12 +207,14 @@ Result<void> TrainingJob::read_replay(AveragingService::JobOptions& job) const {
 }
 
 void TrainingJob::on_plan(const json& plan, Instant now) {
-  if (averagings_) return;
+  if (averagings_ || stopped_) return;
   const std::int64_t first = plan.value("first", std::int64_t{0});
   const std::int64_t updates = plan.value("updates", std::int64_t{0});
   const std::int64_t evaluate_every = plan.value("evaluate_every", std::int64_t{0});
   if (updates <= first || first < 0)
-    return fail_job("nothing to do: the job would end at update " + std::to_string(updates), now);
+    return fail_job("nothing to do: the job would end at update " + std::to_string(updates) +
+                        ", and goes on from update " + std::to_string(first) + ": give more --epochs",
+                    now);
 
   AveragingService::JobOptions job;
   job.job = settings_.job;

@@ -64,6 +64,11 @@ class BadInput(IntegrationTest):
                     run = self.paceline("run", QUADRATIC, flag, value, *more, "--", "workers=4")
                     self.assert_one_line(run, USAGE, f"{flag} {value}: {word}")
 
+    def test_a_job_that_has_nothing_to_do(self):
+        run = self.run_with(updates=0)
+        self.assert_one_line(run, 1, "nothing to do", "give more --epochs")
+        self.assertEqual(run.out.count("nothing to do"), 1, run.said())
+
     def test_a_directory_that_holds_a_run(self):
         directory = os.path.join(self.folder, "mine")
         os.mkdir(directory)  # An empty one is taken.
@@ -108,7 +113,7 @@ class BadInput(IntegrationTest):
         run = self.paceline("run", script, "--workers", 4, "--strategy", "allreduce", timeout=60)
         self.assert_one_line(run, 1, "empty.cpp ran no training job", "strategy", "workers", "paceline::run")
         run = self.paceline("run", script, timeout=60)
-        self.assert_one_line(run, 1, "empty.cpp started no task, no actor and no training job")
+        self.assert_one_line(run, 0, "empty.cpp started no task, no actor and no training job")
 
     def test_what_is_no_program(self):
         self.assert_one_line(self.paceline("run", self.write("notes.txt", "x")), USAGE, "notes.txt")
