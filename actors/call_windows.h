@@ -20,9 +20,9 @@ namespace paceline::actors {
 class CallWindows {
  public:
   struct Options {
-    std::size_t calls = 1024;                            ///< Under way to one actor.
-    std::size_t bytes = std::size_t{1} << 20;            ///< The same; a larger call goes alone.
-    std::size_t kept_bytes_max = std::size_t{64} << 20;  ///< Of all actors. The caller asks has_room() first.
+    std::size_t calls = 1024;                             ///< Under way to one actor.
+    std::size_t bytes = std::size_t{32} << 20;            ///< The same; a larger call goes alone.
+    std::size_t kept_bytes_max = std::size_t{256} << 20;  ///< Of all actors. The caller asks has_room() first.
   };
 
   explicit CallWindows(Options options) : options_(options) {}

@@ -284,7 +284,7 @@ PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments
       awaited.push_back(*source);
   }
   if (awaited.empty()) {
-    send_now(std::move(call), result, std::move(arguments), options_.send_patience);
+    send_now(std::move(call), result, std::move(arguments), is_task ? options_.send_patience : options_.call_patience);
     return result;
   }
   // The last of the awaited results to arrive sends the call.
@@ -365,8 +365,8 @@ void Client::send_to_actor(Call call, const PendingResultPtr& result, Duration p
   if (!refused && !waited) {
     refused = Error{ErrorKind::overloaded,
                     "calls wait for actors that have not answered for " +
-                        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) +
-                        " s, more than this process keeps: wait for some results first"};
+                        std::to_string(std::chrono::duration_cast<std::chrono::minutes>(patience).count()) +
+                        " minutes, more than this process keeps: wait for some results first"};
   }
   if (!refused) {
     in_flight_.emplace(call.task, InFlight{result, call.actor, frame.size()});

@@ -47,7 +47,8 @@ class Client {
     std::string agent_address;  ///< As Transport::connect takes it.
     Executable executable;      ///< How its workers are started; empty for the CLI, which asks for none.
     Duration welcome_patience = std::chrono::seconds(10);
-    Duration send_patience = std::chrono::seconds(30);  ///< How long a caller waits for room in the outbox.
+    Duration send_patience = std::chrono::seconds(30);  ///< How long a caller waits for room in the outbox,
+    Duration call_patience = std::chrono::minutes(10);  ///< and for results, where it has made too many calls.
     int hang_up = -1;  ///< Watched descriptor (a worker's socket to its agent); not read, not owned.
 
     // All of these run on the I/O thread and must not block.

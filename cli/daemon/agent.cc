@@ -29,8 +29,8 @@ WorkerId worker_of(const std::string& peer) {
   return WorkerId{std::strtoull(peer.c_str() + peer.find('/') + 1, nullptr, 10)};
 }
 
-/// A worker takes at most so many of the agent's descriptors (two connections, its Unix socket, two pidfds, a window
-/// and its control page); the rest is for drivers, other agents and fork servers.
+/// A worker takes at most so many of the agent's descriptors (a connection, its Unix socket, its session's bell, two
+/// pidfds, a window and its control page); the rest is for drivers, other agents and fork servers.
 constexpr std::size_t kDescriptorsOfWorker = 8;
 constexpr std::size_t kOtherDescriptors = 128;
 
