@@ -67,7 +67,7 @@ class BadInput(IntegrationTest):
     def test_a_job_that_has_nothing_to_do(self):
         run = self.run_with(updates=0)
         self.assert_one_line(run, 1, "nothing to do", "give more --epochs")
-        self.assertEqual(run.out.count("nothing to do"), 1, run.said())
+        self.assertEqual((run.out + run.err).count("nothing to do"), 1, run.said())
 
     def test_a_directory_that_holds_a_run(self):
         directory = os.path.join(self.folder, "mine")
