@@ -65,7 +65,7 @@ void train(paceline::Worker& me, const std::string& path) {
   using Options = torch::optim::AdamWOptions;
   torch::optim::AdamW optimizer({{weights, std::make_unique<Options>(Options(3e-3).weight_decay(1e-2))},
                                  {biases, std::make_unique<Options>(Options(3e-3).weight_decay(0))}});
-  torch::optim::StepLR schedule(optimizer, 4, 0.5);
+  torch::optim::StepLR schedule(optimizer, 8, 0.5);
 
   auto shared = me.share(net, optimizer);
   shared.schedule(schedule, paceline::per_epoch);

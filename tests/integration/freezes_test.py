@@ -30,17 +30,23 @@ class Freezes:
         self.assertFalse(is_alive(pid), "its node ends a worker that left")
 
     def test_who_misses_an_update_goes_on_where_all_that_have_its_model_are_frozen(self):
-        """Worker 0 makes updates alone, which worker 1 misses, and is frozen with the only model of the newest."""
-        run = self.start_quadratic("--strategy", "nonblocking(batches=2)", nodes=self.nodes, workers=2, updates=ENDLESS,
-                                   sleep_ms=[2, 0], busy_ms=[0, 60], fail="freeze_in_step", fail_rank=0, fail_update=40)
-        self.wait_for_update(run, 40)
-        self.wait_for_update(run, 60, timeout=20)
-        words, = [event["text"] for event in run.metrics() if event["event"] == "warning"]
-        self.assertRegex(words, r"worker 1 missed update \d+, and who has its model is frozen or gone")
-        self.assertEqual(run.left(), {}, run.said())
-        os.kill(self.worker_pid(run, 0), signal.SIGCONT)
-        self.end_after(run, 40)
-        self.assertEqual(run.final(0), run.final(1))
+        """Worker 0 makes updates alone, which worker 1 misses, and is frozen with the only model of the newest. Once in
+        some ten runs worker 1 has just taken that model: then it misses nothing, and there is another run."""
+        words = []
+        for _ in range(5):
+            run = self.start_quadratic("--strategy", "nonblocking(batches=2)", nodes=self.nodes, workers=2, updates=ENDLESS,
+                                       sleep_ms=[2, 0], busy_ms=[0, 60], fail="freeze_in_step", fail_rank=0, fail_update=40)
+            self.wait_for_update(run, 40)
+            self.wait_for_update(run, 60, timeout=20)
+            words = [event["text"] for event in run.metrics() if event["event"] == "warning"]
+            self.assertEqual(run.left(), {}, run.said())
+            os.kill(self.worker_pid(run, 0), signal.SIGCONT)
+            self.end_after(run, 40)
+            self.assertEqual(run.final(0), run.final(1))
+            if words:
+                break
+        self.assertEqual(len(words), 1, words)
+        self.assertRegex(words[0], r"worker 1 missed update \d+, and who has its model is frozen or gone")
 
     def check_freeze(self, strategy, workers, sleep_ms):
         """A worker is frozen for a while, five times: the others go on at their pace, and it comes back. Phases with and

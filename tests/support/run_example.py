@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,8 @@ def complaints(options, status, lines):
 
 def main():
     options, command = parse(sys.argv[1:])
+    if "--run-dir" in command:  # Of the last time; a directory holds one run.
+        shutil.rmtree(command[command.index("--run-dir") + 1], ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="pl-") as runtime:
         environment = dict(os.environ, XDG_RUNTIME_DIR=runtime)
         environment.pop("PACELINE_CLUSTER", None)
