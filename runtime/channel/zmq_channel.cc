@@ -23,7 +23,7 @@ Result<void> ZmqChannel::send(std::span<const Frame> frames, Duration patience) 
   const Instant begin = steady_now();
   Message message(frames.begin(), frames.end());
   while (!end_) {
-    auto sent = transport_->send(peer_, std::move(message));  // As it was where there is no room.
+    auto sent = transport_->send(peer_, std::move(message));  // NOLINT(bugprone-use-after-move): as it was.
     if (sent || sent.error().kind != ErrorKind::overloaded) return sent;
     if (left_of(patience, begin) == Duration::zero()) return sent;
     look(kLook);

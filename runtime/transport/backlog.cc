@@ -20,7 +20,7 @@ Result<void> Backlog::send(const Peer& peer, std::vector<Frame>&& frames) {
     auto sent = transport_.send(peer, std::move(frames));
     if (sent || sent.error().kind != ErrorKind::overloaded) return sent;
   }
-  const std::size_t bytes = bytes_of(frames);
+  const std::size_t bytes = bytes_of(frames);  // NOLINT(bugprone-use-after-move): as they were.
   Waiting& waiting = behind == waiting_.end() ? waiting_[peer] : behind->second;
   if (!waiting.messages.empty() && waiting.bytes + bytes > bytes_max_)
     return fail(ErrorKind::overloaded,

@@ -51,8 +51,8 @@ def peaks(bench, calls, flight):
         time.sleep(0.05)
     if run.returncode != 0:
         raise SystemExit(f"figures.py: a flood of {calls} calls failed")
-    agent = max(kilobytes for (kind, _), kilobytes in largest.items() if kind == "agent")
-    caller = largest[min(key for key in largest if key[0] == "script")]
+    agent = max((kilobytes for (kind, _), kilobytes in largest.items() if kind == "agent"), default=0)
+    caller = next((largest[key] for key in sorted(largest) if key[0] == "script"), 0)  # 0: over too soon to be seen.
     return time.monotonic() - begin, agent, caller
 
 
