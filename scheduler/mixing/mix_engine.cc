@@ -121,6 +121,9 @@ std::vector<Rank> MixEngine::receivers(Rank from, Version v) const {
 
 std::vector<Rank> MixEngine::running_dry(Version v, std::int64_t versions) const {
   const auto workers = options_.node_of.size();
+  // Who is gone may have given ahead of what it took, or taken what comes after its last: it is asked no more.
+  for (const auto& [rank, until] : gone_)
+    v = Version{std::max({v.value, until.contributed.value + 1, until.mixed.value + 1})};
   std::vector<std::set<std::size_t>> gives_to(workers);
   for (std::size_t from = 0; from < workers; ++from) {
     for (std::int64_t k = 0; k < versions; ++k) {

@@ -70,8 +70,9 @@ class MixEngine {
   /// Somebody whose contribution the local worker waits for; nullopt: it waits for nobody.
   std::optional<Rank> missing(Rank rank) const;
   const MixPlan& plan() const { return *plan_; }
-  /// Those that, in `versions` versions from v on, give to somebody from whom nothing comes back to them, not even by
-  /// others, since some are gone: of what they have every version takes a part. By rank; O(versions * workers).
+  /// Those that, in `versions` versions from v on and after the last of all that are gone, give to somebody from whom
+  /// nothing comes back to them, not even by others, since some are gone: of what they have every version takes a part.
+  /// By rank; O(versions * workers).
   std::vector<Rank> running_dry(Version v, std::int64_t versions) const;
 
  private:

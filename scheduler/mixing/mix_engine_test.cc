@@ -28,6 +28,22 @@ class DirectedRing final : public MixPlan {
   std::int32_t workers_;
 };
 
+/// Everybody keeps half and sends half one rank on, and two ranks on the next time.
+class TwoHops final : public MixPlan {
+ public:
+  explicit TwoHops(std::int32_t workers) : workers_(workers) {}
+  std::vector<Share> row(Rank to, Version v) const override {
+    const Rank from{(to.value + workers_ - hop(v)) % workers_};
+    if (from < to) return {{from, 0.5}, {to, 0.5}};
+    return {{to, 0.5}, {from, 0.5}};
+  }
+  std::vector<Rank> receivers(Rank from, Version v) const override { return {Rank{(from.value + hop(v)) % workers_}}; }
+
+ private:
+  static std::int32_t hop(Version v) { return v.value % 2 == 0 ? 1 : 2; }
+  std::int32_t workers_;
+};
+
 std::vector<NodeId> on_nodes(std::initializer_list<std::int32_t> nodes) {
   std::vector<NodeId> all;
   for (const auto n : nodes) all.push_back(NodeId{n});
@@ -168,11 +184,17 @@ TEST(MixEngineTest, NobodyRunsDryWhereWhatIsGivenComesBack) {
 TEST(MixEngineTest, WhoGivesTowardsADeadEndRunsDry) {
   auto sut = ring(on_nodes({0, 0, 0, 0}));
   sut.on_gone(Rank{2}, Version{4}, Version{4});
-  EXPECT_TRUE(sut.running_dry(Version{0}, 4).empty()) << "it still takes part";
+  EXPECT_THAT(sut.running_dry(Version{0}, 4), ElementsAre(Rank{0}, Rank{3})) << "what counts is after its last";
   // 3 gives to 0, 0 to 1, and 1 to nobody: it keeps what it has.
   EXPECT_THAT(sut.running_dry(Version{5}, 4), ElementsAre(Rank{0}, Rank{3}));
   sut.on_gone(Rank{0}, Version{4}, Version{4});
   EXPECT_TRUE(sut.running_dry(Version{5}, 4).empty()) << "each of the two keeps what it has";
+}
+
+TEST(MixEngineTest, WhoIsGoneDoesNotRunDryWhateverItGaveAhead) {
+  MixEngine sut{{.self = NodeId{0}, .node_of = on_nodes({0, 0, 0, 0})}, std::make_unique<TwoHops>(4)};
+  sut.on_gone(Rank{2}, Version{9}, Version{4});
+  EXPECT_TRUE(sut.running_dry(Version{5}, 8).empty()) << "0 gives to 1, 1 to 3, 3 to 0";
 }
 
 }  // namespace
