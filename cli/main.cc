@@ -1,16 +1,33 @@
 #include <cstdio>
 #include <string_view>
 
+#include "algorithms/cluster/client.h"
+#include "algorithms/cluster/daemon.h"
 #include "cli/commands.h"
-#include "cli/daemon/client.h"
-#include "cli/daemon/daemon.h"
 #include "runtime/base/json.h"
 
 using namespace paceline::cli;
 
+namespace {
+
+int run_daemon(int argc, char** argv) {
+  paceline::cluster::DaemonOptions options;
+  CommandLine line("paceline daemon", "A cluster's process; started by `paceline up` and `paceline run`");
+  Flags app = line.flags();
+  app.add("--directory", &options.directory).required();
+  app.add("--name", &options.name);
+  app.add("--nodes", &options.nodes).between(1, 1024);
+  app.add("--node", &options.node).between(0, 1023);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  const auto done = paceline::cluster::run_daemon(options);
+  return done ? kDone : report(done.error());
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   // Started by `up` and `run`; its flags are no business of users.
-  if (argc > 1 && std::string_view(argv[1]) == "daemon") return paceline::daemon::run_daemon(argc - 1, argv + 1);
+  if (argc > 1 && std::string_view(argv[1]) == "daemon") return run_daemon(argc - 1, argv + 1);
 
   CommandLine line("paceline", "Train with actors that do not wait for the straggler.");
   line.version(version_text());
@@ -21,9 +38,9 @@ int main(int argc, char** argv) {
       {"embed", add_embed(app)},
       {"options", add_options(app)},
       {"up", add_up(app)},
-      {"down", add_down(app, paceline::daemon::ask)},
-      {"status", add_status(app, paceline::daemon::ask)},
-      {"metrics", add_metrics(app, paceline::daemon::ask)},
+      {"down", add_down(app, paceline::cluster::ask)},
+      {"status", add_status(app, paceline::cluster::ask)},
+      {"metrics", add_metrics(app, paceline::cluster::ask)},
       {"export", add_export(app)},
       {"logs", add_logs(app)},
       {"replay", add_replay(app)},

@@ -1,0 +1,683 @@
+#include "algorithms/cluster/agent.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "actors/process_client.h"
+#include "actors/protocol_wire.h"
+#include "algorithms/cluster/head.h"
+#include "runtime/base/contained.h"
+#include "runtime/base/json.h"
+#include "runtime/base/steady_now.h"
+
+namespace paceline::cluster {
+namespace {
+
+using nlohmann::json;
+
+const transport::Peer kHead = "head";
+constexpr Duration kBacklogLook = std::chrono::milliseconds(1);
+
+bool is_session(const transport::Peer& peer) { return peer.starts_with("session/"); }
+
+/// The number at the end of "worker/17" or "session/17"; 0: none.
+WorkerId worker_of(const std::string& peer) {
+  if (!peer.starts_with("worker/") && !is_session(peer)) return WorkerId{0};
+  return WorkerId{std::strtoull(peer.c_str() + peer.find('/') + 1, nullptr, 10)};
+}
+
+/// A worker takes at most so many of the agent's descriptors (a connection, its Unix socket, its session's bell, two
+/// pidfds, a window and its control page); the rest is for drivers, other agents and fork servers.
+constexpr std::size_t kDescriptorsOfWorker = 8;
+constexpr std::size_t kOtherDescriptors = 128;
+
+actors::ActorRouter::Options router_options(const Agent::Options& options) {
+  actors::ActorRouter::Options router{.node = options.node, .cpus = static_cast<float>(options.cpus), .tasks = {}};
+  const std::size_t descriptors = std::max(options.descriptors, kOtherDescriptors + kDescriptorsOfWorker);
+  const std::size_t workers = (descriptors - kOtherDescriptors) / kDescriptorsOfWorker;
+  if (workers >= router.actors_max) return router;
+  router.actors_max = workers;
+  router.mend = "end some first, or start the cluster after `ulimit -n 16384` (it has " +
+                std::to_string(options.descriptors) + " descriptors, and each takes up to " +
+                std::to_string(kDescriptorsOfWorker) + ")";
+  return router;
+}
+
+transport::Frame failed_reply(const wire::Request::Reader& request, const Error& error) {
+  wire::Message message;
+  auto body = message.root().initReply();
+  body.setId(request.getId());
+  body.setTo(request.getFrom());
+  body.setOk(false);
+  actors::write(body.initError(), error);
+  return message.to_frame();
+}
+
+/// Who made a call or an actor: a peer of this node itself, or one that its agent speaks for.
+template <class Message>
+std::string owner_of(const transport::Peer& peer, const Message& message) {
+  return node_of_peer(peer).value < 0 ? peer : wire::text(message.getOwner());
+}
+
+actors::Frames failed_result(const transport::Peer& peer, const wire::Call::Reader& call, const Error& error) {
+  return actors::encode(actors::CallResult{TaskId(call.getTask()), owner_of(peer, call), tl::unexpected(error)});
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t total = 0;
+  std::int64_t resident = 0;
+  file >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transport> local,
+             std::unique_ptr<transport::Transport> peers, std::unique_ptr<collective::Averager> averager,
+             observe::Log log)
+    : options_(std::move(options)),
+      loop_(loop),
+      local_(std::move(local)),
+      peers_(std::move(peers)),
+      to_local_(*local_),
+      to_peers_(*peers_),
+      averager_(std::move(averager)),
+      log_(std::move(log)),
+      router_(router_options(options_), graph_),
+      workers_(
+          {options_.node, options_.directory, options_.local_address}, loop_, log_,
+          {.ended = [this](WorkerId worker, const std::string& how,
+                           bool failed) { on_worker_ended(worker, how, failed); },
+           .packet = [this](WorkerId worker, process::Packet packet) { on_worker_packet(worker, std::move(packet)); }}),
+      sessions_(loop_, {.message = [this](WorkerId worker,
+                                          channel::Frame frame) { on_session_said(worker, std::move(frame)); },
+                        .broken = [this](WorkerId worker, const Error& error) { workers_.end(worker, error.text); }}) {}
+
+Agent::~Agent() = default;
+
+Result<void> Agent::start() {
+  loop_.on_error([this](const Error& error) { log_.error(error.text); });
+  for (const auto& [transport, poll] :
+       {std::pair{local_.get(), &Agent::poll_local}, std::pair{peers_.get(), &Agent::poll_peers}})
+    if (transport->descriptor() >= 0)  // A simulated one has none.
+      PACELINE_TRY(loop_.watch(transport->descriptor(), [this, poll = poll] { (this->*poll)(); }));
+  PACELINE_TRY(loop_.watch(averager_->descriptor(), [this] { on_averaged(); }));
+  wire::Message hello;
+  auto body = hello.root().initHello();
+  body.setRole("agent");
+  body.setName(agent_peer(options_.node));
+  body.setPid(getpid());
+  body.setAddress(options_.peer_address);
+  body.setCpus(options_.cpus);
+  send_peer(kHead, hello);
+  poll_local();
+  poll_peers();
+  return {};
+}
+
+void Agent::tick(Instant now) {
+  for (auto& [id, job] : jobs_)
+    if (const auto deadline = job->next_deadline(); deadline && *deadline <= now)
+      within(*job, [&, &due = *job] { due.tick(now); });
+  to_local_.flush();
+  to_peers_.flush();
+  if (local_->descriptor() < 0) poll_local();  // Simulated: no loop tells.
+  if (peers_->descriptor() < 0) poll_peers();
+}
+
+std::optional<Instant> Agent::next_deadline() const {
+  std::optional<Instant> next;
+  if (!to_local_.empty() || !to_peers_.empty()) next = steady_now() + kBacklogLook;
+  for (const auto& [id, job] : jobs_)
+    if (const auto deadline = job->next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
+  return next;
+}
+
+// Local peers
+// -----------------------------------------------------------------------------------------------------------------
+
+void Agent::poll_local() {
+  while (auto event = local_->poll(Duration::zero())) {
+    if (event->kind == transport::Event::Kind::disconnected) on_local_gone(event->peer);
+    if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
+    const auto peer = event->peer;
+    auto message = wire::Received::parse(std::move(event->frames.front()));
+    if (!message) {
+      send_local(peer, {wire::refusal(message.error())});
+      continue;
+    }
+    const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) -> Result<void> {
+      if (!is_session(peer)) return on_local(peer, envelope, event->frames);
+      to_job(peer, envelope, {});
+      return {};
+    });
+    if (!handled) refuse(peer, *message, handled.error());
+  }
+}
+
+void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello) {
+  send_local(peer, {wire::welcome(peer, options_.node)});
+  wire::Message nodes;
+  auto list = nodes.root().initNodes().initNodes(static_cast<unsigned>(known_nodes_.size()));
+  for (unsigned i = 0; i < known_nodes_.size(); ++i) list[i].setNode(known_nodes_[i]);
+  send_local(peer, {nodes.to_frame()});
+  if (wire::text(hello.getRole()) == "worker") act(router_.on_worker_ready(worker_of(peer)));
+}
+
+Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                             std::vector<transport::Frame>& frames) {
+  switch (envelope.which()) {
+    case wire::Envelope::HELLO: on_hello(peer, envelope.getHello()); break;
+    case wire::Envelope::REQUEST: return on_local_request(peer, envelope.getRequest());
+    case wire::Envelope::CREATE_ACTOR: {
+      auto message = actors::decode(envelope.getCreateActor());
+      if (!message) return tl::unexpected(message.error());
+      message->owner = peer;
+      act(router_.on_create(*std::move(message), options_.node));
+      break;
+    }
+    case wire::Envelope::CALL:
+    case wire::Envelope::SUBMIT_TASK: {
+      auto message = actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask());
+      if (!message) return tl::unexpected(message.error());
+      message->owner = peer;
+      act(router_.on_call(*std::move(message), options_.node));
+      break;
+    }
+    case wire::Envelope::CALL_RESULT: {
+      auto message = actors::decode(envelope.getCallResult(), frames);
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_result(*std::move(message), peer));
+      break;
+    }
+    case wire::Envelope::ACTOR_READY: {
+      auto message = actors::decode(envelope.getActorReady());
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_actor_ready(*std::move(message)));
+      break;
+    }
+    case wire::Envelope::ALIVE: {
+      const Instant now = steady_now();
+      for (const auto& [id, job] : jobs_) job->on_alive(worker_of(peer), now);
+      break;
+    }
+    case wire::Envelope::WAITS: {
+      const auto waits = envelope.getWaits();
+      act(router_.on_waits(worker_of(peer), waits.getBegins() ? std::optional(TaskId(waits.getTask())) : std::nullopt));
+      break;
+    }
+    case wire::Envelope::EXECUTABLE: router_.on_executable(peer, actors::decode(envelope.getExecutable())); break;
+    default: return fail(ErrorKind::invalid, "sent a message that only others may send");
+  }
+  return {};
+}
+
+Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Request::Reader& request) {
+  const std::string verb = wire::text(request.getVerb());
+  if (verb == actors::kReleaseVerb) {
+    const auto release = actors::release_from_json(wire::text(request.getJson()));
+    if (!release) return tl::unexpected(release.error());
+    act(router_.on_release(peer, *release));
+    return {};
+  }
+  wire::Message forward;  // The head answers; its reply comes back through here.
+  auto body = forward.root().initRequest();
+  body.setId(request.getId());
+  body.setVerb(request.getVerb());
+  body.setJson(request.getJson());
+  body.setFrom(peer);
+  send_peer(kHead, forward);
+  return {};
+}
+
+void Agent::on_local_gone(const transport::Peer& peer) {
+  to_local_.forget(peer);
+  if (is_session(peer)) return;
+  act(router_.on_owner_gone(peer));
+  for (const auto& [id, job] : jobs_) {
+    const auto& given = job->settings().as_given;
+    if (given.value("driver_peer", "") != peer || given.value("driver_node", 0) != options_.node.value) continue;
+    log_.info("the driver of job " + to_string(id) + " is gone: the job ends");
+    wire::Message close;
+    auto body = close.root().initRequest();
+    body.setVerb("close");
+    body.setJson(json_text(json{{"job", id.value}}));
+    send_peer(kHead, close);
+  }
+}
+
+void Agent::on_session_said(WorkerId worker, channel::Frame frame) {
+  const auto peer = "session/" + to_string(worker);
+  const auto message = wire::Received::parse(std::move(frame));
+  if (!message) return log_.warning(peer + ": " + message.error().text);
+  const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) { to_job(peer, envelope, {}); });
+  if (!handled) refuse(peer, *message, handled.error());
+}
+
+void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope) {
+  const Instant now = steady_now();
+  switch (envelope.which()) {
+    case wire::Envelope::OPEN_SHARE: return job.on_open_share(envelope.getOpenShare(), now);
+    case wire::Envelope::ARRIVE: return job.on_arrive(envelope.getArrive(), now);
+    case wire::Envelope::REPORT: return job.on_report(envelope.getReport(), now);
+    case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), options_.node, now);
+    case wire::Envelope::OPEN_OBJECT: return job.on_open_object(worker_of(peer), envelope.getOpenObject());
+    case wire::Envelope::SEAL_OBJECT: return job.on_seal_object(envelope.getSealObject());
+    default: return;
+  }
+}
+
+// Other agents and the head
+// -------------------------------------------------------------------------------------------------------
+
+void Agent::poll_peers() {
+  while (auto event = peers_->poll(Duration::zero())) {
+    if (event->kind == transport::Event::Kind::disconnected) {
+      if (event->peer == kHead) orphaned_ = true;
+      to_peers_.forget(event->peer);
+      if (const NodeId node = node_of_peer(event->peer); node.value >= 0)
+        act(router_.on_node_gone(node, "its agent is gone"));
+    }
+    if (event->kind == transport::Event::Kind::refused) log_.warning("a connection was refused: " + event->peer);
+    if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
+    const auto message = wire::Received::parse(std::move(event->frames.front()));
+    if (!message) {
+      log_.warning(event->peer + ": " + message.error().text);
+      continue;
+    }
+    const auto handled = message->visit(
+        [&](const wire::Envelope::Reader& envelope) { return on_peer(event->peer, envelope, event->frames); });
+    if (!handled) refuse(event->peer, *message, handled.error());
+  }
+}
+
+Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                            std::vector<transport::Frame>& frames) {
+  const NodeId from = node_of_peer(peer);
+  switch (envelope.which()) {
+    case wire::Envelope::HELLO: send_frames(peer, {wire::welcome(peer, options_.node)}); break;
+    case wire::Envelope::WELCOME: on_linked(from); break;
+    case wire::Envelope::NODES: on_nodes(envelope.getNodes()); break;
+    case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
+    case wire::Envelope::CLOSE_JOB: on_close_job(JobId{envelope.getCloseJob().getJob()}); break;
+    case wire::Envelope::REPLY: {
+      wire::Message copy;
+      copy.root().setReply(envelope.getReply());
+      send_local(wire::text(envelope.getReply().getTo()), {copy.to_frame()});
+      break;
+    }
+    case wire::Envelope::JOB_EVENT: {
+      wire::Message copy;
+      copy.root().setJobEvent(envelope.getJobEvent());
+      send_local(wire::text(envelope.getJobEvent().getTo()), {copy.to_frame()});
+      break;
+    }
+    case wire::Envelope::REQUEST: {
+      const auto request = envelope.getRequest();
+      const std::string verb = wire::text(request.getVerb());
+      if (verb == "node_status") on_node_status(request.getId());
+      if (verb != actors::kReleaseVerb) break;
+      const auto release = actors::release_from_json(wire::text(request.getJson()));
+      if (!release) return tl::unexpected(release.error());
+      act(router_.on_release(wire::text(request.getFrom()), *release));
+      break;
+    }
+    case wire::Envelope::CREATE_ACTOR: {
+      auto message = actors::decode(envelope.getCreateActor());
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_create(*std::move(message), from));
+      break;
+    }
+    case wire::Envelope::CALL:
+    case wire::Envelope::SUBMIT_TASK: {
+      auto message = actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask());
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_call(*std::move(message), from));
+      break;
+    }
+    case wire::Envelope::CALL_RESULT: {
+      auto message = actors::decode(envelope.getCallResult(), frames);
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_result(*std::move(message), peer));
+      break;
+    }
+    case wire::Envelope::ACTOR_READY: {
+      auto message = actors::decode(envelope.getActorReady());
+      if (!message) return tl::unexpected(message.error());
+      act(router_.on_actor_ready(*std::move(message)));
+      break;
+    }
+    default: to_job(peer, envelope, frames.size() > 1 ? std::move(frames[1]) : transport::Frame{});
+  }
+  return {};
+}
+
+void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
+  const Instant now = steady_now();
+  switch (envelope.which()) {
+    case wire::Envelope::RELEASED: return job.on_released(envelope.getReleased(), now);
+    case wire::Envelope::SETTLED: return job.on_settled(envelope.getSettled(), now);
+    case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), from, now);
+    case wire::Envelope::REPLICA_NONE: return job.on_replica_none(envelope.getReplicaNone(), from, now);
+    case wire::Envelope::REPLICA_DATA: return job.on_replica_data(envelope.getReplicaData(), std::move(bulk), now);
+    case wire::Envelope::STOP_ROUNDS: return job.stop(wire::text(envelope.getStopRounds().getReason()), now);
+    case wire::Envelope::ACTIVATE:
+    case wire::Envelope::PARTIAL:
+    case wire::Envelope::SHARE:
+    case wire::Envelope::GONE:
+    case wire::Envelope::BATCH:
+    case wire::Envelope::AWAITED:
+    case wire::Envelope::ENDING:
+    case wire::Envelope::EXCHANGE: return job.on_averaging_message(from, envelope, std::move(bulk), now);
+    default: return;
+  }
+}
+
+void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
+  known_nodes_.clear();
+  for (const auto entry : nodes.getNodes()) {
+    const NodeId node{entry.getNode()};
+    known_nodes_.push_back(node.value);
+    // Of two agents the one with the higher number connects.
+    if (node >= options_.node || addresses_.contains(node)) continue;
+    const std::string address = wire::text(entry.getAddress());
+    addresses_[node] = address;
+    if (auto connected = peers_->connect(agent_peer(node), address); !connected)
+      log_.error("connect to " + agent_peer(node) + ": " + connected.error().text);
+    wire::Message hello;  // Makes us known there by name, before anything is to be sent.
+    auto body = hello.root().initHello();
+    body.setRole("agent");
+    body.setName(agent_peer(options_.node));
+    send_peer(agent_peer(node), hello);
+  }
+}
+
+/// Nothing is asked of this cluster before each agent can be reached by each: the head waits for this word of all.
+void Agent::on_linked(NodeId node) {
+  if (node.value < 0 || !linked_.insert(node).second ||
+      static_cast<std::int32_t>(linked_.size()) != options_.node.value)
+    return;
+  wire::Message linked;
+  linked.root().initRequest().setVerb(kLinkedVerb);
+  send_peer(kHead, linked);
+}
+
+/// The driver hears of a job that cannot be opened here.
+Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
+  TrainingJob::Settings settings;
+  settings.job = JobId{open.getJob()};
+  settings.self = options_.node;
+  settings.nodes = options_.nodes;
+  settings.as_given = parse_json(wire::text(open.getJson()));
+  if (!settings.as_given.is_object()) return fail(ErrorKind::invalid, "openJob without settings");
+  std::unique_ptr<TrainingJob> opened;
+  auto done = contained([&]() -> Result<void> {
+    auto made = make_job(settings, open);
+    if (!made) return tl::unexpected(made.error());
+    opened = *std::move(made);
+    return {};
+  });
+  if (!done) {
+    to_driver(settings, {{"event", "failed"}, {"text", done.error().text}});
+    return done;
+  }
+  jobs_[settings.job] = std::move(opened);
+  for (auto& early : early_.open(settings.job))
+    to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
+  return {};
+}
+
+Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings settings,
+                                                     const wire::OpenJob::Reader& open) {
+  settings.node_of.resize(open.getMembers().size());
+  for (const auto member : open.getMembers()) {
+    if (member.getRank() < 0 || static_cast<std::size_t>(member.getRank()) >= settings.node_of.size())
+      return fail(ErrorKind::invalid, "openJob with a rank out of range");
+    settings.node_of[static_cast<std::size_t>(member.getRank())] = NodeId{member.getNode()};
+  }
+  auto strategy = job_strategy(settings.as_given, static_cast<std::int32_t>(settings.node_of.size()));
+  if (!strategy) return tl::unexpected(strategy.error());
+  settings.strategy = *std::move(strategy);
+  settings.seed = settings.as_given.value("seed", std::uint64_t{0});
+  settings.run_directory = settings.as_given.value("run_directory", std::string());
+  settings.replay = settings.as_given.value("replay", std::string());
+
+  TrainingJob::Outbox outbox;
+  outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<std::vector<std::byte>> bulk) {
+    send_peer(agent_peer(node), message, std::move(bulk));
+  };
+  outbox.to_driver = [this, settings](const json& event) { to_driver(settings, event); };
+  outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
+    workers_.send(worker, json_text(body), fds);
+  };
+  outbox.ask_for_life = [this](WorkerId worker) {
+    wire::Message message;
+    message.root().initAlive();
+    send_local("worker/" + to_string(worker), {message.to_frame()});
+  };
+  outbox.end_worker = [this](WorkerId worker, const std::string& reason) { workers_.end(worker, reason); };
+  outbox.process_id = [this](WorkerId worker) { return workers_.pid(worker); };
+  outbox.process_state = [this](WorkerId worker) { return workers_.state(worker); };
+  log_.info("job " + to_string(settings.job) + ": " + settings.strategy.name + ", " +
+            std::to_string(settings.node_of.size()) + " workers");
+  return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
+}
+
+void Agent::on_close_job(JobId id) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end()) return;
+  const Instant now = steady_now();
+  auto event = it->second->view(now);
+  event["event"] = "closed";
+  const auto settings = it->second->settings();
+  it->second->stop("the job is closed", now);
+  jobs_.erase(it);
+  to_driver(settings, event);
+}
+
+void Agent::on_node_status(std::uint64_t query) {
+  json status{{"workers", workers_.size()}, {"rss", resident_bytes()}, {"jobs", json::array()}};
+  const Instant now = steady_now();
+  for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->status(now));
+  wire::Message message;
+  auto body = message.root().initReply();
+  body.setId(query);
+  body.setOk(true);
+  body.setJson(json_text(status));
+  send_peer(kHead, message);
+}
+
+// Actors
+// --------------------------------------------------------------------------------------------------------------------------
+
+void Agent::act(const actors::ActorRouter::Actions& actions) {
+  for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
+}
+
+void Agent::carry_out(const actors::ActorRouter::Fork& fork) { workers_.fork(fork); }
+
+void Agent::carry_out(const actors::ActorRouter::Kill& kill) { workers_.end(kill.worker, ""); }
+
+void Agent::carry_out(const actors::ActorRouter::Send& send) {
+  send_local(send.peer, std::visit([](const auto& message) { return actors::encode(message); }, send.message));
+}
+
+void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
+  const auto peer = agent_peer(forward.node);
+  if (const auto* release = std::get_if<actors::Release>(&forward.message)) {
+    wire::Message message;
+    auto body = message.root().initRequest();
+    body.setVerb(actors::kReleaseVerb);
+    body.setJson(actors::to_json(*release));
+    body.setFrom(forward.owner);
+    return send_peer(peer, message);
+  }
+  auto frames = std::visit(
+      [](const auto& message) -> actors::Frames {
+        if constexpr (std::is_same_v<std::decay_t<decltype(message)>, actors::Release>) {
+          return {};
+        } else {
+          return actors::encode(message);
+        }
+      },
+      forward.message);
+  send_frames(peer, std::move(frames));
+}
+
+// Processes
+// -------------------------------------------------------------------------------------------------------------------------
+
+void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed) {
+  sessions_.close(worker);
+  const Instant now = steady_now();
+  for (auto& [id, job] : jobs_)
+    if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, how, failed, now); });
+  act(router_.on_worker_gone(worker, how));
+}
+
+void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
+  std::vector<process::Fd> fds(packet.fds.begin(), packet.fds.end());
+  const auto body = parse_json(packet.bytes);
+  const auto kind = body.is_object() ? body.value("kind", "") : "";
+  if (kind == "channel") return open_session(worker);
+  if (kind != "replica" || fds.size() != 1) return;
+  TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
+  if (!owner || !owner->owns(worker)) return;
+  within(*owner, [&] {
+    const Rank rank{body.value("rank", -1)};
+    const auto update = body.value("update", std::int64_t{0});
+    const auto size = body.value("size", std::uint64_t{0});
+    owner->on_captured(rank, update, size, fds[0].release(), steady_now());
+  });
+}
+
+void Agent::open_session(WorkerId worker) {
+  const auto opened = sessions_.open(worker, [&](const std::vector<int>& descriptors) {
+    workers_.send(worker, json_text(json{{"kind", "channel"}}), descriptors);
+  });
+  if (!opened) workers_.send(worker, json_text(json{{"error", opened.error().text}}), {});
+}
+
+// Jobs
+// --------------------------------------------------------------------------------------------------------------------------------
+
+void Agent::to_job(const transport::Peer& peer, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
+  const auto id = wire::job_of(envelope);
+  if (!id) return;
+  if (TrainingJob* const found = job(*id))
+    return is_session(peer) ? on_session(*found, peer, envelope)
+                            : on_agent(*found, node_of_peer(peer), envelope, std::move(bulk));
+  if (peer == kHead || !early_.is_to_come(*id)) return;
+  if (!early_.keep(*id, peer, envelope, std::move(bulk)))
+    log_.error(peer + ": a message of job " + to_string(*id) + ", which this node does not know yet, is lost: " +
+               std::to_string(EarlyMessages::kMax) + " wait already");
+}
+
+TrainingJob* Agent::job(JobId id) {
+  const auto it = jobs_.find(id);
+  return it == jobs_.end() ? nullptr : it->second.get();
+}
+
+void Agent::on_averaged() {
+  const Instant now = steady_now();
+  for (const auto id : averager_->completed()) {
+    bool taken = false;
+    for (auto& [job_id, job] : jobs_) {
+      if (taken) break;
+      within(*job, [&, &owner = *job] { taken = owner.on_reduced(id, now); });
+    }
+  }
+}
+
+/// What goes wrong there fails that job, and none of the others.
+void Agent::within(TrainingJob& job, const std::function<void()>& what) {
+  const auto done = contained(what);
+  if (done) return;
+  log_.error("job " + to_string(job.settings().job) + ": " + done.error().text);
+  (void)contained([&] { job.fail_job(done.error().text, steady_now()); });
+}
+
+void Agent::to_driver(const TrainingJob::Settings& settings, const json& event) {
+  wire::Message message;
+  auto body = message.root().initJobEvent();
+  body.setJob(settings.job.value);
+  body.setJson(json_text(event));
+  body.setTo(settings.as_given.value("driver_peer", ""));
+  const NodeId node{settings.as_given.value("driver_node", 0)};
+  if (node == options_.node) return send_local(settings.as_given.value("driver_peer", ""), {message.to_frame()});
+  send_peer(agent_peer(node), message);
+}
+
+/// What was wrong with a message, for whoever waits for its answer.
+void Agent::refuse(const transport::Peer& peer, const wire::Received& message, const Error& error) {
+  log_.warning(peer + ": " + error.text);
+  (void)message.visit([&](const wire::Envelope::Reader& envelope) { answer(peer, envelope, error); });
+}
+
+void Agent::answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error) {
+  switch (envelope.which()) {
+    case wire::Envelope::REQUEST: return send(peer, {failed_reply(envelope.getRequest(), error)});
+    case wire::Envelope::CREATE_ACTOR: {
+      const auto create = envelope.getCreateActor();
+      return send(peer,
+                  actors::encode(actors::ActorReady{ActorId(create.getActor()), owner_of(peer, create), true, error}));
+    }
+    case wire::Envelope::CALL: return send(peer, failed_result(peer, envelope.getCall(), error));
+    case wire::Envelope::SUBMIT_TASK: return send(peer, failed_result(peer, envelope.getSubmitTask(), error));
+    default: break;
+  }
+  const auto id = wire::job_of(envelope);
+  if (TrainingJob* const found = id ? job(*id) : nullptr)
+    within(*found, [&] { found->fail_job(peer + ": " + error.text, steady_now()); });
+}
+
+void Agent::send(const transport::Peer& peer, std::vector<transport::Frame> frames) {
+  node_of_peer(peer).value >= 0 || peer == kHead ? send_frames(peer, std::move(frames))
+                                                 : send_local(peer, std::move(frames));
+}
+
+void Agent::send_local(const transport::Peer& peer, std::vector<transport::Frame> frames) {
+  const auto sent = to_local_.send(peer, std::move(frames));
+  if (sent || sent.error().kind == ErrorKind::disconnected) return;  // Its end is told, or has been.
+  give_up(peer, sent.error());
+}
+
+/// A process of this node that takes nothing for long is ended: its callers hear of it then.
+void Agent::give_up(const transport::Peer& peer, const Error& error) {
+  log_.error(error.text + ": the connection ends");
+  to_local_.forget(peer);
+  if (const WorkerId worker = worker_of(peer); worker.value != 0) return workers_.end(worker, error.text);
+  local_->disconnect(peer);
+  on_local_gone(peer);
+}
+
+void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk) {
+  std::vector<transport::Frame> frames;
+  frames.push_back(message.to_frame());
+  for (auto& frame : bulk) frames.push_back(std::move(frame));
+  send_frames(peer, std::move(frames));
+}
+
+void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames) {
+  const auto sent = to_peers_.send(peer, std::move(frames));
+  if (sent) return;
+  log_.warning(peer + ": " + sent.error().text);
+  const NodeId node = node_of_peer(peer);
+  if (node.value < 0) return;
+  to_peers_.forget(peer);
+  if (sent.error().kind == ErrorKind::overloaded)
+    for (const auto& [id, job] : jobs_) {
+      const auto& nodes = job->settings().node_of;
+      if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) continue;
+      within(*job, [&, &its = *job] { its.fail_job(sent.error().text, steady_now()); });
+    }
+  act(router_.on_node_gone(node, node.value < options_.nodes ? sent.error().text
+                                                             : "the cluster has " + std::to_string(options_.nodes) +
+                                                                   " nodes, numbered from 0"));
+}
+
+}  // namespace paceline::cluster

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/router/actor_router.h"
+#include "algorithms/cluster/early_messages.h"
+#include "algorithms/cluster/session_channels.h"
+#include "algorithms/cluster/training_job.h"
+#include "algorithms/cluster/worker_processes.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/collective/averager.h"
+#include "runtime/observe/log.h"
+#include "runtime/transport/backlog.h"
+#include "runtime/transport/transport.h"
+
+namespace paceline::cluster {
+
+/// One node of a cluster: its worker processes, its part of every job, and the post office between its peers (drivers,
+/// workers, sessions, over ipc), the other agents and the head (over tcp). Decodes, steps a core, sends; decides
+/// nothing itself. Owned by the daemon's control loop.
+///
+/// No input ends it: what goes wrong with a message is the answer to whoever sent it, what goes wrong within a job
+/// fails that job, and the rest is a line in the log.
+class Agent {
+ public:
+  struct Options {
+    NodeId node;
+    std::int32_t nodes = 1;
+    std::int32_t cpus = 1;
+    std::size_t descriptors = 4096;  ///< That this process may have open.
+    std::string directory;           ///< The cluster's runtime directory.
+    std::string local_address;       ///< ipc address that workers and drivers connect to.
+    std::string peer_address;        ///< tcp address that other agents connect to.
+  };
+
+  /// `local` listens for this node's processes, `peers` for the other agents, and is connected to "head".
+  Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transport> local,
+        std::unique_ptr<transport::Transport> peers, std::unique_ptr<collective::Averager> averager, observe::Log log);
+  ~Agent();
+
+  /// Registers at the head and starts to watch its descriptors.
+  Result<void> start();
+  void tick(Instant now);
+  std::optional<Instant> next_deadline() const;
+  /// The head cannot be reached any more: a local cluster ends then.
+  bool orphaned() const { return orphaned_; }
+
+ private:
+  // Local peers
+  void poll_local();
+  Result<void> on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                        std::vector<transport::Frame>& frames);
+  void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
+  Result<void> on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
+  void on_local_gone(const transport::Peer& peer);
+  void on_session_said(WorkerId worker, channel::Frame frame);
+  void on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope);
+  // Other agents and the head
+  void poll_peers();
+  Result<void> on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
+                       std::vector<transport::Frame>& frames);
+  void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
+  void on_nodes(const wire::Nodes::Reader& nodes);
+  void on_linked(NodeId node);
+  Result<void> on_open_job(const wire::OpenJob::Reader& open);
+  Result<std::unique_ptr<TrainingJob>> make_job(TrainingJob::Settings settings, const wire::OpenJob::Reader& open);
+  void on_close_job(JobId job);
+  void on_node_status(std::uint64_t query);
+  // Actors
+  void act(const actors::ActorRouter::Actions& actions);
+  void carry_out(const actors::ActorRouter::Fork& fork);
+  void carry_out(const actors::ActorRouter::Kill& kill);
+  void carry_out(const actors::ActorRouter::Send& send);
+  void carry_out(const actors::ActorRouter::Forward& forward);
+  // Processes
+  void on_worker_ended(WorkerId worker, const std::string& how, bool failed);
+  void on_worker_packet(WorkerId worker, process::Packet packet);
+  void open_session(WorkerId worker);
+  // Jobs
+  void to_job(const transport::Peer& peer, const wire::Envelope::Reader& envelope, transport::Frame bulk);
+  TrainingJob* job(JobId id);
+  void within(TrainingJob& job, const std::function<void()>& what);
+  void on_averaged();
+  void to_driver(const TrainingJob::Settings& settings, const nlohmann::json& event);
+
+  void refuse(const transport::Peer& peer, const wire::Received& message, const Error& error);
+  void answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error);
+  void send(const transport::Peer& peer, std::vector<transport::Frame> frames);
+  void send_local(const transport::Peer& peer, std::vector<transport::Frame> frames);
+  void send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk = {});
+  void send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames);
+  void give_up(const transport::Peer& peer, const Error& error);
+
+  Options options_;
+  EventLoop& loop_;
+  std::unique_ptr<transport::Transport> local_;
+  std::unique_ptr<transport::Transport> peers_;
+  transport::Backlog to_local_, to_peers_;
+  std::unique_ptr<collective::Averager> averager_;
+  observe::Log log_;
+  scheduler::TaskGraph graph_{{}};  // Users' tasks, and training's compute and averaging tasks.
+  actors::ActorRouter router_;
+  WorkerProcesses workers_;
+  SessionChannels sessions_;
+  std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
+  EarlyMessages early_;
+  std::map<NodeId, std::string> addresses_;
+  std::set<NodeId> linked_;  // Agents that this one has connected to, and that know it.
+  std::vector<std::int32_t> known_nodes_;
+  bool orphaned_ = false;
+};
+
+}  // namespace paceline::cluster

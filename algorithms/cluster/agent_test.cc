@@ -1,0 +1,185 @@
+#include "algorithms/cluster/agent.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "algorithms/cluster/head.h"
+#include "runtime/base/json.h"
+#include "runtime/base/steady_now.h"
+#include "runtime/base/test_directory.h"
+#include "runtime/transport/sim/sim_network.h"
+
+namespace paceline::cluster {
+namespace {
+
+using nlohmann::json;
+
+/// Node 2, between a head and two other agents that are only endpoints here.
+class AgentTest : public testing::Test {
+ protected:
+  AgentTest() {
+    for (auto* other : {&head_, &zero_, &one_}) {
+      other->endpoint = network_.endpoint(other->name);
+      EXPECT_TRUE(other->endpoint->listen("sim:" + other->name));
+    }
+    auto peers = network_.endpoint("agent/2");
+    EXPECT_TRUE(peers->connect("head", "sim:head"));
+    Agent::Options options;
+    options.node = NodeId{2};
+    options.nodes = 3;
+    options.directory = directory_.path;
+    sut_ = std::make_unique<Agent>(options, loop_, network_.endpoint("local"), std::move(peers),
+                                   *collective::Averager::create(1),
+                                   *observe::Log::open(directory_.path / "agent.log", "agent"));
+    deliver();
+    tell_nodes();
+  }
+
+  struct Other {
+    std::string name;
+    std::unique_ptr<transport::Transport> endpoint;
+  };
+
+  /// As words: kinds, verbs, events; progress goes by the clock.
+  std::string heard_by(Other& other) {
+    deliver();
+    std::string heard;
+    while (auto event = other.endpoint->poll(Duration::zero())) {
+      if (event->kind != transport::Event::Kind::message) continue;
+      const auto message = *wire::Received::parse(std::move(event->frames.front()));
+      const auto envelope = message.root();
+      if (envelope.isHello()) heard += "hello ";
+      if (envelope.isRequest()) heard += wire::text(envelope.getRequest().getVerb()) + " ";
+      if (envelope.isJobEvent()) {
+        const auto body = json::parse(wire::text(envelope.getJobEvent().getJson()));
+        if (body["event"] != "progress") heard += body.value("event", "") + ":" + body.value("text", "") + " ";
+      }
+    }
+    return heard;
+  }
+
+  void deliver() {
+    for (int i = 0; i < 3; ++i) {
+      network_.advance(network_.now() + std::chrono::milliseconds(1));
+      sut_->tick(steady_now());
+    }
+  }
+
+  void say(Other& from, wire::Message& message) {
+    EXPECT_TRUE(from.endpoint->send("agent/2", {message.to_frame()}));
+    deliver();
+  }
+
+  void tell_nodes() {
+    wire::Message message;
+    auto list = message.root().initNodes().initNodes(3);
+    for (int node = 0; node < 3; ++node) {
+      list[static_cast<unsigned>(node)].setNode(node);
+      list[static_cast<unsigned>(node)].setAddress("sim:agent/" + std::to_string(node));
+    }
+    say(head_, message);
+  }
+
+  void welcome(Other& from) {
+    wire::Message message;
+    message.root().initWelcome();
+    say(from, message);
+  }
+
+  void open_job(std::uint64_t job, const json& options = json::object()) {
+    wire::Message message;
+    auto body = message.root().initOpenJob();
+    body.setJob(job);
+    json settings{{"strategy", "allreduce"}, {"driver_node", 0}, {"driver_peer", "driver/1"}};
+    settings.update(options);
+    body.setJson(json_text(settings));
+    auto members = body.initMembers(2);
+    for (unsigned rank = 0; rank < 2; ++rank) {
+      members[rank].setRank(static_cast<std::int32_t>(rank));
+      members[rank].setNode(rank == 0 ? 0 : 2);
+    }
+    say(head_, message);
+  }
+
+  void close_job(std::uint64_t job) {
+    wire::Message message;
+    message.root().initCloseJob().setJob(job);
+    say(head_, message);
+  }
+
+  void stop_job(Other& from, std::uint64_t job, const std::string& reason) {
+    wire::Message message;
+    auto body = message.root().initStopRounds();
+    body.setJob(job);
+    body.setReason(reason);
+    say(from, message);
+  }
+
+  test::TestDirectory directory_;
+  EventLoop loop_ = *EventLoop::create();
+  transport::SimNetwork network_{1};
+  Other head_{"head", {}}, zero_{"agent/0", {}}, one_{"agent/1", {}};
+  std::unique_ptr<Agent> sut_;
+};
+
+TEST_F(AgentTest, TheHeadIsToldOnceAllAgentsOfALowerNumberKnowThisOne) {
+  EXPECT_EQ(heard_by(zero_), "hello ");
+  EXPECT_EQ(heard_by(one_), "hello ");
+  welcome(zero_);
+  welcome(zero_);
+  EXPECT_EQ(heard_by(head_), "");
+  welcome(one_);
+  EXPECT_EQ(heard_by(head_), "linked ");
+  welcome(one_);
+  EXPECT_EQ(heard_by(head_), "");
+}
+
+TEST_F(AgentTest, AMessageOfAnotherAgentMayComeBeforeTheHeadsWordOfItsJob) {
+  stop_job(zero_, 1, "early");
+  EXPECT_EQ(heard_by(zero_), "hello ");
+  open_job(1);
+  EXPECT_EQ(heard_by(zero_), "stopping:early ");
+}
+
+TEST_F(AgentTest, ADriverHearsOfAJobThatCannotBeOpened) {
+  open_job(1, {{"strategy", "nosuch"}});
+  EXPECT_NE(heard_by(zero_).find("failed:"), std::string::npos);
+  open_job(2, {{"seed", "one"}});
+  EXPECT_EQ(heard_by(zero_), "failed:a field of another kind than it has to be: type must be number, but is string ");
+}
+
+TEST_F(AgentTest, AMessageThatCannotBeReadIsAnsweredWhereSomebodyWaits) {
+  const auto call = [&](std::uint64_t task) {
+    wire::Message message;
+    auto body = message.root().initSubmitTask();
+    body.setTask(task);
+    body.setOwner("driver/9");
+    body.initArguments(100'000);
+    say(zero_, message);
+  };
+  call(7);
+  deliver();
+  bool answered = false;
+  while (auto event = zero_.endpoint->poll(Duration::zero())) {
+    if (event->kind != transport::Event::Kind::message) continue;
+    const auto message = *wire::Received::parse(std::move(event->frames.front()));
+    if (!message.root().isCallResult()) continue;
+    const auto result = message.root().getCallResult();
+    answered = result.getTask() == 7 && !result.getOk() && wire::text(result.getOwner()) == "driver/9";
+  }
+  EXPECT_TRUE(answered);
+}
+
+TEST_F(AgentTest, AMessageOfAJobThatIsOverChangesNothing) {
+  open_job(1);
+  close_job(1);
+  EXPECT_EQ(heard_by(zero_), "hello stopping:the job is closed closed: ");
+  stop_job(zero_, 1, "late");
+  open_job(2);
+  EXPECT_EQ(heard_by(zero_), "");
+}
+
+}  // namespace
+}  // namespace paceline::cluster

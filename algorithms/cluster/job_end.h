@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/instant.h"
+
+namespace paceline::cluster {
+
+/// How a job ends on one node. At the last version everybody is held: a worker that missed it gets the model of one
+/// that did not, and when all of all nodes have it they go, so that all end with the same. One that does not come
+/// within patience is left behind. Sans I/O; node 0 leads.
+///
+///   begin -> (this node's workers are there) tell node 0 -> (node 0: all nodes are settled, the evaluation is over)
+///   release
+class JobEnd {
+ public:
+  enum class Step {
+    none,
+    leave_behind,  ///< Those workers of this node that are not there count as gone.
+    tell_settled,  ///< To node 0, once.
+    release,       ///< Node 0: on all nodes.
+  };
+
+  JobEnd(NodeId self, std::set<NodeId> nodes) : self_(self), nodes_(std::move(nodes)) {}
+
+  /// The job's last version is executed. Later calls change nothing.
+  void begin(Version v, Instant now);
+  /// The evaluation is over: patience begins anew.
+  void wait_from(Instant now);
+  void on_settled(NodeId node) { settled_.insert(node); }
+  /// What to do now; ask again until `none`. `all_there`: each of this node's workers has the last version or is gone.
+  Step next(bool all_there, bool evaluating, Duration patience, Instant now);
+
+  std::optional<Version> version() const { return version_; }
+  /// Begun, and not yet released.
+  bool is_settling() const { return version_ && !released_; }
+  void on_released() { released_ = true; }
+
+ private:
+  NodeId self_;
+  std::set<NodeId> nodes_;
+  std::set<NodeId> settled_;
+  std::optional<Version> version_;
+  Instant since_{};
+  bool left_behind_ = false;
+  bool released_ = false;
+};
+
+}  // namespace paceline::cluster

@@ -1,0 +1,190 @@
+#include "algorithms/cluster/replica_exchange.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::cluster {
+namespace {
+
+using Exchange = ReplicaExchange;
+
+constexpr NodeId kHere{0};
+constexpr NodeId kThere{1};
+constexpr Instant kNow{};
+
+Replica at(std::int64_t update) { return {nullptr, update, 8}; }
+
+template <class Action>
+std::vector<Action> of(const Exchange::Actions& actions) {
+  std::vector<Action> found;
+  for (const auto& action : actions)
+    if (const auto* one = std::get_if<Action>(&action)) found.push_back(*one);
+  return found;
+}
+
+TEST(ReplicaExchangeTest, EverybodyStartsFromRankZeroWhicheverComesFirst) {
+  Exchange sut(kHere, {kHere, kHere, kHere});
+  EXPECT_TRUE(sut.on_wanted(Rank{1}, kHere, 0, {{Rank{0}, 0}}, kNow).empty()) << "nobody is asked: it is on its way";
+  const auto given = of<Exchange::Give>(sut.on_captured(Rank{0}, at(0)));
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].rank, Rank{1});
+  const auto later = of<Exchange::Give>(sut.on_wanted(Rank{2}, kHere, 0, {}, kNow));
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_EQ(later[0].replica.update, 0);
+}
+
+TEST(ReplicaExchangeTest, TheStartGoesToEveryOtherNodeOnceAndIsNotSentOn) {
+  const std::vector<NodeId> node_of{kHere, kHere, kThere, kThere};
+  Exchange first(kHere, node_of);
+  const auto sent = of<Exchange::Send>(first.on_captured(Rank{0}, at(0)));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].node, kThere);
+  Exchange other(kThere, node_of);
+  (void)other.on_wanted(Rank{3}, kThere, 0, {}, kNow);
+  const auto actions = other.on_captured(Rank{0}, at(0));
+  EXPECT_EQ(of<Exchange::Give>(actions).size(), 1u);
+  EXPECT_TRUE(of<Exchange::Send>(actions).empty());
+}
+
+TEST(ReplicaExchangeTest, RankZeroThatMissedAveragingsDoesNotStartAnew) {
+  Exchange sut(kHere, {kHere, kHere});
+  (void)sut.on_captured(Rank{0}, at(0));
+  const auto actions = sut.on_wanted(Rank{0}, kHere, 0, {{Rank{0}, 5}, {Rank{1}, 9}}, kNow);
+  EXPECT_TRUE(of<Exchange::Give>(actions).empty());
+  ASSERT_EQ(of<Exchange::Capture>(actions).size(), 1u);
+  EXPECT_EQ(of<Exchange::Capture>(actions)[0].donor, Rank{1});
+}
+
+/// Everybody has started.
+Exchange started(const std::vector<NodeId>& node_of) {
+  Exchange sut(kHere, node_of);
+  (void)sut.on_captured(Rank{0}, at(0));
+  for (std::int32_t rank = 1; rank < static_cast<std::int32_t>(node_of.size()); ++rank)
+    if (node_of[static_cast<std::size_t>(rank)] == kHere) (void)sut.on_wanted(Rank{rank}, kHere, 0, {}, kNow);
+  return sut;
+}
+
+TEST(ReplicaExchangeTest, TheOneThatIsFurthestGives) {
+  auto sut = started({kHere, kHere, kHere});
+  const auto asked =
+      of<Exchange::Capture>(sut.on_wanted(Rank{2}, kHere, 0, {{Rank{0}, 7}, {Rank{1}, 9}, {Rank{2}, 20}}, kNow));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].donor, Rank{1}) << "not the one that asks";
+  const auto given = of<Exchange::Give>(sut.on_captured(Rank{1}, at(10)));
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].rank, Rank{2});
+  EXPECT_EQ(given[0].replica.update, 10);
+}
+
+TEST(ReplicaExchangeTest, ADonorThatSaysNothingIsReplacedAfterPatience) {
+  auto sut = started({kHere, kHere, kHere});
+  const Exchange::Donors donors{{Rank{0}, 7}, {Rank{1}, 9}};
+  (void)sut.on_wanted(Rank{2}, kHere, 0, donors, kNow);
+  EXPECT_FALSE(sut.is_due(kNow + Exchange::kPatience - Duration(1)));
+  EXPECT_TRUE(sut.is_due(kNow + Exchange::kPatience));
+  const auto asked = of<Exchange::Capture>(sut.ask_again(donors, kNow + Exchange::kPatience));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].donor, Rank{0});
+}
+
+TEST(ReplicaExchangeTest, ANodeWithoutADonorAsksTheNext) {
+  auto sut = started({kHere, kThere});
+  const auto asked = of<Exchange::AskNode>(sut.on_wanted(Rank{0}, kHere, 0, {}, kNow));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].node, kThere);
+  EXPECT_EQ(asked[0].rank, Rank{0});
+}
+
+TEST(ReplicaExchangeTest, ANodeThatAsksIsSentWhatALocalWorkerGives) {
+  auto sut = started({kHere, kThere});
+  const auto asked = of<Exchange::Capture>(sut.on_wanted(Rank{1}, kThere, 0, {{Rank{0}, 5}}, kNow));
+  ASSERT_EQ(asked.size(), 1u);
+  const auto sent = of<Exchange::Send>(sut.on_captured(Rank{0}, at(5)));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].node, kThere);
+}
+
+TEST(ReplicaExchangeTest, AnOlderStateThanTheOneThatServesIsNeitherAskedForNorGiven) {
+  auto sut = started({kHere, kHere, kThere});
+  const Exchange::Donors late{{Rank{1}, 19}};
+  const auto asked = of<Exchange::AskNode>(sut.on_wanted(Rank{0}, kHere, 20, late, kNow));
+  ASSERT_EQ(asked.size(), 1u) << "the local one is late itself";
+  EXPECT_EQ(asked[0].least, 20);
+  EXPECT_TRUE(of<Exchange::Give>(sut.on_captured(Rank{1}, at(19))).empty()) << "was asked for before";
+  EXPECT_TRUE(sut.is_due(kNow)) << "it still waits";
+  const auto given = of<Exchange::Give>(sut.on_captured(Rank{2}, at(20)));
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].rank, Rank{0});
+  EXPECT_FALSE(sut.due());
+}
+
+TEST(ReplicaExchangeTest, ANodeThatAsksIsAnsweredWhenAWorkerIsFarEnough) {
+  auto sut = started({kHere, kThere});
+  EXPECT_TRUE(sut.on_wanted(Rank{1}, kThere, 20, {{Rank{0}, 19}}, kNow).empty());
+  ASSERT_EQ(sut.due(), kNow + Exchange::kLook);
+  const auto asked = of<Exchange::Capture>(sut.ask_again({{Rank{0}, 20}}, kNow + Exchange::kLook));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(of<Exchange::Send>(sut.on_captured(Rank{0}, at(20))).size(), 1u);
+}
+
+TEST(ReplicaExchangeTest, WhereNobodyCanBeAskedTheFurthestGoesOnWithItsOwn) {
+  auto sut = started({kHere, kHere, kHere});  // 0, which is further, is frozen.
+  const Exchange::Donors alive{{Rank{1}, 7}, {Rank{2}, 8}};
+  EXPECT_EQ(of<Exchange::Capture>(sut.on_wanted(Rank{1}, kHere, 0, alive, kNow)).size(), 1u) << "2 has not asked";
+  const auto own = of<Exchange::GoOn>(sut.on_wanted(Rank{2}, kHere, 0, alive, kNow));
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0].rank, Rank{2});
+  ASSERT_TRUE(sut.is_due(kNow + Exchange::kLook)) << "the other takes what that one has";
+  const auto asked = of<Exchange::Capture>(sut.ask_again(alive, kNow + Exchange::kLook));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].donor, Rank{2});
+}
+
+TEST(ReplicaExchangeTest, WhoIsSlowIsWaitedFor) {
+  auto sut = started({kHere, kHere, kHere});
+  const Exchange::Donors alive{{Rank{0}, 9}, {Rank{1}, 7}};
+  (void)sut.on_wanted(Rank{1}, kHere, 0, alive, kNow);
+  for (int second = 1; second < 60; ++second) {
+    const auto actions = sut.ask_again(alive, kNow + std::chrono::seconds(second));
+    EXPECT_TRUE(of<Exchange::GoOn>(actions).empty()) << "0 computes; it answers between two updates";
+  }
+}
+
+TEST(ReplicaExchangeTest, NobodyBeginsWithAModelOfItsOwn) {
+  Exchange sut(kHere, {kHere, kHere});
+  (void)sut.on_wanted(Rank{1}, kHere, 0, {{Rank{1}, 0}}, kNow);
+  EXPECT_TRUE(of<Exchange::GoOn>(sut.ask_again({{Rank{1}, 0}}, kNow)).empty());
+}
+
+TEST(ReplicaExchangeTest, EveryOtherNodeIsAskedBefore) {
+  constexpr NodeId kThird{2};
+  auto sut = started({kHere, kThere, kThird});
+  const Exchange::Donors alive{{Rank{0}, 7}};
+  EXPECT_EQ(of<Exchange::AskNode>(sut.on_wanted(Rank{0}, kHere, 0, alive, kNow)).at(0).node, kThere);
+  EXPECT_EQ(of<Exchange::AskNode>(sut.on_none(kThere, {}, alive, kNow)).at(0).node, kThird);
+  const auto own = of<Exchange::GoOn>(sut.on_none(kThird, {}, alive, kNow));
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0].rank, Rank{0});
+}
+
+TEST(ReplicaExchangeTest, OfTwoNodesWhereAllAskOneGoesOn) {
+  const std::vector<NodeId> node_of{kHere, kThere};
+  auto here = started(node_of);
+  Exchange there(kThere, node_of);
+  (void)there.on_captured(Rank{0}, at(0));
+  (void)there.on_wanted(Rank{1}, kThere, 0, {}, kNow);
+  const Exchange::Donors zero{{Rank{0}, 7}};
+  const Exchange::Donors one{{Rank{1}, 7}};
+  (void)here.on_wanted(Rank{0}, kHere, 0, zero, kNow);
+  (void)there.on_wanted(Rank{1}, kThere, 0, one, kNow);
+  const auto from_there = of<Exchange::SendNone>(there.on_wanted(Rank{0}, kHere, 0, one, kNow));
+  const auto from_here = of<Exchange::SendNone>(here.on_wanted(Rank{1}, kThere, 0, zero, kNow));
+  ASSERT_EQ(from_there.size(), 1u);
+  ASSERT_EQ(from_here.size(), 1u);
+  EXPECT_EQ(from_there[0].node, kHere);
+  EXPECT_EQ(from_there[0].furthest.rank, Rank{1});
+  EXPECT_EQ(of<Exchange::GoOn>(here.on_none(kThere, from_there[0].furthest, zero, kNow)).size(), 1u);
+  EXPECT_TRUE(of<Exchange::GoOn>(there.on_none(kHere, from_here[0].furthest, one, kNow)).empty());
+}
+
+}  // namespace
+}  // namespace paceline::cluster

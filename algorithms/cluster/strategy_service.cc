@@ -1,0 +1,154 @@
+#include "algorithms/cluster/strategy_service.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "algorithms/outer.h"
+#include "algorithms/plan.h"
+#include "algorithms/topology/pairs.h"
+#include "scheduler/asynchronous/pair_service.h"
+#include "scheduler/asynchronous/server_service.h"
+#include "scheduler/mixing/batch_service.h"
+#include "scheduler/mixing/exchange_service.h"
+#include "scheduler/mixing/mix_service.h"
+#include "scheduler/rounds/round_service.h"
+
+namespace paceline::cluster {
+namespace {
+
+using algorithms::Coordination;
+using scheduler::AveragingService;
+using scheduler::BatchService;
+using scheduler::ExchangeService;
+using scheduler::Lateness;
+using scheduler::MixService;
+using scheduler::PairService;
+using scheduler::RoundService;
+using scheduler::ServerService;
+
+template <class T>
+std::span<T> as(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// On an agent; of a rule that does not ask for the learning rate.
+scheduler::OuterModel::Step outer_step_of(const algorithms::Outer& outer) {
+  return [outer](memory::Dtype dtype, std::span<std::byte> model, std::span<std::byte> momentum,
+                 std::span<std::byte> mean) {
+    if (dtype == memory::Dtype::f64) {
+      algorithms::outer_step(outer, as<double>(model), as<double>(momentum), as<double>(mean), 0);
+    } else {
+      algorithms::outer_step(outer, as<float>(model), as<float>(momentum), as<float>(mean), 0);
+    }
+  };
+}
+
+scheduler::BatchEngine::Weight weight_of(algorithms::Strategy::Normalise reading) {
+  switch (reading) {
+    case algorithms::Strategy::Normalise::a: return scheduler::BatchEngine::Weight::share_squared;
+    case algorithms::Strategy::Normalise::b: break;
+    case algorithms::Strategy::Normalise::d: return scheduler::BatchEngine::Weight::of_all;
+  }
+  return scheduler::BatchEngine::Weight::share;
+}
+
+ExchangeService::Options exchange_options(StrategyJob job, std::shared_ptr<const scheduler::MixPlan> plan) {
+  const auto& tier = job.strategy.tiers.front();
+  ExchangeService::Options options;
+  options.job = std::move(job.job);
+  options.plan = std::move(plan);
+  options.every = tier.period.steps / std::max(1, tier.fragments);
+  options.parts = tier.fragments;
+  options.delay = tier.delay;
+  options.keeps = tier.keeps;
+  options.momentum = job.strategy.outer.momentum;
+  options.rate = job.strategy.outer.rate;
+  options.pull = job.strategy.outer.pull;
+  options.outer_elements = job.outer_elements;
+  return options;
+}
+
+MixService::Options mix_options(StrategyJob job, std::shared_ptr<const scheduler::MixPlan> plan) {
+  MixService::Options options;
+  options.job = std::move(job.job);
+  options.plan = std::move(plan);
+  options.combine_then_adapt = job.strategy.order == algorithms::Order::combine_then_adapt;
+  options.push_sum = job.strategy.push_sum;
+  options.overlap = job.strategy.overlap;
+  options.stands_in = algorithms::mixes_batches(job.strategy);
+  return options;
+}
+
+scheduler::BatchEngine::Options batch_options(const StrategyJob& job) {
+  scheduler::BatchEngine::Options options{job.job.self, job.job.node_of, job.strategy.batches};
+  options.drops = job.strategy.tiers.front().late == Lateness::abandons;
+  options.weight = weight_of(job.strategy.normalise);
+  return options;
+}
+
+scheduler::Divisor divisor_of(const algorithms::Strategy& strategy) {
+  const auto late = strategy.tiers.front().late;
+  if (strategy.brings_batches() && strategy.normalise == algorithms::Strategy::Normalise::d)
+    return scheduler::Divisor::bodies;
+  const bool nothing_counts_as_zero =
+      strategy.brings_batches() || late == Lateness::accumulates || late == Lateness::drops;
+  return nothing_counts_as_zero ? scheduler::Divisor::members : scheduler::Divisor::contributions;
+}
+
+RoundService::Options round_options(StrategyJob job) {
+  const auto& strategy = job.strategy;
+  RoundService::Options options;
+  options.job = std::move(job.job);
+  options.nodes = job.nodes;
+  options.bodies = strategy.batches;
+  options.adds_own_again = strategy.code_parity;
+  options.weighs_by_bodies = strategy.normalise == algorithms::Strategy::Normalise::a;
+  options.divisor = divisor_of(strategy);
+  options.weighs_by_samples = strategy.tiers.back().weighs_by_samples;
+  if (!options.weighs_by_samples) return options;
+  options.outer_step = outer_step_of(strategy.outer);
+  options.outer_elements = job.outer_elements;
+  return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AveragingService>> make_strategy_service(StrategyJob job, scheduler::TaskGraph& graph,
+                                                                collective::Averager& averager,
+                                                                AveragingService::SendToNode send) {
+  const auto& strategy = job.strategy;
+  const auto workers = static_cast<std::int32_t>(job.job.node_of.size());
+  if (!algorithms::has_own_pace(strategy, workers)) {
+    auto plan =
+        algorithms::make_plan(strategy, workers, job.job.last.value + 1, {.first = job.job.first, .seed = job.seed});
+    return std::make_unique<RoundService>(round_options(std::move(job)), std::move(plan), graph, averager,
+                                          std::move(send));
+  }
+  const auto core = algorithms::coordination(strategy);
+  if (core == Coordination::server) {
+    const scheduler::ServerEngine::Options options{workers, strategy.server.bound, strategy.server.scale};
+    return std::make_unique<ServerService>(std::move(job.job), options, graph, averager, std::move(send));
+  }
+  if (core == Coordination::pairs) {
+    const auto pairing =
+        strategy.tiers.front().groups.random ? algorithms::Pairing::random : algorithms::Pairing::bipartite;
+    const auto partner = [seed = job.seed, workers, pairing](Rank rank, Version t) {
+      return algorithms::partner(seed, workers, rank, t, pairing);
+    };
+    return std::make_unique<PairService>(std::move(job.job), partner, graph, averager, std::move(send));
+  }
+  auto plan = algorithms::make_mix_plan(strategy, workers, job.seed);
+  if (!plan) return tl::unexpected(plan.error());
+  if (core == Coordination::exchanges)
+    return std::make_unique<ExchangeService>(exchange_options(std::move(job), std::move(*plan)), graph, averager,
+                                             std::move(send));
+  if (!algorithms::mixes_batches(strategy))
+    return std::make_unique<MixService>(mix_options(std::move(job), std::move(*plan)), graph, averager,
+                                        std::move(send));
+  auto batches = batch_options(job);
+  return std::make_unique<BatchService>(mix_options(std::move(job), std::move(*plan)), std::move(batches), graph,
+                                        averager, std::move(send));
+}
+
+}  // namespace paceline::cluster

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "algorithms/strategy.h"
+#include "runtime/base/result.h"
+#include "scheduler/averaging_service.h"
+
+namespace paceline::cluster {
+
+struct StrategyJob {
+  scheduler::AveragingService::JobOptions job;
+  algorithms::Strategy strategy;
+  std::int32_t nodes = 1;  ///< Of the cluster.
+  std::uint64_t seed = 0;
+  std::uint64_t outer_elements = 0;  ///< Of a model's numbers the first so many get the strategy's outer step.
+};
+
+/// The shell that runs the strategy on one agent: which core decides, and what it is told of the strategy. `invalid`: a
+/// graph cannot be read, or does not fit the number of workers.
+Result<std::unique_ptr<scheduler::AveragingService>> make_strategy_service(
+    StrategyJob job, scheduler::TaskGraph& graph, collective::Averager& averager,
+    scheduler::AveragingService::SendToNode send);
+
+}  // namespace paceline::cluster

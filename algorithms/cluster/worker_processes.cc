@@ -1,0 +1,217 @@
+#include "algorithms/cluster/worker_processes.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <fstream>
+#include <set>
+#include <utility>
+
+#include "actors/process_client.h"
+#include "runtime/process/log_tail.h"
+#include "runtime/process/supervise.h"
+
+namespace paceline::cluster {
+namespace {
+
+constexpr std::size_t kLogLines = 5;
+
+char state_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const auto end = stat.rfind(')');
+  return end == std::string::npos || end + 2 >= stat.size() ? '\0' : stat[end + 2];
+}
+
+/// Whether workers of both can be forked from one process.
+bool same_server(const actors::Executable& a, const actors::Executable& b) {
+  return a.path == b.path && a.build == b.build && a.args == b.args && a.env == b.env && a.directory == b.directory;
+}
+
+/// A file name from what the user called an actor.
+std::string log_name(const actors::ActorRouter::Fork& fork) {
+  if (fork.name.empty() || fork.name == "tasks") return "worker-" + to_string(fork.worker);
+  std::string name = fork.name.substr(0, 100);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
+  return name;
+}
+
+}  // namespace
+
+WorkerProcesses::WorkerProcesses(Options options, EventLoop& loop, observe::Log& log, Listener listener)
+    : options_(std::move(options)), loop_(loop), log_(log), listener_(std::move(listener)) {}
+
+WorkerProcesses::~WorkerProcesses() {
+  servers_.clear();  // Kills and reaps the workers.
+  while (!workers_.empty()) forget(workers_.begin()->first);
+}
+
+void WorkerProcesses::fork(const actors::ActorRouter::Fork& fork) {
+  auto server = server_for(fork.executable);
+  if (!server) return never_started(fork.worker, server.error().text);
+  Worker worker;
+  worker.server = *server;
+  const std::string logs = fork.executable.logs.empty() ? options_.directory : fork.executable.logs;
+  worker.log = logs + "/" + log_name(fork) + ".log";
+  process::ForkRequest request;
+  request.worker = fork.worker;
+  request.log_path = worker.log;
+  request.env = {{actors::kAgentEnv, options_.agent_address}};
+  workers_[fork.worker] = std::move(worker);
+  if (auto forked = servers_.at(*server).process.fork(request); !forked)
+    never_started(fork.worker, forked.error().text);
+}
+
+Result<std::uint32_t> WorkerProcesses::server_for(const actors::Executable& executable) {
+  for (const auto& [id, server] : servers_)
+    if (same_server(server.executable, executable)) return id;
+  end_idle_servers();
+  process::ForkServer::Options options;
+  options.executable = executable.path;
+  options.args = executable.args;
+  options.env = executable.env;
+  options.directory = executable.directory;
+  options.log_path = (executable.logs.empty() ? options_.directory : executable.logs) + "/fork-server-" +
+                     to_string(options_.node) + ".log";
+  auto started = process::ForkServer::start(std::move(options));
+  if (!started) return tl::unexpected(started.error());
+  const int descriptor = started->descriptor();
+  const auto id = next_server_++;
+  servers_.emplace(id, Server{executable, std::move(*started)});
+  PACELINE_TRY(loop_.watch(descriptor, [this, id] { on_server_events(id); }));
+  log_.info("fork server of " + executable.path + " started");
+  return id;
+}
+
+void WorkerProcesses::end_idle_servers() {
+  std::set<std::uint32_t> used;
+  for (const auto& [id, worker] : workers_) used.insert(worker.server);
+  auto idle = static_cast<std::size_t>(
+      std::count_if(servers_.begin(), servers_.end(), [&](const auto& entry) { return !used.contains(entry.first); }));
+  for (auto it = servers_.begin(); it != servers_.end() && idle >= kIdleServersMax;) {
+    if (used.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    loop_.forget(it->second.process.descriptor());
+    it = servers_.erase(it);
+    --idle;
+  }
+}
+
+void WorkerProcesses::on_server_events(std::uint32_t id) {
+  const auto server = servers_.find(id);
+  if (server == servers_.end()) return;
+  for (auto& event : server->second.process.events()) {
+    switch (event.kind) {
+      case process::ForkServer::Event::Kind::forked: {
+        auto& worker = workers_[event.worker];
+        worker.server = id;
+        worker.pid = event.pid;
+        worker.pidfd = event.pidfd;
+        worker.socket = event.socket;
+        (void)loop_.watch(event.socket, [this, forked = event.worker] { on_packet(forked); });
+        for (const Unsent& packet : std::exchange(worker.unsent, {})) {
+          std::vector<int> fds;
+          for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
+          send(event.worker, packet.bytes, fds);
+        }
+        if (worker.kill_when_forked) end(event.worker, "");
+        break;
+      }
+      case process::ForkServer::Event::Kind::exited: on_ended(event.worker, event.exit); break;
+      case process::ForkServer::Event::Kind::fork_refused: never_started(event.worker, event.text); break;
+      case process::ForkServer::Event::Kind::server_restarted:
+        log_.warning("a fork server died and was started again; its workers go on");
+        break;
+      case process::ForkServer::Event::Kind::server_failed: {
+        log_.error(event.text);
+        const std::string why = event.text;
+        loop_.forget(server->second.process.descriptor());
+        servers_.erase(server);
+        std::vector<WorkerId> waiting;
+        for (const auto& [waits, worker] : workers_)
+          if (worker.server == id && worker.pid < 0) waiting.push_back(waits);
+        for (const WorkerId waits : waiting) never_started(waits, why);
+        return;
+      }
+    }
+  }
+}
+
+void WorkerProcesses::never_started(WorkerId worker, const std::string& why) {
+  workers_.erase(worker);
+  listener_.ended(worker, why, false);
+}
+
+void WorkerProcesses::on_ended(WorkerId worker, const process::Exit& exit) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return;
+  std::string how = it->second.ended_because.empty() ? process::to_string(exit) : it->second.ended_because;
+  const bool by_us = !it->second.ended_because.empty() || it->second.kill_when_forked;
+  const auto tail = process::log_tail(it->second.log, 0, kLogLines);
+  if (!by_us && !tail.empty()) how += "; its log " + it->second.log + " ends with: " + tail;
+  // An end from outside (kill, the kernel's out-of-memory killer) is an absence; an end of its own making is the user's
+  // program failing.
+  const bool outside = exit.signalled && (exit.code == SIGKILL || exit.code == SIGTERM || exit.code == SIGINT);
+  forget(worker);
+  listener_.ended(worker, how, !outside && !by_us && (exit.signalled || exit.code != 0));
+}
+
+void WorkerProcesses::forget(WorkerId worker) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return;
+  if (it->second.socket >= 0) {
+    loop_.forget(it->second.socket);
+    close(it->second.socket);
+  }
+  if (it->second.pidfd >= 0) close(it->second.pidfd);
+  workers_.erase(it);
+}
+
+void WorkerProcesses::end(WorkerId worker, const std::string& reason) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return;
+  it->second.kill_when_forked = true;
+  it->second.ended_because = reason;
+  if (it->second.pidfd < 0) return;
+  if (auto killed = process::kill_worker(it->second.pidfd, SIGKILL); !killed)
+    log_.debug("worker " + to_string(worker) + ": " + killed.error().text);
+}
+
+void WorkerProcesses::send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return;
+  if (it->second.socket < 0) {
+    Unsent& packet = it->second.unsent.emplace_back(Unsent{bytes, {}});
+    for (const int fd : fds) packet.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    return;
+  }
+  if (auto sent = process::send_with_fds(it->second.socket, bytes, fds); !sent)
+    log_.warning("worker " + to_string(worker) + ": " + sent.error().text);
+}
+
+char WorkerProcesses::state(WorkerId worker) const {
+  const auto it = workers_.find(worker);
+  return it == workers_.end() ? '\0' : state_of(it->second.pid);
+}
+
+pid_t WorkerProcesses::pid(WorkerId worker) const {
+  const auto it = workers_.find(worker);
+  return it == workers_.end() ? -1 : it->second.pid;
+}
+
+void WorkerProcesses::on_packet(WorkerId worker) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return;
+  auto packet = process::receive_with_fds(it->second.socket, 0);
+  if (packet) return listener_.packet(worker, std::move(*packet));
+  if (packet.error().kind != ErrorKind::timed_out) loop_.forget(it->second.socket);  // Hung up: its exit is reported.
+}
+
+}  // namespace paceline::cluster

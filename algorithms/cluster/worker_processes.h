@@ -1,0 +1,95 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/router/actor_router.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/observe/log.h"
+#include "runtime/process/fd.h"
+#include "runtime/process/fd_passing.h"
+#include "runtime/process/fork_server.h"
+
+namespace paceline::cluster {
+
+/// The worker processes of one node: a fork server for each program with its arguments, environment and directory (they
+/// are kept: the next run of the same finds its libraries loaded), its workers' logs, ends and Unix sockets. Owned by
+/// the agent's control loop; whoever destroys it ends them all.
+class WorkerProcesses {
+ public:
+  struct Options {
+    NodeId node;
+    std::string directory;      ///< For logs of programs that name no other.
+    std::string agent_address;  ///< Workers connect to it.
+  };
+  struct Listener {
+    /// It ended, or could not be started. `failed`: of its own making (a crash, an exit status).
+    std::function<void(WorkerId, const std::string& how, bool failed)> ended;
+    /// Came over its Unix socket; the descriptors are the listener's to close.
+    std::function<void(WorkerId, process::Packet)> packet;
+  };
+
+  WorkerProcesses(Options options, EventLoop& loop, observe::Log& log, Listener listener);
+  WorkerProcesses(const WorkerProcesses&) = delete;
+  WorkerProcesses& operator=(const WorkerProcesses&) = delete;
+  ~WorkerProcesses();
+
+  /// Starts the executable's fork server, if there is none.
+  void fork(const actors::ActorRouter::Fork& fork);
+  /// SIGKILL; `ended` follows, with `reason` as how, if there is one.
+  void end(WorkerId worker, const std::string& reason);
+  /// Over its Unix socket; the descriptors stay the caller's. A worker may ask before its fork was told of here (it
+  /// connects by itself): it is kept until then.
+  void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds);
+  /// As in /proc/PID/stat: 'R', 'S', 'T' (stopped), 'Z' ...; 0 if there is no such process.
+  char state(WorkerId worker) const;
+  /// -1 while it is not forked.
+  pid_t pid(WorkerId worker) const;
+  std::size_t size() const { return workers_.size(); }
+  std::size_t servers() const { return servers_.size(); }
+  /// Fork servers that are kept although they have no workers; then the oldest go.
+  static constexpr std::size_t kIdleServersMax = 4;
+
+ private:
+  struct Unsent {
+    std::string bytes;
+    std::vector<process::Fd> fds;
+  };
+  struct Worker {
+    std::uint32_t server = 0;
+    std::string log;
+    pid_t pid = -1;
+    int pidfd = -1;
+    int socket = -1;
+    std::string ended_because;  ///< Set when its end is our doing.
+    bool kill_when_forked = false;
+    std::vector<Unsent> unsent{};  ///< While it has no socket.
+  };
+
+  struct Server {
+    actors::Executable executable;
+    process::ForkServer process;
+  };
+
+  Result<std::uint32_t> server_for(const actors::Executable& executable);
+  void end_idle_servers();
+  void on_server_events(std::uint32_t server);
+  void on_ended(WorkerId worker, const process::Exit& exit);
+  void on_packet(WorkerId worker);
+  void forget(WorkerId worker);
+  void never_started(WorkerId worker, const std::string& why);
+
+  Options options_;
+  EventLoop& loop_;
+  observe::Log& log_;
+  Listener listener_;
+  std::map<std::uint32_t, Server> servers_;  // In the order of their start.
+  std::uint32_t next_server_ = 0;
+  std::map<WorkerId, Worker> workers_;
+};
+
+}  // namespace paceline::cluster
