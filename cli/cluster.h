@@ -15,26 +15,28 @@
 
 namespace paceline::cli {
 
-/// A cluster that this process started for itself and that ends with it: `paceline daemon` as a child, in a session of
-/// its own.
+/// A cluster that this process started for itself and that ends with it, however this process ends: its processes hold
+/// one end of a pipe, and this one the other.
 class EmbeddedCluster {
  public:
   EmbeddedCluster(EmbeddedCluster&& other) noexcept;
   EmbeddedCluster& operator=(EmbeddedCluster&&) = delete;
-  /// Ends the daemon and removes its folder.
+  /// Ends its processes, frozen ones too, and removes its folder.
   ~EmbeddedCluster();
 
   const std::filesystem::path& directory() const { return directory_; }
 
  private:
   friend Result<EmbeddedCluster> start_embedded(std::int64_t nodes);
-  EmbeddedCluster(std::filesystem::path directory, pid_t daemon) : directory_(std::move(directory)), daemon_(daemon) {}
+  EmbeddedCluster(std::filesystem::path directory, pid_t supervisor, OwnedFd lifeline)
+      : directory_(std::move(directory)), supervisor_(supervisor), lifeline_(std::move(lifeline)) {}
 
   std::filesystem::path directory_;
-  pid_t daemon_ = -1;
+  pid_t supervisor_ = -1;
+  OwnedFd lifeline_;
 };
 
-/// Returns when the cluster takes requests. Errors carry the last lines of the daemon's log.
+/// Returns when the cluster takes requests. Errors carry the last lines of the cluster's log.
 Result<EmbeddedCluster> start_embedded(std::int64_t nodes);
 
 /// Where jobs run: a cluster that is up, or one of our own.
@@ -49,7 +51,10 @@ Result<Place> find_place(std::optional<std::int64_t> nodes, std::int64_t otherwi
 /// Starts a cluster that outlives this process; returns its folder when it takes requests.
 Result<std::filesystem::path> start_detached(const std::string& name, std::int64_t nodes);
 
-/// Waits until no daemon holds the folder's lock, then removes the folder. `timed_out`.
-Result<void> wait_until_down(const std::filesystem::path& directory, std::chrono::milliseconds timeout);
+/// Waits until no process of this cluster is left, then removes its folder. `timed_out`.
+Result<void> wait_until_down(const std::filesystem::path& directory, const ClusterId& cluster,
+                             std::chrono::milliseconds timeout);
+/// Ends the processes of a cluster that does not answer: asks the supervisor, and kills who is left after 3 s.
+void end_processes(const std::filesystem::path& directory, const ClusterId& cluster);
 
 }  // namespace paceline::cli

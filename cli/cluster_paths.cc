@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <utility>
 
 namespace paceline::cli {
@@ -29,6 +30,11 @@ OwnedFd try_lock(const fs::path& path, int flags, int operation) {
   OwnedFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (fd.get() >= 0 && ::flock(fd.get(), operation) == 0) return fd;
   return OwnedFd();
+}
+
+bool is_held(const fs::path& path) {
+  const OwnedFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  return fd.get() >= 0 && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 /// Held while folders are made or swept: nobody sees a folder whose lock is not taken yet.
@@ -117,9 +123,25 @@ Result<ClaimedDirectory> claim_directory(const RuntimeRoot& root, const std::str
   return ClaimedDirectory{path, std::move(lock)};
 }
 
-bool is_running(const fs::path& directory) {
-  const OwnedFd fd(::open((directory / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  return fd.get() >= 0 && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+bool is_running(const fs::path& directory) { return is_held(directory / "lock"); }
+
+std::optional<ClusterId> running_cluster(const fs::path& directory) {
+  struct stat info {};
+  if (!is_running(directory) || ::stat((directory / "lock").c_str(), &info) != 0) return std::nullopt;
+  return ClusterId{info.st_dev, info.st_ino};
+}
+
+std::vector<pid_t> processes_of(const fs::path& directory) {
+  std::vector<pid_t> processes;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    pid_t pid = 0;
+    if (entry.path().extension() != ".pid" || !is_held(entry.path())) continue;
+    if (!(std::ifstream(entry.path()) >> pid) || pid <= 1) continue;
+    const bool first = entry.path().filename() == "supervisor.pid";
+    processes.insert(first ? processes.begin() : processes.end(), pid);
+  }
+  return processes;
 }
 
 std::vector<std::string> sweep_stale(const RuntimeRoot& root) {

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +13,10 @@
 namespace paceline::cli {
 
 /// Where this user's clusters keep their sockets, one folder a cluster: ROOT/NAME with
-///   lock    flock'd by the daemon for its whole life: a folder whose lock is free is stale
+///   lock    flock'd by the cluster's processes while they live: a folder whose lock is free is stale
 ///   ready   appears when the cluster takes requests
-///   daemon.log
+///   supervisor.pid, head.pid, agent-N.pid   each flock'd by its process, whose number stands in it
+///   cluster.log
 /// ROOT is $XDG_RUNTIME_DIR/paceline, or /tmp/paceline-UID where there is no such folder of ours.
 struct RuntimeRoot {
   std::filesystem::path path;
@@ -41,17 +43,26 @@ class OwnedFd {
 /// 1 to 40 of a-z, 0-9, - and _.
 Result<void> check_cluster_name(std::string_view name);
 
-/// Makes the folder of a new cluster and takes its lock: to be inherited by the daemon, which so holds it without a
-/// gap. `invalid` if a cluster of that name runs.
+/// Makes the folder of a new cluster and takes its lock: to be inherited by the supervisor, so that it is held without
+/// a gap. `invalid` if a cluster of that name runs.
 struct ClaimedDirectory {
   std::filesystem::path path;
   OwnedFd lock;
 };
 Result<ClaimedDirectory> claim_directory(const RuntimeRoot& root, const std::string& name);
 
-/// Whether a daemon holds the folder's lock.
+/// Whether a process of a cluster holds the folder's lock.
 bool is_running(const std::filesystem::path& directory);
-/// Removes the folders that no daemon holds; returns their names.
+/// Which cluster this is, as long as any of its processes lives: another one of the same name has another lock.
+struct ClusterId {
+  dev_t device = 0;
+  ino_t lock = 0;
+  bool operator==(const ClusterId&) const = default;
+};
+std::optional<ClusterId> running_cluster(const std::filesystem::path& directory);
+/// Its processes that live, the supervisor first.
+std::vector<pid_t> processes_of(const std::filesystem::path& directory);
+/// Removes the folders that no process holds; returns their names.
 std::vector<std::string> sweep_stale(const RuntimeRoot& root);
 /// Names of the running clusters, sorted.
 std::vector<std::string> running_clusters(const RuntimeRoot& root);

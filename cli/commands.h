@@ -16,7 +16,7 @@ inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 inline constexpr int kInterrupted = 130;
 
-/// Asks the cluster in a folder; the verbs are the head's. The daemon's part gives it.
+/// Asks the cluster in a folder; the verbs are the head's (algorithms/cluster/client.h).
 using Ask = std::function<Result<nlohmann::json>(const std::filesystem::path& cluster, const std::string& verb,
                                                  const nlohmann::json& body)>;
 

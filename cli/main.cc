@@ -1,33 +1,15 @@
 #include <cstdio>
-#include <string_view>
 
 #include "algorithms/cluster/client.h"
-#include "algorithms/cluster/daemon.h"
+#include "cli/cluster_processes.h"
 #include "cli/commands.h"
 #include "runtime/base/json.h"
 
 using namespace paceline::cli;
 
-namespace {
-
-int run_daemon(int argc, char** argv) {
-  paceline::cluster::DaemonOptions options;
-  CommandLine line("paceline daemon", "A cluster's process; started by `paceline up` and `paceline run`");
-  Flags app = line.flags();
-  app.add("--directory", &options.directory).required();
-  app.add("--name", &options.name);
-  app.add("--nodes", &options.nodes).between(1, 1024);
-  app.add("--node", &options.node).between(0, 1023);
-  if (const auto status = line.parse(argc, argv)) return *status;
-  const auto done = paceline::cluster::run_daemon(options);
-  return done ? kDone : report(done.error());
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
-  // Started by `up` and `run`; its flags are no business of users.
-  if (argc > 1 && std::string_view(argv[1]) == "daemon") return run_daemon(argc - 1, argv + 1);
+  // Started by `up` and `run`; their flags are no business of users.
+  if (const auto status = run_cluster_process(argc, argv)) return *status;
 
   CommandLine line("paceline", "Train with actors that do not wait for the straggler.");
   line.version(version_text());

@@ -19,6 +19,8 @@ namespace {
 using nlohmann::json;
 
 const transport::Peer kHead = "head";
+const transport::Peer kSelf = "agent";  // Who asks the head where it is this agent itself.
+constexpr double kAgeMax = 1e8;         // Of a job, in seconds: three years.
 constexpr Duration kBacklogLook = std::chrono::milliseconds(1);
 
 bool is_session(const transport::Peer& peer) { return peer.starts_with("session/"); }
@@ -46,11 +48,14 @@ actors::ActorRouter::Options router_options(const Agent::Options& options) {
   return router;
 }
 
-transport::Frame failed_reply(const wire::Request::Reader& request, const Error& error) {
+const Error kHeadGone{ErrorKind::disconnected,
+                      "the cluster's head is gone and nobody starts it again: end the cluster with `paceline down`"};
+
+transport::Frame failed_reply(std::uint64_t id, const std::string& to, const Error& error) {
   wire::Message message;
   auto body = message.root().initReply();
-  body.setId(request.getId());
-  body.setTo(request.getFrom());
+  body.setId(id);
+  body.setTo(to);
   body.setOk(false);
   actors::write(body.initError(), error);
   return message.to_frame();
@@ -106,14 +111,8 @@ Result<void> Agent::start() {
     if (transport->descriptor() >= 0)  // A simulated one has none.
       PACELINE_TRY(loop_.watch(transport->descriptor(), [this, poll = poll] { (this->*poll)(); }));
   PACELINE_TRY(loop_.watch(averager_->descriptor(), [this] { on_averaged(); }));
-  wire::Message hello;
-  auto body = hello.root().initHello();
-  body.setRole("agent");
-  body.setName(agent_peer(options_.node));
-  body.setPid(getpid());
-  body.setAddress(options_.peer_address);
-  body.setCpus(options_.cpus);
-  send_peer(kHead, hello);
+  PACELINE_TRY(peers_->connect(kHead, options_.head_address));
+  register_at_head();
   poll_local();
   poll_peers();
   return {};
@@ -123,6 +122,10 @@ void Agent::tick(Instant now) {
   for (auto& [id, job] : jobs_)
     if (const auto deadline = job->next_deadline(); deadline && *deadline <= now)
       within(*job, [&, &due = *job] { due.tick(now); });
+  for (const auto& request : head_.given_up(now)) {
+    log_.error("nobody starts the head again: '" + request.verb + "' gets no answer");
+    if (request.from != kSelf) send_local(request.from, {failed_reply(request.id, request.from, kHeadGone)});
+  }
   to_local_.flush();
   to_peers_.flush();
   if (local_->descriptor() < 0) poll_local();  // Simulated: no loop tells.
@@ -132,6 +135,7 @@ void Agent::tick(Instant now) {
 std::optional<Instant> Agent::next_deadline() const {
   std::optional<Instant> next;
   if (!to_local_.empty() || !to_peers_.empty()) next = steady_now() + kBacklogLook;
+  if (const auto deadline = head_.next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
   for (const auto& [id, job] : jobs_)
     if (const auto deadline = job->next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
   return next;
@@ -224,30 +228,35 @@ Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Re
     act(router_.on_release(peer, *release));
     return {};
   }
-  wire::Message forward;  // The head answers; its reply comes back through here.
-  auto body = forward.root().initRequest();
-  body.setId(request.getId());
-  body.setVerb(request.getVerb());
-  body.setJson(request.getJson());
-  body.setFrom(peer);
-  send_peer(kHead, forward);
+  return ask_head({peer, request.getId(), verb, wire::text(request.getJson())});
+}
+
+/// The head answers; its reply comes back through here.
+Result<void> Agent::ask_head(HeadRequests::Request request) {
+  if (!head_.add(request))
+    return fail(ErrorKind::overloaded, std::to_string(HeadRequests::kMax) + " requests wait for the head: ask later");
+  ask(request);
   return {};
+}
+
+void Agent::ask(const HeadRequests::Request& request) {
+  wire::Message message;
+  auto body = message.root().initRequest();
+  body.setId(request.id);
+  body.setVerb(request.verb);
+  body.setJson(request.json);
+  body.setFrom(request.from);
+  send_peer(kHead, message);
 }
 
 void Agent::on_local_gone(const transport::Peer& peer) {
   to_local_.forget(peer);
   if (is_session(peer)) return;
   act(router_.on_owner_gone(peer));
-  for (const auto& [id, job] : jobs_) {
-    const auto& given = job->settings().as_given;
-    if (given.value("driver_peer", "") != peer || given.value("driver_node", 0) != options_.node.value) continue;
-    log_.info("the driver of job " + to_string(id) + " is gone: the job ends");
-    wire::Message close;
-    auto body = close.root().initRequest();
-    body.setVerb("close");
-    body.setJson(json_text(json{{"job", id.value}}));
-    send_peer(kHead, close);
-  }
+  if (worker_of(peer).value != 0) return;
+  // A driver's jobs end with it, those that the head is just being asked for, too.
+  const auto told = ask_head({kSelf, next_request_++, kGoneVerb, json_text(json{{"peer", peer}})});
+  if (!told) log_.error(told.error().text);
 }
 
 void Agent::on_session_said(WorkerId worker, channel::Frame frame) {
@@ -277,12 +286,15 @@ void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire
 void Agent::poll_peers() {
   while (auto event = peers_->poll(Duration::zero())) {
     if (event->kind == transport::Event::Kind::disconnected) {
-      if (event->peer == kHead) orphaned_ = true;
       to_peers_.forget(event->peer);
+      if (event->peer == kHead) on_head_gone();
       if (const NodeId node = node_of_peer(event->peer); node.value >= 0)
         act(router_.on_node_gone(node, "its agent is gone"));
     }
-    if (event->kind == transport::Event::Kind::refused) log_.warning("a connection was refused: " + event->peer);
+    if (event->kind == transport::Event::Kind::refused) {
+      log_.warning("a connection was refused: " + event->peer);
+      if (event->peer == options_.head_address) on_head_gone();
+    }
     if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
     const auto message = wire::Received::parse(std::move(event->frames.front()));
     if (!message) {
@@ -300,32 +312,20 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
   const NodeId from = node_of_peer(peer);
   switch (envelope.which()) {
     case wire::Envelope::HELLO: send_frames(peer, {wire::welcome(peer, options_.node)}); break;
-    case wire::Envelope::WELCOME: on_linked(from); break;
+    case wire::Envelope::WELCOME:
+      if (from.value >= 0 && linked_.insert(from).second) tell_linked();
+      break;
     case wire::Envelope::NODES: on_nodes(envelope.getNodes()); break;
     case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
     case wire::Envelope::CLOSE_JOB: on_close_job(JobId{envelope.getCloseJob().getJob()}); break;
-    case wire::Envelope::REPLY: {
-      wire::Message copy;
-      copy.root().setReply(envelope.getReply());
-      send_local(wire::text(envelope.getReply().getTo()), {copy.to_frame()});
-      break;
-    }
+    case wire::Envelope::REPLY: on_reply(envelope.getReply()); break;
     case wire::Envelope::JOB_EVENT: {
       wire::Message copy;
       copy.root().setJobEvent(envelope.getJobEvent());
       send_local(wire::text(envelope.getJobEvent().getTo()), {copy.to_frame()});
       break;
     }
-    case wire::Envelope::REQUEST: {
-      const auto request = envelope.getRequest();
-      const std::string verb = wire::text(request.getVerb());
-      if (verb == "node_status") on_node_status(request.getId());
-      if (verb != actors::kReleaseVerb) break;
-      const auto release = actors::release_from_json(wire::text(request.getJson()));
-      if (!release) return tl::unexpected(release.error());
-      act(router_.on_release(wire::text(request.getFrom()), *release));
-      break;
-    }
+    case wire::Envelope::REQUEST: return on_peer_request(envelope.getRequest());
     case wire::Envelope::CREATE_ACTOR: {
       auto message = actors::decode(envelope.getCreateActor());
       if (!message) return tl::unexpected(message.error());
@@ -377,32 +377,95 @@ void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader
   }
 }
 
+Result<void> Agent::on_peer_request(const wire::Request::Reader& request) {
+  const std::string verb = wire::text(request.getVerb());
+  if (verb == "node_status") on_node_status(request.getId());
+  if (verb == kDownVerb) down_ = true;
+  if (verb != actors::kReleaseVerb) return {};
+  const auto release = actors::release_from_json(wire::text(request.getJson()));
+  if (!release) return tl::unexpected(release.error());
+  act(router_.on_release(wire::text(request.getFrom()), *release));
+  return {};
+}
+
+void Agent::on_reply(const wire::Reply::Reader& reply) {
+  const std::string to = wire::text(reply.getTo());
+  head_.answered(to, reply.getId());
+  if (to == kSelf) return;
+  wire::Message copy;
+  copy.root().setReply(reply);
+  send_local(to, {copy.to_frame()});
+}
+
+/// It is started again by the cluster's supervisor: what it has to know is on its way before it is there.
+void Agent::on_head_gone() {
+  if (!head_.gone()) log_.warning("the head is gone: all goes on without it until it is there again");
+  head_.on_head_gone(steady_now());
+  epoch_ = -1;
+  peers_->disconnect(kHead);
+  if (const auto connected = peers_->connect(kHead, options_.head_address); !connected)
+    return log_.error("connect to the head: " + connected.error().text);
+  register_at_head();
+}
+
+void Agent::register_at_head() {
+  const Instant now = steady_now();
+  for (const auto& [id, opening] : openings_) {
+    wire::Message runs(opening.word->root().asReader());
+    runs.root().getOpenJob().setAge(seconds(now - opening.since));
+    send_peer(kHead, runs);
+  }
+  wire::Message hello;
+  auto body = hello.root().initHello();
+  body.setRole("agent");
+  body.setName(agent_peer(options_.node));
+  body.setPid(getpid());
+  body.setAddress(options_.peer_address);
+  body.setCpus(options_.cpus);
+  body.setIncarnation(options_.incarnation);
+  body.setNewestJob(early_.newest().value);
+  send_peer(kHead, hello);
+  for (const auto& request : head_.waiting()) ask(request);
+}
+
 void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
+  head_.on_head_back();
+  epoch_ = nodes.getEpoch();
   known_nodes_.clear();
   for (const auto entry : nodes.getNodes()) {
     const NodeId node{entry.getNode()};
     known_nodes_.push_back(node.value);
     // Of two agents the one with the higher number connects.
-    if (node >= options_.node || addresses_.contains(node)) continue;
-    const std::string address = wire::text(entry.getAddress());
-    addresses_[node] = address;
-    if (auto connected = peers_->connect(agent_peer(node), address); !connected)
-      log_.error("connect to " + agent_peer(node) + ": " + connected.error().text);
-    wire::Message hello;  // Makes us known there by name, before anything is to be sent.
-    auto body = hello.root().initHello();
-    body.setRole("agent");
-    body.setName(agent_peer(options_.node));
-    send_peer(agent_peer(node), hello);
+    if (node < options_.node) connect_to(node, wire::text(entry.getAddress()));
   }
+  tell_linked();
+}
+
+/// An agent that was started anew has another address.
+void Agent::connect_to(NodeId node, const std::string& address) {
+  if (const auto known = addresses_.find(node); known != addresses_.end() && known->second == address) return;
+  addresses_[node] = address;
+  linked_.erase(node);
+  peers_->disconnect(agent_peer(node));
+  if (auto connected = peers_->connect(agent_peer(node), address); !connected)
+    log_.error("connect to " + agent_peer(node) + ": " + connected.error().text);
+  wire::Message hello;  // Makes us known there by name, before anything is to be sent.
+  auto body = hello.root().initHello();
+  body.setRole("agent");
+  body.setName(agent_peer(options_.node));
+  send_peer(agent_peer(node), hello);
 }
 
 /// Nothing is asked of this cluster before each agent can be reached by each: the head waits for this word of all.
-void Agent::on_linked(NodeId node) {
-  if (node.value < 0 || !linked_.insert(node).second ||
-      static_cast<std::int32_t>(linked_.size()) != options_.node.value)
-    return;
+void Agent::tell_linked() {
+  const bool all = std::all_of(known_nodes_.begin(), known_nodes_.end(), [&](std::int32_t node) {
+    return node >= options_.node.value || linked_.contains(NodeId{node});
+  });
+  if (epoch_ < 0 || !all) return;
   wire::Message linked;
-  linked.root().initRequest().setVerb(kLinkedVerb);
+  auto body = linked.root().initRequest();
+  body.setVerb(kLinkedVerb);
+  body.setJson(json_text(json{{"epoch", epoch_}}));
   send_peer(kHead, linked);
 }
 
@@ -410,6 +473,7 @@ void Agent::on_linked(NodeId node) {
 Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   TrainingJob::Settings settings;
   settings.job = JobId{open.getJob()};
+  if (jobs_.contains(settings.job)) return {};  // A head that was started anew could not know.
   settings.self = options_.node;
   settings.nodes = options_.nodes;
   settings.as_given = parse_json(wire::text(open.getJson()));
@@ -426,6 +490,9 @@ Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
     return done;
   }
   jobs_[settings.job] = std::move(opened);
+  auto word = std::make_unique<wire::Message>();
+  word->root().setOpenJob(open);
+  openings_[settings.job] = {std::move(word), steady_now() - from_seconds(std::clamp(open.getAge(), 0.0, kAgeMax))};
   for (auto& early : early_.open(settings.job))
     to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
   return {};
@@ -476,6 +543,7 @@ void Agent::on_close_job(JobId id) {
   const auto settings = it->second->settings();
   it->second->stop("the job is closed", now);
   jobs_.erase(it);
+  openings_.erase(id);
   to_driver(settings, event);
 }
 
@@ -620,7 +688,10 @@ void Agent::refuse(const transport::Peer& peer, const wire::Received& message, c
 
 void Agent::answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error) {
   switch (envelope.which()) {
-    case wire::Envelope::REQUEST: return send(peer, {failed_reply(envelope.getRequest(), error)});
+    case wire::Envelope::REQUEST: {
+      const auto request = envelope.getRequest();
+      return send(peer, {failed_reply(request.getId(), wire::text(request.getFrom()), error)});
+    }
     case wire::Envelope::CREATE_ACTOR: {
       const auto create = envelope.getCreateActor();
       return send(peer,

@@ -9,6 +9,7 @@
 
 #include "actors/router/actor_router.h"
 #include "algorithms/cluster/early_messages.h"
+#include "algorithms/cluster/head_requests.h"
 #include "algorithms/cluster/session_channels.h"
 #include "algorithms/cluster/training_job.h"
 #include "algorithms/cluster/worker_processes.h"
@@ -36,27 +37,38 @@ class Agent {
     std::string directory;           ///< The cluster's runtime directory.
     std::string local_address;       ///< ipc address that workers and drivers connect to.
     std::string peer_address;        ///< tcp address that other agents connect to.
+    std::string head_address;
+    std::uint64_t incarnation = 0;  ///< Of this process: a number that no other agent of the cluster has or had.
   };
 
-  /// `local` listens for this node's processes, `peers` for the other agents, and is connected to "head".
+  /// `local` listens for this node's processes, `peers` for the other agents.
   Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transport> local,
         std::unique_ptr<transport::Transport> peers, std::unique_ptr<collective::Averager> averager, observe::Log log);
   ~Agent();
 
-  /// Registers at the head and starts to watch its descriptors.
+  /// Connects to the head, registers there, and starts to watch its descriptors.
   Result<void> start();
   void tick(Instant now);
   std::optional<Instant> next_deadline() const;
-  /// The head cannot be reached any more: a local cluster ends then.
-  bool orphaned() const { return orphaned_; }
+  /// Since when there is no head: everything but what only a head can do goes on.
+  std::optional<Instant> headless() const { return head_.gone(); }
+  /// The head says that the cluster ends.
+  bool down() const { return down_; }
 
  private:
+  /// The head's word that opened a job, for a head that has to be told.
+  struct Opening {
+    std::unique_ptr<wire::Message> word;
+    Instant since;
+  };
+
   // Local peers
   void poll_local();
   Result<void> on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                         std::vector<transport::Frame>& frames);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
   Result<void> on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
+  Result<void> ask_head(HeadRequests::Request request);
   void on_local_gone(const transport::Peer& peer);
   void on_session_said(WorkerId worker, channel::Frame frame);
   void on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope);
@@ -65,8 +77,14 @@ class Agent {
   Result<void> on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                        std::vector<transport::Frame>& frames);
   void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
+  Result<void> on_peer_request(const wire::Request::Reader& request);
+  void on_reply(const wire::Reply::Reader& reply);
+  void on_head_gone();
+  void register_at_head();
+  void ask(const HeadRequests::Request& request);
   void on_nodes(const wire::Nodes::Reader& nodes);
-  void on_linked(NodeId node);
+  void connect_to(NodeId node, const std::string& address);
+  void tell_linked();
   Result<void> on_open_job(const wire::OpenJob::Reader& open);
   Result<std::unique_ptr<TrainingJob>> make_job(TrainingJob::Settings settings, const wire::OpenJob::Reader& open);
   void on_close_job(JobId job);
@@ -108,11 +126,15 @@ class Agent {
   WorkerProcesses workers_;
   SessionChannels sessions_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
+  std::map<JobId, Opening> openings_;
   EarlyMessages early_;
+  HeadRequests head_;
+  std::uint64_t next_request_ = 1;  // Of its own to the head.
   std::map<NodeId, std::string> addresses_;
   std::set<NodeId> linked_;  // Agents that this one has connected to, and that know it.
+  std::int64_t epoch_ = -1;  // Of known_nodes_.
   std::vector<std::int32_t> known_nodes_;
-  bool orphaned_ = false;
+  bool down_ = false;
 };
 
 }  // namespace paceline::cluster

@@ -24,16 +24,18 @@ class AgentTest : public testing::Test {
       other->endpoint = network_.endpoint(other->name);
       EXPECT_TRUE(other->endpoint->listen("sim:" + other->name));
     }
-    auto peers = network_.endpoint("agent/2");
-    EXPECT_TRUE(peers->connect("head", "sim:head"));
+    auto local = network_.endpoint("agent");
+    EXPECT_TRUE(local->listen("sim:local"));
     Agent::Options options;
     options.node = NodeId{2};
     options.nodes = 3;
     options.directory = directory_.path;
-    sut_ = std::make_unique<Agent>(options, loop_, network_.endpoint("local"), std::move(peers),
+    options.head_address = "sim:head";
+    sut_ = std::make_unique<Agent>(options, loop_, std::move(local), network_.endpoint("agent/2"),
                                    *collective::Averager::create(1),
                                    *observe::Log::open(directory_.path / "agent.log", "agent"));
-    deliver();
+    EXPECT_TRUE(sut_->start());
+    EXPECT_EQ(heard_by(head_), "hello:0 ");
     tell_nodes();
   }
 
@@ -50,7 +52,9 @@ class AgentTest : public testing::Test {
       if (event->kind != transport::Event::Kind::message) continue;
       const auto message = *wire::Received::parse(std::move(event->frames.front()));
       const auto envelope = message.root();
-      if (envelope.isHello()) heard += "hello ";
+      if (envelope.isHello())
+        heard += &other == &head_ ? "hello:" + std::to_string(envelope.getHello().getNewestJob()) + " " : "hello ";
+      if (envelope.isOpenJob()) heard += "runs:" + std::to_string(envelope.getOpenJob().getJob()) + " ";
       if (envelope.isRequest()) heard += wire::text(envelope.getRequest().getVerb()) + " ";
       if (envelope.isJobEvent()) {
         const auto body = json::parse(wire::text(envelope.getJobEvent().getJson()));
@@ -72,12 +76,12 @@ class AgentTest : public testing::Test {
     deliver();
   }
 
-  void tell_nodes() {
+  void tell_nodes(const std::string& address_of_one = "sim:agent/1") {
     wire::Message message;
     auto list = message.root().initNodes().initNodes(3);
     for (int node = 0; node < 3; ++node) {
       list[static_cast<unsigned>(node)].setNode(node);
-      list[static_cast<unsigned>(node)].setAddress("sim:agent/" + std::to_string(node));
+      list[static_cast<unsigned>(node)].setAddress(node == 1 ? address_of_one : "sim:agent/" + std::to_string(node));
     }
     say(head_, message);
   }
@@ -134,6 +138,49 @@ TEST_F(AgentTest, TheHeadIsToldOnceAllAgentsOfALowerNumberKnowThisOne) {
   EXPECT_EQ(heard_by(head_), "linked ");
   welcome(one_);
   EXPECT_EQ(heard_by(head_), "");
+}
+
+TEST_F(AgentTest, AnAgentThatWasStartedAnewIsConnectedToAnew) {
+  welcome(zero_);
+  welcome(one_);
+  EXPECT_EQ(heard_by(head_), "linked ");
+  network_.kill("agent/1");
+  one_.endpoint = network_.endpoint("agent/1");
+  EXPECT_TRUE(one_.endpoint->listen("sim:anew"));
+  tell_nodes("sim:anew");
+  EXPECT_EQ(heard_by(head_), "");
+  EXPECT_EQ(heard_by(one_), "hello ");
+  welcome(one_);
+  EXPECT_EQ(heard_by(head_), "linked ");
+}
+
+TEST_F(AgentTest, AHeadThatIsStartedAnewHearsWhatRunsAndIsAskedAgain) {
+  welcome(zero_);
+  welcome(one_);
+  open_job(1);
+  open_job(2);
+  close_job(1);
+  auto driver = network_.endpoint("driver/7");
+  EXPECT_TRUE(driver->connect("agent", "sim:local"));
+  wire::Message question;
+  auto request = question.root().initRequest();
+  request.setId(3);
+  request.setVerb("status");
+  EXPECT_TRUE(driver->send("agent", {question.to_frame()}));
+  EXPECT_EQ(heard_by(head_), "linked status ");
+  network_.kill("head");
+  deliver();
+  EXPECT_TRUE(sut_->headless());
+  stop_job(zero_, 2, "goes on without it");
+  EXPECT_EQ(heard_by(zero_).substr(0, 6), "hello ");
+  head_.endpoint = network_.endpoint("head");
+  EXPECT_TRUE(head_.endpoint->listen("sim:head"));
+  EXPECT_EQ(heard_by(head_), "runs:2 hello:2 status ");
+  tell_nodes();
+  EXPECT_FALSE(sut_->headless());
+  EXPECT_EQ(heard_by(head_), "linked ");
+  open_job(2);  // It is open already.
+  EXPECT_EQ(heard_by(zero_), "");
 }
 
 TEST_F(AgentTest, AMessageOfAnotherAgentMayComeBeforeTheHeadsWordOfItsJob) {

@@ -24,12 +24,12 @@ class Node {
     EXPECT_TRUE(head->listen("sim:head"));
     EXPECT_TRUE(local->listen("sim:local"));
     EXPECT_TRUE(peers->listen("sim:agent/0"));
-    EXPECT_TRUE(peers->connect("head", "sim:head"));
-    head_ = std::make_unique<Head>(Head::Options{"cluster", 2}, std::move(head));
+    head_ = std::make_unique<Head>(Head::Options{"cluster", 2, steady_now()}, std::move(head));
     Agent::Options options;
     options.node = NodeId{0};
     options.nodes = 2;
     options.directory = directory_.path;
+    options.head_address = "sim:head";
     agent_ =
         std::make_unique<Agent>(options, loop_, std::move(local), std::move(peers), *collective::Averager::create(1),
                                 *observe::Log::open(directory_.path / "agent.log", "agent"));
@@ -47,6 +47,7 @@ class Node {
     }
     wire::Message linked;
     linked.root().initRequest().setVerb(kLinkedVerb);
+    linked.root().getRequest().setJson(R"({"epoch": 2})");
     say(others_.back(), "head", linked.to_frame());
     EXPECT_TRUE(head_->ready());
   }
@@ -89,7 +90,7 @@ class Node {
                                      Kind::WAITS,       Kind::EXECUTABLE};
   inline static const Kinds kOfSessions{Kind::OPEN_SHARE,     Kind::ARRIVE,      Kind::ARRIVE,     Kind::REPORT,
                                         Kind::REPLICA_WANTED, Kind::OPEN_OBJECT, Kind::SEAL_OBJECT};
-  inline static const Kinds kToHead{Kind::HELLO, Kind::REQUEST, Kind::REQUEST, Kind::REPLY};
+  inline static const Kinds kToHead{Kind::HELLO, Kind::OPEN_JOB, Kind::REQUEST, Kind::REQUEST, Kind::REPLY};
   inline static const Kinds kOfAgents{Kind::OPEN_JOB,       Kind::ACTIVATE,     Kind::PARTIAL,      Kind::RELEASED,
                                       Kind::REPLICA_WANTED, Kind::REPLICA_NONE, Kind::REPLICA_DATA, Kind::SETTLED,
                                       Kind::SHARE,          Kind::GONE,         Kind::AWAITED,      Kind::ENDING,

@@ -25,6 +25,8 @@ class EarlyMessages {
 
   /// Whether the head is still to tell of this job: it numbers them upwards. Else it is over.
   bool is_to_come(JobId job) const { return job > newest_; }
+  /// The newest job that the head has told of.
+  JobId newest() const { return newest_; }
   /// Keeps it for `open`; false: kMax are kept.
   bool keep(JobId job, const transport::Peer& from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
   /// The head has told of this job: what came for it, in this order. What came for older ones is forgotten.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
+#include <utility>
 
 #include "algorithms/cluster/logged_values.h"
 #include "algorithms/cluster/training_job.h"
@@ -16,6 +16,10 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kStatusPatience = std::chrono::milliseconds(80);
+constexpr Duration kMissingPatience = std::chrono::milliseconds(200);  // For nodes that are about to register.
+constexpr Duration kNodesPatience = std::chrono::seconds(5);           // For one that is started again.
+constexpr std::size_t kSubmitsMax = 1024;
+constexpr double kAgeMax = 1e8;  // Three years.
 constexpr std::string_view kAgentPrefix = "agent/";
 
 /// Ranks in contiguous blocks, as even as possible: neighbours in rank are neighbours in memory.
@@ -56,11 +60,11 @@ NodeId node_of_peer(const std::string& peer) {
 }
 
 Head::Head(Options options, std::unique_ptr<transport::Transport> transport)
-    : options_(std::move(options)), transport_(std::move(transport)) {}
+    : options_(std::move(options)), transport_(std::move(transport)), jobs_(options_.start) {}
 
 void Head::poll(Instant now) {
   while (auto event = transport_->poll(Duration::zero())) {
-    if (event->kind == transport::Event::Kind::disconnected) on_gone(event->peer);
+    if (event->kind == transport::Event::Kind::disconnected) on_gone(event->peer, now);
     if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
     auto message = wire::Received::parse(std::move(event->frames.front()));
     if (!message) {
@@ -82,7 +86,8 @@ Head::Asker Head::asker_of(const transport::Peer& peer, const wire::Request::Rea
 
 void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader& envelope, Instant now) {
   switch (envelope.which()) {
-    case wire::Envelope::HELLO: return on_hello(peer, envelope.getHello());
+    case wire::Envelope::HELLO: return on_hello(peer, envelope.getHello(), now);
+    case wire::Envelope::OPEN_JOB: return on_runs(peer, envelope.getOpenJob(), now);
     case wire::Envelope::REQUEST: {
       const auto request = envelope.getRequest();
       const Asker asker = asker_of(peer, request);
@@ -94,42 +99,97 @@ void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader&
       const auto query = queries_.find(answer.getId());
       if (query == queries_.end()) return;
       query->second.answers[node_of_peer(peer)] = parse_json(wire::text(answer.getJson()));
-      if (query->second.answers.size() == nodes_.size()) finish_status(answer.getId(), now);
+      if (static_cast<std::int32_t>(query->second.answers.size()) >= options_.nodes) finish_status(answer.getId(), now);
       return;
     }
     default: return;
   }
 }
 
-void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello) {
+void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello, Instant now) {
   const NodeId node = node_of_peer(peer);
   if (node.value < 0) return;
-  nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getPid(), node.value == 0};
+  ++epoch_;
+  nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getPid(), epoch_, 0};
   (void)transport_->send(peer, {wire::welcome(peer, node)});
+  broadcast_nodes();
+  act(jobs_.on_registered(node, hello.getIncarnation(), JobId{hello.getNewestJob()}), now);
+  for (const auto& [id, query] : queries_) ask_for_status(peer, id);
+}
+
+/// Before its hello.
+void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& open, Instant now) {
+  const NodeId node = node_of_peer(peer);
+  JobEntry entry;
+  entry.settings = parse_json(wire::text(open.getJson()));
+  if (node.value < 0 || !entry.settings.is_object() || !job::check_options(entry.settings)) return;
+  entry.node_of.resize(open.getMembers().size());
+  for (const auto member : open.getMembers()) {
+    if (member.getRank() < 0 || static_cast<std::size_t>(member.getRank()) >= entry.node_of.size()) return;
+    entry.node_of[static_cast<std::size_t>(member.getRank())] = NodeId{member.getNode()};
+    entry.incarnation_of[NodeId{member.getNode()}] = member.getIncarnation();
+  }
+  if (std::any_of(entry.node_of.begin(), entry.node_of.end(),
+                  [&](NodeId member) { return !entry.incarnation_of.contains(member); }))
+    return;
+  entry.since = now - from_seconds(std::clamp(open.getAge(), 0.0, kAgeMax));
+  entry.driver_node = NodeId{entry.settings.value("driver_node", 0)};
+  entry.driver_peer = entry.settings.value("driver_peer", "");
+  entry.asked = entry.settings.value("asked", std::uint64_t{0});
+  jobs_.on_runs(node, JobId{open.getJob()}, std::move(entry));
+}
+
+/// Nobody can take over what its workers hold: jobs that have some there fail, and say so.
+void Head::on_gone(const transport::Peer& peer, Instant now) {
+  const NodeId node = node_of_peer(peer);
+  if (nodes_.erase(node) == 0) return;
+  act(jobs_.on_gone(node), now);
   ++epoch_;
   broadcast_nodes();
 }
 
-/// Nobody can take over what its workers hold: jobs that have some there fail, and say so.
-void Head::on_gone(const transport::Peer& peer) {
-  const NodeId node = node_of_peer(peer);
-  if (nodes_.erase(node) == 0) return;
-  for (const auto& [id, job] : jobs_) {
-    if (std::find(job.node_of.begin(), job.node_of.end(), node) == job.node_of.end()) continue;
-    const auto driver = nodes_.find(NodeId{job.settings.value("driver_node", 0)});
-    if (driver == nodes_.end()) continue;
-    wire::Message message;
-    auto body = message.root().initJobEvent();
-    body.setJob(id.value);
-    body.setJson(
-        json_text(json{{"event", "failed"},
-                       {"text", "node " + to_string(node) +
-                                    " was lost, with its workers: go on from the last checkpoint with --resume"}}));
-    body.setTo(job.settings.value("driver_peer", ""));
-    send(driver->second.peer, message);
+void Head::act(const JobDirectory::Actions& actions, Instant now) {
+  for (const auto& action : actions) std::visit([&](const auto& a) { carry_out(a, now); }, action);
+}
+
+void Head::carry_out(const JobDirectory::Open& open, Instant now) {
+  const JobEntry* const entry = jobs_.find(open.job);
+  const auto to = nodes_.find(open.node);
+  if (!entry || to == nodes_.end()) return;
+  wire::Message message;
+  auto body = message.root().initOpenJob();
+  body.setJob(open.job.value);
+  body.setJson(json_text(entry->settings));
+  body.setAge(seconds(now - entry->since));
+  auto list = body.initMembers(static_cast<unsigned>(entry->node_of.size()));
+  for (unsigned rank = 0; rank < entry->node_of.size(); ++rank) {
+    const NodeId node = entry->node_of[rank];
+    list[rank].setRank(static_cast<std::int32_t>(rank));
+    list[rank].setNode(node.value);
+    list[rank].setIncarnation(entry->incarnation_of.at(node));
   }
-  ++epoch_;
-  broadcast_nodes();
+  send(to->second.peer, message);
+}
+
+void Head::carry_out(const JobDirectory::Close& close, Instant) {
+  wire::Message message;
+  message.root().initCloseJob().setJob(close.job.value);
+  to_all(message);
+}
+
+void Head::carry_out(const JobDirectory::Lost& lost, Instant) {
+  const JobEntry* const entry = jobs_.find(lost.job);
+  const auto driver = entry ? nodes_.find(entry->driver_node) : nodes_.end();
+  if (driver == nodes_.end()) return;
+  wire::Message message;
+  auto body = message.root().initJobEvent();
+  body.setJob(lost.job.value);
+  body.setJson(
+      json_text(json{{"event", "failed"},
+                     {"text", "node " + to_string(lost.node) +
+                                  " was lost, with its workers: go on from the last checkpoint with --resume"}}));
+  body.setTo(entry->driver_peer);
+  send(driver->second.peer, message);
 }
 
 void Head::broadcast_nodes() {
@@ -151,25 +211,53 @@ void Head::broadcast_nodes() {
   }
 }
 
+void Head::on_linked(NodeId node, std::int64_t epoch, Instant now) {
+  const auto it = nodes_.find(node);
+  if (it == nodes_.end()) return;
+  it->second.linked = epoch;
+  if (!ready()) return;
+  for (const auto& waiting : std::exchange(submits_, {})) answer(waiting, now);
+}
+
 bool Head::ready() const {
-  return static_cast<std::int32_t>(nodes_.size()) == options_.nodes &&
-         std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node.second.linked; });
+  std::int64_t newest = 0;  // Of the nodes of a lower number.
+  for (const auto& [id, node] : nodes_) {
+    if (node.linked < newest) return false;
+    newest = std::max(newest, node.since);
+  }
+  return static_cast<std::int32_t>(nodes_.size()) == options_.nodes;
 }
 
 void Head::on_request(const Asker& asker, const std::string& verb, const json& body, Instant now) {
-  if (verb == kLinkedVerb) {
-    if (const auto it = nodes_.find(node_of_peer(asker.agent)); it != nodes_.end()) it->second.linked = true;
-    return;
-  }
-  if (verb == "submit") return reply(asker, submit(asker, body, now));
-  if (verb == "stop") return reply(asker, stop_job(body));
-  if (verb == "close") return reply(asker, close_job(body));
-  if (verb == "status") return start_status(asker, now);
-  if (verb == "down") {
-    down_ = true;
+  const NodeId agent = node_of_peer(asker.agent);
+  if (verb == kLinkedVerb) return on_linked(agent, body.value("epoch", std::int64_t{0}), now);
+  if (verb == kGoneVerb) {
+    act(jobs_.on_driver_gone(agent, body.value("peer", "")), now);
     return reply(asker, json::object());
   }
+  if (verb == "submit") return start_submit(asker, body, now);
+  if (verb == "stop") return reply(asker, stop_job(body));
+  if (verb == "close") {
+    act(jobs_.close(JobId{body.value("job", std::uint64_t{0})}), now);
+    return reply(asker, json::object());  // Closed already is closed, too: it may be asked twice.
+  }
+  if (verb == "status") return start_status(asker, now);
+  if (verb == kDownVerb) return end_cluster(asker);
   reply(asker, fail(ErrorKind::invalid, "the head knows no request '" + verb + "'"));
+}
+
+void Head::start_submit(const Asker& asker, const json& body, Instant now) {
+  submits_.push_back({asker, body, now + kNodesPatience});
+  if (!ready() && submits_.size() <= kSubmitsMax) return;
+  const Waiting waiting = std::move(submits_.back());
+  submits_.pop_back();
+  answer(waiting, now);
+}
+
+void Head::answer(const Waiting& waiting, Instant now) {
+  Result<json> said;
+  const auto made = contained([&] { said = submit(waiting.asker, waiting.body, now); });
+  reply(waiting.asker, made ? said : tl::unexpected(made.error()));
 }
 
 Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
@@ -182,72 +270,70 @@ Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
     return fail(ErrorKind::infeasible, "the cluster has " + std::to_string(nodes_.size()) + " of its " +
                                            std::to_string(options_.nodes) +
                                            " nodes, or they do not all reach each other yet: wait for them");
+  const NodeId driver_node = node_of_peer(asker.agent);
+  for (const auto& [id, entry] : jobs_.jobs())
+    if (entry.driver_node == driver_node && entry.driver_peer == asker.from && entry.asked == asker.id)
+      return answer_of(id);
 
   std::vector<NodeId> nodes;
   for (const auto& [node, entry] : nodes_) nodes.push_back(node);
   auto node_of = body.contains("node_of") ? place_as_told(body["node_of"], workers, nodes) : place(workers, nodes);
   if (!node_of) return tl::unexpected(node_of.error());
-  Job job{body, *std::move(node_of), now};
-  const JobId id{next_job_++};
-  job.settings["driver_node"] = node_of_peer(asker.agent).value;
-  job.settings["driver_peer"] = asker.from;
-  const std::set<NodeId> members(job.node_of.begin(), job.node_of.end());
-  for (const NodeId node : members) {
-    wire::Message message;
-    auto open = message.root().initOpenJob();
-    open.setJob(id.value);
-    open.setJson(json_text(job.settings));
-    auto list = open.initMembers(static_cast<unsigned>(workers));
-    for (unsigned rank = 0; rank < static_cast<unsigned>(workers); ++rank) {
-      list[rank].setRank(static_cast<std::int32_t>(rank));
-      list[rank].setNode(job.node_of[rank].value);
-    }
-    send(nodes_.at(node).peer, message);
-  }
-  json answer{
-      {"job", id.value}, {"strategy", strategy->name}, {"batches", strategy->batches}, {"cluster_nodes", nodes.size()}};
-  for (const NodeId node : job.node_of) answer["nodes"].push_back(node.value);
-  jobs_.emplace(id, std::move(job));
+  JobEntry entry{body, *std::move(node_of), {}, now, driver_node, asker.from, asker.id};
+  entry.settings["driver_node"] = driver_node.value;
+  entry.settings["driver_peer"] = asker.from;
+  entry.settings["asked"] = asker.id;
+  JobDirectory::Actions actions;
+  const JobId id = jobs_.add(std::move(entry), actions);
+  act(actions, now);
+  return answer_of(id);
+}
+
+Result<json> Head::answer_of(JobId id) const {
+  const JobEntry& entry = *jobs_.find(id);
+  const auto strategy = job_strategy(entry.settings, static_cast<std::int32_t>(entry.node_of.size()));
+  if (!strategy) return tl::unexpected(strategy.error());
+  json answer{{"job", id.value},
+              {"strategy", strategy->name},
+              {"batches", strategy->batches},
+              {"cluster_nodes", nodes_.size()}};
+  for (const NodeId node : entry.node_of) answer["nodes"].push_back(node.value);
   return answer;
 }
 
 Result<json> Head::stop_job(const json& body) {
   const JobId id{body.value("job", std::uint64_t{0})};
-  const auto job = jobs_.find(id);
-  if (job == jobs_.end()) return fail(ErrorKind::not_found, "no job " + to_string(id) + " runs here");
-  for (const auto& [node, entry] : nodes_) {
-    wire::Message message;
-    auto stop = message.root().initStopRounds();
-    stop.setJob(id.value);
-    stop.setReason(body.value("reason", std::string("stopped")));
-    send(entry.peer, message);
-  }
+  if (!jobs_.find(id)) return fail(ErrorKind::not_found, "no job " + to_string(id) + " runs here");
+  wire::Message message;
+  auto stop = message.root().initStopRounds();
+  stop.setJob(id.value);
+  stop.setReason(body.value("reason", std::string("stopped")));
+  to_all(message);
   return json::object();
 }
 
-Result<json> Head::close_job(const json& body) {
-  const JobId id{body.value("job", std::uint64_t{0})};
-  if (jobs_.erase(id) == 0) return fail(ErrorKind::not_found, "no job " + to_string(id) + " runs here");
-  for (const auto& [node, entry] : nodes_) {
-    wire::Message message;
-    auto close = message.root().initCloseJob();
-    close.setJob(id.value);
-    send(entry.peer, message);
-  }
-  return json::object();
+void Head::end_cluster(const Asker& asker) {
+  down_ = true;
+  reply(asker, json::object());
+  wire::Message message;
+  message.root().initRequest().setVerb(kDownVerb);
+  to_all(message);
 }
 
 void Head::start_status(const Asker& asker, Instant now) {
   const std::uint64_t id = next_query_++;
-  queries_[id] = {asker, {}, now + kStatusPatience};
-  for (const auto& [node, entry] : nodes_) {
-    wire::Message message;
-    auto request = message.root().initRequest();
-    request.setId(id);
-    request.setVerb("node_status");
-    request.setJson("{}");
-    send(entry.peer, message);
-  }
+  const bool missing = static_cast<std::int32_t>(nodes_.size()) < options_.nodes;
+  queries_[id] = {asker, {}, now + (missing ? kMissingPatience : kStatusPatience)};
+  for (const auto& [node, entry] : nodes_) ask_for_status(entry.peer, id);
+}
+
+void Head::ask_for_status(const transport::Peer& peer, std::uint64_t query) {
+  wire::Message message;
+  auto request = message.root().initRequest();
+  request.setId(query);
+  request.setVerb("node_status");
+  request.setJson("{}");
+  send(peer, message);
 }
 
 void Head::finish_status(std::uint64_t id, Instant now) {
@@ -288,10 +374,10 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
     status["nodes"].push_back(row);
   }
   for (auto& [id_of_job, job] : jobs) {
-    if (const auto known = jobs_.find(JobId{id_of_job}); known != jobs_.end()) {
-      job["age_s"] = seconds(now - known->second.since);
-      job["script"] = known->second.settings.value("program", "");
-      job["run_directory"] = known->second.settings.value("run_directory", "");
+    if (const JobEntry* const known = jobs_.find(JobId{id_of_job})) {
+      job["age_s"] = seconds(now - known->since);
+      job["script"] = known->settings.value("program", "");
+      job["run_directory"] = known->settings.value("run_directory", "");
     }
     status["jobs"].push_back(std::move(job));
   }
@@ -303,12 +389,20 @@ void Head::tick(Instant now) {
   for (const auto& [id, query] : queries_)
     if (now >= query.deadline) late.push_back(id);
   for (const std::uint64_t id : late) finish_status(id, now);
+  while (!submits_.empty() && now >= submits_.front().until) {
+    const Waiting waiting = std::move(submits_.front());
+    submits_.pop_front();
+    answer(waiting, now);
+  }
+  act(jobs_.tick(now), now);
 }
 
 std::optional<Instant> Head::next_deadline() const {
   std::optional<Instant> deadline;
   for (const auto& [id, query] : queries_)
     if (!deadline || query.deadline < *deadline) deadline = query.deadline;
+  if (!submits_.empty() && (!deadline || submits_.front().until < *deadline)) deadline = submits_.front().until;
+  if (const auto lost = jobs_.next_deadline(); lost && (!deadline || *lost < *deadline)) deadline = lost;
   return deadline;
 }
 
@@ -326,6 +420,10 @@ void Head::reply(const Asker& asker, const Result<json>& answer) {
     error.setText(answer.error().text);
   }
   send(asker.agent, message);
+}
+
+void Head::to_all(wire::Message& message) {
+  for (const auto& [id, node] : nodes_) send(node.peer, message);
 }
 
 void Head::send(const transport::Peer& peer, wire::Message& message) {

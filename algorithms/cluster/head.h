@@ -1,10 +1,12 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "algorithms/cluster/job_directory.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
@@ -15,17 +17,22 @@
 namespace paceline::cluster {
 
 /// The cluster's directory: which nodes there are, which jobs run, where a job's workers go. Not on the training path:
-/// agents talk to each other, and to drivers, without it. No input ends it: who asked hears what was wrong. Owned by
-/// the daemon's control loop.
+/// agents talk to each other, and to drivers, without it. It may end at any time: one that is started anew hears from
+/// the agents what runs (job_directory.h), and is asked again what had no answer (head_requests.h). No input ends it:
+/// who asked hears what was wrong. Owned by its process's control loop.
 ///
 /// Requests reach it through agents (`Request.from` names the asker at that agent) and are answered the same way:
-///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy}
+///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy}; the
+///   same
+///           request of the same asker is the same job; waits up to 5 s for nodes that are missing
 ///   stop    {job, reason} · close {job} · status {} · down {}
+/// and of agents themselves: linked {epoch}, gone {peer}.
 class Head {
  public:
   struct Options {
     std::string cluster;     ///< Its name, for people.
     std::int32_t nodes = 1;  ///< Expected.
+    Instant start;           ///< Of this process.
   };
 
   /// Takes a transport that already listens.
@@ -48,12 +55,8 @@ class Head {
     std::string address;
     std::int32_t cpus = 1;
     std::int32_t pid = 0;
-    bool linked = false;  ///< To all nodes of a lower number.
-  };
-  struct Job {
-    nlohmann::json settings;
-    std::vector<NodeId> node_of;
-    Instant since;
+    std::int64_t since = 0;   ///< Epoch of its registration.
+    std::int64_t linked = 0;  ///< It is connected to all nodes of a lower number that were there in this epoch.
   };
   struct Asker {
     transport::Peer agent;
@@ -65,36 +68,56 @@ class Head {
     std::map<NodeId, nlohmann::json> answers;
     Instant deadline;
   };
+  struct Waiting {
+    Asker asker;
+    nlohmann::json body;
+    Instant until;
+  };
 
   static Asker asker_of(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_message(const transport::Peer& peer, const wire::Envelope::Reader& envelope, Instant now);
-  void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
-  void on_gone(const transport::Peer& peer);
+  void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello, Instant now);
+  void on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& open, Instant now);
+  void on_gone(const transport::Peer& peer, Instant now);
+  void on_linked(NodeId node, std::int64_t epoch, Instant now);
   void on_request(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
+  void start_submit(const Asker& asker, const nlohmann::json& body, Instant now);
+  void answer(const Waiting& waiting, Instant now);
   Result<nlohmann::json> submit(const Asker& asker, const nlohmann::json& body, Instant now);
+  Result<nlohmann::json> answer_of(JobId job) const;
   Result<nlohmann::json> stop_job(const nlohmann::json& body);
-  Result<nlohmann::json> close_job(const nlohmann::json& body);
+  void end_cluster(const Asker& asker);
+  void act(const JobDirectory::Actions& actions, Instant now);
+  void carry_out(const JobDirectory::Open& open, Instant now);
+  void carry_out(const JobDirectory::Close& close, Instant now);
+  void carry_out(const JobDirectory::Lost& lost, Instant now);
   void start_status(const Asker& asker, Instant now);
+  void ask_for_status(const transport::Peer& peer, std::uint64_t query);
   void finish_status(std::uint64_t query, Instant now);
   nlohmann::json status_of(const StatusQuery& query, Instant now) const;
   void reply(const Asker& asker, const Result<nlohmann::json>& answer);
   void broadcast_nodes();
+  void to_all(wire::Message& message);
   void send(const transport::Peer& peer, wire::Message& message);
   NodeId node_of(const transport::Peer& peer) const;
 
   Options options_;
   std::unique_ptr<transport::Transport> transport_;
   std::map<NodeId, Node> nodes_;
-  std::map<JobId, Job> jobs_;
+  JobDirectory jobs_;
   std::map<std::uint64_t, StatusQuery> queries_;
-  std::uint64_t next_job_ = 1;
+  std::deque<Waiting> submits_;  ///< For nodes that are missing.
   std::uint64_t next_query_ = 1;
   std::int64_t epoch_ = 0;
   bool down_ = false;
 };
 
-/// Request of an agent to the head, not answered: it is connected to all agents of a lower number, and they know it.
+/// Requests of an agent to the head. Linked, not answered: it is connected to all agents of a lower number, and they
+/// know it. Gone: a process of its node that may have started jobs.
 inline constexpr const char* kLinkedVerb = "linked";
+inline constexpr const char* kGoneVerb = "gone";
+/// From the head to its agents: the cluster ends.
+inline constexpr const char* kDownVerb = "down";
 
 /// Name under which an agent's endpoint is known: "agent/3"; and back (-1: none).
 std::string agent_peer(NodeId node);

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "runtime/base/steady_now.h"
 #include "runtime/transport/sim/sim_network.h"
 
 namespace paceline::cluster {
@@ -16,13 +15,13 @@ class HeadTest : public testing::Test {
   HeadTest() {
     EXPECT_TRUE(transport_->listen("sim:head"));
     for (auto* agent : {&zero_, &one_}) EXPECT_TRUE((*agent)->connect("head", "sim:head"));
-    sut_ = std::make_unique<Head>(Head::Options{"cluster", 2}, std::move(transport_));
+    sut_ = std::make_unique<Head>(Head::Options{"cluster", 2, kStart}, std::move(transport_));
   }
 
   void say(transport::Transport& from, wire::Message& message) {
     EXPECT_TRUE(from.send("head", {message.to_frame()}));
     network_.advance(network_.now() + std::chrono::milliseconds(1));
-    sut_->poll(steady_now());
+    sut_->poll(kStart);
   }
 
   void hello(transport::Transport& from) {
@@ -31,27 +30,35 @@ class HeadTest : public testing::Test {
     say(from, message);
   }
 
-  void request(transport::Transport& from, const std::string& verb, const std::string& json = "{}") {
+  void request(transport::Transport& from, const std::string& verb, const std::string& json = "{}",
+               std::uint64_t id = 0) {
     wire::Message message;
     auto body = message.root().initRequest();
+    body.setId(id);
     body.setVerb(verb);
     body.setJson(json);
     say(from, message);
   }
 
-  /// The text of the failure that this endpoint was last answered with.
-  std::string refused(transport::Transport& to) {
+  /// What this endpoint was last answered: JSON, or the text of the failure.
+  std::string answered(transport::Transport& to) {
     network_.advance(network_.now() + std::chrono::milliseconds(1));
     std::string text;
     while (auto event = to.poll(Duration::zero())) {
       if (event->kind != transport::Event::Kind::message) continue;
       const auto message = *wire::Received::parse(std::move(event->frames.front()));
-      if (message.root().isReply() && !message.root().getReply().getOk())
-        text = wire::text(message.root().getReply().getError().getText());
+      if (!message.root().isReply()) continue;
+      const auto reply = message.root().getReply();
+      text = wire::text(reply.getOk() ? reply.getJson() : reply.getError().getText());
     }
     return text;
   }
 
+  void linked(transport::Transport& from, int epoch) {
+    request(from, kLinkedVerb, "{\"epoch\": " + std::to_string(epoch) + "}");
+  }
+
+  static constexpr Instant kStart{std::chrono::seconds(1)};
   transport::SimNetwork network_{1};
   std::unique_ptr<transport::Transport> zero_ = network_.endpoint("agent/0");
   std::unique_ptr<transport::Transport> one_ = network_.endpoint("agent/1");
@@ -64,36 +71,63 @@ TEST_F(HeadTest, IsReadyOnceAllNodesAreThereAndReachEachOther) {
   EXPECT_FALSE(sut_->ready());
   hello(*one_);
   EXPECT_FALSE(sut_->ready()) << "node 1 may not have reached node 0 yet";
-  request(*one_, kLinkedVerb);
+  linked(*one_, 2);
+  EXPECT_TRUE(sut_->ready());
+  hello(*zero_);
+  linked(*one_, 2);
+  EXPECT_FALSE(sut_->ready()) << "node 0 was started anew: node 1 is not connected to that one";
+  linked(*one_, 3);
   EXPECT_TRUE(sut_->ready());
 }
 
-TEST_F(HeadTest, TakesNoJobBefore) {
+TEST_F(HeadTest, AJobWaitsUntilThen) {
   hello(*zero_);
   hello(*one_);
   request(*zero_, "submit", R"({"workers": 2})");
-  EXPECT_NE(refused(*zero_).find("reach each other"), std::string::npos);
-  request(*one_, kLinkedVerb);
+  EXPECT_EQ(answered(*zero_), "");
+  linked(*one_, 2);
+  EXPECT_EQ(answered(*zero_), R"({"batches":1,"cluster_nodes":2,"job":1,"nodes":[0,1],"strategy":"allreduce"})");
+}
+
+TEST_F(HeadTest, ButNotForEver) {
+  hello(*zero_);
   request(*zero_, "submit", R"({"workers": 2})");
-  EXPECT_EQ(refused(*zero_), "");
+  sut_->tick(kStart + std::chrono::seconds(4));
+  EXPECT_EQ(answered(*zero_), "");
+  ASSERT_EQ(sut_->next_deadline(), kStart + std::chrono::seconds(5));
+  sut_->tick(*sut_->next_deadline());
+  EXPECT_NE(answered(*zero_).find("1 of its 2 nodes"), std::string::npos);
+}
+
+TEST_F(HeadTest, TheSameRequestOfTheSameAskerIsTheSameJob) {
+  hello(*zero_);
+  hello(*one_);
+  linked(*one_, 2);
+  const std::string first = R"({"batches":1,"cluster_nodes":2,"job":1,"nodes":[0,1],"strategy":"allreduce"})";
+  for (int i = 0; i < 2; ++i) {
+    request(*zero_, "submit", R"({"workers": 2})", 5);
+    EXPECT_EQ(answered(*zero_), first);
+  }
+  request(*zero_, "submit", R"({"workers": 2})", 6);
+  EXPECT_NE(answered(*zero_), first);
 }
 
 TEST_F(HeadTest, WhatIsWrongWithARequestIsItsAnswer) {
   hello(*zero_);
   hello(*one_);
-  request(*one_, kLinkedVerb);
+  linked(*one_, 2);
   request(*zero_, "submit", R"({"workers": 2000000000})");
-  EXPECT_EQ(refused(*zero_), "option workers = 2000000000: give a number from 1 to 4096");
+  EXPECT_EQ(answered(*zero_), "option workers = 2000000000: give a number from 1 to 4096");
   request(*zero_, "submit", "{}");
-  EXPECT_EQ(refused(*zero_), "a job needs at least one worker: submit says nothing of it");
+  EXPECT_EQ(answered(*zero_), "a job needs at least one worker: submit says nothing of it");
   request(*zero_, "submit", R"({"workers": "two"})");
-  EXPECT_NE(refused(*zero_).find("workers = two"), std::string::npos);
+  EXPECT_NE(answered(*zero_).find("workers = two"), std::string::npos);
   request(*zero_, "close", R"({"job": "first"})");
-  EXPECT_NE(refused(*zero_).find("type must be number, but is string"), std::string::npos);
+  EXPECT_NE(answered(*zero_).find("type must be number, but is string"), std::string::npos);
   request(*zero_, "stop", R"({"job": [1]})");
-  EXPECT_NE(refused(*zero_).find("type must be number, but is array"), std::string::npos);
+  EXPECT_NE(answered(*zero_).find("type must be number, but is array"), std::string::npos);
   request(*zero_, "\xff");
-  EXPECT_NE(refused(*zero_).find("knows no request"), std::string::npos);
+  EXPECT_NE(answered(*zero_).find("knows no request"), std::string::npos);
 }
 
 TEST_F(HeadTest, AnAgentsStatusOfAnotherShapeIsTheAskersError) {
@@ -108,7 +142,7 @@ TEST_F(HeadTest, AnAgentsStatusOfAnotherShapeIsTheAskersError) {
     body.setJson(R"({"workers": 1, "jobs": [{"job": "one"}]})");
     say(**agent, message);
   }
-  EXPECT_NE(refused(*zero_).find("type must be number, but is string"), std::string::npos);
+  EXPECT_NE(answered(*zero_).find("type must be number, but is string"), std::string::npos);
 }
 
 }  // namespace

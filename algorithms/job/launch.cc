@@ -234,13 +234,14 @@ class Job {
         const char* reason = interrupts.requested() ? "interrupted"
                              : timed_out            ? "the time limit was reached"
                                                     : "failed";
-        (void)actors::process_client().request("stop", json_text(json{{"job", job_}, {"reason", reason}}));
+        (void)actors::process_client().request("stop", json_text(json{{"job", job_}, {"reason", reason}}),
+                                               kStopPatience);
       }
       if (stop_asked && now - *stop_asked > (interrupts.requested() ? kStopPatience : kFailPatience)) break;
       display_->show(*record_, now, false);
     }
     collect_errors();
-    close_job();
+    close_job(interrupts.requested() ? kStopPatience : kFailPatience);
     display_->show(*record_, steady_now(), true);
     return conclude(interrupts.requested());
   }
@@ -344,8 +345,9 @@ class Job {
       error_ = lost_workers() + " lost, and --lost says that the run fails then";
   }
 
-  void close_job() {
-    (void)actors::process_client().request("close", json_text(json{{"job", job_}}));
+  /// A cluster that does not answer so long closes it when this process ends.
+  void close_job(Duration patience) {
+    if (!actors::process_client().request("close", json_text(json{{"job", job_}}), patience)) return;
     const Instant deadline = steady_now() + kClosePatience;
     while (!record_->closed() && steady_now() < deadline) take_events(kLook);
   }

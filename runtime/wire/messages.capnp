@@ -19,7 +19,7 @@ struct Envelope {
 
     # head <-> agents
     nodes @7 :Nodes;                # membership, after every change
-    openJob @8 :OpenJob;            # head -> all agents of the job
+    openJob @8 :OpenJob;            # head -> all agents of the job; agent -> a head that was started anew: runs here
     closeJob @9 :CloseJob;
 
     # actors and tasks
@@ -58,19 +58,22 @@ struct Envelope {
   }
 }
 
-struct Hello { role @0 :Text; name @1 :Text; pid @2 :Int32; build @3 :Text; address @4 :Text; cpus @5 :Int32; }
+struct Hello {
+  role @0 :Text; name @1 :Text; pid @2 :Int32; build @3 :Text; address @4 :Text; cpus @5 :Int32;
+  incarnation @6 :UInt64; newestJob @7 :UInt64;  # of an agent, for the head: who it is since its start, the highest job it was told of
+}
 struct Welcome { name @0 :Text; node @1 :Int32; }
 struct Failure { kind @0 :Text; text @1 :Text; }
 
-struct Request { id @0 :UInt64; verb @1 :Text; json @2 :Text; from @3 :Text; }   # verbs: status, submit, stop, down, nodes
+struct Request { id @0 :UInt64; verb @1 :Text; json @2 :Text; from @3 :Text; }   # verbs: see algorithms/cluster/head.h
 struct Reply { id @0 :UInt64; ok @1 :Bool; json @2 :Text; error @3 :Failure; to @4 :Text; }
 struct JobEvent { job @0 :UInt64; json @1 :Text; to @2 :Text; }
 
 struct NodeEntry { node @0 :Int32; name @1 :Text; address @2 :Text; cpus @3 :Int32; pid @4 :Int32; }
 struct Nodes { epoch @0 :Int64; nodes @1 :List(NodeEntry); }
 
-struct Member { rank @0 :Int32; node @1 :Int32; actor @2 :UInt64; }
-struct OpenJob { job @0 :UInt64; members @1 :List(Member); json @2 :Text; }       # json: strategy, updates, seed, run directory ...
+struct Member { rank @0 :Int32; node @1 :Int32; actor @2 :UInt64; incarnation @3 :UInt64; }   # incarnation: of the node's agent
+struct OpenJob { job @0 :UInt64; members @1 :List(Member); json @2 :Text; age @3 :Float64; }   # json: strategy, updates, seed, run directory ...; age: seconds
 struct CloseJob { job @0 :UInt64; reason @1 :Text; }
 
 struct FunctionRef { build @0 :Text; offset @1 :UInt64; }                          # build id of the object, offset of the thunk

@@ -138,7 +138,7 @@ class BadInput(IntegrationTest):
     def test_bytes_that_are_no_utf8_end_their_run_at_most(self):
         """The cluster they came to is the one it was, and takes the next job."""
         self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
-        daemons = self.daemons()
+        cluster = self.cluster()
         for how, code, word in (("throw_bytes", 1, "gr\ufffd\ufffd dich"), ("log_bytes", 1, "\u20ac\u20ac"), ("say_bytes", 0, "")):
             run = self.start_quadratic(nodes=None, updates=200, sleep_ms=[2], fail=how, fail_rank=2, fail_update=20)
             self.assertEqual(run.wait(30), code, run.said())
@@ -147,7 +147,7 @@ class BadInput(IntegrationTest):
                 events = run.metrics()
                 self.assertIn("gr\ufffd\ufffd", [event.get("name") for event in events])
                 self.assertIn("gr\ufffd\ufffd dich", [event.get("text") for event in events])
-        self.assertEqual(self.daemons(), daemons)
+        self.assertEqual(self.cluster(), cluster)
         run = self.start_quadratic(nodes=None, updates=20)
         self.assertEqual(run.wait(30), 0, run.said())
         self.assertEqual(self.paceline("down").code, 0)

@@ -2,7 +2,7 @@
 import os
 import signal
 
-from harness import NODES, SANITIZED, IntegrationTest, command_line, in_release, main, wait_until
+from harness import NODES, SANITIZED, IntegrationTest, in_release, main, wait_until
 
 CALLS = os.environ["PACELINE_CALLS"]
 
@@ -47,14 +47,14 @@ class Calls(IntegrationTest):
 
     def test_nothing_is_left_when_paceline_run_is_killed(self):
         run = self.start("run", CALLS, "--", "busy", "1000000")
-        wait_until(lambda: len(self.processes()) >= 5, 10, "command, daemon, driver, fork server and worker")
+        wait_until(lambda: len(self.processes()) >= 5, 10, "command, driver, fork server and worker")
         os.kill(run.process.pid, signal.SIGKILL)
         self.assert_nobody_left(5)
 
     def test_calls_to_a_node_that_is_killed_end_and_say_so(self):
         run = self.start("run", CALLS, "--nodes", "2", "--", "node_killed")
         wait_until(lambda: "calls" in run.out, 10, "its calls")
-        agent, = [pid for pid in self.daemons() if " --node 1" in command_line(pid)]
+        agent, = self.agents(1)
         os.kill(agent, signal.SIGKILL)
         self.assertEqual(run.wait(20), 0, run.said())
 

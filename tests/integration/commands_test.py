@@ -159,9 +159,9 @@ class Clusters(IntegrationTest):
 
     def test_a_stale_runtime_directory_is_swept(self):
         self.assertEqual(self.paceline("up").code, 0)
-        for pid in self.daemons():
+        for pid in self.cluster():
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not self.daemons(), 2, "the daemon dies")
+        wait_until(lambda: not self.cluster(), 2, "the cluster dies")
         self.assertIn("default", os.listdir(self.runtime))
         up = self.paceline("up")
         self.assertEqual(up.code, 0, up.said())
@@ -359,7 +359,7 @@ class Drivers(IntegrationTest):
         self.assertEqual(self.paceline("up").code, 0)
         run = self.start_driver("updates=20", "sleep_ms=[1]")
         self.assertEqual(run.wait(20), 0, run.said())
-        self.assertEqual(len(self.daemons()), 1, "of the cluster that is up")
+        self.assertEqual(len(self.agents()), 1, "of the cluster that is up")
         for nowhere in ("nowhere", os.path.join(self.folder, "nowhere")):
             named = self.start_driver("updates=20", PACELINE_CLUSTER=nowhere)
             self.assertEqual(named.wait(20), 1, named.said())
@@ -405,7 +405,7 @@ class Drivers(IntegrationTest):
 
     def test_its_cluster_ends_also_when_it_is_killed(self):
         run = self.start_driver("updates=100000000", "sleep_ms=[2]")
-        wait_until(lambda: len(self.daemons()) == 1 and len(self.processes()) > 6, 15, "the driver's workers")
+        wait_until(lambda: len(self.agents()) == 1 and len(self.processes()) > 8, 15, "the driver's workers")
         os.kill(run.process.pid, signal.SIGKILL)
         self.assert_nobody_left(timeout=5)
 
@@ -488,7 +488,7 @@ class Interrupts(IntegrationTest):
     def test_a_killed_command_takes_its_cluster_with_it(self):
         run = self.start_endless(nodes=2)
         os.kill(run.process.pid, signal.SIGKILL)
-        wait_until(lambda: not self.daemons(), 3, "the cluster ends")
+        wait_until(lambda: not self.cluster(), 3, "the cluster ends")
         wait_until(lambda: not self.children_named("fork-server"), 3, "the fork servers end")
         wait_until(lambda: not self.processes(), 5, "the driver ends")
 

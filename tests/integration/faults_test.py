@@ -2,7 +2,7 @@
 import os
 import signal
 
-from harness import ENDLESS, IntegrationTest, command_line, in_release, is_alive, main, parent_of, wait_until
+from harness import ENDLESS, IntegrationTest, command_line, in_release, is_alive, main, wait_until
 
 
 class Faults:
@@ -109,15 +109,15 @@ class Faults:
         self.end_after(run, 200)
         self.assertEqual(run.left(), {})
 
-    def test_a_killed_daemon_takes_everything_with_it(self):
+    def test_a_killed_cluster_takes_everything_with_it(self):
         run = self.start_long("allreduce")
         self.wait_for_update(run, 20)
         self.signal_worker(run, 1, signal.SIGSTOP)  # Even one that cannot react.
-        daemons = self.daemons()
-        self.assertEqual(len(daemons), self.nodes)
-        first = next(pid for pid in daemons if parent_of(pid) not in daemons)
         cluster = [pid for pid in self.processes() if pid != run.process.pid]
-        os.kill(first, signal.SIGKILL)
+        killed = self.cluster()
+        self.assertEqual(len(killed), 2 + self.nodes, "supervisor, head and agents")
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not [pid for pid in cluster if is_alive(pid)], 2.5,
                    "remain: " + "; ".join(command_line(pid) for pid in cluster if is_alive(pid)))
         self.assertNotEqual(run.wait(5), 0)
@@ -127,7 +127,7 @@ class Faults:
         self.assertEqual(stale.code, 2, stale.said())
         self.assertIn("paceline up", stale.err)
         left = [name for name in os.listdir(self.runtime) if not name.startswith(".")]
-        self.assertEqual(left, [], "the next command sweeps what a killed daemon left")
+        self.assertEqual(left, [], "the next command sweeps what a killed cluster left")
 
 
 @in_release  # Two nodes do all that one does.
@@ -146,9 +146,7 @@ class OnTwoNodes(Faults, IntegrationTest):
     def test_a_job_with_workers_on_a_node_that_is_lost_fails_and_says_so(self):
         run = self.start_long("allreduce")
         self.wait_for_update(run, 40)
-        daemons = self.daemons()
-        second = next(pid for pid in daemons if parent_of(pid) in daemons)
-        os.kill(second, signal.SIGKILL)
+        os.kill(self.agents(1)[0], signal.SIGKILL)
         self.assertEqual(run.wait(20), 1, run.said())
         self.assertIn("paceline: node 1 was lost, with its workers", run.err)
         self.assert_nobody_left()

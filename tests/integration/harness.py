@@ -207,7 +207,7 @@ class IntegrationTest(unittest.TestCase):
         return path
 
     def processes(self):
-        """Ours that are alive: paceline, daemons, agents, fork servers, workers."""
+        """Ours that are alive: paceline, supervisors, heads, agents, fork servers, workers."""
         return processes_with(self.mark)
 
     def state_of_all(self):
@@ -270,8 +270,14 @@ class IntegrationTest(unittest.TestCase):
     def children_named(self, word):
         return [pid for pid in self.processes() if word in command_line(pid)]
 
-    def daemons(self):
-        return self.children_named(" daemon ")
+    def cluster(self, *kinds):
+        """Processes of clusters, the supervisors first; of these kinds only, such as "head"."""
+        order = kinds or ("supervise", "head", "agent")
+        found = {pid: command_line(pid).split(" ")[1:2] for pid in self.processes()}
+        return sorted((pid for pid, kind in found.items() if kind and kind[0] in order), key=lambda pid: order.index(found[pid][0]))
+
+    def agents(self, node=None):
+        return [pid for pid in self.cluster("agent") if node is None or f" --node {node} " in command_line(pid)]
 
     def worker_pid(self, run, rank):
         """Which process is this worker: the one that has its log open as stdout."""

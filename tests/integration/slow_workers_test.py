@@ -84,10 +84,10 @@ class SlowWorkers:
     def test_nobody_leaves_since_an_agent_stood_still(self):
         run = self.start_quadratic("--strategy", "allreduce", nodes=self.nodes, updates=ENDLESS, sleep_ms=[4, 1000])
         self.wait_for_update(run, 2)
-        for agent in self.daemons():
+        for agent in self.agents():
             os.kill(agent, signal.SIGSTOP)
         time.sleep(LONG / 1000)
-        for agent in self.daemons():
+        for agent in self.agents():
             os.kill(agent, signal.SIGCONT)
         self.end_after(run, 2)
         self.assertEqual(run.left(), {}, run.said())

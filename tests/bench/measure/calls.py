@@ -42,11 +42,11 @@ def peaks(bench, calls, flight):
             try:
                 program = os.readlink(f"/proc/{pid}/exe")
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    is_daemon = b"\0daemon\0" in file.read()
+                    is_agent = b"\0agent\0" in file.read()
             except OSError:
                 continue
-            if program == script or (program == os.path.realpath(bench.paceline) and is_daemon):
-                kind = "agent" if is_daemon else "script"
+            if program == script or (program == os.path.realpath(bench.paceline) and is_agent):
+                kind = "agent" if is_agent else "script"
                 largest[kind, int(pid)] = max(largest.get((kind, int(pid)), 0), resident(pid))
         time.sleep(0.05)
     if run.returncode != 0:

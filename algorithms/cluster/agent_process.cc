@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "algorithms/cluster/agent.h"
+#include "algorithms/cluster/head.h"
+#include "algorithms/cluster/process_life.h"
+#include "algorithms/cluster/processes.h"
+#include "runtime/base/steady_now.h"
+#include "runtime/process/descriptor_limit.h"
+
+namespace paceline::cluster {
+namespace {
+
+constexpr const char* kLoopback = "tcp://127.0.0.1:*";
+constexpr Duration kAlone = std::chrono::seconds(30);  // Without head and supervisor.
+constexpr Duration kAloneLook = std::chrono::seconds(5);
+
+std::uint64_t new_incarnation() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+Result<std::unique_ptr<Agent>> open_agent(const ProcessOptions& options, EventLoop& loop) {
+  const std::string node = std::to_string(options.node);
+  const auto keys = transport::read_keys(keys_path(options.directory));
+  if (!keys) return tl::unexpected(keys.error());
+  auto local = open_endpoint("agent", "ipc://" + options.directory + "/agent-" + node + ".sock", std::nullopt);
+  if (!local) return tl::unexpected(local.error());
+  auto peers = open_endpoint(agent_peer(NodeId{options.node}), kLoopback, *keys);
+  if (!peers) return tl::unexpected(peers.error());
+  auto averager = collective::Averager::create();
+  if (!averager) return tl::unexpected(averager.error());
+  auto log = observe::Log::open(options.directory + "/agent-" + node + ".log", "agent " + node);
+  if (!log) return tl::unexpected(log.error());
+  Agent::Options agent;
+  agent.node = NodeId{options.node};
+  agent.nodes = options.nodes;
+  agent.cpus = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  agent.descriptors = process::raise_descriptor_limit();
+  agent.directory = options.directory;
+  agent.local_address = local->address;
+  agent.peer_address = peers->address;
+  agent.head_address = head_address(options.directory);
+  agent.incarnation = new_incarnation();
+  auto opened = std::make_unique<Agent>(agent, loop, std::move(local->transport), std::move(peers->transport),
+                                        std::move(*averager), std::move(*log));
+  PACELINE_TRY(opened->start());
+  return opened;
+}
+
+}  // namespace
+
+Result<void> run_agent(const ProcessOptions& options) {
+  auto life = ProcessLife::begin(options, "agent-" + std::to_string(options.node));
+  if (!life) return tl::unexpected(life.error());
+  auto loop = EventLoop::create();
+  if (!loop) return tl::unexpected(loop.error());
+  bool running = true;
+  PACELINE_TRY(life->watch(*loop, [&] { running = false; }));
+  auto agent = open_agent(options, *loop);
+  if (!agent) return tl::unexpected(agent.error());
+
+  while (running) {
+    const Instant now = steady_now();
+    (*agent)->tick(now);
+    auto deadline = (*agent)->next_deadline();
+    if (const auto since = (*agent)->headless()) {
+      if (now - *since >= kAlone && life->orphaned()) break;
+      if (!deadline || now + kAloneLook < *deadline) deadline = now + kAloneLook;
+    }
+    if ((*agent)->down() && life->orphaned()) break;  // Else it is the supervisor's to end it.
+    PACELINE_TRY(
+        loop->run_once(deadline ? std::max<Duration>(Duration::zero(), *deadline - steady_now()) : Duration(-1)));
+  }
+  return {};
+}
+
+}  // namespace paceline::cluster

@@ -1,0 +1,116 @@
+#include "algorithms/cluster/job_directory.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline::cluster {
+
+JobId JobDirectory::add(JobEntry entry, Actions& out) {
+  const JobId job{++newest_.value};
+  for (const NodeId node : entry.node_of) entry.incarnation_of[node] = registered_.at(node).incarnation;
+  compare(job, jobs_.emplace(job, std::move(entry)).first->second, out);
+  return job;
+}
+
+const JobEntry* JobDirectory::find(JobId job) const {
+  const auto it = jobs_.find(job);
+  return it == jobs_.end() ? nullptr : &it->second;
+}
+
+JobDirectory::Actions JobDirectory::close(JobId job) {
+  auto closed = jobs_.extract(job);
+  if (closed.empty()) return {};
+  for (auto& [node, runs] : runs_) runs.erase(job);
+  std::erase_if(told_lost_, [&](const auto& told) { return told.first == job; });
+  return {Close{job, std::move(closed.mapped())}};
+}
+
+JobDirectory::Actions JobDirectory::on_driver_gone(NodeId node, const std::string& peer) {
+  std::vector<JobId> its;
+  for (const auto& [id, entry] : jobs_)
+    if (entry.driver_node == node && entry.driver_peer == peer) its.push_back(id);
+  Actions out;
+  for (const JobId id : its) {
+    auto closed = close(id);
+    std::move(closed.begin(), closed.end(), std::back_inserter(out));
+  }
+  return out;
+}
+
+void JobDirectory::on_runs(NodeId node, JobId job, JobEntry entry) {
+  newest_ = std::max(newest_, job);
+  runs_[node].insert(job);
+  jobs_.try_emplace(job, std::move(entry));
+}
+
+JobDirectory::Actions JobDirectory::on_registered(NodeId node, std::uint64_t incarnation, JobId newest) {
+  newest_ = std::max(newest_, newest);
+  registered_[node] = {incarnation, newest};
+  return compare_all();
+}
+
+std::optional<std::uint64_t> JobDirectory::incarnation(NodeId node) const {
+  const auto it = registered_.find(node);
+  return it == registered_.end() ? std::nullopt : std::optional(it->second.incarnation);
+}
+
+JobDirectory::Actions JobDirectory::on_gone(NodeId node) {
+  registered_.erase(node);
+  runs_.erase(node);
+  Actions out;
+  for (const auto& [id, entry] : jobs_)
+    if (entry.incarnation_of.contains(node)) lose(id, entry, node, out);
+  return out;
+}
+
+JobDirectory::Actions JobDirectory::tick(Instant now) {
+  Actions out;
+  if (now < start_ + kRegisterPatience) return out;
+  for (const auto& [id, entry] : jobs_)
+    for (const auto& [node, incarnation] : entry.incarnation_of)
+      if (!registered_.contains(node)) lose(id, entry, node, out);
+  return out;
+}
+
+std::optional<Instant> JobDirectory::next_deadline() const {
+  for (const auto& [id, entry] : jobs_)
+    for (const auto& [node, incarnation] : entry.incarnation_of)
+      if (!registered_.contains(node) && registered_.contains(entry.driver_node) && !told_lost_.contains({id, node}))
+        return start_ + kRegisterPatience;
+  return std::nullopt;
+}
+
+JobDirectory::Actions JobDirectory::compare_all() {
+  std::vector<JobId> jobs;
+  for (const auto& [id, entry] : jobs_) jobs.push_back(id);
+  Actions out;
+  for (const JobId id : jobs) compare(id, jobs_.at(id), out);
+  return out;
+}
+
+/// An agent opens jobs in the order of their numbers: one that was told of a later one, and does not run this one, has
+/// closed it.
+void JobDirectory::compare(JobId job, const JobEntry& entry, Actions& out) {
+  for (const auto& [node, incarnation] : entry.incarnation_of) {
+    const auto known = registered_.find(node);
+    if (known == registered_.end()) continue;
+    if (known->second.incarnation != incarnation) {
+      lose(job, entry, node, out);
+    } else if (!runs_[node].contains(job) && known->second.newest >= job) {
+      auto closed = close(job);
+      std::move(closed.begin(), closed.end(), std::back_inserter(out));
+      return;
+    } else if (runs_[node].insert(job).second) {
+      known->second.newest = job;
+      out.push_back(Open{job, node});
+    }
+  }
+}
+
+void JobDirectory::lose(JobId job, const JobEntry& entry, NodeId node, Actions& out) {
+  // Its driver hears of it when its own node is there.
+  if (!registered_.contains(entry.driver_node) || !told_lost_.insert({job, node}).second) return;
+  out.push_back(Lost{job, node});
+}
+
+}  // namespace paceline::cluster

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/instant.h"
+
+namespace paceline::cluster {
+
+/// A job as the head knows it.
+struct JobEntry {
+  nlohmann::json settings;
+  std::vector<NodeId> node_of;                     ///< Of each rank.
+  std::map<NodeId, std::uint64_t> incarnation_of;  ///< Of the members' agents, when the job was opened.
+  Instant since;
+  NodeId driver_node;  ///< Whose agent the driver is connected to, under this name;
+  std::string driver_peer;
+  std::uint64_t asked = 0;  ///< and which of its requests this job answers.
+};
+
+/// Which jobs there are, and which agents run them. A head that was started anew learns it from the agents: each says
+/// what it runs (on_runs), then who it is (on_registered). Where they do not agree, a job was just being opened or
+/// closed when the old head ended, and that is carried through. Sans I/O.
+class JobDirectory {
+ public:
+  struct Open {  ///< The node is to open it.
+    JobId job;
+    NodeId node;
+  };
+  struct Close {  ///< All nodes are to close it; it is forgotten here.
+    JobId job;
+    JobEntry entry;
+  };
+  struct Lost {  ///< Its driver is to hear that its workers on this node are gone.
+    JobId job;
+    NodeId node;
+  };
+  using Action = std::variant<Open, Close, Lost>;
+  using Actions = std::vector<Action>;
+  static constexpr Duration kRegisterPatience = std::chrono::seconds(5);
+
+  explicit JobDirectory(Instant now) : start_(now) {}
+
+  /// A new job, under a number that no job had; Open for each of its nodes.
+  JobId add(JobEntry entry, Actions& out);
+  const JobEntry* find(JobId job) const;
+  const std::map<JobId, JobEntry>& jobs() const { return jobs_; }
+  /// Close, where there is such a job.
+  Actions close(JobId job);
+  /// Close for all jobs of this driver.
+  Actions on_driver_gone(NodeId node, const std::string& peer);
+
+  void on_runs(NodeId node, JobId job, JobEntry entry);
+  /// `newest`: the highest number of all jobs that this agent was ever told of.
+  Actions on_registered(NodeId node, std::uint64_t incarnation, JobId newest);
+  std::optional<std::uint64_t> incarnation(NodeId node) const;
+  Actions on_gone(NodeId node);
+  /// Members that a head of its age should have heard of are lost.
+  Actions tick(Instant now);
+  /// When tick() may have something to say.
+  std::optional<Instant> next_deadline() const;
+
+ private:
+  struct Registered {
+    std::uint64_t incarnation = 0;
+    JobId newest;
+  };
+  void compare(JobId job, const JobEntry& entry, Actions& out);
+  void lose(JobId job, const JobEntry& entry, NodeId node, Actions& out);
+  Actions compare_all();
+
+  Instant start_;
+  std::map<JobId, JobEntry> jobs_;
+  std::map<NodeId, Registered> registered_;
+  std::map<NodeId, std::set<JobId>> runs_;
+  std::set<std::pair<JobId, NodeId>> told_lost_;
+  JobId newest_{0};
+};
+
+}  // namespace paceline::cluster

@@ -1,0 +1,186 @@
+#include "algorithms/cluster/job_directory.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+
+namespace paceline::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Instant kStart{1s};
+
+/// "open 1 on 0", "close 1", "lost 1 on 1"; in order.
+std::string words(const JobDirectory::Actions& actions) {
+  std::string text;
+  const auto say = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
+  for (const auto& action : actions) {
+    if (const auto* open = std::get_if<JobDirectory::Open>(&action))
+      say("open " + to_string(open->job) + " on " + to_string(open->node));
+    if (const auto* close = std::get_if<JobDirectory::Close>(&action)) say("close " + to_string(close->job));
+    if (const auto* lost = std::get_if<JobDirectory::Lost>(&action))
+      say("lost " + to_string(lost->job) + " on " + to_string(lost->node));
+  }
+  return text;
+}
+
+/// Of two workers, on nodes 0 and 1, for the driver at node 0.
+JobEntry entry(const std::string& driver = "driver/1") {
+  JobEntry job;
+  job.node_of = {NodeId{0}, NodeId{1}};
+  job.driver_peer = driver;
+  return job;
+}
+
+JobEntry running(std::uint64_t zero, std::uint64_t one) {
+  JobEntry job = entry();
+  job.incarnation_of = {{NodeId{0}, zero}, {NodeId{1}, one}};
+  return job;
+}
+
+TEST(JobDirectoryTest, AJobIsOpenedOnItsNodesAndClosedOnAll) {
+  JobDirectory sut(kStart);
+  EXPECT_EQ(words(sut.on_registered(NodeId{0}, 7, JobId{0})), "");
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 8, JobId{0})), "");
+  JobDirectory::Actions actions;
+  EXPECT_EQ(sut.add(entry(), actions), JobId{1});
+  EXPECT_EQ(words(actions), "open 1 on 0, open 1 on 1");
+  EXPECT_EQ(words(sut.close(JobId{1})), "close 1");
+  EXPECT_EQ(words(sut.close(JobId{1})), "") << "it may be asked twice";
+}
+
+TEST(JobDirectoryTest, AHeadThatIsStartedAnewTakesOnWhatRunsAndGivesNoNumberTwice) {
+  JobDirectory sut(kStart);
+  for (const int node : {0, 1}) {
+    sut.on_runs(NodeId{node}, JobId{5}, running(7, 8));
+    EXPECT_EQ(words(sut.on_registered(NodeId{node}, node == 0 ? 7 : 8, JobId{9})), "");
+  }
+  EXPECT_NE(sut.find(JobId{5}), nullptr);
+  JobDirectory::Actions actions;
+  EXPECT_EQ(sut.add(entry(), actions), JobId{10}) << "9 ran once";
+}
+
+TEST(JobDirectoryTest, AJobThatWasJustBeingOpenedIsOpenedOnTheOtherNodesToo) {
+  JobDirectory sut(kStart);
+  sut.on_runs(NodeId{0}, JobId{5}, running(7, 8));
+  EXPECT_EQ(words(sut.on_registered(NodeId{0}, 7, JobId{5})), "");
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 8, JobId{4})), "open 5 on 1");
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 8, JobId{5})), "") << "once";
+}
+
+TEST(JobDirectoryTest, AJobThatWasJustBeingClosedIsClosedOnTheOtherNodesToo) {
+  JobDirectory sut(kStart);
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 8, JobId{5})), "");
+  sut.on_runs(NodeId{0}, JobId{5}, running(7, 8));
+  EXPECT_EQ(words(sut.on_registered(NodeId{0}, 7, JobId{5})), "close 5");
+  EXPECT_EQ(sut.find(JobId{5}), nullptr);
+}
+
+TEST(JobDirectoryTest, WorkersOfAnAgentThatIsGoneOrAnotherOneAreLostOnce) {
+  JobDirectory sut(kStart);
+  (void)sut.on_registered(NodeId{0}, 7, JobId{0});
+  (void)sut.on_registered(NodeId{1}, 8, JobId{0});
+  JobDirectory::Actions ignored;
+  sut.add(entry(), ignored);
+  EXPECT_EQ(words(sut.on_gone(NodeId{1})), "lost 1 on 1");
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 9, JobId{0})), "") << "started anew: it opens none of them";
+  EXPECT_EQ(words(sut.tick(kStart + 1h)), "");
+
+  JobDirectory anew(kStart);
+  anew.on_runs(NodeId{0}, JobId{1}, running(7, 8));
+  (void)anew.on_registered(NodeId{0}, 7, JobId{1});
+  EXPECT_EQ(words(anew.on_registered(NodeId{1}, 9, JobId{0})), "lost 1 on 1") << "while there was no head";
+}
+
+TEST(JobDirectoryTest, AMemberThatNeverRegistersIsLostInTheEnd) {
+  JobDirectory sut(kStart);
+  sut.on_runs(NodeId{0}, JobId{1}, running(7, 8));
+  EXPECT_FALSE(sut.next_deadline()) << "nobody could be told";
+  (void)sut.on_registered(NodeId{0}, 7, JobId{1});
+  ASSERT_EQ(sut.next_deadline(), kStart + JobDirectory::kRegisterPatience);
+  EXPECT_EQ(words(sut.tick(*sut.next_deadline() - 1ns)), "");
+  EXPECT_EQ(words(sut.tick(*sut.next_deadline())), "lost 1 on 1");
+  EXPECT_FALSE(sut.next_deadline());
+}
+
+TEST(JobDirectoryTest, ADriversJobsEndWithIt) {
+  JobDirectory sut(kStart);
+  (void)sut.on_registered(NodeId{0}, 7, JobId{0});
+  (void)sut.on_registered(NodeId{1}, 8, JobId{0});
+  JobDirectory::Actions ignored;
+  for (const char* driver : {"driver/1", "driver/2", "driver/1"}) sut.add(entry(driver), ignored);
+  EXPECT_EQ(words(sut.on_driver_gone(NodeId{1}, "driver/1")), "") << "of the same name, elsewhere";
+  EXPECT_EQ(words(sut.on_driver_gone(NodeId{0}, "driver/1")), "close 1, close 3");
+  EXPECT_EQ(sut.jobs().size(), 1U);
+}
+
+/// Three agents; a head that ends at any moment, with any part of what it said under way. In the end all agents run the
+/// same jobs, those whose drivers have not closed them.
+TEST(JobDirectoryTest, WhateverAHeadLeavesHalfDoneIsCarriedThrough) {
+  for (unsigned seed = 1; seed <= 500; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random); };
+    struct Agent {
+      std::map<JobId, JobEntry> runs;
+      JobId newest{0};
+    };
+    std::map<NodeId, Agent> agents{{NodeId{0}, {}}, {NodeId{1}, {}}, {NodeId{2}, {}}};
+    std::set<JobId> open, closing;
+    auto head = std::make_unique<JobDirectory>(kStart);
+    const auto carry_out = [&](const JobDirectory::Actions& actions, bool all) {
+      for (const auto& action : actions) {
+        if (const auto* o = std::get_if<JobDirectory::Open>(&action); o && (all || below(2) == 0)) {
+          Agent& agent = agents.at(o->node);
+          EXPECT_GT(o->job, agent.newest) << "seed " << seed;
+          agent.newest = o->job;
+          agent.runs[o->job] = *head->find(o->job);
+        }
+        if (const auto* c = std::get_if<JobDirectory::Close>(&action))
+          for (auto& [node, agent] : agents)
+            if (all || below(2) == 0) agent.runs.erase(c->job);
+        EXPECT_FALSE(std::holds_alternative<JobDirectory::Lost>(action)) << "seed " << seed;
+      }
+    };
+    const auto restart = [&] {
+      head = std::make_unique<JobDirectory>(kStart);
+      for (auto& [node, agent] : agents) {
+        for (const auto& [job, its] : agent.runs) head->on_runs(node, job, its);
+        carry_out(head->on_registered(node, 100 + static_cast<unsigned>(node.value), agent.newest), true);
+      }
+      for (const JobId job : closing) carry_out(head->close(job), true);  // Asked again.
+      closing.clear();
+    };
+    restart();
+    for (int step = 0; step < 40; ++step) {
+      const bool dies = below(4) == 0;
+      if (below(2) == 0) {
+        JobDirectory::Actions actions;
+        JobEntry job = entry();
+        job.node_of = {NodeId{static_cast<std::int32_t>(below(3))}, NodeId{static_cast<std::int32_t>(below(3))}};
+        const JobId id = head->add(std::move(job), actions);
+        carry_out(actions, !dies);
+        open.insert(id);
+      } else if (!open.empty()) {
+        const JobId id = *std::next(open.begin(), below(static_cast<unsigned>(open.size())));
+        open.erase(id);
+        if (dies) closing.insert(id);
+        carry_out(head->close(id), !dies);
+      }
+      if (dies) restart();
+      for (auto it = open.begin(); it != open.end();)  // Opened nowhere: its driver, which has no answer, asks anew.
+        it = head->find(*it) ? std::next(it) : open.erase(it);
+    }
+    for (const auto& [job, its] : head->jobs()) {
+      EXPECT_TRUE(open.contains(job)) << "seed " << seed;
+      for (const auto& [node, incarnation] : its.incarnation_of)
+        EXPECT_TRUE(agents.at(node).runs.contains(job)) << "seed " << seed;
+    }
+    for (const auto& [node, agent] : agents)
+      for (const auto& [job, its] : agent.runs) EXPECT_TRUE(open.contains(job)) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::cluster

@@ -1,0 +1,95 @@
+#include "algorithms/cluster/process_life.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+
+#include "runtime/transport/zmq/zmq_transport.h"
+
+namespace paceline::cluster {
+namespace {
+
+/// A descriptor that this process was started with; its own children get it only where they are to.
+process::Fd inherited(const char* variable) {
+  const char* const number = std::getenv(variable);
+  process::Fd fd(number ? std::atoi(number) : -1);
+  unsetenv(variable);
+  if (fd && fcntl(fd.get(), F_SETFD, FD_CLOEXEC) != 0) (void)fd.release();
+  return fd;
+}
+
+/// As a descriptor, and blocked before any thread exists, so that no thread gets them.
+Result<process::Fd> signals_to_read(bool children) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  if (children) sigaddset(&set, SIGCHLD);
+  if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) return fail_errno("pthread_sigmask");
+  process::Fd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return fail_errno("signalfd");
+  return fd;
+}
+
+Result<process::Fd> lock_own_file(const std::string& path) {
+  process::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return fail_errno("cannot open " + path);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorKind::invalid, path + " is locked: this process of the cluster runs already");
+  const std::string number = std::to_string(getpid()) + "\n";
+  if (ftruncate(fd.get(), 0) != 0 || ::write(fd.get(), number.data(), number.size()) < 0)
+    return fail_errno("cannot write " + path);
+  return fd;
+}
+
+}  // namespace
+
+Result<ProcessLife> ProcessLife::begin(const ProcessOptions& options, const std::string& name, bool children) {
+  ProcessLife life;
+  life.lock_ = inherited(kLockVariable);
+  life.lifeline_ = inherited(kLifelineVariable);
+  life.parent_ = getppid();
+  auto signals = signals_to_read(children);
+  if (!signals) return tl::unexpected(signals.error());
+  life.signals_ = *std::move(signals);
+  auto own = lock_own_file(options.directory + "/" + name + ".pid");
+  if (!own) return tl::unexpected(own.error());
+  life.own_ = *std::move(own);
+  return life;
+}
+
+Result<void> ProcessLife::watch(EventLoop& loop, std::function<void()> stop, std::function<void()> child) {
+  if (lifeline_) PACELINE_TRY(loop.watch(lifeline_.get(), stop));  // Readable at its end only: nobody writes.
+  return loop.watch(signals_.get(), [fd = signals_.get(), stop, child = std::move(child)] {
+    signalfd_siginfo signal{};
+    while (::read(fd, &signal, sizeof signal) == sizeof signal) {
+      if (signal.ssi_signo != SIGCHLD) return stop();
+      if (child) child();
+    }
+  });
+}
+
+bool ProcessLife::orphaned() const { return getppid() != parent_; }
+
+Result<Endpoint> open_endpoint(const std::string& name, const std::string& address,
+                               std::optional<transport::ClusterKeys> keys) {
+  transport::ZmqOptions options;
+  options.self = name;
+  options.keys = std::move(keys);
+  auto transport = transport::ZmqTransport::create(std::move(options));
+  if (!transport) return tl::unexpected(transport.error());
+  auto listening = (*transport)->listen(address);
+  if (!listening) return tl::unexpected(listening.error());
+  return Endpoint{std::move(*transport), *listening};
+}
+
+std::string head_address(const std::string& directory) { return "ipc://" + directory + "/head.sock"; }
+std::string keys_path(const std::string& directory) { return directory + "/keys"; }
+
+}  // namespace paceline::cluster

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "algorithms/cluster/processes.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/result.h"
+#include "runtime/process/fd.h"
+#include "runtime/transport/transport.h"
+#include "runtime/transport/zmq/keys.h"
+
+namespace paceline::cluster {
+
+/// What all processes of a cluster have in common: the locks that say that they live, and what tells them to end. Made
+/// before any thread. Owned by the control thread.
+class ProcessLife {
+ public:
+  /// `name`: "supervisor", "head", "agent-3"; `children`: SIGCHLD is told as well. `invalid` if there is one already.
+  static Result<ProcessLife> begin(const ProcessOptions& options, const std::string& name, bool children = false);
+
+  /// Calls `stop` when the process is told to end, and `child` after a SIGCHLD.
+  Result<void> watch(EventLoop& loop, std::function<void()> stop, std::function<void()> child = nullptr);
+  /// The process that started this one is gone.
+  bool orphaned() const;
+  /// What a child is to inherit; -1: there is none.
+  int lock() const { return lock_.get(); }
+  int lifeline() const { return lifeline_.get(); }
+
+ private:
+  process::Fd lock_, lifeline_, own_, signals_;
+  int parent_ = 0;
+};
+
+struct Endpoint {
+  std::unique_ptr<transport::Transport> transport;
+  std::string address;
+};
+/// An endpoint called `name` that listens at `address`.
+Result<Endpoint> open_endpoint(const std::string& name, const std::string& address,
+                               std::optional<transport::ClusterKeys> keys);
+
+/// Where the head listens for the agents of its own host.
+std::string head_address(const std::string& directory);
+std::string keys_path(const std::string& directory);
+
+}  // namespace paceline::cluster

@@ -1,0 +1,217 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/cluster/process_life.h"
+#include "algorithms/cluster/processes.h"
+#include "algorithms/cluster/restarts.h"
+#include "runtime/base/steady_now.h"
+#include "runtime/process/exit.h"
+#include "runtime/process/spawn.h"
+#include "runtime/transport/zmq/keys.h"
+
+extern char** environ;
+
+namespace paceline::cluster {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr Duration kEndPatience =
+    std::chrono::seconds(2);  // For children that were asked to end: then they are killed.
+
+struct Child {
+  std::string name;  ///< For people.
+  std::vector<std::string> args;
+  Restarts restarts = {};
+  pid_t pid = -1;
+  Instant started = {};
+  std::optional<Instant> due = Instant{};  ///< When it is to be started.
+};
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+/// Head and agents, started and started again. No threads.
+class Supervisor {
+ public:
+  Supervisor(const ProcessOptions& options, ProcessLife& life) : options_(options), life_(life) {
+    const std::vector<std::string> common{"--directory", options.directory, "--name",
+                                          options.name,  "--nodes",         std::to_string(options.nodes)};
+    children_.push_back({"the head", with({"head"}, common)});
+    for (std::int32_t node = 0; node < options.nodes; ++node) {
+      const std::string number = std::to_string(node);
+      children_.push_back({"agent " + number, with({"agent", "--node", number}, common)});
+    }
+  }
+  ~Supervisor() { end_all(); }
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  Result<void> start_due(Instant now) {
+    for (Child& child : children_) {
+      if (child.pid > 0 || !child.due || now < *child.due) continue;
+      auto pid = start(child);
+      if (!pid) return tl::unexpected(pid.error());
+      child.pid = *pid;
+      child.started = now;
+      child.due.reset();
+    }
+    return {};
+  }
+
+  std::optional<Instant> next_deadline() const {
+    std::optional<Instant> next;
+    for (const Child& child : children_)
+      if (child.due && (!next || *child.due < *next)) next = child.due;
+    return next;
+  }
+
+  /// Reaps who has ended; true: the head says that the cluster ends.
+  Result<bool> on_ended(Instant now) {
+    int status = 0;
+    for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+      for (Child& child : children_) {
+        if (child.pid != pid) continue;
+        child.pid = -1;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == kClusterEnds) return true;
+        PACELINE_TRY(plan_start(child, status, now));
+      }
+    }
+    return false;
+  }
+
+ private:
+  static std::vector<std::string> with(std::vector<std::string> first, const std::vector<std::string>& others) {
+    first.insert(first.end(), others.begin(), others.end());
+    return first;
+  }
+
+  Result<void> plan_start(Child& child, int status, Instant now) {
+    const process::Exit exit{WIFSIGNALED(status) != 0, WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
+    const std::string how = child.name + " ended (" + process::to_string(exit) + ")";
+    // What keeps it from starting keeps it the next time, too: whoever starts the cluster hears it at once.
+    if (!exit.signalled && exit.code != 0 && !fs::exists(options_.directory + "/ready"))
+      return fail(ErrorKind::disconnected, how + " while the cluster started");
+    const auto wait = child.restarts.ended(now - child.started);
+    if (!wait)
+      return fail(ErrorKind::disconnected, how + " as soon as it was started, " + std::to_string(Restarts::kBadStarts) +
+                                               " times in a row: the cluster ends");
+    std::fprintf(stderr, "paceline: %s: it is started again\n", how.c_str());
+    child.due = now + *wait;
+    return {};
+  }
+
+  /// With our output, no signal blocked, and the locks that say that the cluster runs.
+  Result<pid_t> start(const Child& child) const {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    process::Environment variables;
+    for (const auto& [fd, variable] : {std::pair{life_.lock(), kLockVariable}, {life_.lifeline(), kLifelineVariable}}) {
+      if (fd < 0) continue;
+      posix_spawn_file_actions_adddup2(&actions, fd, fd);  // Stays open.
+      variables.emplace_back(variable, std::to_string(fd));
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    std::vector<std::string> args{fs::read_symlink("/proc/self/exe").string()};
+    args.insert(args.end(), child.args.begin(), child.args.end());
+    std::vector<std::string> environment;
+    for (char** entry = environ; *entry; ++entry) environment.emplace_back(*entry);
+    environment = process::merge_environment(std::move(environment), variables);
+    std::vector<char*> argv = pointers(args), envp = pointers(environment);
+    pid_t pid = -1;
+    const int error = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), envp.data());
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    if (error != 0) return fail(ErrorKind::internal, "cannot start " + child.name + ": " + std::strerror(error));
+    return pid;
+  }
+
+  void end_all() {
+    for (const Child& child : children_)
+      if (child.pid > 0) kill(child.pid, SIGTERM);
+    const Instant until = steady_now() + kEndPatience;
+    bool killed = false;
+    while (true) {
+      bool any = false;
+      for (Child& child : children_) {
+        if (child.pid > 0 && waitpid(child.pid, nullptr, WNOHANG) != 0) child.pid = -1;
+        any = any || child.pid > 0;
+      }
+      if (!any) return;
+      if (!killed && steady_now() >= until) {
+        killed = true;
+        for (const Child& child : children_)
+          if (child.pid > 0) kill(child.pid, SIGKILL);
+      }
+      ::poll(nullptr, 0, 2);
+    }
+  }
+
+  const ProcessOptions& options_;
+  ProcessLife& life_;
+  std::vector<Child> children_;
+};
+
+/// Leaves the lock file, which the next cluster of this name takes over.
+void empty_directory(const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored))
+    if (entry.path().filename() != "lock") fs::remove_all(entry.path(), ignored);
+}
+
+Result<void> supervise(const ProcessOptions& options, ProcessLife& life) {
+  auto loop = EventLoop::create();
+  if (!loop) return tl::unexpected(loop.error());
+  bool running = true;
+  bool ended = true;  // Somebody may have, before the first look.
+  PACELINE_TRY(life.watch(
+      *loop, [&] { running = false; }, [&] { ended = true; }));
+  const auto keys = transport::make_cluster_keys();
+  if (!keys) return tl::unexpected(keys.error());
+  PACELINE_TRY(transport::write_keys(keys_path(options.directory), *keys));
+  Supervisor supervisor(options, life);
+  while (running) {
+    const Instant now = steady_now();
+    if (std::exchange(ended, false)) {
+      const auto over = supervisor.on_ended(now);
+      if (!over) return tl::unexpected(over.error());
+      if (*over) break;
+    }
+    PACELINE_TRY(supervisor.start_due(now));
+    const auto due = supervisor.next_deadline();
+    PACELINE_TRY(loop->run_once(due ? std::max<Duration>(Duration::zero(), *due - steady_now()) : Duration(-1)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> run_supervisor(const ProcessOptions& options) {
+  auto life = ProcessLife::begin(options, "supervisor", true);
+  if (!life) return tl::unexpected(life.error());
+  const auto done = supervise(options, *life);
+  empty_directory(options.directory);
+  return done;
+}
+
+}  // namespace paceline::cluster

@@ -1,0 +1,176 @@
+"""What happens when the cluster's own processes are killed, frozen or started again: supervisor, head and agents."""
+import json
+import os
+import signal
+import threading
+import time
+
+from harness import ENDLESS, IntegrationTest, SLOWDOWN, in_release, main, wait_until
+
+UPDATES = 400
+
+
+class KilledHeads:
+    """Kills the head again and again, until the end of the block, and counts."""
+
+    def __init__(self, test, every):
+        self.test, self.every, self.count = test, every * SLOWDOWN, 0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.kill)
+
+    def kill(self):
+        while not self.over.wait(self.every):
+            for pid in self.test.cluster("head"):
+                os.kill(pid, signal.SIGKILL)
+                self.count += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+class TheHead(IntegrationTest):
+    def check_run(self, strategy, nodes):
+        """Killed all the while: no step is lost, and the models are, bit for bit, what they are without."""
+        quiet = self.quadratic("--strategy", strategy, nodes=nodes, updates=UPDATES, sleep_ms=[4])
+        with KilledHeads(self, 0.25) as heads:
+            killed = self.quadratic("--strategy", strategy, nodes=nodes, updates=UPDATES, sleep_ms=[4])
+        self.assertGreater(heads.count, 3)
+        for rank in range(4):
+            self.assertEqual(killed.final(rank), quiet.final(rank))
+        self.assertEqual(killed.result()["updates"], UPDATES)
+        self.assert_nobody_left()
+
+    def test_a_run_goes_on_without_losing_a_step(self):
+        self.check_run("allreduce", 2)
+
+    @in_release
+    def test_so_it_does_on_one_node_and_with_neighbours(self):
+        self.check_run("local-sgd(period=4)", 1)
+        self.check_run("d-psgd(ring)", 2)
+
+    def test_what_it_is_asked_while_it_is_killed_is_answered(self):
+        """Jobs are submitted and closed, once each, and `status` answers soon."""
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        with KilledHeads(self, 0.25) as heads:
+            for _ in range(8):
+                run = self.start_quadratic(nodes=None, updates=20, sleep_ms=[1])
+                self.assertEqual(run.wait(30), 0, run.said())
+                begin = time.monotonic()
+                status = self.paceline("status", "--json")
+                self.assertEqual(status.code, 0, status.said())
+                self.assertEqual(len(json.loads(status.out)["nodes"]), 2)
+                self.assertLess(time.monotonic() - begin, 0.6 * SLOWDOWN)
+        self.assertGreater(heads.count, 3)
+        self.assertEqual(json.loads(self.paceline("status", "--json").out)["jobs"], [], "none is left behind")
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
+
+    def test_a_head_that_is_frozen_is_no_reason_to_stay_up(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        os.kill(self.cluster("head")[0], signal.SIGSTOP)
+        down = self.paceline("down")
+        self.assertEqual(down.code, 0, down.said())
+        self.assertIn("the cluster does not answer", down.err)
+        self.assert_nobody_left()
+
+    def test_a_driver_that_is_killed_while_there_is_no_head_leaves_no_job(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2])
+        self.wait_for_update(run, 5)
+        os.kill(self.cluster("supervise")[0], signal.SIGSTOP)  # Nobody starts the next one for a while.
+        os.kill(self.cluster("head")[0], signal.SIGKILL)
+        run.end()
+        os.kill(self.cluster("supervise")[0], signal.SIGCONT)
+        wait_until(lambda: json.loads(self.paceline("status", "--json").out or "{}").get("jobs") == [], 10, "the job ends")
+        self.assertEqual(self.paceline("down").code, 0)
+
+
+class TheSupervisor(IntegrationTest):
+    def test_without_it_all_goes_on_and_down_ends_it(self):
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        os.kill(self.cluster("supervise")[0], signal.SIGKILL)
+        run = self.start_quadratic(nodes=None, updates=50, sleep_ms=[1])
+        self.assertEqual(run.wait(30), 0, run.said())
+        again = self.paceline("up")
+        self.assertEqual(again.code, 2, "it is up: " + again.said())
+        down = self.paceline("down")
+        self.assertEqual((down.code, down.err), (0, ""), down.said())
+        self.assert_nobody_left()
+
+    def test_a_run_whose_supervisor_is_killed_or_frozen_leaves_nothing(self):
+        for what in (signal.SIGKILL, signal.SIGSTOP):
+            run = self.start_quadratic(updates=ENDLESS, sleep_ms=[2], nodes=2)
+            self.wait_for_update(run, 5)
+            os.kill(self.cluster("supervise")[0], what)
+            self.end_after(run, 20)
+            self.assert_nobody_left()
+            self.assertEqual([name for name in os.listdir(self.runtime) if not name.startswith(".")], [])
+
+    def test_a_killed_command_takes_its_cluster_with_it_even_without_one(self):
+        run = self.start_quadratic(updates=ENDLESS, sleep_ms=[2], nodes=2)
+        self.wait_for_update(run, 5)
+        os.kill(self.cluster("supervise")[0], signal.SIGKILL)
+        os.kill(run.process.pid, signal.SIGKILL)
+        self.assert_nobody_left(5)
+
+    def test_ctrl_c_ends_a_frozen_cluster(self):
+        run = self.start_quadratic(updates=ENDLESS, sleep_ms=[2], nodes=2)
+        self.wait_for_update(run, 5)
+        for pid in self.cluster():
+            os.kill(pid, signal.SIGSTOP)
+        self.interrupt(run, within=9)
+        self.assert_nobody_left()
+
+    def test_none_of_its_processes_runs_twice(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        directory = os.path.join(self.runtime, "default")
+        for kind in ("supervise", "head", "agent"):
+            second = self.paceline(kind, "--directory", directory)
+            self.assertEqual(second.code, 2, second.said())
+            self.assertIn("runs already", second.err)
+        self.assertEqual(self.paceline("down").code, 0)
+
+    def test_what_keeps_a_process_from_starting_is_told_at_once(self):
+        directory = os.path.join(self.folder, "cluster")
+        os.makedirs(os.path.join(directory, "head.sock", "in-the-way"))
+        os.chmod(directory, 0o700)
+        failed = self.paceline("supervise", "--directory", directory)
+        self.assertEqual(failed.code, 1, failed.said())
+        self.assertIn("the head ended (exit status", failed.err)
+        self.assertIn("head.sock", failed.err)
+
+
+class Agents(IntegrationTest):
+    def test_a_killed_agent_is_started_again_and_takes_the_next_job(self):
+        self.assertEqual(self.paceline("up", "--nodes", 3).code, 0)
+        for node in (0, 2, 1):
+            run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2])
+            self.wait_for_update(run, 5)
+            os.kill(self.agents(node)[0], signal.SIGKILL)
+            self.assertEqual(run.wait(20), 1, run.said())
+            self.assertEqual(len([line for line in run.err.splitlines() if line.startswith("paceline:")]), 1, run.said())
+        run = self.start_quadratic(nodes=None, updates=30, workers=6)
+        self.assertEqual(run.wait(30), 0, run.said())
+        status = json.loads(self.paceline("status", "--json").out)
+        self.assertEqual([node["answers"] for node in status["nodes"]], [True] * 3)
+        self.assertEqual(status["jobs"], [])
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
+
+    def test_down_ends_frozen_ones(self):
+        for node in (0, 1):
+            self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+            os.kill(self.agents(node)[0], signal.SIGSTOP)
+            down = self.paceline("down")
+            self.assertEqual(down.code, 0, down.said())
+            self.assert_nobody_left()
+            self.assertEqual(self.paceline("status").code, 2, "and nobody says that it is still up")
+
+
+if __name__ == "__main__":
+    main()
