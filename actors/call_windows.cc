@@ -5,35 +5,53 @@
 
 namespace paceline::actors {
 
-std::optional<transport::Frame> CallWindows::offer(ActorId actor, transport::Frame call) {
-  Window& window = windows_[actor];
-  const std::size_t bytes = call.size();
-  if (!window.kept.empty() || !fits(window, bytes)) {
-    kept_bytes_ += bytes;
-    window.kept.push_back(std::move(call));
-    return std::nullopt;
-  }
-  ++window.calls;
-  window.bytes += bytes;
-  return call;
+void CallWindows::add(ActorId actor, transport::Frame call) {
+  kept_bytes_ += call.size();
+  windows_[actor].kept.push_back(std::move(call));
 }
 
-std::vector<transport::Frame> CallWindows::on_result(ActorId actor, std::size_t bytes) {
-  std::vector<transport::Frame> released;
+bool CallWindows::fits(const Window& window, std::size_t bytes) const {
+  return window.calls == 0 || (window.calls < options_.calls && window.bytes + bytes <= options_.bytes);
+}
+
+std::optional<CallWindows::Leaving> CallWindows::next(ActorId actor) {
   const auto found = windows_.find(actor);
-  if (found == windows_.end()) return released;
+  if (found == windows_.end() || found->second.kept.empty()) return std::nullopt;
+  Window& window = found->second;
+  const std::size_t bytes = window.kept.front().size();
+  const Way way = window.line && bytes <= options_.line_bytes ? Way::line : Way::agent;
+  if (!fits(window, bytes) || (window.calls > 0 && way != window.way)) return std::nullopt;
+  Leaving leaving{std::move(window.kept.front()), way};
+  window.kept.pop_front();
+  kept_bytes_ -= bytes;
+  window.way = way;
+  window.bytes += bytes;
+  ++window.calls;
+  return leaving;
+}
+
+void CallWindows::put_back(ActorId actor, transport::Frame call) {
+  Window& window = windows_[actor];
+  --window.calls;
+  window.bytes -= call.size();
+  kept_bytes_ += call.size();
+  window.kept.push_front(std::move(call));
+}
+
+void CallWindows::on_result(ActorId actor, std::size_t bytes) {
+  const auto found = windows_.find(actor);
+  if (found == windows_.end()) return;
   Window& window = found->second;
   window.calls -= std::min<std::size_t>(window.calls, 1);
   window.bytes -= std::min(window.bytes, bytes);
-  while (!window.kept.empty() && fits(window, window.kept.front().size())) {
-    released.push_back(std::move(window.kept.front()));
-    window.kept.pop_front();
-    kept_bytes_ -= released.back().size();
-    window.bytes += released.back().size();
-    ++window.calls;
-  }
-  if (window.calls == 0) windows_.erase(found);
-  return released;
+  if (window.calls == 0 && window.kept.empty() && !window.line) windows_.erase(found);
+}
+
+void CallWindows::set_line(ActorId actor, bool open) { windows_[actor].line = open; }
+
+bool CallWindows::on_line(ActorId actor) const {
+  const auto found = windows_.find(actor);
+  return found != windows_.end() && found->second.calls > 0 && found->second.way == Way::line;
 }
 
 void CallWindows::forget(ActorId actor) {

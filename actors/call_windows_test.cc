@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <deque>
-#include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 
 namespace paceline::actors {
 namespace {
@@ -18,18 +19,26 @@ class CallWindowsTest : public testing::Test {
   /// Calls of `bytes` each, one after the other; which of them leave.
   std::string offer(ActorId actor, const std::string& names, std::size_t bytes = 10) {
     std::string left;
-    for (const char name : names)
-      if (const auto leaves = sut.offer(actor, transport::Frame(bytes, static_cast<std::byte>(name))))
-        left += text(*leaves);
+    for (const char name : names) {
+      sut.add(actor, transport::Frame(bytes, static_cast<std::byte>(name)));
+      left += leaving(actor);
+    }
     return left;
   }
-  std::string result(ActorId actor, std::size_t bytes = 10) {
+  /// Those that may leave now; over a line: in capitals.
+  std::string leaving(ActorId actor) {
     std::string all;
-    for (const auto& released : sut.on_result(actor, bytes)) all += text(released);
+    while (const auto next = sut.next(actor))
+      all += next->way == CallWindows::Way::line ? static_cast<char>(std::toupper(text(next->call)[0]))
+                                                 : text(next->call)[0];
     return all;
   }
+  std::string result(ActorId actor, std::size_t bytes = 10) {
+    sut.on_result(actor, bytes);
+    return leaving(actor);
+  }
 
-  CallWindows sut{{.calls = 3, .bytes = 100, .kept_bytes_max = 50}};
+  CallWindows sut{{.calls = 3, .bytes = 100, .kept_bytes_max = 50, .line_bytes = 20}};
 };
 
 TEST_F(CallWindowsTest, KeepsWhatIsBeyondTheWindowUntilThereAreResults) {
@@ -82,29 +91,71 @@ TEST_F(CallWindowsTest, TheDeadNeedNoRoom) {
   EXPECT_TRUE(sut.has_room());
 }
 
-/// Whatever the sizes and the order of results: all calls leave, in order, within the bounds.
+TEST_F(CallWindowsTest, OverALineOnlyOnceNothingIsUnderWayThroughTheAgent) {
+  EXPECT_EQ(offer(kOne, "ab"), "ab");
+  sut.set_line(kOne, true);
+  EXPECT_EQ(offer(kOne, "cd"), "") << "c would overtake a and b";
+  EXPECT_EQ(result(kOne), "");
+  EXPECT_FALSE(sut.on_line(kOne));
+  EXPECT_EQ(result(kOne), "CD");
+  EXPECT_TRUE(sut.on_line(kOne));
+}
+
+TEST_F(CallWindowsTest, ALargeCallGoesThroughTheAgentAndNoneOvertakesIt) {
+  sut.set_line(kOne, true);
+  EXPECT_EQ(offer(kOne, "a"), "A");
+  EXPECT_EQ(offer(kOne, "b", 30), "");
+  EXPECT_EQ(offer(kOne, "c"), "");
+  EXPECT_EQ(result(kOne), "b");
+  EXPECT_EQ(result(kOne, 30), "C");
+}
+
+TEST_F(CallWindowsTest, ALineThatIsFullOrGoneLosesNothing) {
+  sut.set_line(kOne, true);
+  EXPECT_EQ(offer(kOne, "a"), "A");
+  sut.add(kOne, transport::Frame(10, std::byte{'b'}));
+  sut.put_back(kOne, std::move(sut.next(kOne)->call));
+  EXPECT_EQ(offer(kOne, ""), "");
+  EXPECT_EQ(result(kOne), "B");
+  sut.set_line(kOne, false);
+  EXPECT_EQ(offer(kOne, "c"), "");
+  EXPECT_EQ(result(kOne), "c");
+}
+
+/// Whatever the sizes, the order of results, and lines that come and go: all calls leave, in order, within the bounds,
+/// and those under way all went the same way.
 TEST_F(CallWindowsTest, EveryCallLeavesInOrder) {
   constexpr int kCalls = 100;
-  for (unsigned seed = 0; seed < 200; ++seed) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
-    CallWindows windows({.calls = 4, .bytes = 50, .kept_bytes_max = 1});
-    std::deque<std::size_t> under_way;
+    CallWindows windows({.calls = 4, .bytes = 50, .kept_bytes_max = 1, .line_bytes = 40});
+    std::deque<std::pair<std::size_t, CallWindows::Way>> under_way;
     int offered = 0, left = 0;
-    const auto leaves = [&](const transport::Frame& call) {
-      ASSERT_EQ(static_cast<int>(call[0]), left++);
-      under_way.push_back(call.size());
-      const auto bytes = std::accumulate(under_way.begin(), under_way.end(), std::size_t{0});
-      ASSERT_TRUE(under_way.size() == 1 || (under_way.size() <= 4 && bytes <= 50));
-    };
-    while (offered < kCalls || !under_way.empty()) {
-      if (offered < kCalls && random() % 2 == 0) {
-        transport::Frame call(1 + random() % 70, static_cast<std::byte>(offered++));
-        if (const auto now = windows.offer(kOne, std::move(call))) leaves(*now);
-      } else if (!under_way.empty()) {
-        const std::size_t bytes = under_way.front();
-        under_way.pop_front();
-        for (const auto& released : windows.on_result(kOne, bytes)) leaves(released);
+    const auto send = [&] {
+      while (auto leaving = windows.next(kOne)) {
+        if (leaving->way == CallWindows::Way::line && random() % 4 == 0) {
+          windows.put_back(kOne, std::move(leaving->call));
+          break;
+        }
+        ASSERT_EQ(static_cast<int>(leaving->call[0]), left++);
+        under_way.emplace_back(leaving->call.size(), leaving->way);
+        std::size_t bytes = 0;
+        for (const auto& [size, way] : under_way) {
+          bytes += size;
+          ASSERT_EQ(way, leaving->way);
+        }
+        ASSERT_TRUE(under_way.size() == 1 || (under_way.size() <= 4 && bytes <= 50));
       }
+    };
+    while (offered < kCalls || left < kCalls || !under_way.empty()) {
+      if (random() % 10 == 0) windows.set_line(kOne, random() % 2 == 0);
+      if (offered < kCalls && random() % 2 == 0) {
+        windows.add(kOne, transport::Frame(1 + random() % 70, static_cast<std::byte>(offered++)));
+      } else if (!under_way.empty()) {
+        windows.on_result(kOne, under_way.front().first);
+        under_way.pop_front();
+      }
+      send();
     }
     ASSERT_EQ(left, kCalls);
     ASSERT_TRUE(windows.has_room());

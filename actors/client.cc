@@ -3,15 +3,23 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "actors/protocol_wire.h"
+#include "runtime/base/json.h"
+#include "runtime/base/steady_now.h"
 
 namespace paceline::actors {
 namespace {
 
 constexpr const char* kAgent = "agent";
+constexpr int kLineAfter = 8;                                  // Results: who calls so often calls again.
+constexpr Duration kLineLook = std::chrono::milliseconds(20);  // How often the agent is asked what became of an actor,
+constexpr Duration kLineRetry = std::chrono::milliseconds(1);
+constexpr Duration kLinePatience = std::chrono::seconds(5);  // and how long.
 
 /// Upper bits of this process's task ids: 28 random bits, so that ids of different processes differ.
 std::uint64_t random_tag() {
@@ -52,8 +60,40 @@ Client::Client(Options options, TransportFactory factory)
       tag_(random_tag()),
       next_actor_(std::random_device{}()),
       job_event_(options_.on_job_event),
-      other_(options_.on_other),
-      thread_([this] { run(); }) {}
+      other_(options_.on_other) {
+  open_lines();
+  thread_ = std::thread([this] { run(); });
+}
+
+/// Without lines all calls go through the agent: of a process that makes none, or without shared memory.
+void Client::open_lines() {
+  const char* const way = std::getenv("PACELINE_CHANNELS");
+  if (options_.executable.path.empty() || (way != nullptr && std::string_view(way) == "zmq")) return;
+  channel::Lines::Listener listener;
+  listener.called = [this](const std::string& peer, channel::Message message) {
+    auto received = message.empty() ? fail(ErrorKind::invalid, "") : wire::Received::parse(std::move(message[0]));
+    if (!received) return;
+    (void)received->visit([&](wire::Envelope::Reader root) -> Result<void> {
+      if (!root.isCall()) return {};
+      return decode(root.getCall()).map([&](Call call) {
+        call.owner = peer;
+        call.by_line = true;
+        on_call(std::move(call));
+      });
+    });
+  };
+  listener.answered = [this](const std::string&, channel::Message message) {
+    auto received = message.empty() ? fail(ErrorKind::invalid, "") : wire::Received::parse(std::move(message[0]));
+    if (!received) return;
+    (void)received->visit([&](wire::Envelope::Reader root) -> Result<void> {
+      if (!root.isCallResult()) return {};
+      return decode(root.getCallResult(), message).map([this](CallResult result) { on_result(std::move(result)); });
+    });
+  };
+  listener.ended = [this](const std::string& peer) { on_line_ended(peer); };
+  auto lines = channel::Lines::create(options_.name, std::move(listener));
+  if (lines) lines_ = *std::move(lines);
+}
 
 void Client::close() {
   stopping_ = true;
@@ -89,11 +129,16 @@ void Client::loop(transport::Transport& transport) {
       if (ended_) return;
     }
     if (last && sent_all) return;
-    pollfd waits[3] = {
-        {transport.descriptor(), POLLIN, 0}, {outbox_->descriptor(), POLLIN, 0}, {options_.hang_up, POLLRDHUP, 0}};
+    const auto again = look_after_lines(steady_now());
+    pollfd waits[4] = {{transport.descriptor(), POLLIN, 0},
+                       {outbox_->descriptor(), POLLIN, 0},
+                       {options_.hang_up, POLLRDHUP, 0},
+                       {lines_ ? lines_->descriptor() : -1, POLLIN, 0}};
+    Duration timeout = again.value_or(std::chrono::seconds(1));
     // A transport without room or without a descriptor has to be asked again.
-    const int timeout_ms = !sent_all || transport.descriptor() < 0 ? 1 : 1000;
-    ::poll(waits, 3, last ? 1 : timeout_ms);
+    if (!sent_all || transport.descriptor() < 0 || last) timeout = std::chrono::milliseconds(1);
+    ::poll(waits, 4, static_cast<int>(timeout / std::chrono::milliseconds(1)));
+    if ((waits[3].revents & POLLIN) != 0) lines_->serve();
     if ((waits[1].revents & POLLIN) != 0) outbox_->take_notice();
     if (options_.hang_up >= 0 && (waits[2].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
       options_.hang_up = -1;
@@ -116,7 +161,11 @@ bool Client::flush(transport::Transport& transport) {
         unsent_.emplace();
         unsent_->push_back(message.to_frame());
         std::lock_guard lock(mutex_);
-        for (auto actor : release->actors) dead_.erase(actor);
+        for (auto actor : release->actors) {
+          dead_.erase(actor);
+          if (const auto line = line_to_.find(actor); line != line_to_.end() && line->second.peer.empty())
+            line_to_.erase(line);
+        }
       }
     }
     if (!unsent_) return true;
@@ -193,12 +242,22 @@ void Client::on_message(std::vector<transport::Frame> frames) {
 
 void Client::on_call(Call call) {
   CallResult refused{call.task, call.owner,
-                     fail(ErrorKind::overloaded, options_.name + " has no room for more calls: wait for some first")};
+                     fail(ErrorKind::overloaded, options_.name + " has no room for more calls: wait for some first"),
+                     call.by_line};
   if (options_.on_work && options_.on_work(std::move(call))) return;
-  (void)outbox_->push(encode(std::move(refused)), Duration::zero());
+  (void)answer(std::move(refused));
+}
+
+Result<void> Client::answer(CallResult result) {
+  const bool by_line = result.by_line && lines_;
+  const std::string owner = result.owner;
+  auto frames = encode(std::move(result));
+  if (by_line && lines_->send_in(owner, frames)) return {};
+  return post(std::move(frames));
 }
 
 void Client::on_create(CreateActor create) {
+  if (lines_ && !options_.line_path.empty()) (void)lines_->listen(options_.line_path);  // Else calls take the long way.
   const ActorReady refused{
       create.actor, create.owner, true, {ErrorKind::overloaded, options_.name + " takes no actor"}};
   if (options_.on_work && options_.on_work(std::move(create))) return;
@@ -212,10 +271,14 @@ void Client::on_result(CallResult result) {
     const auto found = in_flight_.find(result.task);
     if (found == in_flight_.end()) return;  // Failed before, with its actor.
     slot = std::move(found->second.result);
-    if (found->second.actor.value != 0) {  // Under the lock: nothing may overtake what leaves now.
-      for (auto& call : windows_.on_result(found->second.actor, found->second.bytes))
-        outbox_->push_anyway(as_message(std::move(call)));
+    if (const ActorId actor = found->second.actor; actor.value != 0) {
+      windows_.on_result(actor, found->second.bytes);
+      send_kept(actor);
       room_.notify_all();
+      if (lines_ && node_of(actor) == node()) {
+        Line& line = line_to_[actor];
+        if (line.state == Line::State::none && ++line.results == kLineAfter) ask_for_line(actor, line);
+      }
     }
     in_flight_.erase(found);
   }
@@ -224,14 +287,25 @@ void Client::on_result(CallResult result) {
 
 void Client::on_actor(const ActorReady& message) {
   if (message.error.text.empty() && !message.dead) return;
-  std::vector<PendingResultPtr> failed;
   {
     std::lock_guard lock(mutex_);
     dead_[message.actor] = message.error;
-    windows_.forget(message.actor);
+  }
+  fail_calls_to(message.actor, message.error);
+}
+
+void Client::fail_calls_to(ActorId actor, const Error& error) {
+  std::vector<PendingResultPtr> failed;
+  {
+    std::lock_guard lock(mutex_);
+    windows_.forget(actor);
+    if (const auto line = line_to_.find(actor); line != line_to_.end()) {
+      lost_ -= line->second.state == Line::State::lost ? 1 : 0;
+      line_to_.erase(line);
+    }
     room_.notify_all();
     for (auto it = in_flight_.begin(); it != in_flight_.end();) {
-      if (it->second.actor == message.actor) {
+      if (it->second.actor == actor) {
         failed.push_back(std::move(it->second.result));
         it = in_flight_.erase(it);
       } else {
@@ -239,11 +313,119 @@ void Client::on_actor(const ActorReady& message) {
       }
     }
   }
-  for (auto& result : failed) result->complete(tl::unexpected(message.error));
+  for (auto& result : failed) result->complete(tl::unexpected(error));
+}
+
+/// What may leave now. Under the lock, so that nothing overtakes it.
+void Client::send_kept(ActorId actor) {
+  while (auto leaving = windows_.next(actor)) {
+    auto message = as_message(std::move(leaving->call));
+    if (leaving->way == CallWindows::Way::agent) {
+      outbox_->push_anyway(std::move(message));
+    } else if (!lines_->send_out(line_to_[actor].peer, message)) {
+      windows_.put_back(actor, std::move(message.front()));
+      if (full_.insert(actor).second) outbox_->notify();
+      return;
+    }
+  }
+}
+
+void Client::ask_for_line(ActorId actor, Line& line) {
+  if (line.state == Line::State::none) line.state = Line::State::asked;
+  line.ask_again.reset();
+  const auto id = next_request_++;
+  line_requests_.emplace(id, actor);
+  wire::Message message;
+  auto request = message.root().initRequest();
+  request.setId(id);
+  request.setVerb(kLineVerb);
+  request.setJson(json_text(nlohmann::json{{"actor", actor.value}}));
+  request.setFrom(options_.name);
+  outbox_->push_anyway(as_message(message.to_frame()));
+}
+
+/// The agent's word of where an actor of this node is, or of how it ended.
+void Client::on_line(ActorId actor, const Result<std::string>& reply) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = line_to_.find(actor);
+    if (found == line_to_.end()) return;
+    Line& line = found->second;
+    if (line.state == Line::State::lost && reply) {  // It has not heard of it yet.
+      line.ask_again = steady_now() + kLineLook;
+      return;
+    }
+    if (line.state == Line::State::asked) {
+      const auto told = reply ? parse_json(*reply) : nlohmann::json();
+      const auto peer = told.is_object() ? told.value("peer", "") : std::string();
+      const bool open = !peer.empty() && lines_->connect(peer, told.value("path", "")).has_value();
+      line.state = open ? Line::State::open : Line::State::refused;
+      if (!open) return;
+      line.peer = peer;
+      windows_.set_line(actor, true);
+      return send_kept(actor);
+    }
+    if (line.state != Line::State::lost) return;
+  }
+  fail_calls_to(actor, reply.error());
+}
+
+void Client::on_line_ended(const std::string& peer) {
+  std::lock_guard lock(mutex_);
+  for (auto& [actor, line] : line_to_) {
+    if (line.state != Line::State::open || line.peer != peer) continue;
+    windows_.set_line(actor, false);
+    line.peer.clear();
+    if (!windows_.on_line(actor)) {
+      line.state = Line::State::refused;
+      return send_kept(actor);
+    }
+    line.state = Line::State::lost;
+    line.give_up = steady_now() + kLinePatience;
+    ++lost_;
+    return ask_for_line(actor, line);
+  }
+}
+
+/// Tries lines again that were full (results make room before the room shows), and those whose calls wait for the
+/// agent's word of how the actor ended. How soon that has to be done again.
+std::optional<Duration> Client::look_after_lines(Instant now) {
+  std::vector<ActorId> given_up;
+  std::optional<Duration> again;
+  {
+    std::lock_guard lock(mutex_);
+    for (const ActorId actor : std::exchange(full_, {})) send_kept(actor);
+    if (!full_.empty()) again = kLineRetry;
+    if (lost_ == 0) return again;
+    again = again.value_or(kLineLook);
+    for (auto& [actor, line] : line_to_) {
+      if (line.state != Line::State::lost) continue;
+      if (now >= line.give_up)
+        given_up.push_back(actor);
+      else if (line.ask_again && now >= *line.ask_again)
+        ask_for_line(actor, line);
+    }
+  }
+  for (const ActorId actor : given_up)
+    fail_calls_to(actor, {ErrorKind::disconnected, "the line to actor " + to_string(actor) +
+                                                       " is cut: whether it has done what was called is unknown"});
+  return again;
+}
+
+ActorId Client::actor_of(TaskId task) {
+  std::lock_guard lock(mutex_);
+  const auto found = in_flight_.find(task);
+  return found == in_flight_.end() ? ActorId{} : found->second.actor;
 }
 
 void Client::on_reply(std::uint64_t id, Result<std::string> reply) {
   PendingResultPtr slot;
+  ActorId actor;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto asked = line_requests_.extract(id)) actor = asked.mapped();
+  }
+  if (actor.value != 0) return on_line(actor, reply);
   {
     std::lock_guard lock(mutex_);
     const auto found = requests_.find(id);
@@ -265,6 +447,9 @@ void Client::finish(Error error) {
     for (auto& [id, request] : requests_) failed.push_back(std::move(request));
     in_flight_.clear();
     windows_.forget_all();
+    line_to_.clear();
+    full_.clear();
+    lost_ = 0;
     room_.notify_all();
     requests_.clear();
   }
@@ -370,8 +555,8 @@ void Client::send_to_actor(Call call, const PendingResultPtr& result, Duration p
   }
   if (!refused) {
     in_flight_.emplace(call.task, InFlight{result, call.actor, frame.size()});
-    if (auto now = windows_.offer(call.actor, std::move(frame))) outbox_->push_anyway(as_message(*std::move(now)));
-    return;
+    windows_.add(call.actor, std::move(frame));
+    return send_kept(call.actor);
   }
   lock.unlock();
   result->complete(tl::unexpected(*refused));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 #include "actors/outbox.h"
 #include "actors/pending_result.h"
 #include "actors/protocol.h"
+#include "runtime/channel/lines.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::wire {
@@ -31,8 +33,12 @@ using ArgumentSource = std::variant<Bytes, PendingResultPtr>;
 using Work = std::variant<CreateActor, Call>;
 
 /// A process's connection to its agent: driver, worker or CLI. Owns the transport on one I/O thread; all public methods
-/// may be called from any thread. Bounds: Outbox::kMessagesMax unsent messages, kPendingMax calls without a result;
-/// CallWindows::Options for calls to actors, beyond which the caller's thread waits.
+/// may be called from any thread.
+///
+/// To an actor of its own node that it calls again and again it asks its agent for a *line* (runtime/channel/lines.h),
+/// and then calls past the agent: in order, whichever way each call goes (CallWindows). Bounds: Outbox::kMessagesMax
+/// unsent messages, kPendingMax calls without a result; CallWindows::Options for calls to actors, beyond which the
+/// caller's thread waits.
 class Client {
  public:
   static constexpr std::size_t kPendingMax = std::size_t{1} << 20;
@@ -49,7 +55,8 @@ class Client {
     Duration welcome_patience = std::chrono::seconds(10);
     Duration send_patience = std::chrono::seconds(30);  ///< How long a caller waits for room in the outbox,
     Duration call_patience = std::chrono::minutes(10);  ///< and for results, where it has made too many calls.
-    int hang_up = -1;  ///< Watched descriptor (a worker's socket to its agent); not read, not owned.
+    int hang_up = -1;            ///< Watched descriptor (a worker's socket to its agent); not read, not owned.
+    std::string line_path = {};  ///< Where callers find the actor of this worker; empty: it takes no lines.
 
     // All of these run on the I/O thread and must not block.
     std::function<void()> on_hang_up;
@@ -84,6 +91,11 @@ class Client {
     return outbox_->push(std::move(frames), options_.send_patience);
   }
 
+  /// The result of a call, back the way that it came.
+  Result<void> answer(CallResult result);
+  /// The actor that is to answer this call; 0: none.
+  ActorId actor_of(TaskId task);
+
   void on_job_event(std::function<void(JobId, std::string json)> handler);
   void on_other(OtherHandler handler);
 
@@ -98,7 +110,18 @@ class Client {
     std::size_t bytes = 0;  ///< Of a call to an actor, in its window.
   };
 
+  /// Of an actor of this node: how calls to it get there.
+  struct Line {
+    enum class State { none, asked, open, lost, refused };
+    int results = 0;  ///< Through the agent.
+    State state = State::none;
+    std::string peer;
+    std::optional<Instant> ask_again;  ///< Lost: when the agent is asked once more how the actor ended,
+    Instant give_up;                   ///< and when no more.
+  };
+
   Client(Options options, TransportFactory factory);
+  void open_lines();
   void run();
   void loop(transport::Transport& transport);
   bool flush(transport::Transport& transport);
@@ -118,6 +141,12 @@ class Client {
   void finish(Error error);
   void send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, Duration patience);
   void send_to_actor(Call call, const PendingResultPtr& result, Duration patience);
+  void send_kept(ActorId actor);
+  void ask_for_line(ActorId actor, Line& line);
+  void on_line(ActorId actor, const Result<std::string>& reply);
+  void on_line_ended(const std::string& peer);
+  std::optional<Duration> look_after_lines(Instant now);
+  void fail_calls_to(ActorId actor, const Error& error);
   std::optional<Error> refusal(ActorId actor) const;
 
   Options options_;
@@ -134,7 +163,11 @@ class Client {
   std::mutex mutex_;              ///< Guards what follows.
   std::condition_variable room_;  ///< In windows_, or the end.
   std::unordered_map<TaskId, InFlight> in_flight_;
-  CallWindows windows_{{}};
+  CallWindows windows_{{.line_bytes = channel::Lines::kMessageMax}};
+  std::unordered_map<ActorId, Line> line_to_;
+  std::map<std::uint64_t, ActorId> line_requests_;
+  int lost_ = 0;                             ///< Of line_to_.
+  std::set<ActorId> full_;                   ///< Whose lines had no room.
   std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
   std::map<std::uint64_t, PendingResultPtr> requests_;
   std::vector<NodeId> nodes_;
@@ -144,6 +177,7 @@ class Client {
 
   const PendingResultPtr welcome_ = std::make_shared<PendingResult>(TaskId{}, nullptr);
   std::optional<std::vector<transport::Frame>> unsent_;  ///< I/O thread: the transport had no room for it.
+  std::unique_ptr<channel::Lines> lines_;                ///< Made by connect(); null: none can be had.
   std::thread thread_;
 };
 

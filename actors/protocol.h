@@ -66,12 +66,21 @@ struct Call {
   std::vector<Argument> arguments;
   std::string owner;      ///< Peer that the result goes to; its agent knows it.
   Resources resources{};  ///< Of a task.
+  bool by_line = false;   ///< It came past the agent (runtime/channel/lines.h), and so does its result. Not sent.
 };
 
 struct CallResult {
   TaskId task;
   std::string owner;
   Result<Bytes> value;
+  bool by_line = false;  ///< Of a call that no agent knows.
+};
+
+/// What a thread of a worker waits for.
+struct Awaited {
+  TaskId task;    ///< 0: not for ever.
+  ActorId actor;  ///< That is to answer it; 0: a task's worker.
+  bool operator==(const Awaited&) const = default;
 };
 
 /// The owner needs these no longer: actors end, results of tasks are forgotten.

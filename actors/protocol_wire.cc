@@ -144,6 +144,7 @@ Frames encode(CallResult message) {
   auto builder = out.root().initCallResult();
   builder.setTask(message.task.value);
   builder.setOwner(message.owner);
+  builder.setByLine(message.by_line);
   builder.setOk(message.value.has_value());
   if (!message.value) {
     write(builder.initError(), message.value.error());
@@ -181,7 +182,7 @@ Result<Call> decode(wire::Call::Reader reader) {
 }
 
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames) {
-  CallResult message{TaskId(reader.getTask()), text(reader.getOwner()), Bytes{}};
+  CallResult message{TaskId(reader.getTask()), text(reader.getOwner()), Bytes{}, reader.getByLine()};
   if (!reader.getOk()) {
     message.value = tl::unexpected(read(reader.getError()));
   } else if (frames.size() > 1) {
@@ -190,6 +191,15 @@ Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport
     message.value = as_vector(reader.getBytes());
   }
   return message;
+}
+
+std::optional<Awaited> awaited(wire::Waits::Reader reader) {
+  if (!reader.getBegins()) return std::nullopt;
+  return Awaited{TaskId(reader.getTask()), ActorId(reader.getActor())};
+}
+
+std::string line_path(const std::string& runtime_directory, WorkerId worker) {
+  return runtime_directory + "/w" + to_string(worker);
 }
 
 std::string to_json(const Release& release) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "actors/protocol.h"
@@ -29,8 +31,16 @@ Result<ActorReady> decode(wire::ActorReady::Reader reader);
 Result<Call> decode(wire::Call::Reader reader);
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames);
 
+std::optional<Awaited> awaited(wire::Waits::Reader reader);
+
 void write(wire::Failure::Builder builder, const Error& error);
 Error read(wire::Failure::Reader reader);
+
+/// Request of a process to its agent: {"actor": id} -> {"peer": name, "path": socket} of the line to it, or {}: calls
+/// have to go through the agent. An error: the actor's end.
+inline constexpr const char* kLineVerb = "line";
+/// The socket at which a worker with an actor listens for lines.
+std::string line_path(const std::string& runtime_directory, WorkerId worker);
 
 /// The JSON of request verb "release": {"actors": [id...], "tasks": [id...]}.
 inline constexpr const char* kReleaseVerb = "release";

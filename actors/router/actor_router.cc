@@ -256,6 +256,11 @@ bool ActorRouter::was_asked(TaskId task, const std::string& peer) const {
 
 ActorRouter::Actions ActorRouter::on_result(CallResult result, const std::string& from) {
   Actions actions;
+  if (result.by_line) {
+    const auto owner = result.owner;
+    answer(actions, owner, options_.node, std::move(result));
+    return actions;
+  }
   if (const auto found = in_flight_.find(result.task); found != in_flight_.end()) {
     if (!was_asked(found->second, from)) return actions;
     const auto call = in_flight_.extract(found);
@@ -302,13 +307,13 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
   return actions;
 }
 
-ActorRouter::Actions ActorRouter::on_waits(WorkerId worker, std::optional<TaskId> task) {
+ActorRouter::Actions ActorRouter::on_waits(WorkerId worker, std::optional<Awaited> awaited) {
   Actions actions;
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return actions;
-  if (found->second.waits.has_value() != task.has_value()) cpus_used_ += (task ? -1 : 1) * cpus_of(worker);
-  found->second.waits = task;
-  if (task) break_circle(actions, circle_through(worker));
+  if (found->second.waits.has_value() != awaited.has_value()) cpus_used_ += (awaited ? -1 : 1) * cpus_of(worker);
+  found->second.waits = awaited;
+  if (awaited) break_circle(actions, circle_through(worker));
   dispatch(actions);
   return actions;
 }
@@ -322,39 +327,44 @@ double ActorRouter::cpus_of(WorkerId worker) const {
 }
 
 /// The worker of this node that is to answer it; 0: none yet.
-WorkerId ActorRouter::answerer_of(TaskId task) const {
-  if (const auto call = in_flight_.find(task); call != in_flight_.end()) return worker_of(call->second.actor);
-  const auto* record = tasks_.find(task);
+WorkerId ActorRouter::answerer_of(const Awaited& awaited) const {
+  if (const auto call = in_flight_.find(awaited.task); call != in_flight_.end()) return worker_of(call->second.actor);
+  if (awaited.actor.value != 0) return worker_of(awaited.actor);
+  const auto* record = tasks_.find(awaited.task);
   const auto pool = record == nullptr ? pools_.end() : pools_.find(record->root);
-  return pool == pools_.end() ? WorkerId{} : pool->second.worker_of(task).value_or(WorkerId{});
+  return pool == pools_.end() ? WorkerId{} : pool->second.worker_of(awaited.task).value_or(WorkerId{});
 }
 
-/// What those wait for that wait for each other, beginning with `worker`; empty: it does not wait for itself.
-std::vector<TaskId> ActorRouter::circle_through(WorkerId worker) const {
-  std::vector<TaskId> circle;
+/// Those that wait for each other, each for the next one, beginning with `worker`; empty: it does not wait for itself.
+std::vector<WorkerId> ActorRouter::circle_through(WorkerId worker) const {
+  std::vector<WorkerId> circle;
   WorkerId at = worker;
   do {
     const auto found = workers_.find(at);
-    if (found == workers_.end() || found->second.waits.value_or(TaskId{}).value == 0) return {};
-    circle.push_back(*found->second.waits);
-    at = answerer_of(circle.back());
+    if (found == workers_.end() || !found->second.waits || found->second.waits->task.value == 0) return {};
+    circle.push_back(at);
+    at = answerer_of(*found->second.waits);
   } while (at != worker && circle.size() <= workers_.size());
-  return at == worker ? circle : std::vector<TaskId>{};
+  return at == worker ? circle : std::vector<WorkerId>{};
 }
 
-void ActorRouter::break_circle(Actions& actions, const std::vector<TaskId>& circle) {
+void ActorRouter::break_circle(Actions& actions, const std::vector<WorkerId>& circle) {
   if (circle.empty()) return;
-  std::string names = workers_.at(answerer_of(circle.back())).name;
-  for (const TaskId task : circle) names += " waits for " + workers_.at(answerer_of(task)).name;
+  std::string names = workers_.at(circle.front()).name;
+  for (const WorkerId worker : circle)
+    names += " waits for " + workers_.at(answerer_of(*workers_.at(worker).waits)).name;
   const Error error{ErrorKind::invalid, "calls that would wait for each other for ever: " + names};
-  for (const TaskId task : circle) {
-    const auto call = in_flight_.extract(task);
-    if (call.empty()) {
+  for (const WorkerId worker : circle) {
+    const auto [task, actor] = *workers_.at(worker).waits;
+    if (const auto call = in_flight_.extract(task); !call.empty()) {
+      if (const auto called = actors_.find(call.mapped().actor); called != actors_.end())
+        called->second.calls.erase(task);
+      answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(error)});
+    } else if (actor.value != 0) {  // It went past this agent.
+      answer(actions, worker_peer(worker), options_.node, {task, {}, tl::unexpected(error)});
+    } else {
       finish_task(actions, task, tl::unexpected(error));
-      continue;
     }
-    if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end()) actor->second.calls.erase(task);
-    answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(error)});
   }
 }
 
@@ -519,6 +529,15 @@ std::vector<ActorRouter::WorkerView> ActorRouter::workers() const {
 WorkerId ActorRouter::worker_of(ActorId actor) const {
   const auto found = actors_.find(actor);
   return found == actors_.end() ? WorkerId{} : found->second.worker;
+}
+
+Result<WorkerId> ActorRouter::line_to(ActorId actor) const {
+  if (!is_here(node_of(actor))) return WorkerId{};
+  if (const auto worker = workers_.find(worker_of(actor)); worker != workers_.end())
+    return worker->second.ready && !worker->second.ending ? worker->first : WorkerId{};
+  if (const auto dead = dead_.find(actor); dead != dead_.end()) return tl::unexpected(dead->second);
+  return fail(ErrorKind::not_found,
+              "actor " + to_string(actor) + " does not exist on node " + to_string(options_.node));
 }
 
 }  // namespace paceline::actors

@@ -73,11 +73,12 @@ class ActorRouter {
 
   Actions on_worker_ready(WorkerId worker);  ///< Its hello came.
   Actions on_actor_ready(ActorReady ready);  ///< From a worker, or from another node.
-  /// `from`: a worker's peer name, or another node's agent. Counts from whoever was asked only.
+  /// `from`: a worker's peer name, or another node's agent. Counts from whoever was asked only, but for the result of a
+  /// call that came past this agent, which it only passes on.
   Actions on_result(CallResult result, const std::string& from);
-  /// A worker's thread waits for a result (TaskId 0: not for ever), or goes on (nullopt). A task that waits gives its
+  /// A worker's thread waits for a result, or goes on (nullopt). A task that waits gives its
   /// cpus back meanwhile. Who waits in a circle would wait for ever: all calls of the circle fail, naming it.
-  Actions on_waits(WorkerId worker, std::optional<TaskId> task);
+  Actions on_waits(WorkerId worker, std::optional<Awaited> awaited);
   Actions on_worker_gone(
       WorkerId worker,
       const std::string& how);  ///< "killed by SIGSEGV ..., last lines: ...". Also: could not be forked.
@@ -97,6 +98,8 @@ class ActorRouter {
   std::vector<WorkerView> workers() const;
   /// The worker of an actor of this node; 0 if there is none.
   WorkerId worker_of(ActorId actor) const;
+  /// The worker that calls to the actor may go to past this agent; 0: they have to come here. Or why there is none.
+  Result<WorkerId> line_to(ActorId actor) const;
 
  private:
   struct InFlight {
@@ -123,7 +126,7 @@ class ActorRouter {
     ActorId actor;  ///< 0: it runs tasks.
     bool ready = false;
     bool ending = false;
-    std::optional<TaskId> waits{};  ///< For this result.
+    std::optional<Awaited> waits{};
   };
 
   bool is_here(NodeId node) const { return node == options_.node; }
@@ -143,9 +146,9 @@ class ActorRouter {
   void finish_task(Actions& actions, TaskId task, const Result<Bytes>& value);
   void fail_tasks_of(Actions& actions, const std::string& root, const Error& error);
   double cpus_of(WorkerId worker) const;
-  WorkerId answerer_of(TaskId task) const;
-  std::vector<TaskId> circle_through(WorkerId worker) const;
-  void break_circle(Actions& actions, const std::vector<TaskId>& circle);
+  WorkerId answerer_of(const Awaited& awaited) const;
+  std::vector<WorkerId> circle_through(WorkerId worker) const;
+  void break_circle(Actions& actions, const std::vector<WorkerId>& circle);
   void dispatch(Actions& actions);
   void end_root_if_unused(Actions& actions, const std::string& root);
   std::string describe(const Actor& actor) const;

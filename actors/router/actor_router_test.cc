@@ -272,7 +272,7 @@ TEST_F(ActorRouterTest, ATaskThatWaitsGivesItsCpusBack) {
   ASSERT_THAT(workers, SizeIs(2));
   for (const WorkerId worker : workers) sut.on_worker_ready(worker);
   EXPECT_THAT(sut.on_call(task(3), kHere), IsEmpty()) << "both cpus are in use";
-  const auto forks = all<ActorRouter::Fork>(sut.on_waits(workers[0], TaskId(3)));
+  const auto forks = all<ActorRouter::Fork>(sut.on_waits(workers[0], Awaited{TaskId(3), {}}));
   ASSERT_THAT(forks, SizeIs(1)) << "a cpu is free, and the worker that waits is none for others";
   const auto begun = sent<Call>(sut.on_worker_ready(forks[0].worker));
   ASSERT_THAT(begun, SizeIs(1));
@@ -286,8 +286,8 @@ TEST_F(ActorRouterTest, ATaskThatWaitsGivesItsCpusBack) {
 TEST_F(ActorRouterTest, TheDeathOfOneThatWaitsFreesNothingTwice) {
   const auto first = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0).worker;
   sut.on_worker_ready(first);
-  sut.on_waits(first, TaskId{});
-  sut.on_waits(first, TaskId{});  // Again: it is known.
+  sut.on_waits(first, Awaited{TaskId{}, {}});
+  sut.on_waits(first, Awaited{TaskId{}, {}});  // Again: it is known.
   sut.on_worker_gone(first, "killed");
   auto wide = task(2);
   wide.resources.cpus = 2;
@@ -304,8 +304,8 @@ TEST_F(ActorRouterTest, CallsThatWaitInACircleFailNamingIt) {
   sut.on_call(call(1, actor), kHere);                // The driver's.
   sut.on_call(call(2, other, peer_of(one)), kHere);  // The first calls the second,
   sut.on_call(call(3, actor, peer_of(two)), kHere);  // which calls the first.
-  EXPECT_THAT(sut.on_waits(one, TaskId(2)), IsEmpty());
-  const auto answers = sent<CallResult>(sut.on_waits(two, TaskId(3)));
+  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(2), {}}), IsEmpty());
+  const auto answers = sent<CallResult>(sut.on_waits(two, Awaited{TaskId(3), {}}));
   ASSERT_THAT(answers, SizeIs(2));
   for (const auto& [peer, answer] : answers) {
     EXPECT_THAT(answer.value.error().text, HasSubstr("waits for actor 'counter' waits for actor 'counter'"));
@@ -318,8 +318,8 @@ TEST_F(ActorRouterTest, CallsThatWaitInACircleFailNamingIt) {
 TEST_F(ActorRouterTest, WhoWaitsForItselfIsACircle) {
   const auto worker = running_actor(actor);
   sut.on_call(call(1, actor, peer_of(worker)), kHere);
-  EXPECT_THAT(sut.on_waits(worker, TaskId{}), IsEmpty()) << "it waits with a timeout";
-  EXPECT_THAT(sent<CallResult>(sut.on_waits(worker, TaskId(1))), SizeIs(1));
+  EXPECT_THAT(sut.on_waits(worker, Awaited{TaskId{}, {}}), IsEmpty()) << "it waits with a timeout";
+  EXPECT_THAT(sent<CallResult>(sut.on_waits(worker, Awaited{TaskId(1), {}})), SizeIs(1));
 }
 
 TEST_F(ActorRouterTest, WhoWaitsForOneThatRunsWaits) {
@@ -327,8 +327,8 @@ TEST_F(ActorRouterTest, WhoWaitsForOneThatRunsWaits) {
   const auto one = running_actor(actor);
   running_actor(other);
   sut.on_call(call(1, other, peer_of(one)), kHere);
-  EXPECT_THAT(sut.on_waits(one, TaskId(1)), IsEmpty());
-  EXPECT_THAT(sut.on_waits(one, TaskId(77)), IsEmpty()) << "a result that is unknown here";
+  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(1), {}}), IsEmpty());
+  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(77), {}}), IsEmpty()) << "a result that is unknown here";
 }
 
 TEST_F(ActorRouterTest, AWorkerThatCannotStartFailsTheTasks) {

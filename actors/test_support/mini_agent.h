@@ -117,8 +117,7 @@ class MiniAgent {
         return carry_out(router_.on_result(decode(root.getCallResult(), frames).value(), peer));
       case wire::Envelope::WAITS: {
         const auto waits = root.getWaits();
-        return carry_out(router_.on_waits(WorkerId(std::stoull(peer.substr(7))),
-                                          waits.getBegins() ? std::optional(TaskId(waits.getTask())) : std::nullopt));
+        return carry_out(router_.on_waits(WorkerId(std::stoull(peer.substr(7))), awaited(waits)));
       }
       case wire::Envelope::ACTOR_READY: return carry_out(router_.on_actor_ready(decode(root.getActorReady()).value()));
       case wire::Envelope::REQUEST: {

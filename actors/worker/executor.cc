@@ -85,7 +85,7 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
 }
 
 actors::CallResult Executor::call(actors::Call call) {
-  actors::CallResult answer{call.task, call.owner, Bytes{}};
+  actors::CallResult answer{call.task, call.owner, Bytes{}, call.by_line};
   if (call.actor.value != 0 && (!instance_ || call.actor != actor_)) {
     answer.value = fail(ErrorKind::not_found, "actor " + to_string(call.actor) + " is not on " + where_);
     return answer;

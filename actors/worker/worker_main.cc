@@ -4,7 +4,9 @@
 
 #include <climits>
 #include <cstdio>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
@@ -45,6 +47,7 @@ class TellAgent final : public actors::WaitObserver {
     auto body = message.root().initWaits();
     body.setTask(task.value);
     body.setBegins(begins);
+    body.setActor(client_.actor_of(task).value);
     actors::Frames frames;
     frames.push_back(message.to_frame());
     (void)client_.post(std::move(frames));  // Without an agent nothing is there to be given back.
@@ -52,6 +55,14 @@ class TellAgent final : public actors::WaitObserver {
 
   actors::Client& client_;
 };
+
+/// In the cluster's directory, where the agent's socket is.
+std::string line_path(const std::string& agent_address, WorkerId worker) {
+  constexpr std::string_view kIpc = "ipc://";
+  if (!agent_address.starts_with(kIpc)) return {};
+  const auto directory = agent_address.substr(kIpc.size(), agent_address.rfind('/') - kIpc.size());
+  return actors::line_path(directory, worker);
+}
 
 [[noreturn]] void give_up(WorkerId worker, const Error& error) {
   std::fprintf(stderr, "paceline: %s: %s\n", where(worker).c_str(), error.text.c_str());
@@ -79,6 +90,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   options.name = "worker/" + to_string(worker);
   options.agent_address = actors::environment(actors::kAgentEnv);
   options.executable = *std::move(executable);
+  options.line_path = line_path(options.agent_address, worker);
   options.hang_up = agent_socket;
   options.on_hang_up = [] { _exit(process::kExitAgentGone); };
   options.on_lost = [worker](const Error& error) { give_up(worker, error); };
@@ -97,9 +109,11 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   Executor executor(where(worker));
   while (true) {
     auto answer = executor.run(queue->pop());
-    auto frames = std::visit([](auto& message) { return actors::encode(std::move(message)); }, answer);
     std::fflush(stdout);
-    if (auto posted = context->client->post(std::move(frames)); !posted) give_up(worker, posted.error());
+    const auto posted = std::holds_alternative<actors::CallResult>(answer)
+                            ? context->client->answer(std::get<actors::CallResult>(std::move(answer)))
+                            : context->client->post(actors::encode(std::get<actors::ActorReady>(answer)));
+    if (!posted) give_up(worker, posted.error());
   }
 }
 

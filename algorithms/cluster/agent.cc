@@ -211,7 +211,7 @@ Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::
     }
     case wire::Envelope::WAITS: {
       const auto waits = envelope.getWaits();
-      act(router_.on_waits(worker_of(peer), waits.getBegins() ? std::optional(TaskId(waits.getTask())) : std::nullopt));
+      act(router_.on_waits(worker_of(peer), actors::awaited(waits)));
       break;
     }
     case wire::Envelope::EXECUTABLE: router_.on_executable(peer, actors::decode(envelope.getExecutable())); break;
@@ -228,7 +228,25 @@ Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Re
     act(router_.on_release(peer, *release));
     return {};
   }
+  if (verb == actors::kLineVerb) return tell_line(peer, request);
   return ask_head({peer, request.getId(), verb, wire::text(request.getJson())});
+}
+
+/// Where calls to an actor can go past this agent.
+Result<void> Agent::tell_line(const transport::Peer& peer, const wire::Request::Reader& request) {
+  const auto body = parse_json(wire::text(request.getJson()));
+  const auto to = router_.line_to(ActorId(body.is_object() ? body.value("actor", std::uint64_t{0}) : 0));
+  if (!to) return tl::unexpected(to.error());
+  json line = json::object();
+  if (to->value != 0)
+    line = {{"peer", actors::ActorRouter::worker_peer(*to)}, {"path", actors::line_path(options_.directory, *to)}};
+  wire::Message message;
+  auto reply = message.root().initReply();
+  reply.setId(request.getId());
+  reply.setOk(true);
+  reply.setJson(json_text(line));
+  send_local(peer, {message.to_frame()});
+  return {};
 }
 
 /// The head answers; its reply comes back through here.
@@ -601,6 +619,7 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
 
 void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed) {
   sessions_.close(worker);
+  (void)::unlink(actors::line_path(options_.directory, worker).c_str());
   const Instant now = steady_now();
   for (auto& [id, job] : jobs_)
     if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, how, failed, now); });

@@ -27,6 +27,8 @@ class EventLoop {
   /// Waits until something is readable or `timeout` has passed (negative: for ever), and calls what is ready. What a
   /// callback throws ends that callback only, and is told to `on_error`'s listener, or written to standard error.
   Result<void> run_once(Duration timeout);
+  /// For another loop: readable while run_once() would call something.
+  int descriptor() const { return epoll_; }
   void on_error(std::function<void(const Error&)> told) { on_error_ = std::move(told); }
 
  private:

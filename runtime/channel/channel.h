@@ -19,7 +19,7 @@ using Message = std::vector<Frame>;
 /// process' end; whoever made the channel watches that, and what was sent before it can still be received.
 ///
 /// Made over what connects the processes anyway (a Unix socket, ZeroMQ). Two ways of one contract: RingChannel through
-/// shared memory, ZmqChannel where there is none. Each end is owned by one thread at a time.
+/// shared memory, ZmqChannel where there is none. Of each end one thread at a time sends, and one receives.
 class Channel {
  public:
   /// More frames in one message are no message of ours.
@@ -39,7 +39,7 @@ class Channel {
   virtual Result<bool> receive(Message& message, Duration timeout) = 0;
 
   /// For event loops: a descriptor that becomes readable once there is something to receive, after receive() without
-  /// waiting found nothing.
+  /// waiting found nothing, and stays readable until it finds nothing again.
   virtual int descriptor() const = 0;
 
  protected:

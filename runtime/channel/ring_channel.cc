@@ -33,6 +33,10 @@ std::uint64_t page() {
   return bytes;
 }
 
+tl::unexpected<Error> broken(const Error& error) {
+  return fail(ErrorKind::disconnected, "the channel is broken: " + error.text);
+}
+
 std::uint64_t rounded(std::uint64_t capacity) { return std::bit_ceil(std::max(capacity, page())); }
 
 /// Who this process is, without a system call: a page that the kernel empties in a forked child.
@@ -160,13 +164,9 @@ Result<void> RingChannel::check_owner() const {
   return fail(ErrorKind::disconnected, "this process is a forked copy of the one whose channel this is");
 }
 
-tl::unexpected<Error> RingChannel::broken() const {
-  return fail(ErrorKind::disconnected, "the channel is broken: " + broken_->text);
-}
-
 Result<void> RingChannel::send(std::span<const Frame> frames, Duration patience) {
   PACELINE_TRY(check_owner());
-  if (broken_) return broken();
+  if (cut_off_) return broken(*cut_off_);
   PACELINE_TRY(check_bounds(frames));
   std::uint64_t needed = 0;
   for (const Frame& frame : frames) needed += bytes_of_fragment(frame.size());
@@ -190,8 +190,8 @@ Result<void> RingChannel::stream(std::span<const Frame> frames, Duration patienc
       const std::uint64_t wanted = std::min(bytes_of_fragment(rest.size()), piece_max);
       if (!writer_.wait_for_room(wanted, patience, spins_)) {
         if (!begun) return fail(ErrorKind::overloaded, "the channel is full: its other end does not read");
-        broken_ = Error{ErrorKind::disconnected, "its other end stopped reading in the middle of a message"};
-        return broken();
+        cut_off_ = Error{ErrorKind::disconnected, "its other end stopped reading in the middle of a message"};
+        return broken(*cut_off_);
       }
       const auto piece = rest.first(std::min<std::uint64_t>(rest.size(), piece_max - sizeof(FragmentHeader)));
       rest = rest.subspan(piece.size());
@@ -244,15 +244,20 @@ Result<bool> RingChannel::receive(Message& message, Duration timeout) {
         }
     }
   }
-  return broken();
+  return broken(*broken_);
 }
 
 /// False: there is something to receive.
 bool RingChannel::rest_on_bell() {
   if (reader_.is_armed(Sleep::on_bell)) return true;  // Nobody has rung since.
+  // Until it rests the bell stays readable: an event loop that leaves with messages unread is called again.
+  if (!reader_.arm(Sleep::on_bell)) return false;
   std::uint64_t count = 0;
-  [[maybe_unused]] const auto got = ::read(own_bell_.get(), &count, sizeof count);  // Before arming: later ones count.
-  return reader_.arm(Sleep::on_bell);
+  [[maybe_unused]] const auto got = ::read(own_bell_.get(), &count, sizeof count);
+  if (reader_.is_armed(Sleep::on_bell)) return true;
+  const std::uint64_t one = 1;  // Somebody rang meanwhile, and that may just have been read away.
+  [[maybe_unused]] const auto rung = ::write(own_bell_.get(), &one, sizeof one);
+  return false;
 }
 
 }  // namespace paceline::channel

@@ -52,7 +52,6 @@ class RingChannel final : public Channel {
   Result<void> stream(std::span<const Frame> frames, Duration patience);
   bool take(const RingReader::Fragment& fragment);
   Result<void> check_owner() const;
-  tl::unexpected<Error> broken() const;
   bool rest_on_bell();
 
   std::unique_ptr<Mapping> mapping_;
@@ -65,7 +64,8 @@ class RingChannel final : public Channel {
   std::size_t frames_ = 0;
   bool frame_open_ = false;  ///< The last of them lacks a part.
   std::uint64_t partial_bytes_ = 0;
-  std::optional<Error> broken_;
+  std::optional<Error> broken_;   ///< What came; the receiving thread's.
+  std::optional<Error> cut_off_;  ///< What was sent; the sending thread's.
   int spins_ = 0;
 };
 

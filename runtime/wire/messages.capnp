@@ -82,10 +82,10 @@ struct Resources { cpus @0 :Float32 = 1; retries @1 :Int32; }
 struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :List(Argument); name @3 :Text; owner @4 :Text; node @5 :Int32; executable @6 :Executable; }   # executable: between agents only
 struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; }
 struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Argument); owner @4 :Text; resources @5 :Resources; }
-struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; }
+struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; byLine @5 :Bool; }   # byLine: of a call that came past the agent
 struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text; }
 
-struct Waits { task @0 :UInt64; begins @1 :Bool; }                                 # task 0: one that may end by itself, with a timeout
+struct Waits { task @0 :UInt64; begins @1 :Bool; actor @2 :UInt64; }                # task 0: one that may end by itself, with a timeout; actor: that is called, 0: a task's
 struct Alive {}
 
 struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; }

@@ -26,6 +26,7 @@ class Counter {
   }
   int process() const { return getpid(); }
   std::vector<char> echo(std::vector<char> bytes) { return bytes; }
+  int take(const std::vector<char>&) { return ++n_; }
 
  private:
   int n_ = 0;
@@ -68,9 +69,11 @@ void flood(int calls, int flight) {
 /// before_ready CALLS: to an actor whose constructor takes a second.
 void before_ready(int calls) { expect_all(paceline::create<Counter>(1000), calls); }
 
-/// stopped CALLS: to an actor that is stopped for a second, beside another that goes on meanwhile.
-void stopped(int calls) {
+/// stopped CALLS BEFORE: to an actor that is stopped for a second, beside another that goes on meanwhile; after some
+/// calls, so many that the way past the agent is found.
+void stopped(int calls, int before) {
   auto counter = paceline::create<Counter>();
+  expect_all(counter, before);
   auto other = paceline::create<Counter>();
   const int pid = counter.call(&Counter::process).get();
   kill(pid, SIGSTOP);
@@ -79,7 +82,7 @@ void stopped(int calls) {
   expect_all(other, 1000);
   expect(!sums[0].ready(), "a stopped actor answers nothing");
   kill(pid, SIGCONT);
-  for (int i = 0; i < calls; ++i) expect(sums[static_cast<std::size_t>(i)].get() == i + 1, "a call is lost");
+  for (int i = 0; i < calls; ++i) expect(sums[static_cast<std::size_t>(i)].get() == before + i + 1, "a call is lost");
 }
 
 /// busy CALLS: to an actor that takes its time.
@@ -99,9 +102,24 @@ void large(int count, int bytes) {
   for (auto& echo : echoes) expect(echo.get() == payload, "a large call came back otherwise");
 }
 
-/// killed CALLS: all calls under way end when the actor is killed, and say so.
-void killed(int calls) {
+/// mixed CALLS: small ones, which find a way past the agent, and large ones, which do not: none overtakes another.
+void mixed(int calls) {
   auto counter = paceline::create<Counter>();
+  std::vector<paceline::Future<int>> order;
+  for (int i = 0; i < calls; ++i) {
+    const bool large = i % 97 == 0 || (i / 500) % 2 == 1;
+    order.push_back(counter.call(&Counter::take, std::vector<char>(large ? 30'000 : 30)));
+    if (i % 1000 == 999) expect(order.back().get() == i + 1, "a call overtook another");
+  }
+  for (int i = 0; i < calls; ++i)
+    if (order[static_cast<std::size_t>(i)].get() != i + 1)
+      return expect(false, "call " + std::to_string(i) + " was overtaken");
+}
+
+/// killed CALLS BEFORE: all calls under way end when the actor is killed, and say so.
+void killed(int calls, int before) {
+  auto counter = paceline::create<Counter>();
+  expect_all(counter, before);
   const int pid = counter.call(&Counter::process).get();
   kill(pid, SIGSTOP);
   std::vector<paceline::Future<int>> sums;
@@ -111,6 +129,32 @@ void killed(int calls) {
     const auto error = error_of([&] { (void)sum.get(); });
     if (error.find("SIGKILL") == error.npos) return expect(false, "a call to a killed actor: " + error);
   }
+  const auto later = error_of([&] { (void)counter.call(&Counter::add, 1).get(); });
+  expect(later.find("SIGKILL") != later.npos, "a later one: " + later);
+}
+
+class Caller {
+ public:
+  /// Calls the actor from here; how many results were not what they have to be.
+  int calls(paceline::Handle<Counter> to, int count) {
+    std::vector<paceline::Future<std::vector<char>>> echoes;
+    const std::vector<char> payload(10, 'x');
+    for (int i = 0; i < count; ++i) echoes.push_back(to.call(&Counter::echo, payload));
+    int wrong = 0;
+    for (auto& echo : echoes) wrong += echo.get() == payload ? 0 : 1;
+    return wrong;
+  }
+};
+
+/// callers ACTORS CALLS: many processes call one actor, which nobody keeps from the others.
+void callers(int actors, int calls) {
+  auto counter = paceline::create<Counter>();
+  auto all = paceline::create_many<Caller>({.count = actors});
+  for (int round = 0; round < 3; ++round) {
+    std::vector<paceline::Future<int>> wrong;
+    for (auto& caller : all) wrong.push_back(caller.call(&Caller::calls, counter, calls));
+    for (auto& one : wrong) expect(one.get() == 0, "a result went to another caller");
+  }
 }
 
 /// nowhere: an actor on a node that does not exist.
@@ -119,6 +163,16 @@ void nowhere() {
   auto counter = paceline::create<Counter>({.name = "nowhere", .node = 9});
   const auto error = error_of([&] { (void)counter.call(&Counter::add, 1).get(); });
   expect(error.find("node 9") != error.npos, "an actor on no node: " + error);
+}
+
+/// idle ACTORS: so many that do nothing, until the end of the input.
+void idle(int actors) {
+  auto all = paceline::create_many<Counter>({.count = actors});
+  for (auto& one : all) expect_all(one, 1);
+  std::puts("idle");
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
 }
 
 /// node_killed: somebody kills node 1, once "calls" is printed. Calls under way and later ones end.
@@ -145,18 +199,25 @@ class Ring {
   void set(paceline::Handle<Ring> next) { next_ = next; }
   int ask(int hops) { return hops == 0 ? 0 : 1 + next_.call(&Ring::ask, hops - 1).get(); }
   int count() { return ++count_; }
+  void touch() {}
+  /// Until the way past the agent is found.
+  void find(int calls) {
+    for (int i = 0; i < calls; ++i) next_.call(&Ring::touch).get();
+  }
 
  private:
   paceline::Handle<Ring> next_;
   int count_ = 0;
 };
 
-/// circle ACTORS: each calls the next and waits, the last one the first.
-void circle(int actors) {
+/// circle ACTORS BEFORE: each calls the next and waits, the last one the first; after some calls that end.
+void circle(int actors, int before) {
   std::vector<paceline::Handle<Ring>> ring;
   for (int i = 0; i < actors; ++i) ring.push_back(paceline::create<Ring>({.name = "ring-" + std::to_string(i)}));
   for (int i = 0; i < actors; ++i)
     ring[static_cast<std::size_t>(i)].call(&Ring::set, ring[static_cast<std::size_t>((i + 1) % actors)]).get();
+  for (auto& one : ring)
+    if (actors > 1) one.call(&Ring::find, before).get();
   expect(ring[0].call(&Ring::ask, actors - 1).get() == actors - 1, "a chain that ends");
   const auto error = error_of([&] { (void)ring[0].call(&Ring::ask, actors).get(); });
   expect(error.find("wait for each other for ever") != error.npos && error.find("ring-0") != error.npos, error);
@@ -182,19 +243,25 @@ int main(int argc, char** argv) {
   else if (what == "before_ready")
     before_ready(number(2));
   else if (what == "stopped")
-    stopped(number(2));
+    stopped(number(2), number(3));
   else if (what == "busy")
     busy(number(2));
   else if (what == "large")
     large(number(2), number(3));
   else if (what == "killed")
-    killed(number(2));
+    killed(number(2), number(3));
+  else if (what == "mixed")
+    mixed(number(2));
+  else if (what == "callers")
+    callers(number(2), number(3));
   else if (what == "nowhere")
     nowhere();
   else if (what == "node_killed")
     node_killed();
   else if (what == "circle")
-    circle(number(2));
+    circle(number(2), number(3));
+  else if (what == "idle")
+    idle(number(2));
   else if (what == "nested")
     nest(number(2), number(3));
   else

@@ -5,6 +5,7 @@ import signal
 from harness import NODES, SANITIZED, IntegrationTest, in_release, main, wait_until
 
 CALLS = os.environ["PACELINE_CALLS"]
+BEFORE = (0, 50)  # Calls, so few or so many that those that count go past the agent.
 
 
 class Calls(IntegrationTest):
@@ -20,7 +21,8 @@ class Calls(IntegrationTest):
         self.check("before_ready", 20_000)
 
     def test_calls_to_a_stopped_actor_arrive_when_it_goes_on_and_keep_nobody(self):
-        self.check("stopped", 10_000)
+        for before in BEFORE:
+            self.check("stopped", 10_000, before)
 
     @in_release
     def test_calls_to_a_busy_actor_arrive(self):
@@ -31,7 +33,14 @@ class Calls(IntegrationTest):
 
     def test_calls_to_a_killed_actor_end_and_say_so(self):
         for nodes in NODES:
-            self.check("killed", 10_000, nodes=nodes)
+            for before in BEFORE:
+                self.check("killed", 10_000, before, nodes=nodes)
+
+    def test_no_call_overtakes_another_whichever_way_each_goes(self):
+        self.check("mixed", 5_000 if SANITIZED else 20_000)
+
+    def test_many_callers_of_one_actor_get_their_own_results(self):
+        self.check("callers", 6, 500 if SANITIZED else 3_000)
 
     def test_an_actor_on_no_node_is_an_error(self):
         for nodes in NODES:
@@ -39,7 +48,8 @@ class Calls(IntegrationTest):
 
     def test_calls_that_wait_in_a_circle_fail(self):
         for actors in (1, 2, 5):
-            self.check("circle", actors)
+            for before in BEFORE:
+                self.check("circle", actors, before)
 
     def test_tasks_that_wait_for_tasks_give_their_cpus_back(self):
         self.check("nested", 4, 1)

@@ -1,8 +1,6 @@
 """Figures 8 to 10 and 21: how long it takes to begin, what an idle cluster costs, and how fast actors pass on tensors."""
 import json
 import os
-import statistics
-import subprocess
 import time
 
 from measure.bench import EXAMPLE, interrupt, output_of
@@ -52,25 +50,3 @@ def start(bench):
             target.write(source.read() + f"// edit {k} {time.time()}\n")
         edited.append(first_step(bench, copy))
     return {9: {"unchanged": unchanged, "edited": edited}}
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def idle(bench, seconds=30):
-    subprocess.run([bench.paceline, "up", "--name", "figures"], check=True, stdout=subprocess.DEVNULL)
-    try:
-        times = []
-        for _ in range(10):
-            begin = time.monotonic()
-            node = json.loads(output_of(bench.paceline, "status", "--name", "figures", "--json"))["nodes"][0]
-            times.append(time.monotonic() - begin)
-        before = cpu_seconds(node["pid"])
-        time.sleep(seconds)
-        used = cpu_seconds(node["pid"]) - before
-        return {10: {"status": [1e3 * statistics.median(times)], "cpu": [100 * used / seconds], "memory": [node["rss"] / 1e6]}}
-    finally:
-        subprocess.run([bench.paceline, "down", "--name", "figures"], stdout=subprocess.DEVNULL)
