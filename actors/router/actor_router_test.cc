@@ -322,6 +322,37 @@ TEST_F(ActorRouterTest, WhoWaitsForItselfIsACircle) {
   EXPECT_THAT(sent<CallResult>(sut.on_waits(worker, Awaited{TaskId(1), {}})), SizeIs(1));
 }
 
+TEST_F(ActorRouterTest, ACircleOfCallsThatWentPastTheAgentIsFoundAsWell) {
+  const ActorId other = actor_on(kHere, 6);
+  const auto one = running_actor(actor), two = running_actor(other);
+  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(2), other}), IsEmpty());
+  const auto answers = sent<CallResult>(sut.on_waits(two, Awaited{TaskId(3), actor}));
+  ASSERT_THAT(answers, SizeIs(2));
+  for (const auto& [peer, answer] : answers) {
+    EXPECT_THAT(answer.value.error().text, HasSubstr("waits for actor 'counter' waits for actor 'counter'"));
+    EXPECT_EQ(peer, answer.task == TaskId(2) ? peer_of(one) : peer_of(two)) << "whoever waits hears it";
+  }
+}
+
+TEST_F(ActorRouterTest, WhereCallsCanGoPastTheAgent) {
+  EXPECT_FALSE(sut.line_to(actor)) << "there is no such actor";
+  const auto worker = running_actor(actor);
+  EXPECT_EQ(sut.line_to(actor), worker);
+  EXPECT_EQ(sut.line_to(actor_on(NodeId{3}, 1)), WorkerId{}) << "elsewhere: by its agent";
+  sut.on_worker_gone(worker, "killed by SIGKILL");
+  EXPECT_THAT(sut.line_to(actor).error().text, HasSubstr("killed by SIGKILL"));
+}
+
+TEST_F(ActorRouterTest, TheResultOfACallThatWentPastTheAgentIsPassedOn) {
+  const auto worker = running_actor(actor);
+  auto late = result(9);
+  late.owner = "driver/1";
+  late.by_line = true;
+  const auto sent_on = sent<CallResult>(sut.on_result(std::move(late), peer_of(worker)));
+  ASSERT_THAT(sent_on, SizeIs(1));
+  EXPECT_EQ(sent_on[0].first, "driver/1");
+}
+
 TEST_F(ActorRouterTest, WhoWaitsForOneThatRunsWaits) {
   const ActorId other = actor_on(kHere, 6);
   const auto one = running_actor(actor);
