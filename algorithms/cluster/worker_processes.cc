@@ -69,7 +69,7 @@ void WorkerProcesses::fork(const actors::ActorRouter::Fork& fork) {
 
 Result<std::uint32_t> WorkerProcesses::server_for(const actors::Executable& executable) {
   for (const auto& [id, server] : servers_)
-    if (same_server(server.executable, executable)) return id;
+    if (!server.over && same_server(server.executable, executable)) return id;
   end_idle_servers();
   process::ForkServer::Options options;
   options.executable = executable.path;
@@ -88,60 +88,62 @@ Result<std::uint32_t> WorkerProcesses::server_for(const actors::Executable& exec
   return id;
 }
 
+/// Nobody waits for the end of a server: it goes when its events say that nothing is left of it.
 void WorkerProcesses::end_idle_servers() {
   std::set<std::uint32_t> used;
   for (const auto& [id, worker] : workers_) used.insert(worker.server);
-  auto idle = static_cast<std::size_t>(
-      std::count_if(servers_.begin(), servers_.end(), [&](const auto& entry) { return !used.contains(entry.first); }));
-  for (auto it = servers_.begin(); it != servers_.end() && idle >= kIdleServersMax;) {
-    if (used.contains(it->first)) {
-      ++it;
-      continue;
-    }
-    loop_.forget(it->second.process.descriptor());
-    it = servers_.erase(it);
+  const auto is_idle = [&](const auto& entry) { return !entry.second.over && !used.contains(entry.first); };
+  auto idle = static_cast<std::size_t>(std::count_if(servers_.begin(), servers_.end(), is_idle));
+  for (auto& entry : servers_) {
+    if (idle < kIdleServersMax) return;
+    if (!is_idle(entry)) continue;
+    entry.second.over = true;
+    entry.second.process.retire();
     --idle;
   }
 }
 
 void WorkerProcesses::on_server_events(std::uint32_t id) {
-  const auto server = servers_.find(id);
-  if (server == servers_.end()) return;
-  for (auto& event : server->second.process.events()) {
+  for (auto& event : servers_.at(id).process.events()) {
     switch (event.kind) {
-      case process::ForkServer::Event::Kind::forked: {
-        auto& worker = workers_[event.worker];
-        worker.server = id;
-        worker.pid = event.pid;
-        worker.pidfd = event.pidfd;
-        worker.socket = event.socket;
-        (void)loop_.watch(event.socket, [this, forked = event.worker] { on_packet(forked); });
-        for (const Unsent& packet : std::exchange(worker.unsent, {})) {
-          std::vector<int> fds;
-          for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
-          send(event.worker, packet.bytes, fds);
-        }
-        if (worker.kill_when_forked) end(event.worker, "");
-        break;
-      }
+      case process::ForkServer::Event::Kind::forked: on_forked(id, event); break;
       case process::ForkServer::Event::Kind::exited: on_ended(event.worker, event.exit); break;
       case process::ForkServer::Event::Kind::fork_refused: never_started(event.worker, event.text); break;
       case process::ForkServer::Event::Kind::server_restarted:
         log_.warning("a fork server died and was started again; its workers go on");
         break;
-      case process::ForkServer::Event::Kind::server_failed: {
-        log_.error(event.text);
-        const std::string why = event.text;
-        loop_.forget(server->second.process.descriptor());
-        servers_.erase(server);
-        std::vector<WorkerId> waiting;
-        for (const auto& [waits, worker] : workers_)
-          if (worker.server == id && worker.pid < 0) waiting.push_back(waits);
-        for (const WorkerId waits : waiting) never_started(waits, why);
-        return;
-      }
+      case process::ForkServer::Event::Kind::server_failed: on_server_failed(id, event.text); break;
     }
   }
+  const auto server = servers_.find(id);
+  if (!server->second.process.is_empty()) return;
+  loop_.forget(server->second.process.descriptor());
+  servers_.erase(server);
+}
+
+void WorkerProcesses::on_forked(std::uint32_t server, const process::ForkServer::Event& event) {
+  auto& worker = workers_[event.worker];
+  worker.server = server;
+  worker.pid = event.pid;
+  worker.pidfd = event.pidfd;
+  worker.socket = event.socket;
+  (void)loop_.watch(event.socket, [this, forked = event.worker] { on_packet(forked); });
+  for (const Unsent& packet : std::exchange(worker.unsent, {})) {
+    std::vector<int> fds;
+    for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
+    send(event.worker, packet.bytes, fds);
+  }
+  if (worker.kill_when_forked) end(event.worker, std::string(worker.ended_because));
+}
+
+/// Who runs goes on; who waits to be forked hears why that will not be.
+void WorkerProcesses::on_server_failed(std::uint32_t id, const std::string& why) {
+  log_.error(why);
+  servers_.at(id).over = true;
+  std::vector<WorkerId> waiting;
+  for (const auto& [waits, worker] : workers_)
+    if (worker.server == id && worker.pid < 0) waiting.push_back(waits);
+  for (const WorkerId waits : waiting) never_started(waits, why);
 }
 
 void WorkerProcesses::never_started(WorkerId worker, const std::string& why) {

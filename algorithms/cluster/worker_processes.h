@@ -50,6 +50,7 @@ class WorkerProcesses {
   /// -1 while it is not forked.
   pid_t pid(WorkerId worker) const;
   std::size_t size() const { return workers_.size(); }
+  /// Those that have ended, but whose workers go on, too.
   std::size_t servers() const { return servers_.size(); }
   /// Fork servers that are kept although they have no workers; then the oldest go.
   static constexpr std::size_t kIdleServersMax = 4;
@@ -70,14 +71,18 @@ class WorkerProcesses {
     std::vector<Unsent> unsent{};  ///< While it has no socket.
   };
 
+  /// One that is over forks no more; it is kept until its last worker has ended, of which it is to tell.
   struct Server {
     actors::Executable executable;
     process::ForkServer process;
+    bool over = false;
   };
 
   Result<std::uint32_t> server_for(const actors::Executable& executable);
   void end_idle_servers();
   void on_server_events(std::uint32_t server);
+  void on_forked(std::uint32_t server, const process::ForkServer::Event& event);
+  void on_server_failed(std::uint32_t server, const std::string& why);
   void on_ended(WorkerId worker, const process::Exit& exit);
   void on_packet(WorkerId worker);
   void forget(WorkerId worker);

@@ -1,8 +1,14 @@
 #include "algorithms/cluster/worker_processes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,24 +21,49 @@ namespace {
 using namespace std::chrono_literals;
 using actors::ActorRouter;
 
+using testing::HasSubstr;
+
 constexpr Duration kDeadline = 60s;  // Only a failing test gets there.
+
+pid_t parent_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  return std::stoi(stat.substr(stat.rfind(')') + 4));
+}
 
 /// Its workers answer each packet with the same bytes and descriptors.
 class WorkerProcessesTest : public testing::Test {
  protected:
+  void run_until(const std::function<bool()>& condition) {
+    const Instant end = steady_now() + kDeadline;
+    while (!condition() && steady_now() < end) ASSERT_TRUE(loop_.run_once(100ms));
+    ASSERT_TRUE(condition());
+  }
   void run_until_answered(std::size_t count) {
-    for (const Instant end = steady_now() + kDeadline; answers_.size() < count && steady_now() < end;)
-      ASSERT_TRUE(loop_.run_once(100ms));
+    run_until([&] { return answers_.size() >= count; });
+  }
+  void fork(WorkerId worker, const std::string& executable, std::vector<std::string> args = {}) {
+    ActorRouter::Fork fork;
+    fork.worker = worker;
+    fork.executable.path = executable;
+    fork.executable.args = std::move(args);
+    sut_.fork(fork);
+  }
+  std::string how_ended(WorkerId worker) {
+    run_until([&] { return ended_.contains(worker); });
+    return ended_[worker];
   }
 
   test::TestDirectory directory_;
   EventLoop loop_ = *EventLoop::create();
   observe::Log log_ = *observe::Log::open(directory_.path / "agent.log", "agent");
   std::vector<std::string> answers_;
+  std::map<WorkerId, std::string> ended_;
   WorkerProcesses sut_{{NodeId{0}, directory_.path, "ipc:///nowhere"},
                        loop_,
                        log_,
-                       {[](WorkerId, const std::string&, bool) {},
+                       {[this](WorkerId worker, const std::string& how, bool) { ended_[worker] = how; },
                         [this](WorkerId, process::Packet packet) {
                           for (const int fd : packet.fds) ::close(fd);
                           answers_.push_back(packet.bytes + "+" + std::to_string(packet.fds.size()));
@@ -41,10 +72,7 @@ class WorkerProcessesTest : public testing::Test {
 
 TEST_F(WorkerProcessesTest, WhatIsSentBeforeTheForkWasToldOfArrivesInItsOrder) {
   const WorkerId worker{7};
-  ActorRouter::Fork fork;
-  fork.worker = worker;
-  fork.executable.path = PACELINE_FORK_TEST_SCRIPT;
-  sut_.fork(fork);
+  fork(worker, PACELINE_FORK_TEST_SCRIPT);
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   sut_.send(worker, "first", {ends[0], ends[1]});
@@ -55,6 +83,35 @@ TEST_F(WorkerProcessesTest, WhatIsSentBeforeTheForkWasToldOfArrivesInItsOrder) {
   sut_.send(worker, "third", {});
   run_until_answered(3);
   EXPECT_EQ(answers_, (std::vector<std::string>{"first+2", "second+0", "third+0"}));
+}
+
+TEST_F(WorkerProcessesTest, WhereAServerCannotBeStartedAgainItsWorkersGoOnAndNewOnesHearWhy) {
+  const std::string script = directory_.path / "script";
+  std::filesystem::copy_file(PACELINE_FORK_TEST_SCRIPT, script);
+  fork(WorkerId{1}, script);
+  sut_.send(WorkerId{1}, "first", {});
+  run_until_answered(1);
+  std::filesystem::remove(script);
+  ASSERT_EQ(::kill(parent_of(sut_.pid(WorkerId{1})), SIGKILL), 0);
+  fork(WorkerId{2}, script);
+  EXPECT_THAT(how_ended(WorkerId{2}), HasSubstr("start " + script + ": No such file"));
+  sut_.send(WorkerId{1}, "second", {});
+  run_until_answered(2);
+  fork(WorkerId{3}, script);
+  EXPECT_THAT(how_ended(WorkerId{3}), HasSubstr("start " + script + ": No such file"));
+  EXPECT_FALSE(ended_.contains(WorkerId{1}));
+  sut_.end(WorkerId{1}, "that is enough");
+  EXPECT_EQ(how_ended(WorkerId{1}), "that is enough");
+  run_until([&] { return sut_.servers() == 0; });
+}
+
+TEST_F(WorkerProcessesTest, ServersThatNobodyNeedsEndWithoutBeingWaitedFor) {
+  for (std::uint64_t i = 0; i < 3 * WorkerProcesses::kIdleServersMax; ++i) {
+    fork(WorkerId{i}, PACELINE_FORK_TEST_SCRIPT, {std::to_string(i)});
+    sut_.end(WorkerId{i}, "that is enough");
+    EXPECT_EQ(how_ended(WorkerId{i}), "that is enough");
+  }
+  run_until([&] { return sut_.servers() <= WorkerProcesses::kIdleServersMax; });
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ void wait_ended(int pidfd, Instant deadline) {
 }  // namespace
 
 struct ForkServer::State {
-  enum class Phase { starting, serving, failed };
+  enum class Phase { starting, serving, over };
   struct Worker {
     pid_t pid;
     Fd pidfd;
@@ -90,6 +90,7 @@ struct ForkServer::State {
   void on_server_ended(const Exit& exit);
   void relaunch(std::string why);
   void fail_for_good(std::string why);
+  void end_server(std::string why);
   void reap_adopted();
   bool answer(WorkerId worker);
   std::string with_log(std::string text) const;
@@ -101,6 +102,7 @@ struct ForkServer::State {
   bool ever_ready = false, forked_in_life = false, wants_out = false;
   Instant ready_at{};
   int failures = 0;
+  std::string why_over;
   off_t log_start = 0;
   std::deque<Pending> pending;
   std::map<WorkerId, Worker> workers;
@@ -285,7 +287,7 @@ void ForkServer::State::on_server_ended(const Exit& exit) {
     worker.adopted = true;
     add(worker.pidfd.get());
   }
-  if (phase == Phase::failed) return;
+  if (phase == Phase::over) return;
 
   const bool asked = std::any_of(pending.begin(), pending.end(), [](const Pending& p) { return p.sent; });
   for (Pending& request : pending) request.sent = false;
@@ -309,12 +311,17 @@ void ForkServer::State::relaunch(std::string why) {
 }
 
 void ForkServer::State::fail_for_good(std::string why) {
-  if (phase == Phase::failed) return;
-  phase = Phase::failed;
+  if (phase == Phase::over) return;
+  end_server(why);
+  events.push_back({.kind = Event::Kind::server_failed, .text = std::move(why)});
+}
+
+void ForkServer::State::end_server(std::string why) {
+  phase = Phase::over;
+  why_over = std::move(why);
   pending.clear();
   set_timer(Duration::zero());
   if (server) (void)kill_worker(server.get(), SIGKILL);  // Reaped when its pidfd says so.
-  events.push_back({.kind = Event::Kind::server_failed, .text = std::move(why)});
 }
 
 void ForkServer::State::reap_adopted() {
@@ -342,7 +349,7 @@ std::string ForkServer::State::with_log(std::string text) const {
 
 ForkServer::State::~State() {
   const Instant deadline = steady_now() + std::chrono::seconds(5);
-  phase = Phase::failed;  // Nothing is started any more.
+  phase = Phase::over;  // Nothing is started any more.
   if (server) {
     (void)kill_worker(server.get(), SIGKILL);
     wait_ended(server.get(), deadline);
@@ -382,8 +389,8 @@ Result<ForkServer> ForkServer::start(Options options) {
 
 Result<void> ForkServer::fork(const ForkRequest& request) {
   State& s = *state_;
-  if (s.phase == State::Phase::failed)
-    return fail(ErrorKind::disconnected, "the fork server of " + s.options.executable + " has failed");
+  if (s.phase == State::Phase::over)
+    return fail(ErrorKind::disconnected, "the fork server of " + s.options.executable + " has ended: " + s.why_over);
   const auto same = [&](const State::Pending& p) { return p.worker == request.worker; };
   if (s.workers.contains(request.worker) || std::any_of(s.pending.begin(), s.pending.end(), same))
     return fail(ErrorKind::invalid, "worker " + to_string(request.worker) + " runs already");
@@ -398,8 +405,16 @@ Result<void> ForkServer::fork(const ForkRequest& request) {
   return {};
 }
 
+void ForkServer::retire() {
+  if (state_->phase != State::Phase::over) state_->end_server("it was not needed any more");
+}
+
+bool ForkServer::is_empty() const {
+  return state_->phase == State::Phase::over && !state_->server && state_->workers.empty();
+}
+
 int ForkServer::descriptor() const { return state_->epoll.get(); }
-pid_t ForkServer::pid() const { return state_->phase == State::Phase::failed ? -1 : state_->server_pid; }
+pid_t ForkServer::pid() const { return state_->phase == State::Phase::over ? -1 : state_->server_pid; }
 
 std::vector<ForkServer::Event> ForkServer::events() {
   State& s = *state_;

@@ -51,10 +51,12 @@ inline constexpr std::size_t kForkPendingMax = 1024;
 /// of a server that died become its children: they go on, and are reaped here. The server is then started anew and gets
 /// the requests that were not answered. The process must not reap with waitpid(-1).
 ///
-///   starting --ready--> serving --server died--> starting      3 failed lives in a row, or not ready in time: failed,
-///   for good
+///   starting --ready--> serving --server died--> starting
+///       |                  |
+///       +------------------+--3 failed lives in a row, not ready in time, or retire()--> over --workers gone--> empty
 ///
-/// A life failed if it ended before ready, or without a fork although requests were unanswered or within a second.
+/// A life failed if it ended before ready, or without a fork although requests were unanswered or within a second. What
+/// is over forks nobody any more; the workers that it has go on, and their ends are told.
 class ForkServer {
  public:
   struct Options {
@@ -75,8 +77,9 @@ class ForkServer {
     int pidfd = -1;  ///< forked: the agent's to close.
     int socket =
         -1;  ///< forked: the agent's end of the child's Unix socket (blocking, close-on-exec); the agent's to close.
-    Exit exit{};         ///< exited.
-    std::string text{};  ///< fork_refused: why, for this worker. server_failed: why; unanswered requests are dropped.
+    Exit exit{};  ///< exited.
+    /// fork_refused: why, for this worker. server_failed: why; unanswered requests are dropped, workers go on.
+    std::string text{};
   };
 
   /// Does not wait for the server: requests may follow at once. `not_found`, `invalid`: no such executable, or none
@@ -85,16 +88,21 @@ class ForkServer {
   ForkServer(ForkServer&&) noexcept;
   ForkServer& operator=(ForkServer&&) noexcept;
   /// Kills the server and all its workers, and reaps them (waits at most 5 s for those that the kernel does not let
-  /// die).
+  /// die; not at all once it is_empty()).
   ~ForkServer();
 
   /// Answered by one event: forked or fork_refused. `overloaded`: kForkPendingMax are unanswered; `invalid`: that
-  /// worker runs already, or the request is too large; `disconnected`: the server failed for good.
+  /// worker runs already, or the request is too large; `disconnected`: it is over, and why.
   Result<void> fork(const ForkRequest& request);
+  /// Ends the server, not its workers, without waiting: call events() until it is_empty(). Unanswered requests are
+  /// dropped.
+  void retire();
+  /// It is over, its process has ended, and so have all workers.
+  bool is_empty() const;
   /// Readable (poll, epoll) when events() is to be called, which may then still have nothing to tell.
   int descriptor() const;
   std::vector<Event> events();
-  /// The server's; -1 once it failed for good.
+  /// The server's; -1 once it is over.
   pid_t pid() const;
 
  private:

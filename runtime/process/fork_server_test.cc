@@ -221,6 +221,19 @@ TEST_F(ForkServerTest, WorkersOutliveAKilledServerAndAreReapedByTheAgent) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+TEST_F(ForkServerTest, WorkersOfARetiredServerGoOnUntilTheyEnd) {
+  start();
+  fork_one(1, {});
+  sut->retire();
+  EXPECT_EQ(sut->pid(), -1);
+  EXPECT_THAT(sut->fork(request(2, {})).error().text, HasSubstr("has ended: it was not needed any more"));
+  EXPECT_TRUE(answers(1));
+  EXPECT_FALSE(sut->is_empty());
+  ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGKILL));
+  ASSERT_TRUE(wait_for(Kind::exited));
+  EXPECT_TRUE(sut->is_empty());
+}
+
 TEST_F(ForkServerTest, RequestsThatADyingServerDidNotAnswerAreGivenToTheNext) {
   start();
   fork_one(1, {});

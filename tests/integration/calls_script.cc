@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,12 +26,15 @@ class Counter {
     return ++n_;
   }
   int process() const { return getpid(); }
+  int parent() const { return getppid(); }
   std::vector<char> echo(std::vector<char> bytes) { return bytes; }
   int take(const std::vector<char>&) { return ++n_; }
 
  private:
   int n_ = 0;
 };
+
+int nested(int depth) { return depth == 0 ? 0 : 1 + paceline::async(nested, depth - 1).get(); }
 
 int failures = 0;
 
@@ -194,6 +198,26 @@ void node_killed() {
   expect(created.find("node 1 is gone") != created.npos, "an actor there: " + created);
 }
 
+/// server_failed: the program is removed and its fork server killed. Who lives goes on; who is asked for hears why not.
+void server_failed() {
+  auto counter = paceline::create<Counter>();
+  expect_all(counter, 10);
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  std::filesystem::remove(program);
+  kill(counter.call(&Counter::parent).get(), SIGKILL);
+  const std::string why = "start " + program.string() + ": No such file or directory";
+  for (int i = 0; i < 2; ++i) {
+    const auto of_actor = error_of([&] { (void)paceline::create<Counter>().call(&Counter::add, 1).get(); });
+    expect(of_actor.find(why) != of_actor.npos, "an actor of a program that is gone: " + of_actor);
+    const auto of_task = error_of([] { (void)paceline::async(nested, 0).get(); });
+    expect(of_task.find(why) != of_task.npos, "a task of a program that is gone: " + of_task);
+  }
+  expect_all(counter, 10, 10);
+  kill(counter.call(&Counter::process).get(), SIGKILL);
+  const auto of_killed = error_of([&] { (void)counter.call(&Counter::add, 1).get(); });
+  expect(of_killed.find("SIGKILL") != of_killed.npos, "a call to an actor that was killed: " + of_killed);
+}
+
 class Ring {
  public:
   void set(paceline::Handle<Ring> next) { next_ = next; }
@@ -223,8 +247,6 @@ void circle(int actors, int before) {
   expect(error.find("wait for each other for ever") != error.npos && error.find("ring-0") != error.npos, error);
   for (auto& one : ring) expect(one.call(&Ring::count).get() == 1, "an actor of a circle goes on");
 }
-
-int nested(int depth) { return depth == 0 ? 0 : 1 + paceline::async(nested, depth - 1).get(); }
 
 /// nested TASKS DEPTH: tasks that wait for tasks, more than there are cores.
 void nest(int tasks, int depth) {
@@ -258,6 +280,8 @@ int main(int argc, char** argv) {
     nowhere();
   else if (what == "node_killed")
     node_killed();
+  else if (what == "server_failed")
+    server_failed();
   else if (what == "circle")
     circle(number(2), number(3));
   else if (what == "idle")

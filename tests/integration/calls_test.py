@@ -1,5 +1,6 @@
 """Calls under load and in distress: what is sent arrives, or its sender hears why not (calls_script.cc checks itself)."""
 import os
+import shutil
 import signal
 
 from harness import NODES, SANITIZED, IntegrationTest, in_release, main, wait_until
@@ -41,6 +42,11 @@ class Calls(IntegrationTest):
 
     def test_many_callers_of_one_actor_get_their_own_results(self):
         self.check("callers", 6, 500 if SANITIZED else 3_000)
+
+    def test_where_a_fork_server_cannot_be_started_again_nobody_waits_for_it(self):
+        program = shutil.copy(CALLS, os.path.join(self.folder, "calls"))
+        done = self.paceline("run", program, "--", "server_failed", timeout=60)
+        self.assertEqual(done.code, 0, done.said())
 
     def test_an_actor_on_no_node_is_an_error(self):
         for nodes in NODES:
