@@ -35,12 +35,6 @@ class MiniAgent {
     if (!address) return tl::unexpected(std::move(address).error());
     return std::unique_ptr<MiniAgent>(new MiniAgent(directory, *address, *std::move(transport)));
   }
-  ~MiniAgent() {
-    for (auto& [id, worker] : workers_) {
-      ::close(worker.pidfd);
-      ::close(worker.socket);
-    }
-  }
 
   /// One round: waits at most `timeout_ms` for something, and acts on it.
   void step(int timeout_ms) {
@@ -56,8 +50,7 @@ class MiniAgent {
 
  private:
   struct Worker {
-    int pidfd = -1;
-    int socket = -1;
+    process::Fd pidfd, socket;
   };
   MiniAgent(std::string directory, std::string address, std::unique_ptr<transport::Transport> transport)
       : directory_(std::move(directory)),
@@ -74,12 +67,9 @@ class MiniAgent {
   void on_fork_event(process::ForkServer::Event& event) {
     using Kind = process::ForkServer::Event::Kind;
     if (event.kind == Kind::forked) {
-      workers_[event.worker] = {event.pidfd, event.socket};
+      workers_[event.worker] = {std::move(event.pidfd), std::move(event.socket)};
     } else if (event.kind == Kind::exited || event.kind == Kind::fork_refused) {
-      if (const auto worker = workers_.extract(event.worker)) {
-        ::close(worker.mapped().pidfd);
-        ::close(worker.mapped().socket);
-      }
+      workers_.erase(event.worker);
       carry_out(router_.on_worker_gone(event.worker, event.kind == Kind::exited ? to_string(event.exit) : event.text));
     }
   }
@@ -136,7 +126,7 @@ class MiniAgent {
         start(*fork);
       } else if (auto* kill = std::get_if<ActorRouter::Kill>(&action)) {
         if (const auto worker = workers_.find(kill->worker); worker != workers_.end()) {
-          (void)process::kill_worker(worker->second.pidfd, SIGKILL);
+          (void)process::kill_worker(worker->second.pidfd.get(), SIGKILL);
         }
       } else if (auto* send = std::get_if<ActorRouter::Send>(&action)) {
         auto frames = std::visit([](auto& message) { return encode(std::move(message)); }, send->message);

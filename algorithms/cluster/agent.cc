@@ -627,18 +627,17 @@ void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed
 }
 
 void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
-  std::vector<process::Fd> fds(packet.fds.begin(), packet.fds.end());
   const auto body = parse_json(packet.bytes);
   const auto kind = body.is_object() ? body.value("kind", "") : "";
   if (kind == "channel") return open_session(worker);
-  if (kind != "replica" || fds.size() != 1) return;
+  if (kind != "replica" || packet.fds.size() != 1) return;
   TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
   if (!owner || !owner->owns(worker)) return;
   within(*owner, [&] {
     const Rank rank{body.value("rank", -1)};
     const auto update = body.value("update", std::int64_t{0});
     const auto size = body.value("size", std::uint64_t{0});
-    owner->on_captured(rank, update, size, fds[0].release(), steady_now());
+    owner->on_captured(rank, update, size, packet.fds[0].release(), steady_now());
   });
 }
 

@@ -106,7 +106,7 @@ void WorkerProcesses::end_idle_servers() {
 void WorkerProcesses::on_server_events(std::uint32_t id) {
   for (auto& event : servers_.at(id).process.events()) {
     switch (event.kind) {
-      case process::ForkServer::Event::Kind::forked: on_forked(id, event); break;
+      case process::ForkServer::Event::Kind::forked: on_forked(id, std::move(event)); break;
       case process::ForkServer::Event::Kind::exited: on_ended(event.worker, event.exit); break;
       case process::ForkServer::Event::Kind::fork_refused: never_started(event.worker, event.text); break;
       case process::ForkServer::Event::Kind::server_restarted:
@@ -121,13 +121,13 @@ void WorkerProcesses::on_server_events(std::uint32_t id) {
   servers_.erase(server);
 }
 
-void WorkerProcesses::on_forked(std::uint32_t server, const process::ForkServer::Event& event) {
+void WorkerProcesses::on_forked(std::uint32_t server, process::ForkServer::Event event) {
   auto& worker = workers_[event.worker];
   worker.server = server;
   worker.pid = event.pid;
-  worker.pidfd = event.pidfd;
-  worker.socket = event.socket;
-  (void)loop_.watch(event.socket, [this, forked = event.worker] { on_packet(forked); });
+  worker.pidfd = std::move(event.pidfd);
+  worker.socket = std::move(event.socket);
+  (void)loop_.watch(worker.socket.get(), [this, forked = event.worker] { on_packet(forked); });
   for (const Unsent& packet : std::exchange(worker.unsent, {})) {
     std::vector<int> fds;
     for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
@@ -168,11 +168,7 @@ void WorkerProcesses::on_ended(WorkerId worker, const process::Exit& exit) {
 void WorkerProcesses::forget(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
-  if (it->second.socket >= 0) {
-    loop_.forget(it->second.socket);
-    close(it->second.socket);
-  }
-  if (it->second.pidfd >= 0) close(it->second.pidfd);
+  if (it->second.socket) loop_.forget(it->second.socket.get());
   workers_.erase(it);
 }
 
@@ -181,20 +177,20 @@ void WorkerProcesses::end(WorkerId worker, const std::string& reason) {
   if (it == workers_.end()) return;
   it->second.kill_when_forked = true;
   it->second.ended_because = reason;
-  if (it->second.pidfd < 0) return;
-  if (auto killed = process::kill_worker(it->second.pidfd, SIGKILL); !killed)
+  if (!it->second.pidfd) return;
+  if (auto killed = process::kill_worker(it->second.pidfd.get(), SIGKILL); !killed)
     log_.debug("worker " + to_string(worker) + ": " + killed.error().text);
 }
 
 void WorkerProcesses::send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
-  if (it->second.socket < 0) {
+  if (!it->second.socket) {
     Unsent& packet = it->second.unsent.emplace_back(Unsent{bytes, {}});
     for (const int fd : fds) packet.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
     return;
   }
-  if (auto sent = process::send_with_fds(it->second.socket, bytes, fds); !sent)
+  if (auto sent = process::send_with_fds(it->second.socket.get(), bytes, fds); !sent)
     log_.warning("worker " + to_string(worker) + ": " + sent.error().text);
 }
 
@@ -211,9 +207,10 @@ pid_t WorkerProcesses::pid(WorkerId worker) const {
 void WorkerProcesses::on_packet(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
-  auto packet = process::receive_with_fds(it->second.socket, 0);
+  auto packet = process::receive_with_fds(it->second.socket.get(), 0);
   if (packet) return listener_.packet(worker, std::move(*packet));
-  if (packet.error().kind != ErrorKind::timed_out) loop_.forget(it->second.socket);  // Hung up: its exit is reported.
+  if (packet.error().kind != ErrorKind::timed_out)
+    loop_.forget(it->second.socket.get());  // Hung up: its exit is reported.
 }
 
 }  // namespace paceline::cluster

@@ -29,7 +29,7 @@ class WorkerProcesses {
   struct Listener {
     /// It ended, or could not be started. `failed`: of its own making (a crash, an exit status).
     std::function<void(WorkerId, const std::string& how, bool failed)> ended;
-    /// Came over its Unix socket; the descriptors are the listener's to close.
+    /// Came over its Unix socket; the descriptors are the listener's.
     std::function<void(WorkerId, process::Packet)> packet;
   };
 
@@ -64,8 +64,7 @@ class WorkerProcesses {
     std::uint32_t server = 0;
     std::string log;
     pid_t pid = -1;
-    int pidfd = -1;
-    int socket = -1;
+    process::Fd pidfd, socket;
     std::string ended_because;  ///< Set when its end is our doing.
     bool kill_when_forked = false;
     std::vector<Unsent> unsent{};  ///< While it has no socket.
@@ -81,7 +80,7 @@ class WorkerProcesses {
   Result<std::uint32_t> server_for(const actors::Executable& executable);
   void end_idle_servers();
   void on_server_events(std::uint32_t server);
-  void on_forked(std::uint32_t server, const process::ForkServer::Event& event);
+  void on_forked(std::uint32_t server, process::ForkServer::Event event);
   void on_server_failed(std::uint32_t server, const std::string& why);
   void on_ended(WorkerId worker, const process::Exit& exit);
   void on_packet(WorkerId worker);

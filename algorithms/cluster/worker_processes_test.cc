@@ -65,7 +65,6 @@ class WorkerProcessesTest : public testing::Test {
                        log_,
                        {[this](WorkerId worker, const std::string& how, bool) { ended_[worker] = how; },
                         [this](WorkerId, process::Packet packet) {
-                          for (const int fd : packet.fds) ::close(fd);
                           answers_.push_back(packet.bytes + "+" + std::to_string(packet.fds.size()));
                         }}};
 };

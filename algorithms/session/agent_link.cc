@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/json.h"
 #include "runtime/channel/ring_channel.h"
@@ -38,7 +40,9 @@ Result<void> AgentLink::open_rings() {
   PACELINE_TRY(process::send_with_fds(fd_socket_, json_text(nlohmann::json{{"kind", "channel"}}), {}));
   auto answer = receive(kOpenMs);
   if (!answer) return tl::unexpected(answer.error());
-  auto opened = channel::RingChannel::open(std::move(answer->fds));
+  std::vector<int> descriptors;
+  for (auto& fd : answer->fds) descriptors.push_back(fd.release());
+  auto opened = channel::RingChannel::open(std::move(descriptors));
   if (!opened) return tl::unexpected(opened.error());
   channel_ = *std::move(opened);
   return {};
@@ -76,11 +80,9 @@ Result<Answer> AgentLink::receive(int timeout_ms) {
   answer.fds = std::move(packet->fds);
   answer.body = parse_json(packet->bytes);
   const bool failed = answer.body.is_object() && answer.body.contains("error");
-  if (!answer.body.is_object() || failed) {
-    for (int fd : answer.fds) close(fd);
+  if (!answer.body.is_object() || failed)
     return failed ? fail(ErrorKind::invalid, answer.body.value("error", std::string("unknown error")))
                   : fail(ErrorKind::internal, "the agent sent an answer that is no JSON object");
-  }
   return answer;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/channel/channel.h"
+#include "runtime/process/fd.h"
 #include "runtime/wire/codec.h"
 
 namespace paceline::session {
@@ -14,7 +15,7 @@ namespace paceline::session {
 /// An answer of the agent over the Unix socket: a small JSON object with the descriptors that it speaks of.
 struct Answer {
   nlohmann::json body;
-  std::vector<int> fds;  ///< The receiver's to close.
+  std::vector<process::Fd> fds;
 };
 
 /// The session's way to its agent: messages over a channel, which the agent makes when it is asked over the worker's

@@ -64,7 +64,7 @@ Result<std::unique_ptr<Session>> Session::open(const paceline_session_config& co
   PACELINE_TRY(session->link_.send(request));
   auto answer = session->link_.receive(30'000);
   if (!answer) return tl::unexpected(answer.error());
-  PACELINE_TRY(session->configure(*answer, config));
+  PACELINE_TRY(session->configure(*std::move(answer), config));
   return session;
 }
 
@@ -72,7 +72,7 @@ Session::~Session() {
   if (window_) set_state(State::ended);
 }
 
-Result<void> Session::configure(const Answer& answer, const paceline_session_config& config) {
+Result<void> Session::configure(Answer answer, const paceline_session_config& config) {
   if (answer.fds.size() != 2)
     return fail(ErrorKind::internal, "the agent's answer to openShare lacks its two descriptors");
   const auto& body = answer.body;
@@ -111,11 +111,11 @@ Result<void> Session::configure(const Answer& answer, const paceline_session_con
 
   const memory::Window::Layout layout{config.elements, static_cast<memory::Dtype>(config.dtype),
                                       body.value("buffers", 1)};
-  auto window = memory::Window::map(answer.fds[0], layout);
+  auto window = memory::Window::map(answer.fds[0].release(), layout);
   if (!window) return tl::unexpected(window.error());
   window_.emplace(std::move(*window));
   outer_elements_ = config.outer_elements > 0 ? config.outer_elements : config.elements;
-  auto control = memory::ControlPage::map(answer.fds[1]);
+  auto control = memory::ControlPage::map(answer.fds[1].get());
   if (!control) return tl::unexpected(control.error());
   control_.emplace(std::move(*control));
 
@@ -553,7 +553,7 @@ Result<void> Session::fetch_replica() {
     replica_update_ = answer->body.value("update", std::int64_t{0});
     if (kind == "go_on") return {};
     if (kind != "replica" || answer->fds.size() != 1) continue;
-    auto object = memory::SharedObject::map(answer->fds[0],
+    auto object = memory::SharedObject::map(answer->fds[0].release(),
                                             std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
     if (!object) return tl::unexpected(object.error());
     replica_.emplace(std::move(*object));
@@ -631,8 +631,8 @@ Result<void*> Session::object(const std::string& key, std::uint64_t size, bool& 
     }
     if (answer->body.value("kind", "") != "object" || answer->fds.size() != 1) continue;
     fill = answer->body.value("fill", false);
-    auto object =
-        fill ? memory::SharedObject::fill(answer->fds[0], size) : memory::SharedObject::map(answer->fds[0], size);
+    const int fd = answer->fds[0].release();
+    auto object = fill ? memory::SharedObject::fill(fd, size) : memory::SharedObject::map(fd, size);
     if (!object) return tl::unexpected(object.error());
     auto [it, inserted] = objects_.insert_or_assign(key, std::move(*object));
     return fill ? static_cast<void*>(it->second.writable().data()) : const_cast<std::byte*>(it->second.data().data());

@@ -64,7 +64,7 @@ class Session {
 
   explicit Session(AgentLink link) : link_(std::move(link)) {}
 
-  Result<void> configure(const Answer& answer, const paceline_session_config& config);
+  Result<void> configure(Answer answer, const paceline_session_config& config);
   /// Blocks until `done()`; false when the job was stopped or the agent is gone.
   template <class Done>
   bool wait_until(const Done& done, bool counted = true);

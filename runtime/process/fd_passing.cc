@@ -89,20 +89,18 @@ Result<Packet> receive_with_fds(int socket, int timeout_ms) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    const std::size_t before = packet.fds.size();
-    packet.fds.resize(before + count);
-    std::memcpy(packet.fds.data() + before, CMSG_DATA(header), count * sizeof(int));
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+      packet.fds.emplace_back(fd);
+    }
   }
-  if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-    for (int fd : packet.fds) ::close(fd);
+  if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
     return fail(ErrorKind::invalid, "a packet on a Unix socket lost a part: more than " +
                                         std::to_string(kPacketBytesMax) + " bytes or " + std::to_string(kPacketFdsMax) +
                                         " descriptors, or the limit on open files (ulimit -n) is reached");
-  }
-  if (got == 0) {  // Empty packets are never sent.
-    for (int fd : packet.fds) ::close(fd);
+  if (got == 0)  // Empty packets are never sent.
     return fail(ErrorKind::disconnected, "the peer of a Unix socket hung up");
-  }
   packet.bytes.resize(static_cast<std::size_t>(got));
   return packet;
 }

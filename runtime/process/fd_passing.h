@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/process/fd.h"
 
 namespace paceline::process {
 
@@ -20,7 +21,7 @@ Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector
 
 struct Packet {
   std::string bytes;
-  std::vector<int> fds;  ///< Close-on-exec; the receiver's to close.
+  std::vector<Fd> fds;  ///< Close-on-exec.
 };
 
 /// One packet with its descriptors. `timeout_ms` < 0 waits for ever, 0 not at all. `disconnected` when the peer hung up

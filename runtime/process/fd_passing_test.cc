@@ -36,7 +36,7 @@ TEST_F(FdPassingTest, DescriptorsArriveInOrderCloseOnExecAndNameTheSameFiles) {
   EXPECT_EQ(packet->bytes, "three");
   ASSERT_EQ(packet->fds.size(), 3u);
   for (char i = 0; i < 3; ++i) {
-    const Fd received(packet->fds[static_cast<std::size_t>(i)]);
+    const Fd& received = packet->fds[static_cast<std::size_t>(i)];
     char content = 9;
     EXPECT_EQ(::pread(received.get(), &content, 1, 0), 1);
     EXPECT_EQ(content, i);
@@ -51,7 +51,6 @@ TEST_F(FdPassingTest, LargestPacketArrivesWholeAndALargerOneIsRefused) {
   ASSERT_TRUE(packet);
   EXPECT_EQ(packet->bytes, largest);
   EXPECT_EQ(packet->fds.size(), kPacketFdsMax);
-  for (int fd : packet->fds) ::close(fd);
 
   EXPECT_EQ(send_with_fds(a.get(), largest + "x", {}).error().kind, ErrorKind::invalid);
   EXPECT_EQ(send_with_fds(a.get(), "x", std::vector<int>(kPacketFdsMax + 1, a.get())).error().kind, ErrorKind::invalid);

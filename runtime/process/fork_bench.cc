@@ -35,11 +35,7 @@ void fork_workers(benchmark::State& state) {
         return state.SkipWithError(asked.error().text.c_str());
     while (events.size() < count) wait_events(*server, events);
     state.PauseTiming();
-    for (const auto& event : events) {
-      (void)kill_worker(event.pidfd, SIGKILL);
-      ::close(event.pidfd);
-      ::close(event.socket);
-    }
+    for (const auto& event : events) (void)kill_worker(event.pidfd.get(), SIGKILL);
     while (events.size() < 2 * count) wait_events(*server, events);
     state.ResumeTiming();
   };

@@ -178,11 +178,9 @@ void ForkServer::State::receive() {
       if (packet.error().kind != ErrorKind::disconnected) fail_for_good(packet.error().text);
       return;
     }
-    std::vector<Fd> fds;
-    for (int fd : packet->fds) fds.emplace_back(fd);
     const auto message = decode_fork_message(packet->bytes);
     if (!message) return fail_for_good(options.executable + ": " + message.error().text);
-    on_message(*message, std::move(fds));
+    on_message(*message, std::move(packet->fds));
   }
 }
 
@@ -232,8 +230,8 @@ void ForkServer::State::on_forked(const ForkMessage& message, std::vector<Fd> fd
   events.push_back({.kind = Event::Kind::forked,
                     .worker = message.worker,
                     .pid = message.pid,
-                    .pidfd = fds[0].release(),
-                    .socket = fds[1].release()});
+                    .pidfd = std::move(fds[0]),
+                    .socket = std::move(fds[1])});
 }
 
 void ForkServer::State::on_exited(const ForkMessage& message) {
@@ -361,10 +359,6 @@ ForkServer::State::~State() {
   }
   for (const auto& [id, worker] : workers) wait_ended(worker.pidfd.get(), deadline);
   reap_adopted();
-  for (const Event& event : events) {
-    if (event.pidfd >= 0) ::close(event.pidfd);
-    if (event.socket >= 0) ::close(event.socket);
-  }
 }
 
 ForkServer::ForkServer(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -14,6 +14,7 @@
 #include "runtime/base/instant.h"
 #include "runtime/base/result.h"
 #include "runtime/process/exit.h"
+#include "runtime/process/fd.h"
 #include "runtime/process/fd_passing.h"
 
 namespace paceline::process {
@@ -74,9 +75,8 @@ class ForkServer {
     Kind kind;
     WorkerId worker{};
     pid_t pid = -1;
-    int pidfd = -1;  ///< forked: the agent's to close.
-    int socket =
-        -1;  ///< forked: the agent's end of the child's Unix socket (blocking, close-on-exec); the agent's to close.
+    Fd pidfd{};   ///< forked.
+    Fd socket{};  ///< forked: the agent's end of the child's Unix socket (blocking, close-on-exec).
     Exit exit{};  ///< exited.
     /// fork_refused: why, for this worker. server_failed: why; unanswered requests are dropped, workers go on.
     std::string text{};

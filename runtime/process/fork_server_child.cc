@@ -123,13 +123,11 @@ class Server {
       if (packet.error().kind == ErrorKind::timed_out) return std::nullopt;
       end_server(packet.error().text);
     }
-    std::vector<Fd> fds;
-    for (int fd : packet->fds) fds.emplace_back(fd);
     const auto message = decode_fork_message(packet->bytes);
     if (!message) end_server(message.error().text);
-    if (message->kind == ForkMessage::Kind::adopt && fds.size() == 1) {
+    if (message->kind == ForkMessage::Kind::adopt && packet->fds.size() == 1) {
       std::erase_if(adopted_, [](const Adopted& former) { return !kill_worker(former.pidfd.get(), 0); });
-      adopted_.push_back({std::move(fds[0])});
+      adopted_.push_back({std::move(packet->fds[0])});
       return std::nullopt;
     }
     if (message->kind != ForkMessage::Kind::fork) end_server("the agent sent a message that is none for a server");

@@ -70,7 +70,7 @@ class ForkServerTest : public Test {
     for (;;) {
       const auto found = std::find_if(seen.begin(), seen.end(), [&](const Event& e) { return e.kind == kind; });
       if (found != seen.end()) {
-        Event event = *found;
+        Event event = std::move(*found);
         seen.erase(found);
         return event;
       }
@@ -82,10 +82,10 @@ class ForkServerTest : public Test {
   void fork_one(std::uint64_t worker, std::vector<std::pair<std::string, std::string>> env) {
     const auto asked = sut->fork(request(worker, std::move(env)));
     ASSERT_TRUE(asked) << asked.error().text;
-    const auto event = wait_for(Kind::forked);
+    auto event = wait_for(Kind::forked);
     ASSERT_TRUE(event);
     ASSERT_EQ(event->worker, WorkerId(worker));
-    workers.insert_or_assign(worker, Worker{event->pid, Fd(event->pidfd), Fd(event->socket)});
+    workers.insert_or_assign(worker, Worker{event->pid, std::move(event->pidfd), std::move(event->socket)});
   }
 
   bool answers(std::uint64_t worker) {
@@ -121,10 +121,11 @@ TEST_P(ForkServerCountTest, WorkersAreForkedRegisteredAndAnswer) {
   for (int i = 0; i < GetParam(); ++i) ASSERT_TRUE(sut->fork(request(static_cast<std::uint64_t>(i), {})));
   std::set<pid_t> pids;
   for (int i = 0; i < GetParam(); ++i) {
-    const auto event = wait_for(Kind::forked);
+    auto event = wait_for(Kind::forked);
     ASSERT_TRUE(event);
     pids.insert(event->pid);
-    workers.insert_or_assign(event->worker.value, Worker{event->pid, Fd(event->pidfd), Fd(event->socket)});
+    workers.insert_or_assign(event->worker.value,
+                             Worker{event->pid, std::move(event->pidfd), std::move(event->socket)});
   }
   EXPECT_EQ(pids.size(), static_cast<std::size_t>(GetParam()));
   for (int i = 0; i < GetParam(); ++i) EXPECT_TRUE(answers(static_cast<std::uint64_t>(i)));
@@ -240,10 +241,10 @@ TEST_F(ForkServerTest, RequestsThatADyingServerDidNotAnswerAreGivenToTheNext) {
   ASSERT_EQ(::kill(sut->pid(), SIGSTOP), 0);  // It will not answer.
   ASSERT_TRUE(sut->fork(request(2, {})));
   kill_server();
-  const auto event = wait_for(Kind::forked);
+  auto event = wait_for(Kind::forked);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->worker, WorkerId(2));
-  workers.insert_or_assign(2, Worker{event->pid, Fd(event->pidfd), Fd(event->socket)});
+  workers.insert_or_assign(2, Worker{event->pid, std::move(event->pidfd), std::move(event->socket)});
   EXPECT_TRUE(answers(2));
 }
 
@@ -287,10 +288,7 @@ TEST_F(ForkServerTest, NoWorkerOutlivesAKilledAgentNotEvenAStoppedOne) {
   EXPECT_EQ(::waitpid(agent, nullptr, 0), agent);
   ASSERT_TRUE(told) << told.error().text;
   ASSERT_EQ(told->fds.size(), 4u);
-  for (int fd : told->fds) {
-    const Fd pidfd(fd);
-    EXPECT_TRUE(readable_within(fd, kDeadline));
-  }
+  for (const Fd& pidfd : told->fds) EXPECT_TRUE(readable_within(pidfd.get(), kDeadline));
 }
 
 TEST_F(ForkServerTest, WorkerWhoseSocketTheAgentClosesEndsByItself) {

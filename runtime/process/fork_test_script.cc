@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "runtime/process/fork_server.h"
 #include "runtime/process/supervise.h"
@@ -42,8 +43,9 @@ void echo(const Child& child) {
   for (;;) {
     auto packet = receive_with_fds(child.agent_socket, -1);
     if (!packet) return watch_agent(child.agent_socket);
-    (void)send_with_fds(child.agent_socket, packet->bytes, packet->fds);
-    for (int fd : packet->fds) ::close(fd);
+    std::vector<int> fds;
+    for (const Fd& fd : packet->fds) fds.push_back(fd.get());
+    (void)send_with_fds(child.agent_socket, packet->bytes, fds);
   }
 }
 
