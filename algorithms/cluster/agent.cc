@@ -41,10 +41,11 @@ actors::ActorRouter::Options router_options(const Agent::Options& options) {
   const std::size_t descriptors = std::max(options.descriptors, kOtherDescriptors + kDescriptorsOfWorker);
   const std::size_t workers = (descriptors - kOtherDescriptors) / kDescriptorsOfWorker;
   if (workers >= router.actors_max) return router;
-  router.actors_max = workers;
-  router.mend = "end some first, or start the cluster after `ulimit -n 16384` (it has " +
+  router.mend = "end some first, or start the cluster where `ulimit -Hn` says " +
+                std::to_string(kOtherDescriptors + router.actors_max * kDescriptorsOfWorker) + " (it has " +
                 std::to_string(options.descriptors) + " descriptors, and each takes up to " +
                 std::to_string(kDescriptorsOfWorker) + ")";
+  router.actors_max = workers;
   return router;
 }
 

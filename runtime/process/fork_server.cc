@@ -388,9 +388,6 @@ Result<void> ForkServer::fork(const ForkRequest& request) {
   const auto same = [&](const State::Pending& p) { return p.worker == request.worker; };
   if (s.workers.contains(request.worker) || std::any_of(s.pending.begin(), s.pending.end(), same))
     return fail(ErrorKind::invalid, "worker " + to_string(request.worker) + " runs already");
-  if (s.pending.size() >= kForkPendingMax)
-    return fail(ErrorKind::overloaded,
-                std::to_string(kForkPendingMax) + " requests to fork are unanswered: ask again later");
   auto bytes =
       encode({.kind = ForkMessage::Kind::fork, .worker = request.worker, .text = request.log_path, .env = request.env});
   if (!bytes) return tl::unexpected(bytes.error());

@@ -44,8 +44,6 @@ Child run_fork_server(int socket, const std::function<void()>& warm_up);
 
 /// Set by the agent for the fork server's exec: the number of its socket.
 inline constexpr const char* kForkServerEnv = "PACELINE_FORK_SERVER_FD";
-/// Requests that may be unanswered at once.
-inline constexpr std::size_t kForkPendingMax = 1024;
 
 /// The agent's side: one fork server a job and node. Owned by the agent's control loop; no threads of its own; nothing
 /// here waits, except the destructor for what it has killed. Makes the process a child subreaper, so that the workers
@@ -91,8 +89,8 @@ class ForkServer {
   /// die; not at all once it is_empty()).
   ~ForkServer();
 
-  /// Answered by one event: forked or fork_refused. `overloaded`: kForkPendingMax are unanswered; `invalid`: that
-  /// worker runs already, or the request is too large; `disconnected`: it is over, and why.
+  /// Answered by one event: forked or fork_refused. Bound: the caller's, who knows how many workers it may have.
+  /// `invalid`: that worker runs already, or the request is too large; `disconnected`: it is over, and why.
   Result<void> fork(const ForkRequest& request);
   /// Ends the server, not its workers, without waiting: call events() until it is_empty(). Unanswered requests are
   /// dropped.

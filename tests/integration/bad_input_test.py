@@ -179,7 +179,7 @@ class BadInput(IntegrationTest):
                                  "--run-dir", directory, "--", "updates=20", program="/bin/sh")
                 self.assertEqual(run.wait(60), code, run.said())
                 if code:
-                    self.assert_one_line(run, 1, "worker 16", "node 0 has 16 actors", "256 descriptors", "ulimit -n 16384")
+                    self.assert_one_line(run, 1, "worker 16", "node 0 has 16 actors", "256 descriptors", "ulimit -Hn` says 32896")
 
     def test_a_runtime_folder_that_others_could_read_is_refused(self):
         os.mkdir(self.runtime, 0o755)

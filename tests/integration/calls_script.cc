@@ -161,6 +161,15 @@ void callers(int actors, int calls) {
   }
 }
 
+/// many ACTORS: all at once, each of which answers.
+void many(int actors) {
+  std::vector<paceline::Handle<Counter>> counters;
+  for (int i = 0; i < actors; ++i) counters.push_back(paceline::create<Counter>());
+  std::vector<paceline::Future<int>> sums;
+  for (int i = 0; i < actors; ++i) sums.push_back(counters[static_cast<std::size_t>(i)].call(&Counter::add, i));
+  for (int i = 0; i < actors; ++i) expect(sums[static_cast<std::size_t>(i)].get() == i, "one of many actors");
+}
+
 /// nowhere: an actor on a node that does not exist.
 void nowhere() {
   expect_all(paceline::create<Counter>(), 1);
@@ -280,6 +289,8 @@ int main(int argc, char** argv) {
     nowhere();
   else if (what == "node_killed")
     node_killed();
+  else if (what == "many")
+    many(number(2));
   else if (what == "server_failed")
     server_failed();
   else if (what == "circle")

@@ -1,5 +1,6 @@
 """Calls under load and in distress: what is sent arrives, or its sender hears why not (calls_script.cc checks itself)."""
 import os
+import resource
 import shutil
 import signal
 
@@ -42,6 +43,11 @@ class Calls(IntegrationTest):
 
     def test_many_callers_of_one_actor_get_their_own_results(self):
         self.check("callers", 6, 500 if SANITIZED else 3_000)
+
+    def test_many_actors_at_once(self):
+        _, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
+        actors = 200 if SANITIZED else min(2000, (descriptors - 128) // 8)
+        self.check("many", actors)
 
     def test_where_a_fork_server_cannot_be_started_again_nobody_waits_for_it(self):
         program = shutil.copy(CALLS, os.path.join(self.folder, "calls"))
