@@ -112,6 +112,18 @@ void AveragingService::stop() {
   if (record_ && done() >= last()) record_->finish();
 }
 
+void AveragingService::leave_graph() {
+  for (const auto& [rank, id] : std::exchange(computing_, {})) drop_task(id);
+  for (const auto& [id, averaging] : std::exchange(averagings_, {})) drop_task(id);
+  drop_task(std::exchange(last_averaging_, TaskId{}));
+  running_ = false;
+}
+
+void AveragingService::drop_task(TaskId id) {
+  (void)graph_.cancel(id);
+  (void)graph_.forget(id);
+}
+
 void AveragingService::end_at(Version v) {
   const Decision ends{.kind = Decision::Kind::ends, .version = v};
   hear(ends, steady_now());
@@ -221,7 +233,7 @@ void AveragingService::start_averagings(Instant now) {
     auto reduction = averagings_.at(*id).prepare();
     began_ = steady_now();
     if (!reduction.outputs.empty() && !collective::Averager::is_small(reduction)) {
-      if (auto submitted = averager_.submit(id->value, std::move(reduction)); !submitted)
+      if (auto submitted = averager_.submit(id->value, std::move(reduction), shared_from_this()); !submitted)
         return fail_job(submitted.error().text);
       running_ = true;
       return;

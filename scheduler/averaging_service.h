@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -24,8 +25,9 @@ namespace paceline::scheduler {
 /// What a training job needs of the shell of a strategy's core on one agent, and what all these shells have in common:
 /// the workers' windows and control pages, the training clock, averagings as tasks that run one after the other on the
 /// agent's averaging threads, and the record of what the core was told (record/decision.h) with its replay. Windows are
-/// not touched elsewhere. Owned by the agent's control loop.
-class AveragingService {
+/// not touched elsewhere. Owned by the agent's control loop, and while one of its averagings runs by that, too: whoever
+/// lets go of a job lets go of no memory that is being reduced.
+class AveragingService : public std::enable_shared_from_this<AveragingService> {
  public:
   using SendToNode = std::function<void(NodeId, wire::Message&, std::vector<std::vector<std::byte>>)>;
 
@@ -115,6 +117,9 @@ class AveragingService {
   Duration clock(Instant now) const;
   /// All local workers end at their next look; the record is complete, if the job has come to its end.
   void stop();
+  /// Nothing follows from an averaging that still runs, and the node's graph is left: called once, before the owner
+  /// lets go.
+  void leave_graph();
   /// Ends the job on all nodes at one version, as soon as the strategy can.
   virtual void stop_soon(Instant now) = 0;
   /// The job's last version is v, at which everybody is held.
@@ -223,6 +228,7 @@ class AveragingService {
 
  private:
   TaskId new_task_id();
+  void drop_task(TaskId id);
   void finish_averaging(Instant now);
   bool finish_waits();
   void add_member(Rank rank, Member member);

@@ -114,7 +114,7 @@ RoundService::Options round_options(StrategyJob job) {
 
 }  // namespace
 
-Result<std::unique_ptr<AveragingService>> make_strategy_service(StrategyJob job, scheduler::TaskGraph& graph,
+Result<std::shared_ptr<AveragingService>> make_strategy_service(StrategyJob job, scheduler::TaskGraph& graph,
                                                                 collective::Averager& averager,
                                                                 AveragingService::SendToNode send) {
   const auto& strategy = job.strategy;
@@ -122,13 +122,13 @@ Result<std::unique_ptr<AveragingService>> make_strategy_service(StrategyJob job,
   if (!algorithms::has_own_pace(strategy, workers)) {
     auto plan =
         algorithms::make_plan(strategy, workers, job.job.last.value + 1, {.first = job.job.first, .seed = job.seed});
-    return std::make_unique<RoundService>(round_options(std::move(job)), std::move(plan), graph, averager,
+    return std::make_shared<RoundService>(round_options(std::move(job)), std::move(plan), graph, averager,
                                           std::move(send));
   }
   const auto core = algorithms::coordination(strategy);
   if (core == Coordination::server) {
     const scheduler::ServerEngine::Options options{workers, strategy.server.bound, strategy.server.scale};
-    return std::make_unique<ServerService>(std::move(job.job), options, graph, averager, std::move(send));
+    return std::make_shared<ServerService>(std::move(job.job), options, graph, averager, std::move(send));
   }
   if (core == Coordination::pairs) {
     const auto pairing =
@@ -136,18 +136,18 @@ Result<std::unique_ptr<AveragingService>> make_strategy_service(StrategyJob job,
     const auto partner = [seed = job.seed, workers, pairing](Rank rank, Version t) {
       return algorithms::partner(seed, workers, rank, t, pairing);
     };
-    return std::make_unique<PairService>(std::move(job.job), partner, graph, averager, std::move(send));
+    return std::make_shared<PairService>(std::move(job.job), partner, graph, averager, std::move(send));
   }
   auto plan = algorithms::make_mix_plan(strategy, workers, job.seed);
   if (!plan) return tl::unexpected(plan.error());
   if (core == Coordination::exchanges)
-    return std::make_unique<ExchangeService>(exchange_options(std::move(job), std::move(*plan)), graph, averager,
+    return std::make_shared<ExchangeService>(exchange_options(std::move(job), std::move(*plan)), graph, averager,
                                              std::move(send));
   if (!algorithms::mixes_batches(strategy))
-    return std::make_unique<MixService>(mix_options(std::move(job), std::move(*plan)), graph, averager,
+    return std::make_shared<MixService>(mix_options(std::move(job), std::move(*plan)), graph, averager,
                                         std::move(send));
   auto batches = batch_options(job);
-  return std::make_unique<BatchService>(mix_options(std::move(job), std::move(*plan)), std::move(batches), graph,
+  return std::make_shared<BatchService>(mix_options(std::move(job), std::move(*plan)), std::move(batches), graph,
                                         averager, std::move(send));
 }
 

@@ -19,7 +19,7 @@ struct StrategyJob {
 
 /// The shell that runs the strategy on one agent: which core decides, and what it is told of the strategy. `invalid`: a
 /// graph cannot be read, or does not fit the number of workers.
-Result<std::unique_ptr<scheduler::AveragingService>> make_strategy_service(
+Result<std::shared_ptr<scheduler::AveragingService>> make_strategy_service(
     StrategyJob job, scheduler::TaskGraph& graph, collective::Averager& averager,
     scheduler::AveragingService::SendToNode send);
 

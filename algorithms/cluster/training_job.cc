@@ -88,7 +88,9 @@ TrainingJob::TrainingJob(Settings settings, scheduler::TaskGraph& graph, collect
       kept_(settings_.run_directory, settings_.as_given.value("keep_checkpoints", std::int64_t{1})),
       end_(settings_.self, {settings_.node_of.begin(), settings_.node_of.end()}) {}
 
-TrainingJob::~TrainingJob() = default;
+TrainingJob::~TrainingJob() {
+  if (averagings_) averagings_->leave_graph();
+}
 
 std::vector<Rank> TrainingJob::local_ranks() const {
   std::vector<Rank> ranks;

@@ -145,7 +145,7 @@ class TrainingJob {
   scheduler::TaskGraph& graph_;
   collective::Averager& averager_;
   Outbox outbox_;
-  std::unique_ptr<scheduler::AveragingService> averagings_;
+  std::shared_ptr<scheduler::AveragingService> averagings_;
   struct Opened {
     memory::Window window;
     memory::ControlPage control;

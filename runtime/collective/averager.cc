@@ -65,11 +65,17 @@ void reduce(const Reduction& r, std::uint64_t begin, std::uint64_t end, bool str
 struct Job {
   Averager::Id id = 0;
   Reduction reduction;
+  std::shared_ptr<const void> memory;
   bool stream = false;
   std::uint64_t chunk_elements = 1;
   std::uint64_t chunks = 0;
   std::atomic<std::uint64_t> next{0};  ///< First chunk that nobody has claimed; may run past `chunks`.
   std::atomic<std::uint64_t> done{0};
+};
+
+struct Done {
+  Averager::Id id;
+  std::shared_ptr<const void> memory;
 };
 
 }  // namespace
@@ -82,7 +88,7 @@ struct Averager::State {
   std::mutex mutex;
   std::condition_variable work;            ///< queue.front() changed, or stop.
   std::deque<std::shared_ptr<Job>> queue;  ///< front: the one that is running.
-  std::vector<Id> completed;
+  std::vector<Done> completed;
   bool stop = false;
 
   void run();
@@ -127,7 +133,7 @@ void Averager::State::finish(const std::shared_ptr<Job>& job) {
   bool more = false;
   {
     const std::lock_guard lock(mutex);
-    completed.push_back(job->id);
+    completed.push_back({job->id, std::move(job->memory)});  // Never let go here, on a thread of the pool.
     queue.pop_front();
     more = !queue.empty();
   }
@@ -155,7 +161,8 @@ Result<std::unique_ptr<Averager>> Averager::create(int threads) {
   return std::unique_ptr<Averager>(new Averager(std::move(state)));
 }
 
-Result<void> Averager::submit(Id id, Reduction reduction) {
+Result<void> Averager::submit(Id id, Reduction reduction, std::shared_ptr<const void> memory) {
+  PACELINE_CHECK(memory != nullptr, "a reduction whose memory nobody owns");
   if (reduction.outputs.empty()) return fail(ErrorKind::invalid, "averager: a reduction without outputs");
   const auto null = [](const void* p) { return p == nullptr; };
   if (std::any_of(reduction.inputs.begin(), reduction.inputs.end(), null) ||
@@ -170,6 +177,7 @@ Result<void> Averager::submit(Id id, Reduction reduction) {
   // A reduction of nothing still completes, in its turn.
   job->chunks = std::max<std::uint64_t>(1, (reduction.elements + job->chunk_elements - 1) / job->chunk_elements);
   job->reduction = std::move(reduction);
+  job->memory = std::move(memory);
   bool first = false;
   {
     const std::lock_guard lock(state_->mutex);
@@ -193,8 +201,14 @@ std::vector<Averager::Id> Averager::completed() {
   std::uint64_t count = 0;
   [[maybe_unused]] const auto got =
       ::read(state_->event, &count, sizeof count);  // Before the list: a later one rings again.
-  const std::lock_guard lock(state_->mutex);
-  return std::exchange(state_->completed, {});
+  std::vector<Done> done;
+  {
+    const std::lock_guard lock(state_->mutex);
+    done.swap(state_->completed);
+  }
+  std::vector<Id> ids;
+  for (const Done& one : done) ids.push_back(one.id);
+  return ids;
 }
 
 int Averager::threads() const { return static_cast<int>(state_->threads.size()); }

@@ -35,8 +35,8 @@ struct Reduction {
 /// place or streamed past the caches; else another M n read for ownership).
 ///
 /// Owned by one thread, which calls everything; the pool's threads sleep on a condition variable while there is nothing
-/// to do. The memory of a reduction must stay mapped until it has completed. Bound: kQueueMax reductions submitted and
-/// not yet taken from completed().
+/// to do. The pool shares in the ownership of a reduction's memory, so that none is unmapped under it. Bound: kQueueMax
+/// reductions submitted and not yet taken from completed().
 class Averager {
  public:
   using Id = std::uint64_t;  ///< The caller's; need not be unique.
@@ -53,8 +53,10 @@ class Averager {
   Averager(const Averager&) = delete;
   Averager& operator=(const Averager&) = delete;
 
-  /// Starts it soon, on the pool. `invalid`: a null pointer or no outputs; `overloaded`: the bound is reached.
-  Result<void> submit(Id id, Reduction reduction);
+  /// Starts it soon, on the pool. `memory` owns all that the reduction's pointers point to, and what its `then` uses;
+  /// it is let go by the thread that takes the id from completed(), or destroys the pool. `invalid`: a null pointer or
+  /// no outputs; `overloaded`: the bound is reached.
+  Result<void> submit(Id id, Reduction reduction, std::shared_ptr<const void> memory);
   /// Carries it out now, on the caller's thread, past the queue.
   static void run_inline(const Reduction& reduction);
   static bool is_small(const Reduction& reduction);

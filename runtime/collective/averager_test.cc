@@ -5,8 +5,13 @@
 #include <sys/resource.h>
 
 #include <cstring>
+#include <latch>
+#include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace paceline::collective {
@@ -28,6 +33,9 @@ Floats random_floats(std::size_t elements, unsigned seed) {
   for (auto& value : out) value = normal(random);
   return out;
 }
+
+/// Owns what these tests reduce, and outlive.
+const auto kStack = std::make_shared<int>();
 
 /// All ids that arrive until there are `count`; fewer if nothing comes for 20 s.
 std::vector<Averager::Id> wait_for(Averager& averager, std::size_t count) {
@@ -59,7 +67,7 @@ TEST(AveragerTest, TheBitsDoNotDependOnTheNumberOfThreads) {
     ASSERT_EQ(sut->threads(), threads);
     Floats mean(kElements), sum(kElements);
     reduction.outputs = {{mean.data(), 0.2}, {sum.data(), 1.0}};
-    ASSERT_TRUE(sut->submit(7, reduction));
+    ASSERT_TRUE(sut->submit(7, reduction, kStack));
     ASSERT_EQ(wait_for(*sut, 1), std::vector<Averager::Id>{7});
     EXPECT_EQ(std::memcmp(mean.data(), reference.data(), kElements * sizeof(float)), 0) << threads;
     EXPECT_EQ(sum[kElements - 1],
@@ -76,7 +84,8 @@ TEST(AveragerTest, ReductionsRunInTheOrderOfTheirSubmissionEachOnTheResultsOfThe
   for (int j = 0; j < kJobs; ++j)
     ASSERT_TRUE(sut->submit(
         static_cast<Averager::Id>(j),
-        {.inputs = {a.data(), one.data()}, .outputs = {{a.data(), 1.0}}, .elements = kElements, .dtype = Dtype::f32}));
+        {.inputs = {a.data(), one.data()}, .outputs = {{a.data(), 1.0}}, .elements = kElements, .dtype = Dtype::f32},
+        kStack));
   const auto ids = wait_for(*sut, kJobs);
   std::vector<Averager::Id> in_order(kJobs);
   std::iota(in_order.begin(), in_order.end(), 0);
@@ -93,7 +102,7 @@ TEST(AveragerTest, AllMembersInPlaceGetTheMean) {
     reduction.inputs.push_back(w.data());
     reduction.outputs.push_back({w.data(), 1.0 / 3});
   }
-  ASSERT_TRUE(sut->submit(1, reduction));
+  ASSERT_TRUE(sut->submit(1, reduction, kStack));
   ASSERT_EQ(wait_for(*sut, 1).size(), 1u);
   for (const auto& w : windows) EXPECT_EQ(w, Floats(kElements, 3.0f));
 }
@@ -105,7 +114,8 @@ TEST(AveragerTest, AResultLargerThanTheCachesIsTheSame) {
   const Floats a(kElements, 3.0f), b(kElements, 5.0f);
   Floats out(kElements);
   ASSERT_TRUE(sut->submit(
-      1, {.inputs = {a.data(), b.data()}, .outputs = {{out.data(), 0.5}}, .elements = kElements, .dtype = Dtype::f32}));
+      1, {.inputs = {a.data(), b.data()}, .outputs = {{out.data(), 0.5}}, .elements = kElements, .dtype = Dtype::f32},
+      kStack));
   ASSERT_EQ(wait_for(*sut, 1).size(), 1u);
   EXPECT_EQ(out, Floats(kElements, 4.0f));
 }
@@ -113,7 +123,7 @@ TEST(AveragerTest, AResultLargerThanTheCachesIsTheSame) {
 TEST(AveragerTest, AReductionOfNothingCompletes) {
   auto sut = make(2);
   float in = 1, out = 2;
-  ASSERT_TRUE(sut->submit(3, {.inputs = {&in}, .outputs = {{&out, 1.0}}, .elements = 0, .dtype = Dtype::f32}));
+  ASSERT_TRUE(sut->submit(3, {.inputs = {&in}, .outputs = {{&out, 1.0}}, .elements = 0, .dtype = Dtype::f32}, kStack));
   EXPECT_EQ(wait_for(*sut, 1), std::vector<Averager::Id>{3});
   EXPECT_EQ(out, 2.0f);
 }
@@ -123,7 +133,7 @@ TEST(AveragerTest, TheDescriptorIsReadableExactlyWhileSomethingIsCompleted) {
   EXPECT_FALSE(is_readable(*sut));
   EXPECT_TRUE(sut->completed().empty());
   float in = 1, out = 0;
-  ASSERT_TRUE(sut->submit(1, {.inputs = {&in}, .outputs = {{&out, 1.0}}, .elements = 1, .dtype = Dtype::f32}));
+  ASSERT_TRUE(sut->submit(1, {.inputs = {&in}, .outputs = {{&out, 1.0}}, .elements = 1, .dtype = Dtype::f32}, kStack));
   pollfd readable{sut->descriptor(), POLLIN, 0};
   ASSERT_EQ(::poll(&readable, 1, 20'000), 1);
   EXPECT_EQ(sut->completed().size(), 1u);
@@ -133,28 +143,68 @@ TEST(AveragerTest, TheDescriptorIsReadableExactlyWhileSomethingIsCompleted) {
 TEST(AveragerTest, WhatCannotBeDoneIsRefused) {
   auto sut = make(1);
   float in = 1, out = 0;
-  EXPECT_EQ(sut->submit(1, {.inputs = {&in}, .outputs = {}, .elements = 1, .dtype = Dtype::f32}).error().kind,
+  EXPECT_EQ(sut->submit(1, {.inputs = {&in}, .outputs = {}, .elements = 1, .dtype = Dtype::f32}, kStack).error().kind,
             ErrorKind::invalid);
-  EXPECT_EQ(
-      sut->submit(1, {.inputs = {nullptr}, .outputs = {{&out, 1.0}}, .elements = 1, .dtype = Dtype::f32}).error().kind,
-      ErrorKind::invalid);
-  EXPECT_EQ(
-      sut->submit(1, {.inputs = {&in}, .outputs = {{nullptr, 1.0}}, .elements = 1, .dtype = Dtype::f32}).error().kind,
-      ErrorKind::invalid);
+  EXPECT_EQ(sut->submit(1, {.inputs = {nullptr}, .outputs = {{&out, 1.0}}, .elements = 1, .dtype = Dtype::f32}, kStack)
+                .error()
+                .kind,
+            ErrorKind::invalid);
+  EXPECT_EQ(sut->submit(1, {.inputs = {&in}, .outputs = {{nullptr, 1.0}}, .elements = 1, .dtype = Dtype::f32}, kStack)
+                .error()
+                .kind,
+            ErrorKind::invalid);
   EXPECT_FALSE(Averager::create(-1));
   EXPECT_FALSE(Averager::create(65));
+}
+
+TEST(AveragerTest, MemoryIsKeptUntilItsReductionIsDoneAndLetGoByTheOwnersThread) {
+  constexpr std::size_t kElements = 1 << 20;
+  std::thread::id let_go_by;
+  std::shared_ptr<Floats> memory(new Floats(kElements, 2.0f), [&](Floats* floats) {
+    let_go_by = std::this_thread::get_id();
+    delete floats;
+  });
+  const std::weak_ptr<Floats> seen = memory;
+  std::latch begun(1), may_go_on(1);
+  std::once_flag once;
+  Reduction reduction{
+      .inputs = {memory->data()}, .outputs = {{memory->data(), 0.5}}, .elements = kElements, .dtype = Dtype::f32};
+  reduction.then = [&](std::uint64_t, std::uint64_t) {
+    std::call_once(once, [&] { begun.count_down(); });
+    may_go_on.wait();
+  };
+  auto sut = make(2);
+  ASSERT_TRUE(sut->submit(1, std::move(reduction), std::exchange(memory, nullptr)));
+  begun.wait();
+  EXPECT_FALSE(seen.expired());
+  may_go_on.count_down();
+  EXPECT_EQ(wait_for(*sut, 1).size(), 1u);
+  EXPECT_TRUE(seen.expired());
+  EXPECT_EQ(let_go_by, std::this_thread::get_id());
+}
+
+TEST(AveragerTest, MemoryOfWhatIsDroppedGoesWithThePool) {
+  auto memory = std::make_shared<Floats>(1 << 20, 2.0f);
+  const std::weak_ptr<Floats> seen = memory;
+  auto sut = make(1);
+  for (Averager::Id i = 0; i < 20; ++i)
+    ASSERT_TRUE(
+        sut->submit(i, {.inputs = {memory->data()}, .outputs = {{memory->data(), 0.5}}, .elements = 1 << 20}, memory));
+  memory.reset();
+  sut.reset();
+  EXPECT_TRUE(seen.expired());
 }
 
 TEST(AveragerTest, WhatIsSubmittedAndNotTakenIsBounded) {
   float in = 1, out = 0;
   auto sut = make(1);
   const Reduction tiny{.inputs = {&in}, .outputs = {{&out, 1.0}}, .elements = 1, .dtype = Dtype::f32};
-  for (std::size_t i = 0; i < Averager::kQueueMax; ++i) ASSERT_TRUE(sut->submit(i, tiny));
-  const auto refused = sut->submit(0, tiny);
+  for (std::size_t i = 0; i < Averager::kQueueMax; ++i) ASSERT_TRUE(sut->submit(i, tiny, kStack));
+  const auto refused = sut->submit(0, tiny, kStack);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::overloaded);
   EXPECT_EQ(wait_for(*sut, Averager::kQueueMax).size(), Averager::kQueueMax);
-  EXPECT_TRUE(sut->submit(0, tiny));
+  EXPECT_TRUE(sut->submit(0, tiny, kStack));
   EXPECT_EQ(wait_for(*sut, 1).size(), 1u);
 }
 
@@ -164,7 +214,8 @@ TEST(AveragerTest, DestructionWithWorkLeftEndsSoon) {
   auto sut = make(2);
   for (int j = 0; j < 100; ++j)
     ASSERT_TRUE(sut->submit(
-        0, {.inputs = {a.data(), b.data()}, .outputs = {{a.data(), 0.5}}, .elements = kElements, .dtype = Dtype::f32}));
+        0, {.inputs = {a.data(), b.data()}, .outputs = {{a.data(), 0.5}}, .elements = kElements, .dtype = Dtype::f32},
+        kStack));
   sut.reset();
   EXPECT_EQ(a[kElements - 1], 1.0f);
 }
@@ -180,7 +231,7 @@ TEST(AveragerTest, SmallIsWhatCostsLessThanWakingAThread) {
 TEST(AveragerTest, IdleThreadsUseNoProcessorTime) {
   auto sut = make(4);
   float in = 1, out = 0;
-  ASSERT_TRUE(sut->submit(1, {.inputs = {&in}, .outputs = {{&out, 1.0}}, .elements = 1, .dtype = Dtype::f32}));
+  ASSERT_TRUE(sut->submit(1, {.inputs = {&in}, .outputs = {{&out, 1.0}}, .elements = 1, .dtype = Dtype::f32}, kStack));
   ASSERT_EQ(wait_for(*sut, 1).size(), 1u);
   const auto cpu_us = [] {
     rusage used{};

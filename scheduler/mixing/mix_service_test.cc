@@ -4,6 +4,8 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <latch>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +36,7 @@ class MixServiceTest : public ::testing::Test {
     options.job.evaluate_every = 1;
     options.plan = std::make_shared<NobodyMixes>();
     const auto send = [](NodeId, wire::Message&, const auto&) { FAIL() << "there is one node"; };
-    service_ = std::make_unique<MixService>(options, graph_, *averager_, send);
+    service_ = std::make_shared<MixService>(options, graph_, *averager_, send);
     for (const int rank : {0, 1}) join(rank);
   }
 
@@ -78,7 +80,7 @@ class MixServiceTest : public ::testing::Test {
   Instant now{};
   TaskGraph graph_{{}};
   std::unique_ptr<collective::Averager> averager_ = std::move(*collective::Averager::create(1));
-  std::unique_ptr<MixService> service_;
+  std::shared_ptr<MixService> service_;
 };
 
 // The mean of version 0 is due when worker 1 has mixed it; by then the mixing of worker 0, who is to evaluate it, is
@@ -93,6 +95,26 @@ TEST_F(MixServiceTest, AnEvaluationsMeanIsMadeWhenTheMixingBeforeItIsDelivered) 
   ASSERT_TRUE(window(0).writing() && window(0).latest());
   EXPECT_EQ(numbers(0, *window(0).writing())[0], 3);
   EXPECT_EQ(numbers(0, *window(0).latest())[kElements - 1], (2 + 6) / 2.);
+}
+
+// The driver was killed, say: nobody waits for what the pool is doing.
+TEST_F(MixServiceTest, AJobThatIsLetGoKeepsItsMemoryUntilItsAveragingIsDoneAndLeavesTheGraph) {
+  std::latch may_go_on(1);
+  float number = 1;
+  collective::Reduction first{.inputs = {&number}, .outputs = {{&number, 1}}, .elements = 1};
+  first.then = [&](std::uint64_t, std::uint64_t) { may_go_on.wait(); };
+  ASSERT_TRUE(averager_->submit(0, first, std::make_shared<int>()));
+  publish(0, 0, 2);
+  publish(1, 0, 6);
+  service_->leave_graph();
+  EXPECT_EQ(graph_.size(), 0u);
+  const std::weak_ptr<MixService> job = std::exchange(service_, nullptr);
+  may_go_on.count_down();
+  std::size_t done = 0;
+  for (pollfd ready{averager_->descriptor(), POLLIN, 0}; done < 2 && ::poll(&ready, 1, 10'000) > 0;)
+    done += averager_->completed().size();
+  EXPECT_EQ(done, 2u);
+  EXPECT_TRUE(job.expired());
 }
 
 }  // namespace

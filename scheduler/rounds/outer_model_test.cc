@@ -92,7 +92,7 @@ TEST(OuterModel, TheBitsDoNotDependOnTheAveragingThreads) {
         Averager::run_inline(reduction);
         continue;
       }
-      ASSERT_TRUE((*averager)->submit(1, std::move(reduction)));
+      ASSERT_TRUE((*averager)->submit(1, std::move(reduction), std::make_shared<int>()));
       while ((*averager)->completed().empty()) {
       }
     }

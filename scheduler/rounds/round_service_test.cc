@@ -38,7 +38,7 @@ class RoundServiceTest : public ::testing::Test {
  protected:
   struct Node {
     TaskGraph graph{{}};
-    std::unique_ptr<RoundService> service;
+    std::shared_ptr<RoundService> service;
   };
 
   /// Rank -> node.
@@ -60,7 +60,7 @@ class RoundServiceTest : public ::testing::Test {
         });
       };
       auto& node = nodes_.emplace_back(std::make_unique<Node>());
-      node->service = std::make_unique<RoundService>(options, plan(), node->graph, *averager_, send);
+      node->service = std::make_shared<RoundService>(options, plan(), node->graph, *averager_, send);
     }
     node_of_ = std::move(node_of);
   }

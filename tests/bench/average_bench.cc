@@ -72,7 +72,8 @@ void average(std::vector<Window>& windows, Averager& averager, bool in_place, Re
   if (Averager::is_small(reduction)) {
     Averager::run_inline(reduction);
   } else {
-    must(averager.submit(0, reduction).map([] { return 0; }));
+    static const auto kWindowsOutliveIt = std::make_shared<int>();
+    must(averager.submit(0, reduction, kWindowsOutliveIt).map([] { return 0; }));
     wait_for(averager);
   }
   for (auto& window : windows) {
