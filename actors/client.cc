@@ -11,6 +11,7 @@
 #include "actors/protocol_wire.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
+#include "runtime/base/turn_budget.h"
 
 namespace paceline::actors {
 namespace {
@@ -123,12 +124,17 @@ void Client::loop(transport::Transport& transport) {
   while (true) {
     const bool last = stopping_;
     const bool sent_all = flush(transport);
-    while (auto event = transport.poll(Duration::zero())) on_event(*std::move(event));
+    bool more = true;  // What is to be sent has its turn, too.
+    for (TurnBudget turn; more && turn.take();) {
+      auto event = transport.poll(Duration::zero());
+      more = event.has_value();
+      if (event) on_event(*std::move(event));
+    }
     {
       std::lock_guard lock(mutex_);
       if (ended_) return;
     }
-    if (last && sent_all) return;
+    if (last && sent_all && !more) return;
     const auto again = look_after_lines(steady_now());
     pollfd waits[4] = {{transport.descriptor(), POLLIN, 0},
                        {outbox_->descriptor(), POLLIN, 0},
@@ -137,7 +143,7 @@ void Client::loop(transport::Transport& transport) {
     Duration timeout = again.value_or(std::chrono::seconds(1));
     // A transport without room or without a descriptor has to be asked again.
     if (!sent_all || transport.descriptor() < 0 || last) timeout = std::chrono::milliseconds(1);
-    ::poll(waits, 4, static_cast<int>(timeout / std::chrono::milliseconds(1)));
+    ::poll(waits, 4, more ? 0 : static_cast<int>(timeout / std::chrono::milliseconds(1)));
     if ((waits[3].revents & POLLIN) != 0) lines_->serve();
     if ((waits[1].revents & POLLIN) != 0) outbox_->take_notice();
     if (options_.hang_up >= 0 && (waits[2].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {

@@ -12,6 +12,7 @@
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
+#include "runtime/base/turn_budget.h"
 
 namespace paceline::cluster {
 namespace {
@@ -120,6 +121,10 @@ Result<void> Agent::start() {
 }
 
 void Agent::tick(Instant now) {
+  loop_.turn([&] { act_on_time(now); });
+}
+
+void Agent::act_on_time(Instant now) {
   for (auto& [id, job] : jobs_)
     if (const auto deadline = job->next_deadline(); deadline && *deadline <= now)
       within(*job, [&, &due = *job] { due.tick(now); });
@@ -129,11 +134,13 @@ void Agent::tick(Instant now) {
   }
   to_local_.flush();
   to_peers_.flush();
+  unread_ = false;
   if (local_->descriptor() < 0) poll_local();  // Simulated: no loop tells.
   if (peers_->descriptor() < 0) poll_peers();
 }
 
 std::optional<Instant> Agent::next_deadline() const {
+  if (unread_) return steady_now();
   std::optional<Instant> next;
   if (!to_local_.empty() || !to_peers_.empty()) next = steady_now() + kBacklogLook;
   if (const auto deadline = head_.next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
@@ -146,7 +153,9 @@ std::optional<Instant> Agent::next_deadline() const {
 // -----------------------------------------------------------------------------------------------------------------
 
 void Agent::poll_local() {
-  while (auto event = local_->poll(Duration::zero())) {
+  for (TurnBudget budget; budget.take();) {
+    auto event = local_->poll(Duration::zero());
+    if (!event) return;
     if (event->kind == transport::Event::Kind::disconnected) on_local_gone(event->peer);
     if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
     const auto peer = event->peer;
@@ -162,6 +171,12 @@ void Agent::poll_local() {
     });
     if (!handled) refuse(peer, *message, handled.error());
   }
+  poll_again(*local_);
+}
+
+/// Others have their turn first.
+void Agent::poll_again(const transport::Transport& transport) {
+  transport.descriptor() >= 0 ? loop_.call_again(transport.descriptor()) : void(unread_ = true);
 }
 
 void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello) {
@@ -303,7 +318,9 @@ void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire
 // -------------------------------------------------------------------------------------------------------
 
 void Agent::poll_peers() {
-  while (auto event = peers_->poll(Duration::zero())) {
+  for (TurnBudget budget; budget.take();) {
+    auto event = peers_->poll(Duration::zero());
+    if (!event) return;
     if (event->kind == transport::Event::Kind::disconnected) {
       to_peers_.forget(event->peer);
       if (event->peer == kHead) on_head_gone();
@@ -324,6 +341,7 @@ void Agent::poll_peers() {
         [&](const wire::Envelope::Reader& envelope) { return on_peer(event->peer, envelope, event->frames); });
     if (!handled) refuse(event->peer, *message, handled.error());
   }
+  poll_again(*peers_);
 }
 
 Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
@@ -567,7 +585,12 @@ void Agent::on_close_job(JobId id) {
 }
 
 void Agent::on_node_status(std::uint64_t query) {
-  json status{{"workers", workers_.size()}, {"rss", resident_bytes()}, {"jobs", json::array()}};
+  const auto longest = loop_.take_longest_turns();
+  json status{{"workers", workers_.size()},
+              {"rss", resident_bytes()},
+              {"longest_turn_s", seconds(longest.wall)},
+              {"longest_turn_cpu_s", seconds(longest.processor)},
+              {"jobs", json::array()}};
   const Instant now = steady_now();
   for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->status(now));
   wire::Message message;

@@ -62,6 +62,7 @@ class Agent {
     Instant since;
   };
 
+  void act_on_time(Instant now);
   // Local peers
   void poll_local();
   Result<void> on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
@@ -75,6 +76,7 @@ class Agent {
   void on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope);
   // Other agents and the head
   void poll_peers();
+  void poll_again(const transport::Transport& transport);
   Result<void> on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                        std::vector<transport::Frame>& frames);
   void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
@@ -136,6 +138,7 @@ class Agent {
   std::int64_t epoch_ = -1;  // Of known_nodes_.
   std::vector<std::int32_t> known_nodes_;
   bool down_ = false;
+  bool unread_ = false;  // A transport without a descriptor has more to tell.
 };
 
 }  // namespace paceline::cluster

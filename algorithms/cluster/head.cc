@@ -358,6 +358,7 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
       row["answers"] = true;
       row["workers"] = it->second.value("workers", 0);
       row["rss"] = it->second.value("rss", std::int64_t{0});
+      for (const char* name : {"longest_turn_s", "longest_turn_cpu_s"}) row[name] = it->second.value(name, 0.0);
       for (const auto& part : it->second.value("jobs", json::array())) {
         auto& job = jobs[part.value("job", std::uint64_t{0})];
         if (job.is_null()) {

@@ -127,12 +127,10 @@ void WorkerProcesses::on_forked(std::uint32_t server, process::ForkServer::Event
   worker.pid = event.pid;
   worker.pidfd = std::move(event.pidfd);
   worker.socket = std::move(event.socket);
-  (void)loop_.watch(worker.socket.get(), [this, forked = event.worker] { on_packet(forked); });
-  for (const Unsent& packet : std::exchange(worker.unsent, {})) {
-    std::vector<int> fds;
-    for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
-    send(event.worker, packet.bytes, fds);
-  }
+  (void)loop_.watch(worker.socket.get(), [this, forked = event.worker] { on_socket(forked); });
+  const int flags = ::fcntl(worker.socket.get(), F_GETFL);
+  (void)::fcntl(worker.socket.get(), F_SETFL, flags | O_NONBLOCK);  // Of our end only.
+  send_unsent(event.worker, worker);
   if (worker.kill_when_forked) end(event.worker, std::string(worker.ended_because));
 }
 
@@ -185,13 +183,29 @@ void WorkerProcesses::end(WorkerId worker, const std::string& reason) {
 void WorkerProcesses::send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
-  if (!it->second.socket) {
-    Unsent& packet = it->second.unsent.emplace_back(Unsent{bytes, {}});
-    for (const int fd : fds) packet.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    return;
+  Worker& to = it->second;
+  if (to.unsent.size() >= kUnsentMax) {
+    const Error error{ErrorKind::overloaded,
+                      "it has not read the last " + std::to_string(kUnsentMax) + " packets that were sent to it"};
+    return end(worker, error.text);
   }
-  if (auto sent = process::send_with_fds(it->second.socket.get(), bytes, fds); !sent)
-    log_.warning("worker " + to_string(worker) + ": " + sent.error().text);
+  Unsent& packet = to.unsent.emplace_back(Unsent{bytes, {}});
+  for (const int fd : fds) packet.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  send_unsent(worker, to);
+}
+
+void WorkerProcesses::send_unsent(WorkerId id, Worker& worker) {
+  if (!worker.socket) return;
+  for (; !worker.unsent.empty(); worker.unsent.pop_front()) {
+    const Unsent& packet = worker.unsent.front();
+    std::vector<int> fds;
+    for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
+    const auto sent = process::send_with_fds(worker.socket.get(), packet.bytes, fds);
+    if (sent) continue;
+    if (sent.error().kind == ErrorKind::overloaded) break;
+    log_.warning("worker " + to_string(id) + ": " + sent.error().text);
+  }
+  loop_.watch_room(worker.socket.get(), !worker.unsent.empty());
 }
 
 char WorkerProcesses::state(WorkerId worker) const {
@@ -204,9 +218,10 @@ pid_t WorkerProcesses::pid(WorkerId worker) const {
   return it == workers_.end() ? -1 : it->second.pid;
 }
 
-void WorkerProcesses::on_packet(WorkerId worker) {
+void WorkerProcesses::on_socket(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
+  send_unsent(worker, it->second);
   auto packet = process::receive_with_fds(it->second.socket.get(), 0);
   if (packet) return listener_.packet(worker, std::move(*packet));
   if (packet.error().kind != ErrorKind::timed_out)

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -42,8 +43,9 @@ class WorkerProcesses {
   void fork(const actors::ActorRouter::Fork& fork);
   /// SIGKILL; `ended` follows, with `reason` as how, if there is one.
   void end(WorkerId worker, const std::string& reason);
-  /// Over its Unix socket; the descriptors stay the caller's. A worker may ask before its fork was told of here (it
-  /// connects by itself): it is kept until then.
+  /// Over its Unix socket, without waiting; the descriptors stay the caller's. What it has no room for is kept, as is
+  /// what a worker asks for before its fork was told of here (it connects by itself). One that lets kUnsentMax packets
+  /// lie is ended.
   void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds);
   /// As in /proc/PID/stat: 'R', 'S', 'T' (stopped), 'Z' ...; 0 if there is no such process.
   char state(WorkerId worker) const;
@@ -54,6 +56,7 @@ class WorkerProcesses {
   std::size_t servers() const { return servers_.size(); }
   /// Fork servers that are kept although they have no workers; then the oldest go.
   static constexpr std::size_t kIdleServersMax = 4;
+  static constexpr std::size_t kUnsentMax = 1024;
 
  private:
   struct Unsent {
@@ -67,7 +70,7 @@ class WorkerProcesses {
     process::Fd pidfd, socket;
     std::string ended_because;  ///< Set when its end is our doing.
     bool kill_when_forked = false;
-    std::vector<Unsent> unsent{};  ///< While it has no socket.
+    std::deque<Unsent> unsent{};  ///< While it has no socket, or its socket no room.
   };
 
   /// One that is over forks no more; it is kept until its last worker has ended, of which it is to tell.
@@ -83,7 +86,8 @@ class WorkerProcesses {
   void on_forked(std::uint32_t server, process::ForkServer::Event event);
   void on_server_failed(std::uint32_t server, const std::string& why);
   void on_ended(WorkerId worker, const process::Exit& exit);
-  void on_packet(WorkerId worker);
+  void on_socket(WorkerId worker);
+  void send_unsent(WorkerId id, Worker& worker);
   void forget(WorkerId worker);
   void never_started(WorkerId worker, const std::string& why);
 

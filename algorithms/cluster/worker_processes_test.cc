@@ -104,6 +104,23 @@ TEST_F(WorkerProcessesTest, WhereAServerCannotBeStartedAgainItsWorkersGoOnAndNew
   run_until([&] { return sut_.servers() == 0; });
 }
 
+TEST_F(WorkerProcessesTest, NobodyWaitsForAWorkerThatDoesNotRead) {
+  constexpr std::size_t kPackets = 500;
+  const std::string packet(4096, 'x');
+  fork(WorkerId{1}, PACELINE_FORK_TEST_SCRIPT);
+  sut_.send(WorkerId{1}, "first", {});
+  run_until_answered(1);
+  ASSERT_EQ(::kill(sut_.pid(WorkerId{1}), SIGSTOP), 0);
+  for (std::size_t i = 0; i < kPackets; ++i) sut_.send(WorkerId{1}, packet + std::to_string(i), {});
+  ASSERT_EQ(::kill(sut_.pid(WorkerId{1}), SIGCONT), 0);
+  run_until_answered(1 + kPackets);
+  for (std::size_t i = 0; i < kPackets; ++i) EXPECT_EQ(answers_[1 + i], packet + std::to_string(i) + "+0");
+
+  ASSERT_EQ(::kill(sut_.pid(WorkerId{1}), SIGSTOP), 0);
+  for (std::size_t i = 0; i < 2 * WorkerProcesses::kUnsentMax; ++i) sut_.send(WorkerId{1}, packet, {});
+  EXPECT_THAT(how_ended(WorkerId{1}), HasSubstr("has not read the last 1024 packets"));
+}
+
 TEST_F(WorkerProcessesTest, ServersThatNobodyNeedsEndWithoutBeingWaitedFor) {
   for (std::uint64_t i = 0; i < 3 * WorkerProcesses::kIdleServersMax; ++i) {
     fork(WorkerId{i}, PACELINE_FORK_TEST_SCRIPT, {std::to_string(i)});

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/base/steady_now.h"
+
 namespace paceline {
 namespace {
 
@@ -73,6 +75,57 @@ TEST_F(EventLoopTest, WhatACallbackThrowsEndsThatCallbackOnly) {
     sut.forget(fd);
     close(fd);
   }
+}
+
+TEST_F(EventLoopTest, WhoHasMoreIsCalledAgainWithoutAWaitAndAfterTheOthers) {
+  std::string order;
+  int other[2] = {-1, -1};
+  ASSERT_EQ(pipe(other), 0);
+  ASSERT_TRUE(sut.watch(pipe_[0], [&] { order += 'a'; }));
+  ASSERT_TRUE(sut.watch(other[0], [&] { order += 'b'; }));
+  sut.call_again(pipe_[0]);
+  ASSERT_TRUE(sut.run_once(Duration(-1)));  // It is not readable: a wait would have no end.
+  EXPECT_EQ(order, "a");
+  sut.call_again(pipe_[0]);
+  ASSERT_EQ(write(other[1], "x", 1), 1);
+  ASSERT_TRUE(sut.run_once(Duration(-1)));
+  EXPECT_EQ(order, "aba");
+  sut.call_again(pipe_[0]);
+  sut.forget(pipe_[0]);
+  sut.forget(other[0]);
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  EXPECT_EQ(order, "aba");
+  for (const int fd : other) close(fd);
+}
+
+TEST_F(EventLoopTest, RoomIsToldOfWhileItIsWatchedFor) {
+  int calls = 0;
+  ASSERT_TRUE(sut.watch(pipe_[1], [&] { ++calls; }));
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  EXPECT_EQ(calls, 0);
+  sut.watch_room(pipe_[1], true);
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  EXPECT_EQ(calls, 1);
+  sut.watch_room(pipe_[1], false);
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(EventLoopTest, TheLongestTurnIsThatOfAllCallbacksOrOfWhatIsMeasured) {
+  const auto compute = [] {
+    for (const Instant end = steady_now() + std::chrono::milliseconds(2); steady_now() < end;) {
+    }
+  };
+  ASSERT_TRUE(sut.watch(pipe_[0], compute));
+  EXPECT_EQ(sut.take_longest_turns().wall, Duration::zero());
+  ring();
+  ASSERT_TRUE(sut.run_once(Duration::zero()));
+  const auto turns = sut.take_longest_turns();
+  EXPECT_GE(turns.wall, std::chrono::milliseconds(2));
+  EXPECT_GT(turns.processor, Duration::zero());
+  EXPECT_EQ(sut.take_longest_turns().wall, Duration::zero());
+  sut.turn(compute);
+  EXPECT_GE(sut.take_longest_turns().wall, std::chrono::milliseconds(2));
 }
 
 TEST_F(EventLoopTest, ClosedDescriptorIsAnError) {

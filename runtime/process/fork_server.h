@@ -74,7 +74,7 @@ class ForkServer {
     WorkerId worker{};
     pid_t pid = -1;
     Fd pidfd{};   ///< forked.
-    Fd socket{};  ///< forked: the agent's end of the child's Unix socket (blocking, close-on-exec).
+    Fd socket{};  ///< forked: the agent's end of the child's Unix socket (close-on-exec).
     Exit exit{};  ///< exited.
     /// fork_refused: why, for this worker. server_failed: why; unanswered requests are dropped, workers go on.
     std::string text{};

@@ -3,7 +3,7 @@ import json
 import os
 import signal
 
-from harness import ENDLESS, SANITIZED, IntegrationTest, main, wait_until
+from harness import ENDLESS, SANITIZED, IntegrationTest, in_release, main, wait_until
 
 CALLS = os.environ["PACELINE_CALLS"]
 RUNS = 16 if SANITIZED else 48
@@ -41,6 +41,19 @@ class StandingCluster(IntegrationTest):
             self.one_run(number)
         self.assertLessEqual(self.descriptors(), descriptors)
         self.assertLessEqual(len(self.processes()), processes)
+
+    def longest_turn_s(self):
+        """Of the agents' threads since it was last asked for: processor time, which others on the machine do not add to."""
+        status = json.loads(self.paceline("status", "--json").out)
+        return max(node["longest_turn_cpu_s"] for node in status["nodes"])
+
+    @in_release
+    def test_a_flood_of_calls_does_not_keep_an_agent_from_others(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        self.longest_turn_s()
+        run = self.paceline("run", CALLS, "--", "flood", 200_000, 100_000, timeout=60)
+        self.assertEqual(run.code, 0, run.said())
+        self.assertLess(self.longest_turn_s(), 0.005)
 
     def test_a_worker_keeps_no_descriptor_that_its_agent_sent_for_mapping_only(self):
         run = self.start_quadratic(updates=ENDLESS)
