@@ -112,14 +112,17 @@ void AveragingService::stop() {
   if (record_ && done() >= last()) record_->finish();
 }
 
-void AveragingService::leave_graph() {
+void AveragingService::end_work() {
   for (const auto& [rank, id] : std::exchange(computing_, {})) drop_task(id);
   for (const auto& [id, averaging] : std::exchange(averagings_, {})) drop_task(id);
   drop_task(std::exchange(last_averaging_, TaskId{}));
   running_ = false;
+  trace_.reset();
+  record_.reset();
 }
 
 void AveragingService::drop_task(TaskId id) {
+  if (id.value == 0) return;
   (void)graph_.cancel(id);
   (void)graph_.forget(id);
 }

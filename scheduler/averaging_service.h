@@ -117,9 +117,9 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   Duration clock(Instant now) const;
   /// All local workers end at their next look; the record is complete, if the job has come to its end.
   void stop();
-  /// Nothing follows from an averaging that still runs, and the node's graph is left: called once, before the owner
-  /// lets go.
-  void leave_graph();
+  /// Nothing follows from an averaging that still runs, the node's graph is left, files are complete: what is left is
+  /// memory, which any thread may give back. Called before the owner lets go.
+  void end_work();
   /// Ends the job on all nodes at one version, as soon as the strategy can.
   virtual void stop_soon(Instant now) = 0;
   /// The job's last version is v, at which everybody is held.

@@ -113,6 +113,10 @@ Result<void> Agent::start() {
     if (transport->descriptor() >= 0)  // A simulated one has none.
       PACELINE_TRY(loop_.watch(transport->descriptor(), [this, poll = poll] { (this->*poll)(); }));
   PACELINE_TRY(loop_.watch(averager_->descriptor(), [this] { on_averaged(); }));
+  auto background = Background::create();
+  if (!background) return tl::unexpected(background.error());
+  background_ = *std::move(background);
+  PACELINE_TRY(loop_.watch(background_->descriptor(), [this] { background_->take_done(); }));
   PACELINE_TRY(peers_->connect(kHead, options_.head_address));
   register_at_head();
   poll_local();
@@ -400,7 +404,7 @@ void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader
     case wire::Envelope::SETTLED: return job.on_settled(envelope.getSettled(), now);
     case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), from, now);
     case wire::Envelope::REPLICA_NONE: return job.on_replica_none(envelope.getReplicaNone(), from, now);
-    case wire::Envelope::REPLICA_DATA: return job.on_replica_data(envelope.getReplicaData(), std::move(bulk), now);
+    case wire::Envelope::REPLICA_DATA: return job.on_replica_data(envelope.getReplicaData(), std::move(bulk));
     case wire::Envelope::STOP_ROUNDS: return job.stop(wire::text(envelope.getStopRounds().getReason()), now);
     case wire::Envelope::ACTIVATE:
     case wire::Envelope::PARTIAL:
@@ -515,6 +519,7 @@ Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   settings.nodes = options_.nodes;
   settings.as_given = parse_json(wire::text(open.getJson()));
   if (!settings.as_given.is_object()) return fail(ErrorKind::invalid, "openJob without settings");
+  if (jobs_.contains(settings.job)) return fail(ErrorKind::invalid, "openJob of a job that is open");
   std::unique_ptr<TrainingJob> opened;
   auto done = contained([&]() -> Result<void> {
     auto made = make_job(settings, open);
@@ -563,6 +568,11 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
     message.root().initAlive();
     send_local("worker/" + to_string(worker), {message.to_frame()});
   };
+  outbox.beside = [this, id = settings.job](auto work, auto follows) {
+    beside(std::move(work), [this, id, follows](const Result<void>& done) {
+      if (TrainingJob* const found = job(id)) within(*found, [&] { follows(done); });
+    });
+  };
   outbox.end_worker = [this](WorkerId worker, const std::string& reason) { workers_.end(worker, reason); };
   outbox.process_id = [this](WorkerId worker) { return workers_.pid(worker); };
   outbox.process_state = [this](WorkerId worker) { return workers_.state(worker); };
@@ -579,6 +589,9 @@ void Agent::on_close_job(JobId id) {
   event["event"] = "closed";
   const auto settings = it->second->settings();
   it->second->stop("the job is closed", now);
+  it->second->let_go();
+  beside([memory = std::shared_ptr<TrainingJob>(std::move(it->second))]() -> Result<void> { return {}; },
+         [](const Result<void>&) {});
   jobs_.erase(it);
   openings_.erase(id);
   to_driver(settings, event);
@@ -701,6 +714,11 @@ void Agent::on_averaged() {
       within(*job, [&, &owner = *job] { taken = owner.on_reduced(id, now); });
     }
   }
+}
+
+void Agent::beside(std::function<Result<void>()> work, std::function<void(Result<void>)> follows) {
+  if (background_) return background_->run(std::move(work), std::move(follows));
+  follows(contained(work));
 }
 
 /// What goes wrong there fails that job, and none of the others.

@@ -13,6 +13,7 @@
 #include "algorithms/cluster/session_channels.h"
 #include "algorithms/cluster/training_job.h"
 #include "algorithms/cluster/worker_processes.h"
+#include "runtime/base/background.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/collective/averager.h"
 #include "runtime/observe/log.h"
@@ -107,6 +108,8 @@ class Agent {
   TrainingJob* job(JobId id);
   void within(TrainingJob& job, const std::function<void()>& what);
   void on_averaged();
+  /// What takes long, beside the loop; before start() at once.
+  void beside(std::function<Result<void>()> work, std::function<void(Result<void>)> follows);
   void to_driver(const TrainingJob::Settings& settings, const nlohmann::json& event);
 
   void refuse(const transport::Peer& peer, const wire::Received& message, const Error& error);
@@ -133,6 +136,7 @@ class Agent {
   EarlyMessages early_;
   HeadRequests head_;
   std::uint64_t next_request_ = 1;  // Of its own to the head.
+  std::unique_ptr<Background> background_;  // From start() on; ends before what its work follows to.
   std::map<NodeId, std::string> addresses_;
   std::set<NodeId> linked_;  // Agents that this one has connected to, and that know it.
   std::int64_t epoch_ = -1;  // Of known_nodes_.

@@ -14,6 +14,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/format.h"
+#include "runtime/process/fd.h"
 
 namespace paceline::cluster {
 namespace {
@@ -48,6 +49,18 @@ double median_of(std::vector<float> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+/// A shared object of these bytes.
+Result<void> sealed_copy(const std::vector<std::byte>& bytes, process::Fd& fd) {
+  const auto size = std::max<std::size_t>(1, bytes.size());
+  auto created = memory::SharedObject::create(size);
+  if (!created) return tl::unexpected(created.error());
+  fd.reset(::dup(created->fd()));
+  auto object = memory::SharedObject::fill(::dup(created->fd()), size);
+  if (!object) return tl::unexpected(object.error());
+  std::memcpy(object->writable().data(), bytes.data(), bytes.size());
+  return object->seal();
 }
 
 /// What all decisions of a job rest on.
@@ -88,8 +101,43 @@ TrainingJob::TrainingJob(Settings settings, scheduler::TaskGraph& graph, collect
       kept_(settings_.run_directory, settings_.as_given.value("keep_checkpoints", std::int64_t{1})),
       end_(settings_.self, {settings_.node_of.begin(), settings_.node_of.end()}) {}
 
-TrainingJob::~TrainingJob() {
-  if (averagings_) averagings_->leave_graph();
+void TrainingJob::beside(std::function<Result<void>()> work, std::function<void(const Result<void>&)> follows) {
+  outbox_.beside(std::move(work),
+                 [here = std::weak_ptr(here_), follows = std::move(follows)](const Result<void>& done) {
+                   if (!here.expired()) follows(done);
+                 });
+}
+
+void TrainingJob::let_go() {
+  here_.reset();
+  if (averagings_) averagings_->end_work();
+}
+
+/// A worker's memory: made beside the loop, since zeroing it takes long.
+struct TrainingJob::Share {
+  memory::Window::Layout layout;
+  std::uint64_t outer_elements = 0;
+  bool waits_for_turn = false;  ///< A replay: it publishes nothing before its agent has read what it published then.
+  nlohmann::json answer;
+  std::optional<memory::Window> window{};
+  std::optional<memory::ControlPage> control{};
+  process::Fd read_only{};
+
+  Result<void> make();
+};
+
+Result<void> TrainingJob::Share::make() {
+  auto made = memory::Window::create(layout);
+  if (!made) return tl::unexpected(made.error());
+  window.emplace(std::move(*made));
+  auto page = memory::ControlPage::create();
+  if (!page) return tl::unexpected(page.error());
+  control.emplace(std::move(*page));
+  if (waits_for_turn) control->words().may_publish.store(INT64_MIN, std::memory_order_release);
+  const auto descriptor = control->read_only_fd();
+  if (!descriptor) return tl::unexpected(descriptor.error());
+  read_only.reset(*descriptor);
+  return {};
 }
 
 std::vector<Rank> TrainingJob::local_ranks() const {
@@ -121,15 +169,6 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
                                       exchanges()  ? kExchangeBuffers
                                       : own_pace() ? kOwnPaceBuffers
                                                    : plan->buffers()};
-  auto window = memory::Window::create(layout);
-  if (!window) return refuse(window.error().text);
-  auto control = memory::ControlPage::create();
-  if (!control) return refuse(control.error().text);
-  // A replay: it publishes nothing before its agent has read what it published then.
-  if (!settings_.replay.empty()) control->words().may_publish.store(INT64_MIN, std::memory_order_release);
-  auto read_only = control->read_only_fd();
-  if (!read_only) return refuse(read_only.error().text);
-
   const auto long_plan = algorithms::make_plan(settings_.strategy, workers, std::int64_t{1} << 40);
   const auto payloads = algorithms::Payloads::of(settings_.strategy);
   json answer{
@@ -163,22 +202,38 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   }
   if (!settings_.run_directory.empty())
     answer["trace"] = settings_.run_directory + "/worker-" + to_string(rank) + ".trace";
-  outbox_.to_worker(worker, answer, {window->fd(), *read_only});
-  close(*read_only);
-  outer_elements_ = share.getOuterElements();
   life_.join(rank, now);
   rank_of_[worker] = rank;
   worker_of_[rank] = worker;
-  const auto bytes = static_cast<double>(memory::Window::bytes_needed(layout));
+  const auto made = std::make_shared<Share>();
+  made->layout = layout;
+  made->outer_elements = share.getOuterElements();
+  made->waits_for_turn = !settings_.replay.empty();
+  made->answer = std::move(answer);
+  beside([made] { return made->make(); },
+         [this, made, rank, worker](const Result<void>& done) {
+           if (done) return on_share_made(rank, worker, *made);
+           worker_of_.erase(rank);
+           rank_of_.erase(worker);
+           outbox_.to_worker(worker, {{"error", done.error().text}}, {});
+         });
+}
+
+void TrainingJob::on_share_made(Rank rank, WorkerId worker, Share& share) {
+  if (gone_.contains(rank)) return;
+  outbox_.to_worker(worker, share.answer, {share.window->fd(), share.read_only.get()});
+  outer_elements_ = share.outer_elements;
+  const auto bytes = static_cast<double>(memory::Window::bytes_needed(share.layout));
   outbox_.to_driver({{"event", "memory"},
                      {"node", settings_.self.value},
                      {"bytes_worker", bytes},
                      {"bytes_node", bytes * static_cast<double>(local_ranks().size())}});
+  if (stopped_) share.control->words().stop.store(1, std::memory_order_release);
   if (averagings_) {
-    if (auto joined = averagings_->join(rank, std::move(*window), std::move(*control)); !joined)
+    if (auto joined = averagings_->join(rank, *std::move(share.window), *std::move(share.control)); !joined)
       fail_job(joined.error().text, steady_now());
   } else {
-    opened_.insert_or_assign(rank, Opened{std::move(*window), std::move(*control)});
+    opened_.insert_or_assign(rank, Opened{*std::move(share.window), *std::move(share.control)});
   }
 }
 
@@ -612,21 +667,15 @@ void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size
   act(replicas_.on_captured(rank, {std::make_shared<memory::SharedObject>(std::move(*object)), update, size}));
 }
 
-void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes, Instant now) {
-  auto created = memory::SharedObject::create(std::max<std::size_t>(1, bytes.size()));
-  if (!created) return fail_job(created.error().text, now);
-  const int fd = dup(created->fd());
-  auto object = memory::SharedObject::fill(dup(fd), std::max<std::size_t>(1, bytes.size()));
-  if (!object) {
-    close(fd);
-    return fail_job(object.error().text, now);
-  }
-  std::memcpy(object->writable().data(), bytes.data(), bytes.size());
-  if (auto sealed = object->seal(); !sealed) {
-    close(fd);
-    return fail_job(sealed.error().text, now);
-  }
-  on_captured(Rank{header.getRank()}, header.getUpdate(), header.getSize(), fd, now);
+void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes) {
+  const auto fd = std::make_shared<process::Fd>();
+  const auto bytes_in = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  beside([bytes_in, fd] { return sealed_copy(*bytes_in, *fd); },
+         [this, fd, rank = Rank{header.getRank()}, update = header.getUpdate(),
+          size = header.getSize()](const Result<void>& done) {
+           if (!done) return fail_job(done.error().text, steady_now());
+           on_captured(rank, update, size, fd->release(), steady_now());
+         });
 }
 
 // Shared objects

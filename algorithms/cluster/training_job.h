@@ -57,12 +57,15 @@ class TrainingJob {
     std::function<void(WorkerId)> ask_for_life;
     /// 'T' when the process is stopped, 'Z' or 0 when it has ended.
     std::function<char(WorkerId)> process_state;
+    /// Beside the control loop; `follows` back on it.
+    std::function<void(std::function<Result<void>()> work, std::function<void(const Result<void>&)> follows)> beside;
     /// -1: it has ended.
     std::function<std::int64_t(WorkerId)> process_id;
   };
 
   TrainingJob(Settings settings, scheduler::TaskGraph& graph, collective::Averager& averager, Outbox outbox);
-  ~TrainingJob();
+  /// What is left of it is memory, which any thread may give back. Called before its owner lets go.
+  void let_go();
 
   void on_open_share(const wire::OpenShare::Reader& share, Instant now);
   void on_arrive(const wire::Arrive::Reader& arrive, Instant now);
@@ -75,7 +78,7 @@ class TrainingJob {
   void on_replica_none(const wire::Replica::Reader& none, NodeId from, Instant now);
   /// A worker's packet over its Unix socket: a captured replica. Takes the descriptor.
   void on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd, Instant now);
-  void on_replica_data(const wire::Replica::Reader& replica, std::vector<std::byte> bytes, Instant now);
+  void on_replica_data(const wire::Replica::Reader& replica, std::vector<std::byte> bytes);
   /// A message of another agent for this job's averagings.
   void on_averaging_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                             Instant now);
@@ -99,6 +102,10 @@ class TrainingJob {
   bool owns(WorkerId worker) const { return rank_of_.contains(worker); }
 
  private:
+  /// Nothing follows where the job was let go of.
+  void beside(std::function<Result<void>()> work, std::function<void(const Result<void>&)> follows);
+  struct Share;
+  void on_share_made(Rank rank, WorkerId worker, Share& share);
   void on_plan(const nlohmann::json& plan, Instant now);
   bool exchanges() const;
   bool own_pace() const;
@@ -145,6 +152,7 @@ class TrainingJob {
   scheduler::TaskGraph& graph_;
   collective::Averager& averager_;
   Outbox outbox_;
+  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);  // Until let_go().
   std::shared_ptr<scheduler::AveragingService> averagings_;
   struct Opened {
     memory::Window window;

@@ -106,7 +106,7 @@ TEST_F(MixServiceTest, AJobThatIsLetGoKeepsItsMemoryUntilItsAveragingIsDoneAndLe
   ASSERT_TRUE(averager_->submit(0, first, std::make_shared<int>()));
   publish(0, 0, 2);
   publish(1, 0, 6);
-  service_->leave_graph();
+  service_->end_work();
   EXPECT_EQ(graph_.size(), 0u);
   const std::weak_ptr<MixService> job = std::exchange(service_, nullptr);
   may_go_on.count_down();

@@ -55,6 +55,13 @@ class StandingCluster(IntegrationTest):
         self.assertEqual(run.code, 0, run.said())
         self.assertLess(self.longest_turn_s(), 0.005)
 
+    @in_release
+    def test_large_windows_are_made_and_given_back_beside_the_agents_thread(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        self.longest_turn_s()
+        self.quadratic("--strategy", "wagma", nodes=None, workers=2, updates=5, elements=5_000_000)
+        self.assertLess(self.longest_turn_s(), 0.05)
+
     def test_a_worker_keeps_no_descriptor_that_its_agent_sent_for_mapping_only(self):
         run = self.start_quadratic(updates=ENDLESS)
         self.wait_for_update(run, 5)
