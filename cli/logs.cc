@@ -26,7 +26,9 @@ std::vector<fs::path> log_files(const fs::path& run, const std::string& wanted) 
   std::error_code ignored;
   for (const auto& entry : fs::recursive_directory_iterator(run, ignored)) {
     const fs::path& path = entry.path();
-    if (path.extension() == ".log" && (wanted.empty() || path.stem().string().find(wanted) != std::string::npos))
+    std::error_code gone;
+    if (path.extension() == ".log" && entry.is_regular_file(gone) &&
+        (wanted.empty() || path.stem().string().find(wanted) != std::string::npos))
       files.push_back(path);
   }
   std::sort(files.begin(), files.end());

@@ -3,9 +3,21 @@
 #include "algorithms/cluster/client.h"
 #include "cli/cluster_processes.h"
 #include "cli/commands.h"
+#include "runtime/base/contained.h"
 #include "runtime/base/json.h"
 
 using namespace paceline::cli;
+
+namespace {
+
+/// What a library throws at a file or an answer that is not as we write it ends the command with a line.
+int contained_status(const Action& action) {
+  int status = kFailed;
+  const auto done = paceline::contained([&] { status = action(); });
+  return done ? status : report(done.error());
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   // Started by `up` and `run`; their flags are no business of users.
@@ -36,7 +48,7 @@ int main(int argc, char** argv) {
   };
   if (const auto status = line.parse(argc, argv)) return *status;
   for (const auto& [name, action] : actions) {
-    if (line.command() == name) return action();
+    if (line.command() == name) return contained_status(action);
   }
   return kUsage;
 }

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "cli/recorded/json_fields.h"
 #include "runtime/base/content_hash.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/format.h"
+#include "runtime/observe/read_file.h"
 
 namespace paceline::recorded {
 namespace {
@@ -17,11 +16,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-json read_json(const fs::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return parse_json(text.str());
+/// Discarded where there is no such file.
+Result<json> read_json(const fs::path& path) {
+  const auto text = observe::read_file(path.string(), observe::kJsonBytesMax);
+  if (!text && text.error().kind != ErrorKind::not_found) return tl::unexpected(text.error());
+  return parse_json(text.value_or(""));
 }
 
 constexpr std::size_t kNamesMax = 3;
@@ -65,6 +64,18 @@ std::string changed(const std::string& path, const std::string& hash, const std:
                       : path + " changed (its content was " + hash.substr(0, 12) + ", is " + now->substr(0, 12) + ")";
 }
 
+/// Whether all that it names is of a run of so many workers and nodes.
+bool is_of(const scheduler::Record& record, std::size_t workers, std::int32_t nodes) {
+  const auto is_worker = [&](Rank rank) { return rank.value >= -1 && rank.value < static_cast<std::int64_t>(workers); };
+  return std::all_of(record.decisions.begin(), record.decisions.end(), [&](const scheduler::Decision& d) {
+    return is_worker(d.rank) && d.node.value >= -1 && d.node.value < nodes &&
+           std::all_of(d.contributions.begin(), d.contributions.end(),
+                       [&](const auto& c) { return is_worker(c.rank); });
+  });
+}
+
+constexpr std::int32_t kNodesMax = 1024;
+
 }  // namespace
 
 Result<RecordedRun> read_recorded(const fs::path& directory) {
@@ -73,10 +84,11 @@ Result<RecordedRun> read_recorded(const fs::path& directory) {
     return fail(ErrorKind::not_found, "there is no run directory " + directory.string());
   RecordedRun run;
   run.directory = fs::absolute(directory);
-  const json configuration = read_json(directory / "configuration.json");
-  run.options = object_in(configuration, "options");
-  run.environment = object_in(configuration, "environment");
-  run.program = object_in(configuration, "program");
+  const auto configuration = read_json(directory / "configuration.json");
+  if (!configuration) return tl::unexpected(configuration.error());
+  run.options = object_in(*configuration, "options");
+  run.environment = object_in(*configuration, "environment");
+  run.program = object_in(*configuration, "program");
   if (run.options.empty())
     return fail(ErrorKind::not_found, directory.string() +
                                           " is no directory of a training run: it has no "
@@ -88,7 +100,9 @@ Result<RecordedRun> read_recorded(const fs::path& directory) {
                                           "Paceline, or never began to train");
   if (!first) return tl::unexpected(first.error());
 
-  run.result = read_json(directory / "result.json");
+  auto result = read_json(directory / "result.json");
+  if (!result) return tl::unexpected(result.error());
+  run.result = *std::move(result);
   if (!run.result.is_object())
     return fail(ErrorKind::invalid, directory.string() +
                                         " has no result.json: only a run that came to its end can be "
@@ -101,9 +115,15 @@ Result<RecordedRun> read_recorded(const fs::path& directory) {
   if (nodes == run.result.end() || !nodes->is_array() || nodes->empty())
     return fail(ErrorKind::invalid, directory.string() + "/result.json does not say where the workers were");
   for (const json& node : *nodes) run.node_of.push_back(node.is_number_integer() ? node.get<std::int32_t>() : -1);
+  for (const std::int32_t node : run.node_of)
+    if (node < 0 || node >= kNodesMax)
+      return fail(ErrorKind::invalid, directory.string() + "/result.json does not say where the workers were");
+  const std::int32_t all_nodes = 1 + *std::max_element(run.node_of.begin(), run.node_of.end());
   for (const std::int32_t node : std::set<std::int32_t>(run.node_of.begin(), run.node_of.end())) {
     auto record = scheduler::read_record(scheduler::record_path(directory.string(), NodeId{node}));
     if (!record) return tl::unexpected(record.error());
+    if (!is_of(*record, run.node_of.size(), all_nodes))
+      return fail(ErrorKind::invalid, directory.string() + "/result.json is of another run than its decisions");
     run.records.emplace(node, std::move(*record));
   }
   return run;

@@ -1,17 +1,14 @@
 #include "cli/recorded/run_history.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "algorithms/job/metric.h"
 #include "cli/recorded/json_fields.h"
 #include "cli/recorded/metrics_reader.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/format.h"
+#include "runtime/observe/read_file.h"
 
 namespace paceline::recorded {
 
@@ -22,25 +19,13 @@ using nlohmann::json;
 
 /// The object that a file of the run holds; an empty one, with a note, if it is damaged, without if it is not there.
 Result<json> read_object(const fs::path& path, std::vector<std::string>& notes) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return json::object();
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) return fail_errno("read " + path.string());
-  json object = parse_json(text.str());
+  const auto text = observe::read_file(path.string(), observe::kJsonBytesMax);
+  if (!text && text.error().kind == ErrorKind::not_found) return json::object();
+  if (!text) return tl::unexpected(text.error());
+  json object = parse_json(*text);
   if (object.is_object()) return object;
   notes.push_back(path.filename().string() + " is no JSON object and was left out");
   return json::object();
-}
-
-Result<void> read_metrics(const fs::path& path, MetricsReader& reader) {
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail_errno("read " + path.string());
-  for (std::string line; std::getline(in, line);) reader.on_line(line, !in.eof());
-  if (in.bad()) return fail_errno("read " + path.string());
-  return {};
 }
 
 bool is_replay(const fs::path& configuration) {
@@ -151,7 +136,10 @@ Result<RunHistory> read_run(const fs::path& directory) {
   if (!result) return tl::unexpected(result.error());
 
   MetricsReader reader(run.options);
-  if (fs::exists(metrics, failed)) PACELINE_TRY(read_metrics(metrics, reader));
+  if (fs::exists(metrics, failed))
+    PACELINE_TRY(
+        observe::read_lines(metrics.string(), [&](std::string_view line, bool whole) { reader.on_line(line, whole); }));
+
   if (!reader.has_figures() && result->empty()) {
     return fail(ErrorKind::invalid, directory.string() + " has no figures (yet): its metrics.jsonl " +
                                         (fs::exists(metrics, failed) ? "tells of no update" : "is missing"));

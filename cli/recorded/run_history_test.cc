@@ -171,8 +171,8 @@ TEST_F(RunHistoryTest, ARunWithoutAnyFigureIsRefused) {
 
 TEST_F(RunHistoryTest, MetricsThatCannotBeReadAreAnError) {
   std::filesystem::create_directory(folder + "/metrics.jsonl");
-  EXPECT_EQ(error().kind, ErrorKind::internal);
-  EXPECT_NE(error().text.find("metrics.jsonl: Is a directory"), std::string::npos) << error().text;
+  EXPECT_EQ(error().kind, ErrorKind::invalid);
+  EXPECT_NE(error().text.find("metrics.jsonl is no regular file"), std::string::npos) << error().text;
 }
 
 }  // namespace

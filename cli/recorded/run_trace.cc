@@ -1,14 +1,13 @@
 #include "cli/recorded/run_trace.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <tuple>
 
 #include "runtime/base/json.h"
+#include "runtime/observe/read_file.h"
 
 namespace paceline::recorded {
 
@@ -63,21 +62,15 @@ void on_event(Tracks& tracks, const json& event) {
 
 /// One event a line, in a part as in the joined file (runtime/observe/trace.h).
 Result<void> read_events(const fs::path& path, Tracks& tracks) {
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail_errno("read " + path.string());
-  for (std::string line; std::getline(in, line);) {
-    if (line.ends_with(',')) line.pop_back();
+  return observe::read_lines(path.string(), [&](std::string_view line, bool) {
+    if (line.ends_with(',')) line.remove_suffix(1);
     const json event = parse_json(line);
-    if (!event.is_object()) continue;
+    if (!event.is_object()) return;
     try {
       on_event(tracks, event);
     } catch (const json::exception&) {  // A field of another type than ours.
-      continue;
     }
-  }
-  if (in.bad()) return fail_errno("read " + path.string());
-  return {};
+  });
 }
 
 /// Times from the first span on.

@@ -1,23 +1,18 @@
 #include "cli/recorded/scalars.h"
 
-#include <fstream>
 #include <optional>
-#include <sstream>
+#include <string_view>
+#include <system_error>
 
 #include "algorithms/job/metric.h"
 #include "cli/recorded/json_fields.h"
 #include "runtime/base/json.h"
+#include "runtime/observe/read_file.h"
 
 namespace paceline::recorded {
 namespace {
 
 using nlohmann::json;
-
-std::string text_in(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 std::optional<Scalar> scalar_of(const json& event, const std::string& metric) {
   const std::string kind = text_of(event, "event");
@@ -41,22 +36,25 @@ std::optional<Scalar> scalar_of(const json& event, const std::string& metric) {
 }  // namespace
 
 Result<std::vector<Scalar>> scalars_of(const std::filesystem::path& run) {
-  std::ifstream in(run / "metrics.jsonl", std::ios::binary);
-  if (!in) return fail(ErrorKind::not_found, run.string() + " holds no metrics.jsonl: is it a run directory?");
-  const auto configuration = parse_json(text_in(run / "configuration.json"));
+  const std::string metrics = run / "metrics.jsonl";
+  if (std::error_code failed; !std::filesystem::exists(metrics, failed))
+    return fail(ErrorKind::not_found, run.string() + " holds no metrics.jsonl: is it a run directory?");
+  const auto text = observe::read_file(run / "configuration.json", observe::kJsonBytesMax);
+  if (!text && text.error().kind != ErrorKind::not_found) return tl::unexpected(text.error());
+  const auto configuration = parse_json(text.value_or(""));
   const std::string metric = job::metric_of(object_in(configuration, "options")).name;
   std::vector<Scalar> scalars;
   std::int64_t told = 0;  // The last update whose loss is known.
-  for (std::string line; std::getline(in, line);) {
+  PACELINE_TRY(observe::read_lines(metrics, [&](std::string_view line, bool) {
     const json event = parse_json(line);
-    if (!event.is_object()) continue;
+    if (!event.is_object()) return;
     auto scalar = scalar_of(event, metric);
-    if (!scalar) continue;
+    if (!scalar) return;
     const bool is_loss = text_of(event, "event") == "progress";
-    if (is_loss && scalar->update <= told) continue;
+    if (is_loss && scalar->update <= told) return;
     if (is_loss) told = scalar->update;
     scalars.push_back(std::move(*scalar));
-  }
+  }));
   return scalars;
 }
 

@@ -11,7 +11,9 @@ extern template class nlohmann::basic_json<>;
 namespace paceline {
 
 /// What others wrote. Never throws: text that is no JSON is a value for which is_discarded() holds, and is_object() and
-/// the like do not.
+/// the like do not. So is what is nested more than kJsonDepthMax deep: copying and writing it would need a stack as
+/// deep.
+inline constexpr std::size_t kJsonDepthMax = 200;
 nlohmann::json parse_json(std::string_view text);
 
 /// The one way to write it: bytes that are no UTF-8, as in a path, become U+FFFD, where nlohmann's dump() would throw.

@@ -1,12 +1,9 @@
 #include "scheduler/record/record_file.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "runtime/observe/byte_file.h"
+#include "runtime/observe/read_file.h"
 #include "scheduler/record/decision_codec.h"
 
 namespace paceline::scheduler {
@@ -100,9 +97,9 @@ void RecordWriter::finish() {
 }
 
 Result<Record> read_record(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(ErrorKind::not_found, "there is no " + path + ": " + std::strerror(errno));
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  const auto read = observe::read_file(path, observe::kRecordBytesMax);
+  if (!read) return tl::unexpected(read.error());
+  const std::string& bytes = *read;
   const auto refuse = [&](const std::string& why) { return fail(ErrorKind::invalid, path + " " + why); };
   const std::string half = "is half written: its run has not come to its end, or was cut off";
   std::string_view rest = bytes;
