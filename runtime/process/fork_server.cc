@@ -30,6 +30,7 @@ namespace {
 
 constexpr int kFailuresMax = 3;
 constexpr Duration kShortLife = std::chrono::seconds(1);
+constexpr Duration kHangUpPatience = std::chrono::seconds(3);  // For a server that is to end by itself.
 // Requests at the server at once; bounds the descriptors in flight on its socket.
 constexpr std::size_t kSentMax = 64;
 constexpr std::size_t kLogLines = 5;
@@ -91,6 +92,7 @@ struct ForkServer::State {
   void relaunch(std::string why);
   void fail_for_good(std::string why);
   void end_server(std::string why);
+  void hang_up();
   void reap_adopted();
   bool answer(WorkerId worker);
   std::string with_log(std::string text) const;
@@ -311,6 +313,7 @@ void ForkServer::State::relaunch(std::string why) {
 void ForkServer::State::fail_for_good(std::string why) {
   if (phase == Phase::over) return;
   end_server(why);
+  if (server) (void)kill_worker(server.get(), SIGKILL);  // Reaped when its pidfd says so.
   events.push_back({.kind = Event::Kind::server_failed, .text = std::move(why)});
 }
 
@@ -319,7 +322,13 @@ void ForkServer::State::end_server(std::string why) {
   why_over = std::move(why);
   pending.clear();
   set_timer(Duration::zero());
-  if (server) (void)kill_worker(server.get(), SIGKILL);  // Reaped when its pidfd says so.
+}
+
+/// It sees that its agent has hung up, and ends its workers and what they left behind; what does not, is killed later.
+void ForkServer::State::hang_up() {
+  if (socket) drop(socket.get());
+  socket.reset();
+  if (server) (void)kill_worker(server.get(), SIGCONT);
 }
 
 void ForkServer::State::reap_adopted() {
@@ -349,6 +358,8 @@ ForkServer::State::~State() {
   const Instant deadline = steady_now() + std::chrono::seconds(5);
   phase = Phase::over;  // Nothing is started any more.
   if (server) {
+    hang_up();
+    wait_ended(server.get(), steady_now() + kHangUpPatience);
     (void)kill_worker(server.get(), SIGKILL);
     wait_ended(server.get(), deadline);
     if (const auto exit = try_reap(server.get())) on_server_ended(*exit);
@@ -397,7 +408,12 @@ Result<void> ForkServer::fork(const ForkRequest& request) {
 }
 
 void ForkServer::retire() {
-  if (state_->phase != State::Phase::over) state_->end_server("it was not needed any more");
+  State& s = *state_;
+  if (s.phase == State::Phase::over) return;
+  s.end_server("it was not needed any more");
+  if (!s.workers.empty()) return (void)kill_worker(s.server.get(), SIGKILL);  // It would end them.
+  s.hang_up();
+  s.set_timer(kHangUpPatience);
 }
 
 bool ForkServer::is_empty() const {
@@ -410,7 +426,9 @@ pid_t ForkServer::pid() const { return state_->phase == State::Phase::over ? -1 
 std::vector<ForkServer::Event> ForkServer::events() {
   State& s = *state_;
   s.receive();
-  if (s.timer_fired() && s.phase == State::Phase::starting)
+  const bool due = s.timer_fired();
+  if (due && s.phase == State::Phase::over && s.server) (void)kill_worker(s.server.get(), SIGKILL);
+  if (due && s.phase == State::Phase::starting)
     s.fail_for_good(s.with_log(s.options.executable + " did not become ready to fork workers within " +
                                std::to_string(s.options.ready_timeout / std::chrono::milliseconds(1)) +
                                " ms: is it an actor script, linked with Paceline?"));

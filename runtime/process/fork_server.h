@@ -34,12 +34,13 @@ struct Child {
 
 /// Runs in the script's executable, before `main`, where the environment names a fork server (kForkServerEnv; `socket`
 /// is its number): single-threaded, forks at the agent's request, reaps, reports exits. When the agent's end of the
-/// socket closes it kills its children, stopped ones too, and ends. Before each fork it checks that /proc/self/task has
-/// one entry, and refuses otherwise. Never returns in the server. Returns in each child, with its identity, in a
-/// session of its own, output appended to its log (stdout by lines), stdin from /dev/null, no signal blocked, and none
-/// of the server's descriptors. A child's duty: watch_agent() of supervise.h. `warm_up` is called once before the first
-/// fork (libtorch: run OpenMP with one thread, touch the allocator); what it throws ends the server, with the text in
-/// its log.
+/// socket closes it kills its children, stopped ones too, and what they had started, also in sessions of their own, and
+/// ends. Where no worker of it lives, nothing that one left behind does. Before each fork it checks that
+/// /proc/self/task has one entry, and refuses otherwise. Never returns in the server. Returns in each child, with its
+/// identity, in a session of its own, output appended to its log (stdout by lines), stdin from /dev/null, no signal
+/// blocked, and none of the server's descriptors. A child's duty: watch_agent() of supervise.h. `warm_up` is called
+/// once before the first fork (libtorch: run OpenMP with one thread, touch the allocator); what it throws ends the
+/// server, with the text in its log.
 Child run_fork_server(int socket, const std::function<void()>& warm_up);
 
 /// Set by the agent for the fork server's exec: the number of its socket.
@@ -85,8 +86,8 @@ class ForkServer {
   static Result<ForkServer> start(Options options);
   ForkServer(ForkServer&&) noexcept;
   ForkServer& operator=(ForkServer&&) noexcept;
-  /// Kills the server and all its workers, and reaps them (waits at most 5 s for those that the kernel does not let
-  /// die; not at all once it is_empty()).
+  /// Ends the server and all its workers, with all that they had started, and reaps them (waits at most 5 s for those
+  /// that the kernel does not let die; not at all once it is_empty()).
   ~ForkServer();
 
   /// Answered by one event: forked or fork_refused. Bound: the caller's, who knows how many workers it may have.

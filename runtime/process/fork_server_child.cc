@@ -14,9 +14,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "runtime/process/fd.h"
 #include "runtime/process/fork_protocol.h"
@@ -32,6 +35,7 @@ constexpr int kThreadsMax = 2;  // ThreadSanitizer may have one of its own, and 
 constexpr int kThreadsMax = 1;
 #endif
 
+constexpr int kRoundsMax = 1000;    // Of a millisecond each; who does not die by then is stuck in the kernel.
 constexpr int kServerDeathMs = 50;  // A dying process closes its descriptors within microseconds of each other.
 
 [[noreturn]] void end_server(const std::string& why) {
@@ -53,10 +57,29 @@ int count_threads() {
   return count;
 }
 
+std::set<pid_t> children_of_this_process() {
+  std::set<pid_t> children;
+  DIR* processes = ::opendir("/proc");
+  if (!processes) return children;
+  while (const dirent* entry = ::readdir(processes)) {
+    const pid_t pid = std::atoi(entry->d_name);
+    if (pid <= 0) continue;
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string stat;
+    std::getline(file, stat);
+    const auto name_end = stat.rfind(')');  // "PID (NAME) STATE PARENT ..."
+    if (name_end == std::string::npos || name_end + 4 >= stat.size()) continue;
+    if (std::atoi(stat.c_str() + name_end + 4) == ::getpid()) children.insert(pid);
+  }
+  ::closedir(processes);
+  return children;
+}
+
 /// The server's state; a child leaves it behind.
 class Server {
  public:
-  Server(int socket, int signals, const sigset_t& mask) : socket_(socket), signals_(signals), mask_(mask) {
+  Server(int socket, int signals, const sigset_t& mask)
+      : socket_(socket), signals_(signals), mask_(mask), own_(children_of_this_process()) {
     send({.kind = ForkMessage::Kind::ready});
   }
 
@@ -85,7 +108,25 @@ class Server {
       ::kill(pid, SIGKILL);
     }
     for (const Adopted& former : adopted_) (void)kill_worker(former.pidfd.get(), SIGKILL);
+    children_.clear();
+    // What they leave behind in sessions of their own becomes ours with their ends, and what that leaves with its end.
+    for (int round = 0; round < kRoundsMax && end_left_behind(); ++round) {
+      ::usleep(1000);
+      siginfo_t info{};
+      while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) info = {};
+    }
     ::_exit(0);
+  }
+
+  /// Kills what is ours and no worker: it was left behind by one, and no living one can have. False: there is nothing.
+  bool end_left_behind() const {
+    bool any = false;
+    for (const pid_t pid : children_of_this_process()) {
+      if (own_.contains(pid)) continue;
+      ::kill(pid, SIGKILL);
+      any = true;
+    }
+    return any;
   }
 
   void send(const ForkMessage& message, const std::vector<int>& fds = {}) {
@@ -104,7 +145,7 @@ class Server {
     }
     for (;;) {
       siginfo_t info{};
-      if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0) return;
+      if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0) break;
       if (const auto known = children_.find(info.si_pid); known != children_.end()) {
         ::kill(-info.si_pid, SIGKILL);  // Whatever the worker left running in its session.
         send({.kind = ForkMessage::Kind::exited,
@@ -114,6 +155,7 @@ class Server {
       }
       ::waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED | WNOHANG);
     }
+    if (children_.empty()) (void)end_left_behind();
   }
 
   std::optional<Child> serve() {
@@ -209,6 +251,7 @@ class Server {
   int socket_;
   int signals_;
   sigset_t mask_;
+  const std::set<pid_t> own_;  // Children that the program had when it became a server.
   std::map<pid_t, WorkerId> children_;
   std::vector<Adopted> adopted_;
 };

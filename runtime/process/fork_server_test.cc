@@ -114,6 +114,8 @@ class ForkServerTest : public Test {
   std::optional<ForkServer> sut;
 };
 
+class ForkServerFamilyTest : public ForkServerTest, public testing::WithParamInterface<const char*> {};
+
 class ForkServerCountTest : public ForkServerTest, public testing::WithParamInterface<int> {};
 
 TEST_P(ForkServerCountTest, WorkersAreForkedRegisteredAndAnswer) {
@@ -188,17 +190,29 @@ TEST_F(ForkServerTest, StoppedWorkerIsKilledThroughItsPidfd) {
   EXPECT_EQ(again.error().kind, ErrorKind::not_found);
 }
 
-TEST_F(ForkServerTest, ProcessesThatADeadWorkerStartedEndWithIt) {
+TEST_P(ForkServerFamilyTest, ProcessesThatADeadWorkerStartedEndWithIt) {
   start();
-  fork_one(1, {{"ACT", "family"}});
+  fork_one(1, {{"ACT", GetParam()}});
   const auto told = receive_with_fds(workers.at(1).socket.get(), static_cast<int>(kDeadline / 1ms));
   ASSERT_TRUE(told);
   const Fd grandchild(static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(told->bytes), 0)));
   ASSERT_TRUE(grandchild);
   ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGKILL));
   EXPECT_TRUE(wait_for(Kind::exited));
-  EXPECT_TRUE(readable_within(grandchild.get(), kDeadline));
+  EXPECT_TRUE(readable_within(grandchild.get(), 10s));
 }
+
+TEST_P(ForkServerFamilyTest, ProcessesThatALivingWorkerStartedEndWithTheServer) {
+  start();
+  fork_one(1, {{"ACT", GetParam()}});
+  const auto told = receive_with_fds(workers.at(1).socket.get(), static_cast<int>(kDeadline / 1ms));
+  ASSERT_TRUE(told);
+  const Fd grandchild(static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(told->bytes), 0)));
+  ASSERT_TRUE(grandchild);
+  sut.reset();
+  EXPECT_TRUE(readable_within(grandchild.get(), 10s));
+}
+INSTANTIATE_TEST_SUITE_P(Sessions, ForkServerFamilyTest, testing::Values("family", "daemon"));
 
 TEST_F(ForkServerTest, WorkersOutliveAKilledServerAndAreReapedByTheAgent) {
   start();

@@ -58,12 +58,18 @@ void echo(const Child& child) {
     ::signal(SIGSEGV, SIG_DFL);   // A sanitizer would turn the crash into an exit.
     ::raise(SIGSEGV);
   }
-  if (what == "family") {
+  if (what == "family" || what == "daemon") {
+    int is_up[2];
+    char byte = 0;
+    if (::pipe(is_up) != 0) std::abort();
     const pid_t grandchild = ::fork();
     if (grandchild == 0) {
+      if (what == "daemon") ::setsid();
+      (void)!::write(is_up[1], &byte, 1);
       ::close(child.agent_socket);
       for (;;) ::pause();
     }
+    (void)!::read(is_up[0], &byte, 1);
     (void)send_with_fds(child.agent_socket, std::to_string(grandchild), {});
   }
   echo(child);
