@@ -1,10 +1,12 @@
 #include "algorithms/cluster/worker_processes.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <set>
@@ -56,15 +58,28 @@ void WorkerProcesses::fork(const actors::ActorRouter::Fork& fork) {
   if (!server) return never_started(fork.worker, server.error().text);
   Worker worker;
   worker.server = *server;
-  const std::string logs = fork.executable.logs.empty() ? options_.directory : fork.executable.logs;
-  worker.log = logs + "/" + log_name(fork) + ".log";
+  worker.log = log_for(fork);
   process::ForkRequest request;
   request.worker = fork.worker;
-  request.log_path = worker.log;
+  request.log_path = worker.log.path;
   request.env = {{actors::kAgentEnv, options_.agent_address}};
   workers_[fork.worker] = std::move(worker);
   if (auto forked = servers_.at(*server).process.fork(request); !forked)
     never_started(fork.worker, forked.error().text);
+}
+
+/// NAME.log, NAME-2.log ...: the first that no living worker writes to.
+WorkerProcesses::Log WorkerProcesses::log_for(const actors::ActorRouter::Fork& fork) const {
+  const std::string base =
+      (fork.executable.logs.empty() ? options_.directory : fork.executable.logs) + "/" + log_name(fork);
+  for (int number = 1;; ++number) {
+    Log log{base + (number == 1 ? "" : "-" + std::to_string(number)) + ".log"};
+    log.lock.reset(::open(log.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!log.lock) return log;  // Its fork says why.
+    if (::flock(log.lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+    log.begin = std::max<off_t>(0, ::lseek(log.lock.get(), 0, SEEK_END));
+    return log;
+  }
 }
 
 Result<std::uint32_t> WorkerProcesses::server_for(const actors::Executable& executable) {
@@ -154,8 +169,8 @@ void WorkerProcesses::on_ended(WorkerId worker, const process::Exit& exit) {
   if (it == workers_.end()) return;
   std::string how = it->second.ended_because.empty() ? process::to_string(exit) : it->second.ended_because;
   const bool by_us = !it->second.ended_because.empty() || it->second.kill_when_forked;
-  const auto tail = process::log_tail(it->second.log, 0, kLogLines);
-  if (!by_us && !tail.empty()) how += "; its log " + it->second.log + " ends with: " + tail;
+  const auto tail = process::log_tail(it->second.log.path, it->second.log.begin, kLogLines);
+  if (!by_us && !tail.empty()) how += "; its log " + it->second.log.path + " ends with: " + tail;
   // An end from outside (kill, the kernel's out-of-memory killer) is an absence; an end of its own making is the user's
   // program failing.
   const bool outside = exit.signalled && (exit.code == SIGKILL || exit.code == SIGTERM || exit.code == SIGINT);

@@ -63,9 +63,15 @@ class WorkerProcesses {
     std::string bytes;
     std::vector<process::Fd> fds;
   };
+  /// A worker's own while it lives: the lock keeps other workers, also of other agents, from the same file.
+  struct Log {
+    std::string path;
+    std::int64_t begin = 0;  ///< Where its lines begin: before stand those of an earlier one.
+    process::Fd lock{};
+  };
   struct Worker {
     std::uint32_t server = 0;
-    std::string log;
+    Log log;
     pid_t pid = -1;
     process::Fd pidfd, socket;
     std::string ended_because;  ///< Set when its end is our doing.
@@ -80,6 +86,7 @@ class WorkerProcesses {
     bool over = false;
   };
 
+  Log log_for(const actors::ActorRouter::Fork& fork) const;
   Result<std::uint32_t> server_for(const actors::Executable& executable);
   void end_idle_servers();
   void on_server_events(std::uint32_t server);

@@ -50,6 +50,14 @@ class WorkerProcessesTest : public testing::Test {
     fork.executable.args = std::move(args);
     sut_.fork(fork);
   }
+  void fork_named(WorkerId worker, const std::string& name, std::vector<std::string> env) {
+    ActorRouter::Fork fork;
+    fork.worker = worker;
+    fork.name = name;
+    fork.executable.path = PACELINE_FORK_TEST_SCRIPT;
+    fork.executable.env = std::move(env);
+    sut_.fork(fork);
+  }
   std::string how_ended(WorkerId worker) {
     run_until([&] { return ended_.contains(worker); });
     return ended_[worker];
@@ -119,6 +127,19 @@ TEST_F(WorkerProcessesTest, NobodyWaitsForAWorkerThatDoesNotRead) {
   ASSERT_EQ(::kill(sut_.pid(WorkerId{1}), SIGSTOP), 0);
   for (std::size_t i = 0; i < 2 * WorkerProcesses::kUnsentMax; ++i) sut_.send(WorkerId{1}, packet, {});
   EXPECT_THAT(how_ended(WorkerId{1}), HasSubstr("has not read the last 1024 packets"));
+}
+
+TEST_F(WorkerProcessesTest, ADeathQuotesTheLinesOfTheProcessThatDiedWhateverOthersAreCalled) {
+  const std::string log = std::string(directory_.path) + "/counter";
+  fork_named(WorkerId{1}, "counter", {"ACT=crash"});
+  EXPECT_THAT(how_ended(WorkerId{1}), HasSubstr("its log " + log + ".log ends with: last words"));
+  fork_named(WorkerId{2}, "counter", {"ACT=exit", "CODE=3"});  // An earlier one's lines are not its own.
+  EXPECT_EQ(how_ended(WorkerId{2}), "exit status 3");
+  fork_named(WorkerId{3}, "counter", {"ACT=echo"});
+  fork_named(WorkerId{4}, "counter", {"ACT=crash"});
+  EXPECT_THAT(how_ended(WorkerId{4}), HasSubstr("its log " + log + "-2.log ends with: last words"));
+  sut_.send(WorkerId{3}, "still there", {});
+  run_until_answered(1);
 }
 
 TEST_F(WorkerProcessesTest, ServersThatNobodyNeedsEndWithoutBeingWaitedFor) {
