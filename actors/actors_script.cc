@@ -13,27 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "actors/test_support/script_checks.h"
+
 namespace {
 
-int failures = 0;
-
-void expect(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "wrong: %s\n", what);
-  ++failures;
-}
-
-template <class Do>
-std::string error_of(Do run) {
-  try {
-    run();
-  } catch (const paceline::TaskError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+using paceline::test::error_of;
+using paceline::test::expect;
+using paceline::test::has;
 
 class Counter {
  public:
@@ -140,5 +126,5 @@ int main(int argc, char** argv) {
   actors();
   deaths();
   tasks();
-  return failures == 0 ? 0 : 1;
+  return paceline::test::exit_status();
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <random>
 #include <string_view>
 #include <utility>
 
@@ -21,18 +20,6 @@ constexpr int kLineAfter = 8;                                  // Results: who c
 constexpr Duration kLineLook = std::chrono::milliseconds(20);  // How often the agent is asked what became of an actor,
 constexpr Duration kLineRetry = std::chrono::milliseconds(1);
 constexpr Duration kLinePatience = std::chrono::seconds(5);  // and how long.
-
-/// Upper bits of this process's task ids: 28 random bits, so that ids of different processes differ.
-std::uint64_t random_tag() {
-  std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 36) | (std::uint64_t{1} << 63);
-}
-
-Frames as_message(transport::Frame frame) {
-  Frames frames;
-  frames.push_back(std::move(frame));
-  return frames;
-}
 
 Bytes to_raw(const std::string& s) {
   const auto* begin = reinterpret_cast<const std::byte*>(s.data());
@@ -58,8 +45,6 @@ Result<std::unique_ptr<Client>> Client::connect(Options options, TransportFactor
 Client::Client(Options options, TransportFactory factory)
     : options_(std::move(options)),
       factory_(std::move(factory)),
-      tag_(random_tag()),
-      next_actor_(std::random_device{}()),
       job_event_(options_.on_job_event),
       other_(options_.on_other) {
   open_lines();
@@ -113,8 +98,7 @@ void Client::run() {
   builder.setName(options_.name);
   builder.setPid(getpid());
   builder.setBuild(options_.executable.build);
-  unsent_.emplace();
-  unsent_->push_back(hello.to_frame());
+  unsent_ = as_message(hello.to_frame());
   if (!options_.executable.path.empty()) (void)set_executable(options_.executable);  // Before anybody has the client.
   loop(**transport);
   finish({ErrorKind::cancelled, "this process ended its connection to the agent"});
@@ -164,8 +148,7 @@ bool Client::flush(transport::Transport& transport) {
         request.setVerb(kReleaseVerb);
         request.setJson(to_json(*release));
         request.setFrom(options_.name);
-        unsent_.emplace();
-        unsent_->push_back(message.to_frame());
+        unsent_ = as_message(message.to_frame());
         std::lock_guard lock(mutex_);
         for (auto actor : release->actors) {
           dead_.erase(actor);
@@ -201,6 +184,7 @@ void Client::on_message(std::vector<transport::Frame> frames) {
     switch (root.which()) {
       case wire::Envelope::WELCOME:
         node_ = root.getWelcome().getNode();
+        process_ = root.getWelcome().getProcess();
         welcome_->complete(Bytes{});
         return {};
       case wire::Envelope::REFUSED: return tl::unexpected(read(root.getRefused()));
@@ -222,7 +206,8 @@ void Client::on_message(std::vector<transport::Frame> frames) {
       case wire::Envelope::ALIVE: {
         wire::Message yes;
         yes.root().initAlive();
-        (void)outbox_->push({yes.to_frame()}, Duration::zero());  // Without room for it there is a sign of life.
+        (void)outbox_->push(as_message(yes.to_frame()),
+                            Duration::zero());  // Without room for it there is a sign of life.
         return {};
       }
       case wire::Envelope::NODES: {
@@ -465,7 +450,7 @@ void Client::finish(Error error) {
 }
 
 PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments) {
-  call.task = TaskId(tag_ | (next_task_++ & ((std::uint64_t{1} << 36) - 1)));
+  call.task = task_id(process_, next_task_++);
   const bool is_task = call.actor.value == 0;
   auto result = std::make_shared<PendingResult>(call.task, is_task ? outbox_ : nullptr);
   std::vector<PendingResultPtr> awaited;
@@ -573,10 +558,11 @@ Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> argum
     std::lock_guard lock(mutex_);
     node = nodes_.empty() ? NodeId(node_) : nodes_[turn_++ % nodes_.size()];
   }
-  std::uint32_t low = next_actor_++;
-  while (low == 0) low = next_actor_++;
+  if (node.value >= kNodesMax)
+    return fail(ErrorKind::invalid, "an actor on node " + std::to_string(node.value) + ": a cluster has at most " +
+                                        std::to_string(kNodesMax) + ", numbered from 0");
   CreateActor message;
-  message.actor = ActorId((static_cast<std::uint64_t>(static_cast<std::uint32_t>(node.value)) << 32) | low);
+  message.actor = actor_id(node, process_, next_actor_++);
   message.function = std::move(constructor);
   for (auto& argument : arguments) message.arguments.emplace_back(std::move(argument));
   message.name = std::move(name);
@@ -603,9 +589,7 @@ Result<std::string> Client::request(const std::string& verb, const std::string& 
   builder.setVerb(verb);
   builder.setJson(json);
   builder.setFrom(options_.name);
-  std::vector<transport::Frame> frames;
-  frames.push_back(message.to_frame());
-  auto pushed = outbox_->push(std::move(frames), timeout);
+  auto pushed = outbox_->push(as_message(message.to_frame()), timeout);
   if (pushed && slot->wait_for(timeout)) return slot->wait().map(from_raw);
   {
     std::lock_guard lock(mutex_);

@@ -152,9 +152,9 @@ class Client {
   Options options_;
   TransportFactory factory_;
   const std::shared_ptr<Outbox> outbox_ = std::make_shared<Outbox>();
-  const std::uint64_t tag_;
+  std::atomic<ProcessId> process_{0};  ///< From the welcome on, that is before anybody has the client.
   std::atomic<std::uint64_t> next_task_{1};
-  std::atomic<std::uint32_t> next_actor_;
+  std::atomic<std::uint32_t> next_actor_{1};
   std::atomic<std::uint64_t> next_request_{1};
   std::atomic<std::uint32_t> turn_{0};
   std::atomic<std::int32_t> node_{0};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/function_ref.h"
+#include "actors/process_ids.h"
 #include "actors/serialise.h"
 #include "runtime/base/ids.h"
 
@@ -40,7 +41,7 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
-/// Creation of an actor. The node is named by the upper half of `actor`.
+/// Creation of an actor, on the node that `actor` names.
 struct CreateActor {
   ActorId actor;
   FunctionRef function;
@@ -88,7 +89,5 @@ struct Release {
   std::vector<ActorId> actors;
   std::vector<TaskId> tasks;
 };
-
-inline NodeId node_of(ActorId actor) { return NodeId(static_cast<std::int32_t>(actor.value >> 32)); }
 
 }  // namespace paceline::actors

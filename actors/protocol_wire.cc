@@ -1,6 +1,7 @@
 #include "actors/protocol_wire.h"
 
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/json.h"
 
@@ -94,10 +95,16 @@ Executable decode(wire::Executable::Reader reader) {
           wire::raw(reader.getDirectory()), wire::raw(reader.getBuild()), wire::raw(reader.getLogs())};
 }
 
+Frames as_message(transport::Frame frame) {
+  Frames frames;
+  frames.push_back(std::move(frame));  // A list in braces would copy it.
+  return frames;
+}
+
 Frames encode(const Executable& message) {
   wire::Message out;
   write(out.root().initExecutable(), message);
-  return {out.to_frame()};
+  return as_message(out.to_frame());
 }
 
 Frames encode(const CreateActor& message) {
@@ -110,7 +117,7 @@ Frames encode(const CreateActor& message) {
   builder.setOwner(message.owner);
   builder.setNode(node_of(message.actor).value);
   if (!message.executable.path.empty()) write(builder.initExecutable(), message.executable);
-  return {out.to_frame()};
+  return as_message(out.to_frame());
 }
 
 Frames encode(const ActorReady& message) {
@@ -121,7 +128,7 @@ Frames encode(const ActorReady& message) {
   if (!message.error.text.empty()) write(builder.initError(), message.error);
   builder.setDead(message.dead);
   builder.setOwner(message.owner);
-  return {out.to_frame()};
+  return as_message(out.to_frame());
 }
 
 Frames encode(const Call& message) {
@@ -132,11 +139,11 @@ Frames encode(const Call& message) {
   write(builder.initFunction(), message.function);
   write(builder.initArguments(static_cast<unsigned>(message.arguments.size())), message.arguments);
   if (!message.owner.empty()) builder.setOwner(message.owner);
-  if (message.resources == Resources{}) return {out.to_frame()};
+  if (message.resources == Resources{}) return as_message(out.to_frame());
   auto resources = builder.initResources();
   resources.setCpus(message.resources.cpus);
   resources.setRetries(message.resources.retries);
-  return {out.to_frame()};
+  return as_message(out.to_frame());
 }
 
 Frames encode(CallResult message) {
@@ -148,11 +155,11 @@ Frames encode(CallResult message) {
   builder.setOk(message.value.has_value());
   if (!message.value) {
     write(builder.initError(), message.value.error());
-    return {out.to_frame()};
+    return as_message(out.to_frame());
   }
   if (message.value->size() <= kInlineResultMax) {
     builder.setBytes(as_data(*message.value));
-    return {out.to_frame()};
+    return as_message(out.to_frame());
   }
   Frames frames;
   frames.push_back(out.to_frame());

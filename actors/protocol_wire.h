@@ -17,6 +17,9 @@ inline constexpr std::size_t kArgumentsMax = 1024;  ///< Of one call.
 
 using Frames = std::vector<transport::Frame>;
 
+/// A message of one frame.
+Frames as_message(transport::Frame frame);
+
 Frames encode(const Executable& message);
 Frames encode(const CreateActor& message);
 Frames encode(const ActorReady& message);

@@ -27,9 +27,8 @@ auto sent(Message message, const Read& read) {
 const Executable kExecutable{"/bin/job", {"--a", "b c"}, {"X=1"}, "/work", "abc123", "/logs"};
 
 TEST(ProtocolWireTest, ACallArrivesAsItWasSent) {
-  const Call call{TaskId{7},      ActorId{(std::uint64_t{3} << 32) | 9},
-                  {"abc123", 64}, {bytes_of("x"), TaskId{5}},
-                  "driver/1-2",   {.cpus = 2, .retries = 1}};
+  const Call call{TaskId{7},    actor_id(NodeId{3}, 1, 9), {"abc123", 64}, {bytes_of("x"), TaskId{5}},
+                  "driver/1-2", {.cpus = 2, .retries = 1}};
   const auto got = sent(call, [](auto envelope, auto&) {
     EXPECT_TRUE(envelope.isCall());
     return decode(envelope.getCall());
@@ -51,7 +50,7 @@ TEST(ProtocolWireTest, ACallWithoutAnActorIsATask) {
 
 TEST(ProtocolWireTest, AnActorsCreationAndItsDeathArriveAsTheyWereSent) {
   const CreateActor create{
-      ActorId{(std::uint64_t{1} << 32) | 4}, {"abc123", 64}, {bytes_of("start")}, "counter", "driver/1-2", kExecutable};
+      actor_id(NodeId{1}, 1, 4), {"abc123", 64}, {bytes_of("start")}, "counter", "driver/1-2", kExecutable};
   const auto created = sent(create, [](auto envelope, auto&) { return decode(envelope.getCreateActor()); });
   ASSERT_TRUE(created);
   EXPECT_EQ(created->actor, create.actor);

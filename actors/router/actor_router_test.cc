@@ -13,9 +13,7 @@ using testing::SizeIs;
 constexpr NodeId kHere{0};
 constexpr NodeId kThere{1};
 
-ActorId actor_on(NodeId node, std::uint32_t low) {
-  return ActorId((static_cast<std::uint64_t>(node.value) << 32) | low);
-}
+ActorId actor_on(NodeId node, std::uint32_t count) { return actor_id(node, 1, count); }
 Bytes bytes(std::size_t size) { return Bytes(size, std::byte{7}); }
 
 class ActorRouterTest : public testing::Test {

@@ -87,7 +87,9 @@ class MiniAgent {
     switch (root.which()) {
       case wire::Envelope::HELLO: {
         wire::Message welcome;
-        welcome.root().initWelcome().setNode(0);
+        auto body = welcome.root().initWelcome();
+        body.setNode(0);
+        body.setProcess(process_ids_.join(peer));
         std::vector<transport::Frame> answer;
         answer.push_back(welcome.to_frame());
         (void)transport_->send(peer, std::move(answer));
@@ -156,6 +158,7 @@ class MiniAgent {
   std::unique_ptr<transport::Transport> transport_;
   scheduler::TaskGraph graph_{{}};
   ActorRouter router_;
+  ProcessIds process_ids_{NodeId{0}};
   std::map<std::string, process::ForkServer> servers_;
   std::map<WorkerId, Worker> workers_;
 };

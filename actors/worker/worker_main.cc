@@ -48,9 +48,7 @@ class TellAgent final : public actors::WaitObserver {
     body.setTask(task.value);
     body.setBegins(begins);
     body.setActor(client_.actor_of(task).value);
-    actors::Frames frames;
-    frames.push_back(message.to_frame());
-    (void)client_.post(std::move(frames));  // Without an agent nothing is there to be given back.
+    (void)client_.post(actors::as_message(message.to_frame()));  // Without an agent nothing is there to be given back.
   }
 
   actors::Client& client_;

@@ -95,6 +95,7 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       averager_(std::move(averager)),
       log_(std::move(log)),
       router_(router_options(options_), graph_),
+      process_ids_(options_.node),
       workers_(
           {options_.node, options_.directory, options_.local_address}, loop_, log_,
           {.ended = [this](WorkerId worker, const std::string& how,
@@ -184,7 +185,7 @@ void Agent::poll_again(const transport::Transport& transport) {
 }
 
 void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello) {
-  send_local(peer, {wire::welcome(peer, options_.node)});
+  send_local(peer, {wire::welcome(peer, options_.node, is_session(peer) ? 0 : process_ids_.join(peer))});
   wire::Message nodes;
   auto list = nodes.root().initNodes().initNodes(static_cast<unsigned>(known_nodes_.size()));
   for (unsigned i = 0; i < known_nodes_.size(); ++i) list[i].setNode(known_nodes_[i]);
@@ -291,6 +292,7 @@ void Agent::on_local_gone(const transport::Peer& peer) {
   to_local_.forget(peer);
   if (is_session(peer)) return;
   act(router_.on_owner_gone(peer));
+  process_ids_.leave(peer);
   if (worker_of(peer).value != 0) return;
   // A driver's jobs end with it, those that the head is just being asked for, too.
   const auto told = ask_head({kSelf, next_request_++, kGoneVerb, json_text(json{{"peer", peer}})});

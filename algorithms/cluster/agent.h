@@ -129,6 +129,7 @@ class Agent {
   observe::Log log_;
   scheduler::TaskGraph graph_{{}};  // Users' tasks, and training's compute and averaging tasks.
   actors::ActorRouter router_;
+  actors::ProcessIds process_ids_;
   WorkerProcesses workers_;
   SessionChannels sessions_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;

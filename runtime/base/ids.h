@@ -32,8 +32,9 @@ using Version = StrongId<struct VersionTag>;
 /// A process that runs actors and tasks; unique in a cluster: node in the upper 32 bits, a counter in the lower.
 using WorkerId = StrongId<struct WorkerTag, std::uint64_t>;
 using JobId = StrongId<struct JobTag, std::uint64_t>;
+/// Unique in a cluster, as a TaskId is: node, process that made it, a counter (actors/process_ids.h).
 using ActorId = StrongId<struct ActorTag, std::uint64_t>;
-/// A call or a task; unique per cluster: owner process in the upper, a counter in the lower bits.
+/// A call or a task; unique in a cluster: the process that made it, a counter; top bit set: an averaging of a job.
 using TaskId = StrongId<struct TaskTag, std::uint64_t>;
 
 }  // namespace paceline

@@ -88,11 +88,12 @@ Frame refusal(const Error& error) {
   return message.to_frame();
 }
 
-Frame welcome(const std::string& name, NodeId node) {
+Frame welcome(const std::string& name, NodeId node, std::uint32_t process) {
   Message message;
   auto body = message.root().initWelcome();
   body.setName(name);
   body.setNode(node.value);
+  body.setProcess(process);
   return message.to_frame();
 }
 

@@ -108,8 +108,9 @@ inline std::string raw(capnp::Text::Reader text) { return std::string(view(text)
 /// What a peer is told whose message could not be read.
 Frame refusal(const Error& error);
 
-/// What a peer is told that said hello: the name under which it is known, and the node that answers.
-Frame welcome(const std::string& name, NodeId node);
+/// What a peer is told that said hello: the name under which it is known, the node that answers, and what marks the ids
+/// that it makes (0: it makes none).
+Frame welcome(const std::string& name, NodeId node, std::uint32_t process = 0);
 
 /// The training job that a session's or another agent's message is for; nullopt: it is for none.
 std::optional<JobId> job_of(const Envelope::Reader& envelope);

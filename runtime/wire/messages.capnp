@@ -62,7 +62,7 @@ struct Hello {
   role @0 :Text; name @1 :Text; pid @2 :Int32; build @3 :Text; address @4 :Text; cpus @5 :Int32;
   incarnation @6 :UInt64; newestJob @7 :UInt64;  # of an agent, for the head: who it is since its start, the highest job it was told of
 }
-struct Welcome { name @0 :Text; node @1 :Int32; }
+struct Welcome { name @0 :Text; node @1 :Int32; process @2 :UInt32; }   # process: of the ids that it makes, see actors/process_ids.h
 struct Failure { kind @0 :Text; text @1 :Text; }
 
 struct Request { id @0 :UInt64; verb @1 :Text; json @2 :Text; from @3 :Text; }   # verbs: see algorithms/cluster/head.h

@@ -13,7 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include "actors/test_support/script_checks.h"
+
 namespace {
+
+using paceline::test::error_of;
+using paceline::test::expect;
 
 using namespace std::chrono_literals;
 
@@ -35,24 +40,6 @@ class Counter {
 };
 
 int nested(int depth) { return depth == 0 ? 0 : 1 + paceline::async(nested, depth - 1).get(); }
-
-int failures = 0;
-
-void expect(bool condition, const std::string& what) {
-  if (condition) return;
-  std::fprintf(stderr, "wrong: %s\n", what.c_str());
-  ++failures;
-}
-
-template <class Do>
-std::string error_of(Do run) {
-  try {
-    run();
-  } catch (const paceline::TaskError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 /// `count` calls at once to one actor: all come, in order.
 void expect_all(const paceline::Handle<Counter>& counter, int count, int from = 0) {
@@ -176,6 +163,8 @@ void nowhere() {
   auto counter = paceline::create<Counter>({.name = "nowhere", .node = 9});
   const auto error = error_of([&] { (void)counter.call(&Counter::add, 1).get(); });
   expect(error.find("node 9") != error.npos, "an actor on no node: " + error);
+  const auto refused = error_of([] { (void)paceline::create<Counter>({.name = "nowhere", .node = 1024}); });
+  expect(refused.find("node 1024") != refused.npos, "an actor on a node that no cluster has: " + refused);
 }
 
 /// idle ACTORS: so many that do nothing, until the end of the input.
@@ -301,5 +290,5 @@ int main(int argc, char** argv) {
     nest(number(2), number(3));
   else
     expect(false, "there is no '" + what + "'");
-  return failures == 0 ? 0 : 1;
+  return paceline::test::exit_status();
 }

@@ -1,0 +1,27 @@
+#include "actors/process_ids.h"
+
+namespace paceline::actors {
+namespace {
+
+constexpr std::uint32_t kNumbers = 1 << 20;  // Far more than an agent has connections.
+
+}  // namespace
+
+ProcessId ProcessIds::join(const std::string& peer) {
+  const auto [it, is_new] = numbers_.try_emplace(peer);
+  if (is_new) {
+    do last_ = last_ + 1 < kNumbers ? last_ + 1 : 1;
+    while (!used_.insert(last_).second);
+    it->second = last_;
+  }
+  return static_cast<std::uint32_t>(node_.value) * kNumbers + it->second;
+}
+
+void ProcessIds::leave(const std::string& peer) {
+  const auto it = numbers_.find(peer);
+  if (it == numbers_.end()) return;
+  used_.erase(it->second);
+  numbers_.erase(it);
+}
+
+}  // namespace paceline::actors

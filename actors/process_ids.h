@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "runtime/base/ids.h"
+
+namespace paceline::actors {
+
+/// A process that makes calls and actors, unique in the cluster while it is connected: its node in the upper 10 of 30
+/// bits, a number of its agent's in the others. 0: none.
+using ProcessId = std::uint32_t;
+
+/// The `count`-th call or task that a process makes (of the first 2^33). The top bit is clear: averagings, which share
+/// a node's task graph with tasks, have it set.
+inline TaskId task_id(ProcessId process, std::uint64_t count) {
+  return TaskId((std::uint64_t{process} << 33) | (count & ((std::uint64_t{1} << 33) - 1)));
+}
+
+/// Cluster-wide: where an actor lives is part of its id.
+inline constexpr std::int32_t kNodesMax = 1024;
+/// The `count`-th actor that a process makes (of the first 2^24), on `node`, which is one of kNodesMax.
+inline ActorId actor_id(NodeId node, ProcessId process, std::uint32_t count) {
+  return ActorId((static_cast<std::uint64_t>(node.value) << 54) | (std::uint64_t{process} << 24) |
+                 (count & ((std::uint32_t{1} << 24) - 1)));
+}
+inline NodeId node_of(ActorId actor) { return NodeId(static_cast<std::int32_t>(actor.value >> 54)); }
+
+/// Gives the processes that are connected to one agent their ids: what one has had, another gets after 2^20 others
+/// only, so that late answers to calls of a dead process are nobody's. Owned by the agent's control loop.
+class ProcessIds {
+ public:
+  explicit ProcessIds(NodeId node) : node_(node) {}
+
+  /// A process's id: the same while it is connected.
+  ProcessId join(const std::string& peer);
+  void leave(const std::string& peer);
+
+ private:
+  NodeId node_;
+  std::uint32_t last_ = 0;
+  std::map<std::string, std::uint32_t> numbers_;
+  std::set<std::uint32_t> used_;
+};
+
+}  // namespace paceline::actors
