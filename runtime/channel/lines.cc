@@ -101,7 +101,9 @@ void Lines::on_first_word(int fd) {
   auto socket = std::move(accepted_.extract(fd).mapped());
   auto word = process::receive_with_fds(fd, 0);
   if (!word) return;
-  auto channel = RingChannel::open(std::move(word->fds));
+  std::vector<int> descriptors;
+  for (auto& one : word->fds) descriptors.push_back(one.release());
+  auto channel = RingChannel::open(std::move(descriptors));
   if (!channel || word->bytes.empty() || word->bytes.size() > kNameMax || in_.size() >= kInMax ||
       in_.contains(word->bytes))
     return;
