@@ -24,7 +24,7 @@ namespace paceline::cluster {
 
 /// One node of a cluster: its worker processes, its part of every job, and the post office between its peers (drivers,
 /// workers, sessions, over ipc), the other agents and the head (over tcp). Decodes, steps a core, sends; decides
-/// nothing itself. Owned by the daemon's control loop.
+/// nothing itself. Owned by its process's control loop.
 ///
 /// No input ends it: what goes wrong with a message is the answer to whoever sent it, what goes wrong within a job
 /// fails that job, and the rest is a line in the log.

@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// Waits on descriptors for a daemon's control thread: one thread, no timers of its own (the caller passes its next
+/// Waits on descriptors for a process's control thread: one thread, no timers of its own (the caller passes its next
 /// deadline), sleeps in the kernel while nothing happens.
 class EventLoop {
  public:

@@ -8,7 +8,7 @@
 
 namespace paceline::observe {
 
-/// A daemon's log: lines with UTC time, level and the daemon's name. Any thread. Behind it: spdlog.
+/// An agent's log: lines with UTC time, level and the agent's name. Any thread. Behind it: spdlog.
 class Log {
  public:
   enum class Level { debug, info, warning, error };
