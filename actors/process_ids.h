@@ -32,7 +32,8 @@ inline NodeId node_of(ActorId actor) { return NodeId(static_cast<std::int32_t>(a
 /// only, so that late answers to calls of a dead process are nobody's. Owned by the agent's control loop.
 class ProcessIds {
  public:
-  explicit ProcessIds(NodeId node) : node_(node) {}
+  /// `starts`: of agents of this node before this one; what theirs have had is given again after 16 others only.
+  explicit ProcessIds(NodeId node, std::uint32_t starts = 0) : node_(node), last_(starts % 16 << 16) {}
 
   /// A process's id: the same while it is connected.
   ProcessId join(const std::string& peer);
@@ -40,7 +41,7 @@ class ProcessIds {
 
  private:
   NodeId node_;
-  std::uint32_t last_ = 0;
+  std::uint32_t last_;
   std::map<std::string, std::uint32_t> numbers_;
   std::set<std::uint32_t> used_;
 };

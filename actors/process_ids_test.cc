@@ -54,5 +54,13 @@ TEST(ProcessIdsTest, IdsOfDifferentProcessesDifferWhateverTheirCounts) {
   EXPECT_EQ(actors.size(), 4u * 3 * 3);
 }
 
+TEST(ProcessIdsTest, AnAgentThatIsStartedAnewGivesOthersThanTheOneBefore) {
+  std::set<ProcessId> seen;
+  for (std::uint32_t starts = 0; starts < 16; ++starts) {
+    ProcessIds sut(NodeId{3}, starts);
+    for (int i = 0; i < 1000; ++i) EXPECT_TRUE(seen.insert(sut.join("driver/" + std::to_string(i))).second);
+  }
+}
+
 }  // namespace
 }  // namespace paceline::actors

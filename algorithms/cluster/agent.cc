@@ -95,7 +95,7 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       averager_(std::move(averager)),
       log_(std::move(log)),
       router_(router_options(options_), graph_),
-      process_ids_(options_.node),
+      process_ids_(options_.node, options_.starts),
       workers_(
           {options_.node, options_.directory, options_.local_address}, loop_, log_,
           {.ended = [this](WorkerId worker, const std::string& how,

@@ -40,6 +40,7 @@ class Agent {
     std::string peer_address;        ///< tcp address that other agents connect to.
     std::string head_address;
     std::uint64_t incarnation = 0;  ///< Of this process: a number that no other agent of the cluster has or had.
+    std::uint32_t starts = 0;       ///< Of agents of this node before it.
   };
 
   /// `local` listens for this node's processes, `peers` for the other agents.
@@ -136,7 +137,7 @@ class Agent {
   std::map<JobId, Opening> openings_;
   EarlyMessages early_;
   HeadRequests head_;
-  std::uint64_t next_request_ = 1;  // Of its own to the head.
+  std::uint64_t next_request_ = 1;          // Of its own to the head.
   std::unique_ptr<Background> background_;  // From start() on; ends before what its work follows to.
   std::map<NodeId, std::string> addresses_;
   std::set<NodeId> linked_;  // Agents that this one has connected to, and that know it.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <thread>
@@ -9,6 +10,7 @@
 #include "algorithms/cluster/process_life.h"
 #include "algorithms/cluster/processes.h"
 #include "runtime/base/steady_now.h"
+#include "runtime/observe/atomic_file.h"
 #include "runtime/process/descriptor_limit.h"
 
 namespace paceline::cluster {
@@ -23,6 +25,14 @@ std::uint64_t new_incarnation() {
   return std::uint64_t{device()} << 32 | device();
 }
 
+/// How often an agent of this node was started before; one more from here on.
+Result<std::uint32_t> count_start(const std::string& path) {
+  std::uint32_t starts = 0;
+  std::ifstream(path) >> starts;
+  PACELINE_TRY(observe::write_json_atomic(path, std::to_string(starts + 1) + "\n"));
+  return starts;
+}
+
 Result<std::unique_ptr<Agent>> open_agent(const ProcessOptions& options, EventLoop& loop) {
   const std::string node = std::to_string(options.node);
   const auto keys = transport::read_keys(keys_path(options.directory));
@@ -35,7 +45,10 @@ Result<std::unique_ptr<Agent>> open_agent(const ProcessOptions& options, EventLo
   if (!averager) return tl::unexpected(averager.error());
   auto log = observe::Log::open(options.directory + "/agent-" + node + ".log", "agent " + node);
   if (!log) return tl::unexpected(log.error());
+  const auto starts = count_start(options.directory + "/agent-" + node + ".starts");
+  if (!starts) return tl::unexpected(starts.error());
   Agent::Options agent;
+  agent.starts = *starts;
   agent.node = NodeId{options.node};
   agent.nodes = options.nodes;
   agent.cpus = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));

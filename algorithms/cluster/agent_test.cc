@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/base/test_directory.h"
+#include "runtime/base/turn_budget.h"
 #include "runtime/transport/sim/sim_network.h"
 
 namespace paceline::cluster {
@@ -90,6 +92,29 @@ class AgentTest : public testing::Test {
     wire::Message message;
     message.root().initWelcome();
     say(from, message);
+  }
+
+  /// A process of this node.
+  std::unique_ptr<transport::Transport> driver(const std::string& name) {
+    auto endpoint = network_.endpoint(name);
+    EXPECT_TRUE(endpoint->connect("agent", "sim:local"));
+    deliver();
+    return endpoint;
+  }
+  static bool say_hello(transport::Transport& driver) {
+    wire::Message message;
+    message.root().initHello().setRole("driver");
+    return driver.send("agent", {message.to_frame()}).has_value();
+  }
+  /// What marks the ids of whoever is welcomed, of each welcome.
+  static std::vector<std::uint32_t> welcomes(transport::Transport& driver) {
+    std::vector<std::uint32_t> processes;
+    while (auto event = driver.poll(Duration::zero())) {
+      if (event->kind != transport::Event::Kind::message) continue;
+      const auto message = *wire::Received::parse(std::move(event->frames.front()));
+      if (message.root().isWelcome()) processes.push_back(message.root().getWelcome().getProcess());
+    }
+    return processes;
   }
 
   void open_job(std::uint64_t job, const json& options = json::object()) {
@@ -181,6 +206,39 @@ TEST_F(AgentTest, AHeadThatIsStartedAnewHearsWhatRunsAndIsAskedAgain) {
   EXPECT_EQ(heard_by(head_), "linked ");
   open_job(2);  // It is open already.
   EXPECT_EQ(heard_by(zero_), "");
+}
+
+TEST_F(AgentTest, EachProcessIsGivenWhatMarksItsIds) {
+  std::set<std::uint32_t> seen{0};
+  for (const char* name : {"driver/1", "driver/2", "worker/3"}) {
+    const auto endpoint = driver(name);
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(say_hello(*endpoint));
+    deliver();
+    const auto processes = welcomes(*endpoint);
+    ASSERT_EQ(processes.size(), 2u);
+    EXPECT_EQ(processes[0], processes[1]);
+    EXPECT_TRUE(seen.insert(processes[0]).second) << name;
+  }
+}
+
+TEST_F(AgentTest, AFloodHasItsShareOfATurnAndTheNextOneBeginsAtOnce) {
+  constexpr std::size_t kFlood = 3 * TurnBudget::kMessages;
+  const auto endpoint = driver("driver/1");
+  for (std::size_t i = 0; i < kFlood; ++i) ASSERT_TRUE(say_hello(*endpoint));
+  network_.advance(network_.now() + std::chrono::milliseconds(1));
+  sut_->tick(steady_now());
+  const auto due = sut_->next_deadline();
+  ASSERT_TRUE(due);
+  EXPECT_LE(*due, steady_now());
+  network_.advance(network_.now() + std::chrono::milliseconds(1));
+  std::size_t answered = welcomes(*endpoint).size();
+  EXPECT_GT(answered, 0u);
+  EXPECT_LE(answered, TurnBudget::kMessages);
+  for (int turn = 0; turn < 10'000 && answered < kFlood; ++turn) {
+    deliver();
+    answered += welcomes(*endpoint).size();
+  }
+  EXPECT_EQ(answered, kFlood);
 }
 
 TEST_F(AgentTest, AMessageOfAnotherAgentMayComeBeforeTheHeadsWordOfItsJob) {

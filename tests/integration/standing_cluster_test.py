@@ -12,12 +12,12 @@ SETTLED = 8  # Runs after which as many fork servers are kept as ever will be.
 
 class StandingCluster(IntegrationTest):
     def descriptors(self):
-        """Of both agents, once all workers of the runs before are gone."""
+        """Of head and agents, once all workers of the runs before are gone."""
         def idle():
             status = self.paceline("status", "--json")
             return all(node["workers"] == 0 for node in json.loads(status.out)["nodes"])
         wait_until(idle, 10, "no worker left")
-        return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self.daemons())
+        return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self.cluster("head", "agent"))
 
     def one_run(self, number):
         """A job, a job whose driver is killed, or calls; each with arguments of its own, and so with a fork server."""
