@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-from harness import ENDLESS, IntegrationTest, SLOWDOWN, in_release, main, wait_until
+from harness import ENDLESS, IntegrationTest, PACELINE, SLOWDOWN, in_release, main, wait_until
 
 UPDATES = 400
 
@@ -143,6 +143,15 @@ class TheSupervisor(IntegrationTest):
         self.assertEqual(failed.code, 1, failed.said())
         self.assertIn("the head ended (exit status", failed.err)
         self.assertIn("head.sock", failed.err)
+
+    @in_release
+    def test_up_says_what_kept_the_cluster_from_starting(self):
+        up = self.start("-c", f"ulimit -n 20; exec {PACELINE} up", program="/bin/sh")
+        self.assertEqual(up.wait(20), 1, up.said())
+        self.assertIn("while the cluster started", up.err)
+        self.assertIn("ulimit -n", up.err)
+        self.assertEqual(self.paceline("up").code, 0, "and nothing of it is in the way")
+        self.assertEqual(self.paceline("down").code, 0)
 
 
 class Agents(IntegrationTest):
