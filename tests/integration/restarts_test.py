@@ -39,7 +39,7 @@ class TheHead(IntegrationTest):
         quiet = self.quadratic("--strategy", strategy, nodes=nodes, updates=UPDATES, sleep_ms=[4])
         with KilledHeads(self, 0.25) as heads:
             killed = self.quadratic("--strategy", strategy, nodes=nodes, updates=UPDATES, sleep_ms=[4])
-        self.assertGreater(heads.count, 3)
+        self.assertGreaterEqual(heads.count, 2)
         for rank in range(4):
             self.assertEqual(killed.final(rank), quiet.final(rank))
         self.assertEqual(killed.result()["updates"], UPDATES)
@@ -65,7 +65,7 @@ class TheHead(IntegrationTest):
                 self.assertEqual(status.code, 0, status.said())
                 self.assertEqual(len(json.loads(status.out)["nodes"]), 2)
                 self.assertLess(time.monotonic() - begin, 0.6 * SLOWDOWN)
-        self.assertGreater(heads.count, 3)
+        self.assertGreaterEqual(heads.count, 2)
         self.assertEqual(json.loads(self.paceline("status", "--json").out)["jobs"], [], "none is left behind")
         self.assertEqual(self.paceline("down").code, 0)
         self.assert_nobody_left()
