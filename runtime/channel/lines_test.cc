@@ -123,27 +123,28 @@ TEST_F(LinesTest, AProcessThatIsKilledEndsItsLines) {
 
 TEST_F(LinesTest, ManyThreadsSendWhileOneReceives) {
   constexpr int kThreads = 4, kEach = 5000;
-  callee.serve(0);
+  constexpr std::size_t kAll = kThreads * kEach;
   std::atomic<bool> over{false};
-  std::thread answering([&] {
-    while (!over) {
+  std::thread receiving([&] {
+    for (int idle = 0; callee.told.size() < kAll && idle < 5000;) {  // As a loop does: woken, or not at all.
       pollfd wait{callee.lines->descriptor(), POLLIN, 0};
-      if (::poll(&wait, 1, 1) == 1) callee.lines->serve();  // As a loop does: woken, or not at all.
+      if (::poll(&wait, 1, 1) == 1)
+        callee.lines->serve();
+      else
+        ++idle;
     }
+    over = true;
   });
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < kEach; ++i)
-        while (!caller.lines->send_out("callee", message(std::to_string(t) + ":" + std::to_string(i))))
+        while (!over && !caller.lines->send_out("callee", message(std::to_string(t) + ":" + std::to_string(i))))
           std::this_thread::yield();
     });
   for (auto& thread : threads) thread.join();
-  for (int i = 0; i < 1000 && callee.told.size() < kThreads * kEach; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  over = true;
-  answering.join();
-  ASSERT_EQ(callee.told.size(), static_cast<std::size_t>(kThreads * kEach));
+  receiving.join();
+  ASSERT_EQ(callee.told.size(), kAll);
   std::vector<int> next(kThreads, 0);
   for (const auto& told : callee.told) {
     const auto at = std::strlen("caller calls ");
