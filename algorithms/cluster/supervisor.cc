@@ -209,7 +209,7 @@ Result<void> supervise(const ProcessOptions& options, ProcessLife& life) {
 Result<void> run_supervisor(const ProcessOptions& options) {
   auto life = ProcessLife::begin(options, "supervisor", true);
   if (!life) return tl::unexpected(life.error());
-  const auto done = supervise(options, *life);
+  auto done = supervise(options, *life);
   if (done) empty_directory(options.directory);  // Else what was said stays for whoever started it.
   return done;
 }
