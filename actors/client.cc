@@ -55,11 +55,13 @@ Client::Client(Options options, TransportFactory factory)
 void Client::open_lines() {
   const char* const way = std::getenv("PACELINE_CHANNELS");
   if (options_.executable.path.empty() || (way != nullptr && std::string_view(way) == "zmq")) return;
-  channel::Lines::Listener listener;
-  listener.called = [this](const std::string& peer, channel::Message message) {
+  const auto hear = [](channel::Message& message, const auto& take) {
     auto received = message.empty() ? fail(ErrorKind::invalid, "") : wire::Received::parse(std::move(message[0]));
-    if (!received) return;
-    (void)received->visit([&](wire::Envelope::Reader root) -> Result<void> {
+    if (received) (void)received->visit(take);  // What is no message of ours is nobody's.
+  };
+  channel::Lines::Listener listener;
+  listener.called = [this, hear](const std::string& peer, channel::Message message) {
+    hear(message, [&](wire::Envelope::Reader root) -> Result<void> {
       if (!root.isCall()) return {};
       return decode(root.getCall()).map([&](Call call) {
         call.owner = peer;
@@ -68,10 +70,8 @@ void Client::open_lines() {
       });
     });
   };
-  listener.answered = [this](const std::string&, channel::Message message) {
-    auto received = message.empty() ? fail(ErrorKind::invalid, "") : wire::Received::parse(std::move(message[0]));
-    if (!received) return;
-    (void)received->visit([&](wire::Envelope::Reader root) -> Result<void> {
+  listener.answered = [this, hear](const std::string&, channel::Message message) {
+    hear(message, [&](wire::Envelope::Reader root) -> Result<void> {
       if (!root.isCallResult()) return {};
       return decode(root.getCallResult(), message).map([this](CallResult result) { on_result(std::move(result)); });
     });

@@ -11,9 +11,9 @@ namespace paceline {
 
 /// What an actor is called, and where it lives.
 struct ActorOptions {
-  std::string name;  ///< For people: in status and errors.
-  int count = 1;     ///< For create_many.
-  int node = -1;     ///< Where it lives; -1: nodes in turn.
+  std::string name{};  ///< For people: in status and errors.
+  int count = 1;       ///< For create_many.
+  int node = -1;       ///< Where it lives; -1: nodes in turn.
 };
 
 namespace actors {

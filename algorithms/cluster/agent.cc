@@ -21,7 +21,6 @@ using nlohmann::json;
 
 const transport::Peer kHead = "head";
 const transport::Peer kSelf = "agent";  // Who asks the head where it is this agent itself.
-constexpr double kAgeMax = 1e8;         // Of a job, in seconds: three years.
 constexpr Duration kBacklogLook = std::chrono::milliseconds(1);
 
 bool is_session(const transport::Peer& peer) { return peer.starts_with("session/"); }
@@ -146,11 +145,9 @@ void Agent::act_on_time(Instant now) {
 
 std::optional<Instant> Agent::next_deadline() const {
   if (unread_) return steady_now();
-  std::optional<Instant> next;
-  if (!to_local_.empty() || !to_peers_.empty()) next = steady_now() + kBacklogLook;
-  if (const auto deadline = head_.next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
-  for (const auto& [id, job] : jobs_)
-    if (const auto deadline = job->next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
+  std::optional<Instant> next = head_.next_deadline();
+  if (!to_local_.empty() || !to_peers_.empty()) next = earlier(next, steady_now() + kBacklogLook);
+  for (const auto& [id, job] : jobs_) next = earlier(next, job->next_deadline());
   return next;
 }
 
@@ -198,33 +195,11 @@ Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::
   switch (envelope.which()) {
     case wire::Envelope::HELLO: on_hello(peer, envelope.getHello()); break;
     case wire::Envelope::REQUEST: return on_local_request(peer, envelope.getRequest());
-    case wire::Envelope::CREATE_ACTOR: {
-      auto message = actors::decode(envelope.getCreateActor());
-      if (!message) return tl::unexpected(message.error());
-      message->owner = peer;
-      act(router_.on_create(*std::move(message), options_.node));
-      break;
-    }
+    case wire::Envelope::CREATE_ACTOR:
     case wire::Envelope::CALL:
-    case wire::Envelope::SUBMIT_TASK: {
-      auto message = actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask());
-      if (!message) return tl::unexpected(message.error());
-      message->owner = peer;
-      act(router_.on_call(*std::move(message), options_.node));
-      break;
-    }
-    case wire::Envelope::CALL_RESULT: {
-      auto message = actors::decode(envelope.getCallResult(), frames);
-      if (!message) return tl::unexpected(message.error());
-      act(router_.on_result(*std::move(message), peer));
-      break;
-    }
-    case wire::Envelope::ACTOR_READY: {
-      auto message = actors::decode(envelope.getActorReady());
-      if (!message) return tl::unexpected(message.error());
-      act(router_.on_actor_ready(*std::move(message)));
-      break;
-    }
+    case wire::Envelope::SUBMIT_TASK:
+    case wire::Envelope::CALL_RESULT:
+    case wire::Envelope::ACTOR_READY: return on_actors(peer, options_.node, envelope, frames);
     case wire::Envelope::ALIVE: {
       const Instant now = steady_now();
       for (const auto& [id, job] : jobs_) job->on_alive(worker_of(peer), now);
@@ -239,6 +214,35 @@ Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::
     default: return fail(ErrorKind::invalid, "sent a message that only others may send");
   }
   return {};
+}
+
+/// Of actors and tasks: from a process of this node, which owns what it asks for, or from another node's agent, which
+/// says whose it is.
+Result<void> Agent::on_actors(const transport::Peer& peer, NodeId from, const wire::Envelope::Reader& envelope,
+                              std::vector<transport::Frame>& frames) {
+  const auto owned = [&](auto message) {
+    if (from == options_.node) message.owner = peer;
+    return message;
+  };
+  const auto done = [this](const auto& actions) { act(actions); };
+  switch (envelope.which()) {
+    case wire::Envelope::CREATE_ACTOR:
+      return actors::decode(envelope.getCreateActor())
+          .map([&](actors::CreateActor create) { return router_.on_create(owned(std::move(create)), from); })
+          .map(done);
+    case wire::Envelope::CALL_RESULT:
+      return actors::decode(envelope.getCallResult(), frames)
+          .map([&](actors::CallResult result) { return router_.on_result(std::move(result), peer); })
+          .map(done);
+    case wire::Envelope::ACTOR_READY:
+      return actors::decode(envelope.getActorReady())
+          .map([&](actors::ActorReady ready) { return router_.on_actor_ready(std::move(ready)); })
+          .map(done);
+    default:
+      return actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask())
+          .map([&](actors::Call call) { return router_.on_call(owned(std::move(call)), from); })
+          .map(done);
+  }
 }
 
 Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Request::Reader& request) {
@@ -369,31 +373,11 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
       break;
     }
     case wire::Envelope::REQUEST: return on_peer_request(envelope.getRequest());
-    case wire::Envelope::CREATE_ACTOR: {
-      auto message = actors::decode(envelope.getCreateActor());
-      if (!message) return tl::unexpected(message.error());
-      act(router_.on_create(*std::move(message), from));
-      break;
-    }
+    case wire::Envelope::CREATE_ACTOR:
     case wire::Envelope::CALL:
-    case wire::Envelope::SUBMIT_TASK: {
-      auto message = actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask());
-      if (!message) return tl::unexpected(message.error());
-      act(router_.on_call(*std::move(message), from));
-      break;
-    }
-    case wire::Envelope::CALL_RESULT: {
-      auto message = actors::decode(envelope.getCallResult(), frames);
-      if (!message) return tl::unexpected(message.error());
-      act(router_.on_result(*std::move(message), peer));
-      break;
-    }
-    case wire::Envelope::ACTOR_READY: {
-      auto message = actors::decode(envelope.getActorReady());
-      if (!message) return tl::unexpected(message.error());
-      act(router_.on_actor_ready(*std::move(message)));
-      break;
-    }
+    case wire::Envelope::SUBMIT_TASK:
+    case wire::Envelope::CALL_RESULT:
+    case wire::Envelope::ACTOR_READY: return on_actors(peer, from, envelope, frames);
     default: to_job(peer, envelope, frames.size() > 1 ? std::move(frames[1]) : transport::Frame{});
   }
   return {};
@@ -521,7 +505,6 @@ Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   settings.nodes = options_.nodes;
   settings.as_given = parse_json(wire::text(open.getJson()));
   if (!settings.as_given.is_object()) return fail(ErrorKind::invalid, "openJob without settings");
-  if (jobs_.contains(settings.job)) return fail(ErrorKind::invalid, "openJob of a job that is open");
   std::unique_ptr<TrainingJob> opened;
   auto done = contained([&]() -> Result<void> {
     auto made = make_job(settings, open);
@@ -536,7 +519,7 @@ Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   jobs_[settings.job] = std::move(opened);
   auto word = std::make_unique<wire::Message>();
   word->root().setOpenJob(open);
-  openings_[settings.job] = {std::move(word), steady_now() - from_seconds(std::clamp(open.getAge(), 0.0, kAgeMax))};
+  openings_[settings.job] = {std::move(word), opened_at(open, steady_now())};
   for (auto& early : early_.open(settings.job))
     to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
   return {};

@@ -69,6 +69,8 @@ class Agent {
   void poll_local();
   Result<void> on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                         std::vector<transport::Frame>& frames);
+  Result<void> on_actors(const transport::Peer& peer, NodeId from, const wire::Envelope::Reader& envelope,
+                         std::vector<transport::Frame>& frames);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
   Result<void> on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
   Result<void> ask_head(HeadRequests::Request request);

@@ -82,7 +82,7 @@ Result<void> run_agent(const ProcessOptions& options) {
     auto deadline = (*agent)->next_deadline();
     if (const auto since = (*agent)->headless()) {
       if (now - *since >= kAlone && life->orphaned()) break;
-      if (!deadline || now + kAloneLook < *deadline) deadline = now + kAloneLook;
+      deadline = earlier(deadline, now + kAloneLook);
     }
     if ((*agent)->down() && life->orphaned()) break;  // Else it is the supervisor's to end it.
     PACELINE_TRY(

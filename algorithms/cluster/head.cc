@@ -19,7 +19,6 @@ constexpr Duration kStatusPatience = std::chrono::milliseconds(80);
 constexpr Duration kMissingPatience = std::chrono::milliseconds(200);  // For nodes that are about to register.
 constexpr Duration kNodesPatience = std::chrono::seconds(5);           // For one that is started again.
 constexpr std::size_t kSubmitsMax = 1024;
-constexpr double kAgeMax = 1e8;  // Three years.
 constexpr std::string_view kAgentPrefix = "agent/";
 
 /// Ranks in contiguous blocks, as even as possible: neighbours in rank are neighbours in memory.
@@ -48,6 +47,12 @@ Result<std::vector<NodeId>> place_as_told(const json& told, std::int32_t workers
 }
 
 }  // namespace
+
+Instant opened_at(const wire::OpenJob::Reader& open, Instant now) {
+  constexpr double kAgeMax = 1e8;
+  const double age = open.getAge();
+  return now - from_seconds(age > 0 ? std::min(age, kAgeMax) : 0);  // Not a number: now.
+}
 
 std::string agent_peer(NodeId node) { return std::string(kAgentPrefix) + to_string(node); }
 
@@ -132,7 +137,7 @@ void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& ope
   if (std::any_of(entry.node_of.begin(), entry.node_of.end(),
                   [&](NodeId member) { return !entry.incarnation_of.contains(member); }))
     return;
-  entry.since = now - from_seconds(std::clamp(open.getAge(), 0.0, kAgeMax));
+  entry.since = opened_at(open, now);
   entry.driver_node = NodeId{entry.settings.value("driver_node", 0)};
   entry.driver_peer = entry.settings.value("driver_peer", "");
   entry.asked = entry.settings.value("asked", std::uint64_t{0});
@@ -399,11 +404,9 @@ void Head::tick(Instant now) {
 }
 
 std::optional<Instant> Head::next_deadline() const {
-  std::optional<Instant> deadline;
-  for (const auto& [id, query] : queries_)
-    if (!deadline || query.deadline < *deadline) deadline = query.deadline;
-  if (!submits_.empty() && (!deadline || submits_.front().until < *deadline)) deadline = submits_.front().until;
-  if (const auto lost = jobs_.next_deadline(); lost && (!deadline || *lost < *deadline)) deadline = lost;
+  auto deadline = jobs_.next_deadline();
+  for (const auto& [id, query] : queries_) deadline = earlier(deadline, query.deadline);
+  if (!submits_.empty()) deadline = earlier(deadline, submits_.front().until);
   return deadline;
 }
 

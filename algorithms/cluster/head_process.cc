@@ -36,8 +36,7 @@ Result<bool> run_head(const ProcessOptions& options) {
       PACELINE_TRY(observe::write_json_atomic(options.directory + "/ready", "{}\n"));
     }
     if (!end && head.down()) end = now + kFarewell;
-    auto deadline = head.next_deadline();
-    if (end && (!deadline || *end < *deadline)) deadline = end;
+    const auto deadline = earlier(head.next_deadline(), end);
     PACELINE_TRY(
         loop->run_once(deadline ? std::max<Duration>(Duration::zero(), *deadline - steady_now()) : Duration(-1)));
   }

@@ -1,12 +1,9 @@
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -39,13 +36,6 @@ struct Child {
   std::optional<Instant> due = Instant{};  ///< When it is to be started.
 };
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
-  all.push_back(nullptr);
-  return all;
-}
-
 /// Head and agents, started and started again. No threads.
 class Supervisor {
  public:
@@ -76,8 +66,7 @@ class Supervisor {
 
   std::optional<Instant> next_deadline() const {
     std::optional<Instant> next;
-    for (const Child& child : children_)
-      if (child.due && (!next || *child.due < *next)) next = child.due;
+    for (const Child& child : children_) next = earlier(next, child.due);
     return next;
   }
 
@@ -116,34 +105,23 @@ class Supervisor {
     return {};
   }
 
-  /// With our output, no signal blocked, and the locks that say that the cluster runs.
+  /// With our output, and the locks that say that the cluster runs.
   Result<pid_t> start(const Child& child) const {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
+    process::SpawnOptions spawn;
     process::Environment variables;
     for (const auto& [fd, variable] : {std::pair{life_.lock(), kLockVariable}, {life_.lifeline(), kLifelineVariable}}) {
       if (fd < 0) continue;
-      posix_spawn_file_actions_adddup2(&actions, fd, fd);  // Stays open.
+      spawn.kept.push_back(fd);
       variables.emplace_back(variable, std::to_string(fd));
     }
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    std::vector<std::string> args{fs::read_symlink("/proc/self/exe").string()};
-    args.insert(args.end(), child.args.begin(), child.args.end());
     std::vector<std::string> environment;
     for (char** entry = environ; *entry; ++entry) environment.emplace_back(*entry);
-    environment = process::merge_environment(std::move(environment), variables);
-    std::vector<char*> argv = pointers(args), envp = pointers(environment);
-    pid_t pid = -1;
-    const int error = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), envp.data());
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (error != 0) return fail(ErrorKind::internal, "cannot start " + child.name + ": " + std::strerror(error));
-    return pid;
+    spawn.executable = "/proc/self/exe";  // Also where the file was replaced meanwhile.
+    spawn.called = fs::read_symlink("/proc/self/exe").string();
+    spawn.args = child.args;
+    spawn.env = process::merge_environment(std::move(environment), variables);
+    spawn.own_session = false;
+    return process::spawn(spawn);
   }
 
   void end_all() {

@@ -75,9 +75,7 @@ std::optional<Instant> Simulation::next_instant() const {
   std::optional<Instant> next;
   if (!due_.empty()) next = due_.top().at;
   if (!has_deadlines()) return next;
-  for (const Node& n : nodes_) {
-    if (const auto deadline = n.engine->next_deadline(); deadline && (!next || *deadline < *next)) next = deadline;
-  }
+  for (const Node& n : nodes_) next = earlier(next, n.engine->next_deadline());
   return next;
 }
 

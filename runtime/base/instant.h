@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <ratio>
 
 namespace paceline {
@@ -21,5 +22,11 @@ using Instant = InstantClock::time_point;
 inline constexpr double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 /// Nearest nanosecond.
 inline Duration from_seconds(double s) { return Duration(static_cast<Duration::rep>(s * 1e9 + (s < 0 ? -0.5 : 0.5))); }
+
+/// The earlier of two deadlines; nullopt is none.
+inline std::optional<Instant> earlier(std::optional<Instant> a, std::optional<Instant> b) {
+  if (!a || !b) return a ? a : b;
+  return *a < *b ? a : b;
+}
 
 }  // namespace paceline

@@ -114,7 +114,16 @@ class ForkServerTest : public Test {
   std::optional<ForkServer> sut;
 };
 
-class ForkServerFamilyTest : public ForkServerTest, public testing::WithParamInterface<const char*> {};
+class ForkServerFamilyTest : public ForkServerTest, public testing::WithParamInterface<const char*> {
+ protected:
+  /// Worker 1 and a process that it has started, which is returned.
+  Fd start_family() {
+    start();
+    fork_one(1, {{"ACT", GetParam()}});
+    const auto told = receive_with_fds(workers.at(1).socket.get(), static_cast<int>(kDeadline / 1ms));
+    return Fd(told ? static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(told->bytes), 0)) : -1);
+  }
+};
 
 class ForkServerCountTest : public ForkServerTest, public testing::WithParamInterface<int> {};
 
@@ -191,11 +200,7 @@ TEST_F(ForkServerTest, StoppedWorkerIsKilledThroughItsPidfd) {
 }
 
 TEST_P(ForkServerFamilyTest, ProcessesThatADeadWorkerStartedEndWithIt) {
-  start();
-  fork_one(1, {{"ACT", GetParam()}});
-  const auto told = receive_with_fds(workers.at(1).socket.get(), static_cast<int>(kDeadline / 1ms));
-  ASSERT_TRUE(told);
-  const Fd grandchild(static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(told->bytes), 0)));
+  const Fd grandchild = start_family();
   ASSERT_TRUE(grandchild);
   ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGKILL));
   EXPECT_TRUE(wait_for(Kind::exited));
@@ -203,11 +208,7 @@ TEST_P(ForkServerFamilyTest, ProcessesThatADeadWorkerStartedEndWithIt) {
 }
 
 TEST_P(ForkServerFamilyTest, ProcessesThatALivingWorkerStartedEndWithTheServer) {
-  start();
-  fork_one(1, {{"ACT", GetParam()}});
-  const auto told = receive_with_fds(workers.at(1).socket.get(), static_cast<int>(kDeadline / 1ms));
-  ASSERT_TRUE(told);
-  const Fd grandchild(static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(told->bytes), 0)));
+  const Fd grandchild = start_family();
   ASSERT_TRUE(grandchild);
   sut.reset();
   EXPECT_TRUE(readable_within(grandchild.get(), 10s));

@@ -90,27 +90,34 @@ Result<pid_t> spawn(const SpawnOptions& options) {
     }
     ::close(directory);
   }
-  const int log = ::open(options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (log < 0) return fail_errno("open log " + options.log_path);
-  ::close(log);
+  if (!options.log_path.empty()) {
+    const int log = ::open(options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (log < 0) return fail_errno("open log " + options.log_path);
+    ::close(log);
+  }
 
   Spawning s;
   if (!options.directory.empty()) posix_spawn_file_actions_addchdir_np(&s.actions, options.directory.c_str());
   if (options.inherited_fd >= 0) posix_spawn_file_actions_adddup2(&s.actions, options.inherited_fd, kInheritedFd);
-  posix_spawn_file_actions_addclosefrom_np(&s.actions, options.inherited_fd >= 0 ? kInheritedFd + 1 : kInheritedFd);
+  for (const int fd : options.kept) posix_spawn_file_actions_adddup2(&s.actions, fd, fd);  // Not close-on-exec there.
+  if (options.kept.empty())
+    posix_spawn_file_actions_addclosefrom_np(&s.actions, options.inherited_fd >= 0 ? kInheritedFd + 1 : kInheritedFd);
   posix_spawn_file_actions_addopen(&s.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&s.actions, STDOUT_FILENO, options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                   0600);
-  posix_spawn_file_actions_adddup2(&s.actions, STDOUT_FILENO, STDERR_FILENO);
+  if (!options.log_path.empty()) {
+    posix_spawn_file_actions_addopen(&s.actions, STDOUT_FILENO, options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                     0600);
+    posix_spawn_file_actions_adddup2(&s.actions, STDOUT_FILENO, STDERR_FILENO);
+  }
 
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
   posix_spawnattr_setsigmask(&s.attributes, &none);
   posix_spawnattr_setsigdefault(&s.attributes, &all);
-  posix_spawnattr_setflags(&s.attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int session = options.own_session ? POSIX_SPAWN_SETSID : 0;
+  posix_spawnattr_setflags(&s.attributes, static_cast<short>(session | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
 
-  std::vector<std::string> arguments{options.executable};
+  std::vector<std::string> arguments{options.called.empty() ? options.executable : options.called};
   arguments.insert(arguments.end(), options.args.begin(), options.args.end());
   std::vector<char*> argv = pointers(arguments), envp = pointers(options.env);
   pid_t pid = -1;

@@ -26,12 +26,15 @@ struct SpawnOptions {
   std::vector<std::string> args;  ///< argv[1..].
   std::vector<std::string> env;   ///< From merge_environment().
   std::string directory;          ///< Where it works; empty: where this process does.
-  std::string log_path;           ///< stdout and stderr are appended; created with 0600.
-  int inherited_fd = -1;          ///< Is kInheritedFd in the program; nothing else above stderr is open there.
+  std::string log_path;           ///< stdout and stderr are appended; created with 0600. Empty: ours.
+  int inherited_fd = -1;          ///< Is kInheritedFd in the program; nothing else above stderr is open there,
+  std::vector<int> kept{};        ///< unless these are, under the same numbers (and whatever is not close-on-exec).
+  std::string called{};           ///< argv[0]; empty: the executable.
+  bool own_session = true;
 };
 inline constexpr int kInheritedFd = 3;
 
-/// Starts a program in a session of its own, stdin from /dev/null, default signal dispositions, none blocked. Safe in a
+/// Starts a program, stdin from /dev/null, default signal dispositions, none blocked. Safe in a
 /// process with threads. Failures of exec are seen here: `not_found`, `invalid`.
 Result<pid_t> spawn(const SpawnOptions& options);
 
