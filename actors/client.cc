@@ -168,7 +168,8 @@ bool Client::flush(transport::Transport& transport) {
 void Client::on_event(transport::Event event) {
   switch (event.kind) {
     case transport::Event::Kind::message: return on_message(std::move(event.frames));
-    case transport::Event::Kind::connected: return;
+    case transport::Event::Kind::connected:
+    case transport::Event::Kind::contested: return;
     case transport::Event::Kind::disconnected:
       return finish({ErrorKind::disconnected, "the agent at " + options_.agent_address + " is gone"});
     case transport::Event::Kind::refused:

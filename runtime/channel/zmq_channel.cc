@@ -49,7 +49,8 @@ bool ZmqChannel::look(Duration timeout) {
   if (!event || event->peer != peer_) return event.has_value();
   switch (event->kind) {
     case transport::Event::Kind::message: received_.push_back(std::move(event->frames)); break;
-    case transport::Event::Kind::connected: break;
+    case transport::Event::Kind::connected:
+    case transport::Event::Kind::contested: break;
     case transport::Event::Kind::disconnected: end_ = "the connection to " + peer_ + " has ended"; break;
     case transport::Event::Kind::refused: end_ = "the connection to " + peer_ + " was refused"; break;
   }

@@ -347,6 +347,13 @@ class SimNetwork::Endpoint final : public Transport {
 
   int descriptor() const override { return -1; }
 
+  Reach reach(const std::string& address) override {
+    if (node() == nullptr) return Reach::unknown;
+    const auto listener = state_->listeners.find(address);
+    if (listener == state_->listeners.end()) return Reach::refuses;
+    return state_->is_cut(name_, listener->second) ? Reach::unknown : Reach::listens;
+  }
+
  private:
   /// nullptr once this endpoint was killed, even if another one lives under its name.
   Node* node() const {
@@ -387,6 +394,21 @@ void SimNetwork::heal(const Peer& a, const Peer& b) {
       state_->held.push_back(std::move(flight));
     } else {
       state_->dispatch(std::move(flight));
+    }
+  }
+}
+
+void SimNetwork::cut(const Peer& a, const Peer& b) {
+  for (const auto& [name, other] : {std::pair(a, b), std::pair(b, a)}) {
+    Node* node = state_->find(name);
+    if (node == nullptr) continue;
+    for (auto it = node->ends.begin(); it != node->ends.end();) {
+      if (it->second.other != other) {
+        ++it;
+        continue;
+      }
+      node->inbox.push_back({0, Event{Event::Kind::disconnected, it->first, {}}});
+      it = node->ends.erase(it);
     }
   }
 }

@@ -46,6 +46,8 @@ class SimNetwork {
   /// connections made or closed waits for heal().
   void partition(const Peer& a, const Peer& b);
   void heal(const Peer& a, const Peer& b);
+  /// The connection between the two goes down; both are told, and both live. What is under way on it is lost.
+  void cut(const Peer& a, const Peer& b);
   /// The endpoint is dead at once: its peers are told `disconnected`, it hears and says nothing more.
   void kill(const Peer& name);
   /// The endpoint polls nothing until resume(); what comes meanwhile waits (SIGSTOP).

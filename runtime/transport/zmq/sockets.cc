@@ -53,6 +53,60 @@ int send_part(void* socket, Frame& frame, int flags) {
   return rc;
 }
 
+struct Lent {
+  Lent() { zmq_msg_init(&message); }
+  ~Lent() { zmq_msg_close(&message); }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+  zmq_msg_t message;
+};
+
+/// What ZeroMQ has, without a copy: it is freed with the piece.
+Piece lent(zmq_msg_t& part) {
+  auto keeper = std::make_shared<Lent>();
+  zmq_msg_move(&keeper->message, &part);
+  const auto* bytes = static_cast<const std::byte*>(zmq_msg_data(&keeper->message));
+  const auto count = zmq_msg_size(&keeper->message);
+  return {std::move(keeper), {bytes, count}};
+}
+
+void free_piece(void*, void* hint) { delete static_cast<std::shared_ptr<const void>*>(hint); }
+
+/// -1 and errno as zmq_msg_send.
+int send_piece(void* socket, const Piece& piece, int flags) {
+  zmq_msg_t message;
+  const auto bytes = piece.bytes;
+  if (bytes.size() <= kCopyBytes) {
+    if (zmq_msg_init_size(&message, bytes.size()) != 0) return -1;
+    if (!bytes.empty()) std::memcpy(zmq_msg_data(&message), bytes.data(), bytes.size());
+  } else {
+    auto keeper = std::make_unique<std::shared_ptr<const void>>(piece.keeper);
+    // ZeroMQ only reads what it sends.
+    if (zmq_msg_init_data(&message, const_cast<std::byte*>(bytes.data()), bytes.size(), free_piece, keeper.get()) != 0)
+      return -1;
+    (void)keeper.release();
+  }
+  int rc = -1;
+  do {
+    rc = zmq_msg_send(&message, socket, flags | ZMQ_DONTWAIT);
+  } while (rc < 0 && errno == EINTR);
+  if (rc < 0) {
+    const int reason = errno;
+    zmq_msg_close(&message);
+    errno = reason;
+  }
+  return rc;
+}
+
+/// The route goes before all frames of a ROUTER's message; -1 and errno as zmq_send.
+int send_route(void* socket, const std::string& route) {
+  int rc = -1;
+  do {
+    rc = zmq_send(socket, route.data(), route.size(), ZMQ_SNDMORE | ZMQ_DONTWAIT);
+  } while (rc < 0 && errno == EINTR);
+  return rc;
+}
+
 Sent failed_send() { return errno == EAGAIN ? Sent::full : Sent::gone; }
 
 }  // namespace
@@ -86,7 +140,7 @@ std::optional<ControlMessage> decode_control(const std::vector<Frame>& frames) {
   return message;
 }
 
-std::optional<Incoming> receive(zmq::socket_t& socket, bool routed) {
+std::optional<Incoming> receive(zmq::socket_t& socket, bool routed, bool lend) {
   Incoming incoming;
   zmq_msg_t part;
   zmq_msg_init(&part);
@@ -105,8 +159,10 @@ std::optional<Incoming> receive(zmq::socket_t& socket, bool routed) {
     const auto count = zmq_msg_size(&part);
     if (routed && index == 0) {
       incoming.route.assign(reinterpret_cast<const char*>(bytes), count);
-    } else if (incoming.frames.size() == kMaxFrames) {
+    } else if (incoming.frames.size() + incoming.pieces.size() == kMaxFrames) {
       incoming.oversized = true;
+    } else if (lend && !incoming.frames.empty() && !incoming.frames.front().empty()) {
+      incoming.pieces.push_back(lent(part));
     } else {
       // A look-up by text in ZeroMQ: only for control messages, which begin with nothing.
       if (incoming.frames.empty() && count == 0) incoming.fd = zmq_msg_get(&part, ZMQ_SRCFD);
@@ -119,18 +175,21 @@ std::optional<Incoming> receive(zmq::socket_t& socket, bool routed) {
 
 Sent send_frames(zmq::socket_t& socket, const std::string* route, std::vector<Frame>&& frames) {
   void* handle = socket.handle();
-  if (route != nullptr) {
-    int rc = -1;
-    do {
-      rc = zmq_send(handle, route->data(), route->size(), ZMQ_SNDMORE | ZMQ_DONTWAIT);
-    } while (rc < 0 && errno == EINTR);
-    if (rc < 0) return failed_send();
-  }
+  if (route != nullptr && send_route(handle, *route) < 0) return failed_send();
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const int flags = i + 1 < frames.size() ? ZMQ_SNDMORE : 0;
     // Whether there is room is decided at the first part; a connection lost after it is reported by its own event.
     if (send_part(handle, frames[i], flags) < 0) return failed_send();
   }
+  return Sent::yes;
+}
+
+Sent send_pieces(zmq::socket_t& socket, const std::string* route, Frame&& head, std::vector<Piece>&& pieces) {
+  void* handle = socket.handle();
+  if (route != nullptr && send_route(handle, *route) < 0) return failed_send();
+  if (send_part(handle, head, pieces.empty() ? 0 : ZMQ_SNDMORE) < 0) return failed_send();
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    if (send_piece(handle, pieces[i], i + 1 < pieces.size() ? ZMQ_SNDMORE : 0) < 0) return failed_send();
   return Sent::yes;
 }
 

@@ -41,16 +41,20 @@ inline bool is_control(const std::vector<Frame>& frames) { return !frames.empty(
 struct Incoming {
   std::string route;  ///< Of a ROUTER: the connection's id.
   std::vector<Frame> frames;
-  int fd = -1;             ///< Of control messages: the descriptor of the connection that they came by.
-  bool oversized = false;  ///< More than kMaxFrames: `frames` has the first ones only.
+  int fd = -1;                  ///< Of control messages: the descriptor of the connection that they came by.
+  bool oversized = false;       ///< More than kMaxFrames: `frames` has the first ones only.
+  std::vector<Piece> pieces{};  ///< Where they are lent: what comes behind the first frame.
 };
 
-/// The next message, or nullopt. Never waits.
-std::optional<Incoming> receive(zmq::socket_t& socket, bool routed);
+/// The next message, or nullopt. Never waits. `lend`: frames behind the first are left where ZeroMQ has them, but those
+/// of control messages.
+std::optional<Incoming> receive(zmq::socket_t& socket, bool routed, bool lend = false);
 
 enum class Sent { yes, full, gone };
 /// Never waits. `route` goes first (ROUTER); large frames are handed over without a copy. Full: `frames` are untouched.
 Sent send_frames(zmq::socket_t& socket, const std::string* route, std::vector<Frame>&& frames);
+/// The same, with pieces that stay their keepers'. Full: `head` and `pieces` are untouched.
+Sent send_pieces(zmq::socket_t& socket, const std::string* route, Frame&& head, std::vector<Piece>&& pieces);
 
 /// What happened to a socket's connections, in order.
 class Monitor {

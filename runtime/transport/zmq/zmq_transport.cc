@@ -14,6 +14,7 @@
 #include "runtime/transport/zmq/address.h"
 #include "runtime/transport/zmq/gatekeeper.h"
 #include "runtime/transport/zmq/links.h"
+#include "runtime/transport/zmq/reach_probes.h"
 #include "runtime/transport/zmq/ready_set.h"
 #include "runtime/transport/zmq/sockets.h"
 
@@ -95,8 +96,10 @@ class ZmqTransportImpl final : public ZmqTransport {
   Result<void> connect(const Peer& peer, const std::string& address) override;
   void disconnect(const Peer& peer) override;
   Result<void> send(const Peer& peer, std::vector<Frame>&& frames) override;
+  Result<void> send_pieces(const Peer& peer, Frame&& head, std::vector<Piece>&& pieces) override;
   std::optional<Event> poll(Duration timeout) override;
   int descriptor() const override { return ready_.descriptor(); }
+  Reach reach(const std::string& address) override { return probes_.reach(address); }
 
  private:
   static constexpr ReadySet::Key kTimerKey = 0;
@@ -110,6 +113,10 @@ class ZmqTransportImpl final : public ZmqTransport {
 
   Result<Scheme> check_address(const std::string& address, bool listening) const;
   void set_up(zmq::socket_t& socket, const std::string& address) const;
+  Result<void> check_message(const Peer& peer, std::size_t frames, bool begins) const;
+  Result<void> check_size(const Peer& peer, std::size_t bytes) const;
+  template <class Send>
+  Result<void> pass(const Peer& peer, Send&& send);
 
   /// Reads once from a source; false: it had nothing.
   bool serve(ReadySet::Key key);
@@ -126,8 +133,8 @@ class ZmqTransportImpl final : public ZmqTransport {
   void admit_held(std::uint64_t id, Listener& listener);
   void on_control(std::uint64_t id, Dialled& link, const ControlMessage& control);
   void close(std::uint64_t id, Dialled& link, bool lingering);
-  void tell(Event::Kind kind, Peer peer, std::vector<Frame> frames = {}) {
-    events_.push_back({kind, std::move(peer), std::move(frames)});
+  void tell(Event::Kind kind, Peer peer, std::vector<Frame> frames = {}, std::vector<Piece> pieces = {}) {
+    events_.push_back({kind, std::move(peer), std::move(frames), std::move(pieces)});
   }
   void arm_timer();
 
@@ -139,6 +146,7 @@ class ZmqTransportImpl final : public ZmqTransport {
   std::map<std::uint64_t, Listener> listeners_;
   std::map<std::uint64_t, Dialled> dialled_;
   std::unordered_map<Peer, Way> ways_;
+  ReachProbes probes_;
   std::deque<Event> events_;
   std::uint64_t last_link_ = 0;
   std::uint32_t polls_ = 0;
@@ -150,7 +158,7 @@ Result<Scheme> ZmqTransportImpl::check_address(const std::string& address, bool 
   if (*scheme == Scheme::ipc) {
     PACELINE_TRY(check_ipc_directory(address));
     if (listening) PACELINE_TRY(check_ipc_unused(address));
-  } else if (!options_.keys || (listening && options_.keys->server.secret_key.empty())) {
+  } else if (!options_.keys ? !options_.trusted : listening && options_.keys->server.secret_key.empty()) {
     return fail(ErrorKind::invalid,
                 address + ": tcp needs the cluster's keys, here are none: name the cluster's key file");
   }
@@ -181,11 +189,11 @@ Result<std::string> ZmqTransportImpl::listen(const std::string& address) {
     zmq::socket_t router(context_, zmq::socket_type::router);
     set_up(router, address);
     router.set(zmq::sockopt::router_mandatory, true);
-    if (*scheme == Scheme::tcp) {
+    if (*scheme == Scheme::tcp && options_.keys) {
       router.set(zmq::sockopt::curve_server, true);
       router.set(zmq::sockopt::curve_secretkey, options_.keys->server.secret_key);
       router.set(zmq::sockopt::zap_domain, std::string(Gatekeeper::kDomain));
-    } else {
+    } else if (*scheme == Scheme::ipc) {
       const uid_t us = ::geteuid();
       if (zmq_setsockopt(router.handle(), ZMQ_IPC_FILTER_UID, &us, sizeof us) != 0) throw zmq::error_t();
     }
@@ -215,7 +223,7 @@ Result<void> ZmqTransportImpl::connect(const Peer& peer, const std::string& addr
     dealer.set(zmq::sockopt::sndhwm, static_cast<int>(options_.queue_bound) + 1);  // And the greeting.
     dealer.set(zmq::sockopt::reconnect_ivl, 20);
     dealer.set(zmq::sockopt::reconnect_ivl_max, 500);
-    if (*scheme == Scheme::tcp) {
+    if (*scheme == Scheme::tcp && options_.keys) {
       dealer.set(zmq::sockopt::curve_serverkey, options_.keys->server.public_key);
       dealer.set(zmq::sockopt::curve_publickey, options_.keys->client.public_key);
       dealer.set(zmq::sockopt::curve_secretkey, options_.keys->client.secret_key);
@@ -251,17 +259,37 @@ void ZmqTransportImpl::disconnect(const Peer& peer) {
 }
 
 Result<void> ZmqTransportImpl::send(const Peer& peer, std::vector<Frame>&& frames) {
-  if (frames.empty() || frames.size() > kMaxFrames || frames.front().empty()) {
-    return fail(ErrorKind::invalid, "message to " + peer + " has " + std::to_string(frames.size()) + " frames: 1 to " +
-                                        std::to_string(kMaxFrames) + ", the first not empty");
-  }
-  for (const Frame& frame : frames) {
-    if (frame.size() > static_cast<std::size_t>(options_.frame_bytes_max)) {
-      return fail(ErrorKind::invalid, "frame of " + std::to_string(frame.size()) + " bytes to " + peer +
-                                          ": the limit is " + std::to_string(options_.frame_bytes_max) +
-                                          ": send it in parts");
-    }
-  }
+  PACELINE_TRY(check_message(peer, frames.size(), !frames.empty() && !frames.front().empty()));
+  for (const Frame& frame : frames) PACELINE_TRY(check_size(peer, frame.size()));
+  return pass(peer, [&](zmq::socket_t& socket, const std::string* route) {
+    return send_frames(socket, route, std::move(frames));
+  });
+}
+
+Result<void> ZmqTransportImpl::send_pieces(const Peer& peer, Frame&& head, std::vector<Piece>&& pieces) {
+  PACELINE_TRY(check_message(peer, 1 + pieces.size(), !head.empty()));
+  PACELINE_TRY(check_size(peer, head.size()));
+  for (const Piece& piece : pieces) PACELINE_TRY(check_size(peer, piece.bytes.size()));
+  return pass(peer, [&](zmq::socket_t& socket, const std::string* route) {
+    return transport::send_pieces(socket, route, std::move(head), std::move(pieces));
+  });
+}
+
+Result<void> ZmqTransportImpl::check_message(const Peer& peer, std::size_t frames, bool begins) const {
+  if (begins && frames <= kMaxFrames) return {};
+  return fail(ErrorKind::invalid, "message to " + peer + " has " + std::to_string(frames) + " frames: 1 to " +
+                                      std::to_string(kMaxFrames) + ", the first not empty");
+}
+
+Result<void> ZmqTransportImpl::check_size(const Peer& peer, std::size_t bytes) const {
+  if (bytes <= static_cast<std::size_t>(options_.frame_bytes_max)) return {};
+  return fail(ErrorKind::invalid, "frame of " + std::to_string(bytes) + " bytes to " + peer + ": the limit is " +
+                                      std::to_string(options_.frame_bytes_max) + ": send it in parts");
+}
+
+/// Sends by the connection that the peer has.
+template <class Send>
+Result<void> ZmqTransportImpl::pass(const Peer& peer, Send&& send) {
   const auto gone = [&] { return fail(ErrorKind::disconnected, peer + " is not connected"); };
   const auto found = ways_.find(peer);
   if (found == ways_.end()) return gone();
@@ -270,12 +298,12 @@ Result<void> ZmqTransportImpl::send(const Peer& peer, std::vector<Frame>&& frame
   if (way.route.empty()) {
     Dialled& link = dialled_.at(way.link);
     if (link.state == Dialled::State::lost || link.state == Dialled::State::refused) return gone();
-    sent = send_frames(link.dealer, nullptr, std::move(frames));
+    sent = send(link.dealer, nullptr);
   } else {
     Listener& listener = listeners_.at(way.link);
     Accepted& other = listener.accepted.at(way.route);
     if (other.gone) return gone();
-    sent = send_frames(listener.router, &way.route, std::move(frames));
+    sent = send(listener.router, &way.route);
     if (sent == Sent::gone) listener.some_gone = other.gone = true;
   }
   ready_.touch(socket_key(way.link));
@@ -341,7 +369,7 @@ bool ZmqTransportImpl::watch_listener(std::uint64_t id, Listener& listener) {
 }
 
 bool ZmqTransportImpl::serve_listener(std::uint64_t id, Listener& listener) {
-  auto message = receive(listener.router, true);
+  auto message = receive(listener.router, true, options_.links);
   if (!message) {
     if (listener.some_gone) bury(id, listener);
     return false;
@@ -352,7 +380,7 @@ bool ZmqTransportImpl::serve_listener(std::uint64_t id, Listener& listener) {
       disconnect(name);
       tell(Event::Kind::disconnected, name);
     } else if (!is_control(message->frames) && !message->frames.empty()) {
-      tell(Event::Kind::message, known->second.name, std::move(message->frames));
+      tell(Event::Kind::message, known->second.name, std::move(message->frames), std::move(message->pieces));
     }
     return true;
   }
@@ -387,6 +415,7 @@ void ZmqTransportImpl::on_greeting(std::uint64_t id, Listener& listener, std::st
     refuse(listener, route, "there are " + std::to_string(options_.peers_max) + " peers already");
   } else if (ways_.contains(name)) {
     if (listener.held.size() >= options_.peers_max) return refuse(listener, route, "too many wait for their names");
+    if (options_.links) tell(Event::Kind::contested, name);
     listener.held.push_back({std::move(route), name, fd, steady_now() + kNameHeld, {}});
     arm_timer();
   } else {
@@ -488,14 +517,14 @@ bool ZmqTransportImpl::watch_dialled(std::uint64_t id, Dialled& link) {
 
 bool ZmqTransportImpl::serve_dialled(std::uint64_t id, Dialled& link) {
   using State = Dialled::State;
-  auto message = receive(link.dealer, false);
+  auto message = receive(link.dealer, false, options_.links);
   if (message) {
     if (message->oversized) {
       link.state = State::lost;
     } else if (const auto control = decode_control(message->frames)) {
       on_control(id, link, *control);
     } else if (link.welcomed && !message->frames.front().empty()) {
-      tell(Event::Kind::message, link.name, std::move(message->frames));
+      tell(Event::Kind::message, link.name, std::move(message->frames), std::move(message->pieces));
     }
     return true;
   }

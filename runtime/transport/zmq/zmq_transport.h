@@ -17,7 +17,9 @@ struct ZmqOptions {
   std::int64_t frame_bytes_max = std::int64_t{1} << 30;  ///< A peer that sends a larger frame loses its connection.
   std::size_t peers_max = 4096;                          ///< Accepted peers at one time; further ones are refused.
   int io_threads = 1;                                    ///< ZeroMQ's own; they do the encryption.
-  Duration linger = std::chrono::milliseconds(200);      ///< How long the destructor lets messages leave.
+  bool trusted = false;  ///< tcp without keys is allowed: whoever reaches the address is believed.
+  bool links = false;    ///< Below links: frames behind the first are lent, and contested names are told.
+  Duration linger = std::chrono::milliseconds(200);  ///< How long the destructor lets messages leave.
 };
 
 /// Transport over ZeroMQ: `ipc:///path` in a directory of ours with mode 0700, or `tcp://host:port` under CURVE with

@@ -37,7 +37,7 @@ std::vector<Frame> message(std::string_view text) {
 std::string text_of(const Frame& frame) { return {reinterpret_cast<const char*>(frame.data()), frame.size()}; }
 
 std::string describe(const Event& event) {
-  static constexpr const char* kNames[] = {"message", "connected", "disconnected", "refused"};
+  static constexpr const char* kNames[] = {"message", "connected", "disconnected", "refused", "contested"};
   return std::string(kNames[static_cast<int>(event.kind)]) + " " + event.peer +
          (event.frames.empty() ? "" : " " + text_of(event.frames[0]));
 }
@@ -75,6 +75,42 @@ TEST_F(ZmqTransportTest, TwoPeersGreetAndTalkBothWays) {
   EXPECT_EQ(next(*worker), "connected agent/0");
   ASSERT_TRUE(agent->send("worker/1", message("welcome")));
   EXPECT_EQ(next(*worker), "message agent/0 welcome");
+}
+
+TEST_F(ZmqTransportTest, BelowLinksFramesAreLentAndContestedNamesTold) {
+  auto agent = make({.self = "agent/0", .links = true});
+  auto worker = make({.self = "worker/1"});
+  auto second = make({.self = "worker/1"});
+  ASSERT_TRUE(agent->listen(address));
+  ASSERT_TRUE(worker->connect("agent/0", address));
+  EXPECT_EQ(next(*agent), "connected worker/1");
+  const auto keeper = std::make_shared<const Frame>(100'000, std::byte{5});
+  ASSERT_TRUE(worker->send_pieces("agent/0", bytes("head"), {{keeper, *keeper}, {nullptr, {}}}));
+  auto event = agent->poll(10s);
+  ASSERT_TRUE(event && event->frames.size() == 1 && event->pieces.size() == 2);
+  EXPECT_EQ(Frame(event->pieces[0].bytes.begin(), event->pieces[0].bytes.end()), *keeper);
+  EXPECT_TRUE(event->pieces[1].bytes.empty());
+  ASSERT_TRUE(second->connect("agent/0", address));
+  EXPECT_EQ(next(*agent), "contested worker/1");
+}
+
+TEST_F(ZmqTransportTest, WhoListensIsFoundOutWithoutWaiting) {
+  auto agent = make({.self = "agent/0", .trusted = true});
+  auto other = make({.self = "agent/1"});
+  const auto reach = [&](const std::string& where) {
+    Reach found = Reach::unknown;
+    for (const Instant until = steady_now() + 10s; found == Reach::unknown && steady_now() < until;)
+      found = other->reach(where);
+    return found;
+  };
+  const std::string tcp = *agent->listen("tcp://127.0.0.1:*");
+  ASSERT_TRUE(agent->listen(address));
+  EXPECT_EQ(reach(tcp), Reach::listens);
+  EXPECT_EQ(reach(address), Reach::listens);
+  agent.reset();
+  EXPECT_EQ(reach(tcp), Reach::refuses);
+  EXPECT_EQ(reach(address), Reach::refuses);
+  EXPECT_EQ(other->reach("tcp://some.host.name:1"), Reach::unknown);
 }
 
 TEST_F(ZmqTransportTest, ConnectingComesBeforeListening) {
