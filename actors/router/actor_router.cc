@@ -424,6 +424,11 @@ void ActorRouter::fail_tasks_of(Actions& actions, const std::string& root, const
   for (auto task : tasks_.unfinished_of(root)) finish_task(actions, task, tl::unexpected(error));
 }
 
+bool ActorRouter::owns_actors_on(NodeId node) const {
+  const auto first = remote_.lower_bound(actor_id(node, 0, 0));
+  return first != remote_.end() && node_of(first->first) == node;
+}
+
 ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& how) {
   Actions actions;
   const Error reason{ErrorKind::disconnected, "node " + to_string(node) + " is gone: " + how};

@@ -100,6 +100,9 @@ class ActorRouter {
   WorkerId worker_of(ActorId actor) const;
   /// The worker that calls to the actor may go to past this agent; 0: they have to come here. Or why there is none.
   Result<WorkerId> line_to(ActorId actor) const;
+  /// Actors of other nodes that peers of this one own: how many, and whether any is on `node`.
+  std::size_t actors_elsewhere() const { return remote_.size(); }
+  bool owns_actors_on(NodeId node) const;
 
  private:
   struct InFlight {

@@ -183,7 +183,10 @@ TEST_F(ActorRouterTest, TheLossOfANodeFailsTheCallsToIt) {
   const auto remote = actor_on(kThere, 9);
   sut.on_create(create(remote), kHere);
   sut.on_call(call(1, remote), kHere);
+  EXPECT_TRUE(sut.owns_actors_on(kThere));
+  EXPECT_FALSE(sut.owns_actors_on(kHere));
   const auto actions = sut.on_node_gone(kThere, "no heartbeat for 5 s");
+  EXPECT_FALSE(sut.owns_actors_on(kThere));
   ASSERT_THAT(sent<CallResult>(actions), SizeIs(1));
   EXPECT_THAT(sent<CallResult>(actions)[0].second.value.error().text, HasSubstr("node 1 is gone"));
   EXPECT_THAT(sent<ActorReady>(actions), SizeIs(1));

@@ -90,7 +90,6 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       local_(std::move(local)),
       peers_(std::move(peers)),
       to_local_(*local_),
-      to_peers_(*peers_),
       averager_(std::move(averager)),
       log_(std::move(log)),
       router_(router_options(options_), graph_),
@@ -137,16 +136,16 @@ void Agent::act_on_time(Instant now) {
     if (request.from != kSelf) send_local(request.from, {failed_reply(request.id, request.from, kHeadGone)});
   }
   to_local_.flush();
-  to_peers_.flush();
   unread_ = false;
   if (local_->descriptor() < 0) poll_local();  // Simulated: no loop tells.
-  if (peers_->descriptor() < 0) poll_peers();
+  const auto due = peers_->next_deadline();
+  if (peers_->descriptor() < 0 || (due && *due <= now)) poll_peers();
 }
 
 std::optional<Instant> Agent::next_deadline() const {
   if (unread_) return steady_now();
-  std::optional<Instant> next = head_.next_deadline();
-  if (!to_local_.empty() || !to_peers_.empty()) next = earlier(next, steady_now() + kBacklogLook);
+  std::optional<Instant> next = earlier(peers_->next_deadline(), head_.next_deadline());
+  if (!to_local_.empty()) next = earlier(next, steady_now() + kBacklogLook);
   for (const auto& [id, job] : jobs_) next = earlier(next, job->next_deadline());
   return next;
 }
@@ -332,10 +331,10 @@ void Agent::poll_peers() {
     auto event = peers_->poll(Duration::zero());
     if (!event) return;
     if (event->kind == transport::Event::Kind::disconnected) {
-      to_peers_.forget(event->peer);
+      if (!event->cause.empty()) log_.warning(event->cause);
       if (event->peer == kHead) on_head_gone();
       if (const NodeId node = node_of_peer(event->peer); node.value >= 0)
-        act(router_.on_node_gone(node, "its agent is gone"));
+        on_node_gone(node, event->cause.empty() ? "its agent is gone" : event->cause);
     }
     if (event->kind == transport::Event::Kind::refused) {
       log_.warning("a connection was refused: " + event->peer);
@@ -360,6 +359,7 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
   switch (envelope.which()) {
     case wire::Envelope::HELLO: send_frames(peer, {wire::welcome(peer, options_.node)}); break;
     case wire::Envelope::WELCOME:
+      cut_off_.erase(from);
       if (from.value >= 0 && linked_.insert(from).second) tell_linked();
       break;
     case wire::Envelope::NODES: on_nodes(envelope.getNodes()); break;
@@ -468,11 +468,23 @@ void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
   tell_linked();
 }
 
+/// What it was asked has failed. One that was frozen goes on some day, at the same address; until it answers, what it
+/// is asked fails at once.
+void Agent::on_node_gone(NodeId node, const std::string& how) {
+  act(router_.on_node_gone(node, how));
+  linked_.erase(node);
+  const auto address = addresses_.extract(node);
+  if (address.empty()) return;
+  connect_to(node, address.mapped());
+  cut_off_[node] = how;
+}
+
 /// An agent that was started anew has another address.
 void Agent::connect_to(NodeId node, const std::string& address) {
   if (const auto known = addresses_.find(node); known != addresses_.end() && known->second == address) return;
   addresses_[node] = address;
   linked_.erase(node);
+  cut_off_.erase(node);
   peers_->disconnect(agent_peer(node));
   if (auto connected = peers_->connect(agent_peer(node), address); !connected)
     log_.error("connect to " + agent_peer(node) + ": " + connected.error().text);
@@ -494,6 +506,20 @@ void Agent::tell_linked() {
   body.setVerb(kLinkedVerb);
   body.setJson(json_text(json{{"epoch", epoch_}}));
   send_peer(kHead, linked);
+}
+
+/// A node that is frozen is to be noticed while a job that this one takes part in has workers there, or somebody here
+/// has an actor there.
+void Agent::depend_on_nodes_in_use() {
+  std::set<NodeId> needed;
+  for (const auto& [id, job] : jobs_) {
+    const auto& nodes = job->settings().node_of;
+    needed.insert(nodes.begin(), nodes.end());
+  }
+  actors_elsewhere_ = router_.actors_elsewhere();
+  for (NodeId node{0}; node.value < options_.nodes; ++node.value)
+    if (node != options_.node)
+      peers_->depends_on(agent_peer(node), needed.contains(node) || router_.owns_actors_on(node));
 }
 
 /// The driver hears of a job that cannot be opened here.
@@ -520,6 +546,7 @@ Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   auto word = std::make_unique<wire::Message>();
   word->root().setOpenJob(open);
   openings_[settings.job] = {std::move(word), opened_at(open, steady_now())};
+  depend_on_nodes_in_use();
   for (auto& early : early_.open(settings.job))
     to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
   return {};
@@ -579,6 +606,7 @@ void Agent::on_close_job(JobId id) {
          [](const Result<void>&) {});
   jobs_.erase(it);
   openings_.erase(id);
+  depend_on_nodes_in_use();
   to_driver(settings, event);
 }
 
@@ -604,6 +632,7 @@ void Agent::on_node_status(std::uint64_t query) {
 
 void Agent::act(const actors::ActorRouter::Actions& actions) {
   for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
+  if (router_.actors_elsewhere() != actors_elsewhere_) depend_on_nodes_in_use();
 }
 
 void Agent::carry_out(const actors::ActorRouter::Fork& fork) { workers_.fork(fork); }
@@ -779,12 +808,13 @@ void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::
 }
 
 void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames) {
-  const auto sent = to_peers_.send(peer, std::move(frames));
+  const NodeId node = node_of_peer(peer);
+  const auto cut_off = cut_off_.find(node);
+  const auto sent = cut_off == cut_off_.end() ? peers_->send(peer, std::move(frames))
+                                              : fail(ErrorKind::disconnected, cut_off->second);
   if (sent) return;
   log_.warning(peer + ": " + sent.error().text);
-  const NodeId node = node_of_peer(peer);
   if (node.value < 0) return;
-  to_peers_.forget(peer);
   if (sent.error().kind == ErrorKind::overloaded)
     for (const auto& [id, job] : jobs_) {
       const auto& nodes = job->settings().node_of;

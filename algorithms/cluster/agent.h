@@ -92,6 +92,8 @@ class Agent {
   void on_nodes(const wire::Nodes::Reader& nodes);
   void connect_to(NodeId node, const std::string& address);
   void tell_linked();
+  void on_node_gone(NodeId node, const std::string& how);
+  void depend_on_nodes_in_use();
   Result<void> on_open_job(const wire::OpenJob::Reader& open);
   Result<std::unique_ptr<TrainingJob>> make_job(TrainingJob::Settings settings, const wire::OpenJob::Reader& open);
   void on_close_job(JobId job);
@@ -127,7 +129,7 @@ class Agent {
   EventLoop& loop_;
   std::unique_ptr<transport::Transport> local_;
   std::unique_ptr<transport::Transport> peers_;
-  transport::Backlog to_local_, to_peers_;
+  transport::Backlog to_local_;
   std::unique_ptr<collective::Averager> averager_;
   observe::Log log_;
   scheduler::TaskGraph graph_{{}};  // Users' tasks, and training's compute and averaging tasks.
@@ -142,8 +144,10 @@ class Agent {
   std::uint64_t next_request_ = 1;          // Of its own to the head.
   std::unique_ptr<Background> background_;  // From start() on; ends before what its work follows to.
   std::map<NodeId, std::string> addresses_;
-  std::set<NodeId> linked_;  // Agents that this one has connected to, and that know it.
-  std::int64_t epoch_ = -1;  // Of known_nodes_.
+  std::size_t actors_elsewhere_ = 0;       // When depends_on() was last told.
+  std::set<NodeId> linked_;                // Agents that this one has connected to, and that know it.
+  std::map<NodeId, std::string> cut_off_;  // Agents that it connects to again, and why.
+  std::int64_t epoch_ = -1;                // Of known_nodes_.
   std::vector<std::int32_t> known_nodes_;
   bool down_ = false;
   bool unread_ = false;  // A transport without a descriptor has more to tell.

@@ -37,9 +37,9 @@ Result<std::unique_ptr<Agent>> open_agent(const ProcessOptions& options, EventLo
   const std::string node = std::to_string(options.node);
   const auto keys = transport::read_keys(keys_path(options.directory));
   if (!keys) return tl::unexpected(keys.error());
-  auto local = open_endpoint("agent", "ipc://" + options.directory + "/agent-" + node + ".sock", std::nullopt);
+  auto local = open_endpoint("agent", "ipc://" + options.directory + "/agent-" + node + ".sock");
   if (!local) return tl::unexpected(local.error());
-  auto peers = open_endpoint(agent_peer(NodeId{options.node}), kLoopback, *keys);
+  auto peers = open_link_endpoint(agent_peer(NodeId{options.node}), kLoopback, *keys);
   if (!peers) return tl::unexpected(peers.error());
   auto averager = collective::Averager::create();
   if (!averager) return tl::unexpected(averager.error());

@@ -179,6 +179,22 @@ TEST_F(AgentTest, AnAgentThatWasStartedAnewIsConnectedToAnew) {
   EXPECT_EQ(heard_by(head_), "linked ");
 }
 
+TEST_F(AgentTest, AnAgentThatWasCutOffIsConnectedToAgainAndToldNothingUntilItAnswers) {
+  welcome(zero_);
+  welcome(one_);
+  open_job(1, {{"driver_node", 1}});
+  EXPECT_EQ(heard_by(head_), "linked ");
+  EXPECT_EQ(heard_by(one_), "hello ");
+  network_.cut("agent/1", "agent/2");
+  deliver();
+  stop_job(zero_, 1, "meanwhile");
+  EXPECT_EQ(heard_by(one_), "hello ");
+  welcome(one_);
+  EXPECT_EQ(heard_by(head_), "linked ");
+  close_job(1);
+  EXPECT_EQ(heard_by(one_), "closed: ");
+}
+
 TEST_F(AgentTest, AHeadThatIsStartedAnewHearsWhatRunsAndIsAskedAgain) {
   welcome(zero_);
   welcome(one_);

@@ -69,7 +69,7 @@ Head::Head(Options options, std::unique_ptr<transport::Transport> transport)
 
 void Head::poll(Instant now) {
   while (auto event = transport_->poll(Duration::zero())) {
-    if (event->kind == transport::Event::Kind::disconnected) on_gone(event->peer, now);
+    if (event->kind == transport::Event::Kind::disconnected) on_gone(event->peer, event->cause, now);
     if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
     auto message = wire::Received::parse(std::move(event->frames.front()));
     if (!message) {
@@ -119,6 +119,7 @@ void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hell
   (void)transport_->send(peer, {wire::welcome(peer, node)});
   broadcast_nodes();
   act(jobs_.on_registered(node, hello.getIncarnation(), JobId{hello.getNewestJob()}), now);
+  depend_on_nodes_of_jobs();
   for (const auto& [id, query] : queries_) ask_for_status(peer, id);
 }
 
@@ -145,16 +146,17 @@ void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& ope
 }
 
 /// Nobody can take over what its workers hold: jobs that have some there fail, and say so.
-void Head::on_gone(const transport::Peer& peer, Instant now) {
+void Head::on_gone(const transport::Peer& peer, const std::string& cause, Instant now) {
   const NodeId node = node_of_peer(peer);
   if (nodes_.erase(node) == 0) return;
-  act(jobs_.on_gone(node), now);
+  act(jobs_.on_gone(node, cause), now);
   ++epoch_;
   broadcast_nodes();
 }
 
 void Head::act(const JobDirectory::Actions& actions, Instant now) {
   for (const auto& action : actions) std::visit([&](const auto& a) { carry_out(a, now); }, action);
+  if (!actions.empty()) depend_on_nodes_of_jobs();
 }
 
 void Head::carry_out(const JobDirectory::Open& open, Instant now) {
@@ -189,12 +191,19 @@ void Head::carry_out(const JobDirectory::Lost& lost, Instant) {
   wire::Message message;
   auto body = message.root().initJobEvent();
   body.setJob(lost.job.value);
-  body.setJson(
-      json_text(json{{"event", "failed"},
-                     {"text", "node " + to_string(lost.node) +
-                                  " was lost, with its workers: go on from the last checkpoint with --resume"}}));
+  body.setJson(json_text(json{{"event", "failed"},
+                              {"text", "node " + to_string(lost.node) + " was lost, with its workers" +
+                                           (lost.cause.empty() ? "" : " (" + lost.cause + ")") +
+                                           ": go on from the last checkpoint with --resume"}}));
   body.setTo(entry->driver_peer);
   send(driver->second.peer, message);
+}
+
+/// A node that is frozen is to be noticed while a job has workers there.
+void Head::depend_on_nodes_of_jobs() {
+  std::set<NodeId> needed;
+  for (const auto& [id, job] : jobs_.jobs()) needed.insert(job.node_of.begin(), job.node_of.end());
+  for (const auto& [node, entry] : nodes_) transport_->depends_on(entry.peer, needed.contains(node));
 }
 
 void Head::broadcast_nodes() {
@@ -391,6 +400,7 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
 }
 
 void Head::tick(Instant now) {
+  if (const auto due = transport_->next_deadline(); due && *due <= now) poll(now);
   std::vector<std::uint64_t> late;
   for (const auto& [id, query] : queries_)
     if (now >= query.deadline) late.push_back(id);
@@ -404,7 +414,7 @@ void Head::tick(Instant now) {
 }
 
 std::optional<Instant> Head::next_deadline() const {
-  auto deadline = jobs_.next_deadline();
+  auto deadline = earlier(transport_->next_deadline(), jobs_.next_deadline());
   for (const auto& [id, query] : queries_) deadline = earlier(deadline, query.deadline);
   if (!submits_.empty()) deadline = earlier(deadline, submits_.front().until);
   return deadline;

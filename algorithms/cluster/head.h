@@ -78,7 +78,8 @@ class Head {
   void on_message(const transport::Peer& peer, const wire::Envelope::Reader& envelope, Instant now);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello, Instant now);
   void on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& open, Instant now);
-  void on_gone(const transport::Peer& peer, Instant now);
+  void on_gone(const transport::Peer& peer, const std::string& cause, Instant now);
+  void depend_on_nodes_of_jobs();
   void on_linked(NodeId node, std::int64_t epoch, Instant now);
   void on_request(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
   void start_submit(const Asker& asker, const nlohmann::json& body, Instant now);

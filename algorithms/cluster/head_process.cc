@@ -21,7 +21,7 @@ Result<bool> run_head(const ProcessOptions& options) {
   if (!loop) return tl::unexpected(loop.error());
   bool running = true;
   PACELINE_TRY(life->watch(*loop, [&] { running = false; }));
-  auto endpoint = open_endpoint("head", head_address(options.directory), std::nullopt);
+  auto endpoint = open_link_endpoint("head", head_address(options.directory), std::nullopt);
   if (!endpoint) return tl::unexpected(endpoint.error());
   Head head(Head::Options{options.name, options.nodes, steady_now()}, std::move(endpoint->transport));
   PACELINE_TRY(loop->watch(head.descriptor(), [&] { head.poll(steady_now()); }));

@@ -54,7 +54,8 @@ std::optional<std::uint64_t> JobDirectory::incarnation(NodeId node) const {
   return it == registered_.end() ? std::nullopt : std::optional(it->second.incarnation);
 }
 
-JobDirectory::Actions JobDirectory::on_gone(NodeId node) {
+JobDirectory::Actions JobDirectory::on_gone(NodeId node, std::string cause) {
+  causes_[node] = std::move(cause);
   registered_.erase(node);
   runs_.erase(node);
   Actions out;
@@ -110,7 +111,8 @@ void JobDirectory::compare(JobId job, const JobEntry& entry, Actions& out) {
 void JobDirectory::lose(JobId job, const JobEntry& entry, NodeId node, Actions& out) {
   // Its driver hears of it when its own node is there.
   if (!registered_.contains(entry.driver_node) || !told_lost_.insert({job, node}).second) return;
-  out.push_back(Lost{job, node});
+  const auto cause = causes_.find(node);
+  out.push_back(Lost{job, node, cause == causes_.end() ? std::string() : cause->second});
 }
 
 }  // namespace paceline::cluster

@@ -42,6 +42,7 @@ class JobDirectory {
   struct Lost {  ///< Its driver is to hear that its workers on this node are gone.
     JobId job;
     NodeId node;
+    std::string cause;  ///< Of how its agent was lost last; empty: not known.
   };
   using Action = std::variant<Open, Close, Lost>;
   using Actions = std::vector<Action>;
@@ -62,7 +63,8 @@ class JobDirectory {
   /// `newest`: the highest number of all jobs that this agent was ever told of.
   Actions on_registered(NodeId node, std::uint64_t incarnation, JobId newest);
   std::optional<std::uint64_t> incarnation(NodeId node) const;
-  Actions on_gone(NodeId node);
+  /// `cause`: for its Lost; empty: not known.
+  Actions on_gone(NodeId node, std::string cause);
   /// Members that a head of its age should have heard of are lost.
   Actions tick(Instant now);
   /// When tick() may have something to say.
@@ -82,6 +84,7 @@ class JobDirectory {
   std::map<NodeId, Registered> registered_;
   std::map<NodeId, std::set<JobId>> runs_;
   std::set<std::pair<JobId, NodeId>> told_lost_;
+  std::map<NodeId, std::string> causes_;  ///< Why each that ever went did, the last time.
   JobId newest_{0};
 };
 

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 const Instant kStart{1s};
 
-/// "open 1 on 0", "close 1", "lost 1 on 1"; in order.
+/// "open 1 on 0", "close 1", "lost 1 on 1: why"; in order.
 std::string words(const JobDirectory::Actions& actions) {
   std::string text;
   const auto say = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
@@ -21,7 +21,8 @@ std::string words(const JobDirectory::Actions& actions) {
       say("open " + to_string(open->job) + " on " + to_string(open->node));
     if (const auto* close = std::get_if<JobDirectory::Close>(&action)) say("close " + to_string(close->job));
     if (const auto* lost = std::get_if<JobDirectory::Lost>(&action))
-      say("lost " + to_string(lost->job) + " on " + to_string(lost->node));
+      say("lost " + to_string(lost->job) + " on " + to_string(lost->node) +
+          (lost->cause.empty() ? "" : ": " + lost->cause));
   }
   return text;
 }
@@ -84,7 +85,7 @@ TEST(JobDirectoryTest, WorkersOfAnAgentThatIsGoneOrAnotherOneAreLostOnce) {
   (void)sut.on_registered(NodeId{1}, 8, JobId{0});
   JobDirectory::Actions ignored;
   sut.add(entry(), ignored);
-  EXPECT_EQ(words(sut.on_gone(NodeId{1})), "lost 1 on 1");
+  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "frozen")), "lost 1 on 1: frozen");
   EXPECT_EQ(words(sut.on_registered(NodeId{1}, 9, JobId{0})), "") << "started anew: it opens none of them";
   EXPECT_EQ(words(sut.tick(kStart + 1h)), "");
 
@@ -92,6 +93,18 @@ TEST(JobDirectoryTest, WorkersOfAnAgentThatIsGoneOrAnotherOneAreLostOnce) {
   anew.on_runs(NodeId{0}, JobId{1}, running(7, 8));
   (void)anew.on_registered(NodeId{0}, 7, JobId{1});
   EXPECT_EQ(words(anew.on_registered(NodeId{1}, 9, JobId{0})), "lost 1 on 1") << "while there was no head";
+}
+
+TEST(JobDirectoryTest, ADriverThatWasAwayHearsLaterWhyANodeWasLost) {
+  JobDirectory sut(kStart);
+  sut.on_runs(NodeId{0}, JobId{1}, running(7, 8));
+  (void)sut.on_registered(NodeId{0}, 7, JobId{1});
+  (void)sut.on_registered(NodeId{1}, 8, JobId{0});
+  EXPECT_EQ(words(sut.on_gone(NodeId{0}, "cut off")), "");
+  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "frozen")), "");
+  sut.on_runs(NodeId{0}, JobId{1}, running(7, 8));
+  EXPECT_EQ(words(sut.on_registered(NodeId{0}, 7, JobId{1})), "");
+  EXPECT_EQ(words(sut.tick(kStart + 1h)), "lost 1 on 1: frozen");
 }
 
 TEST(JobDirectoryTest, AMemberThatNeverRegistersIsLostInTheEnd) {

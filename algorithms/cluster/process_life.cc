@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/link/link_transport.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
 namespace paceline::cluster {
@@ -48,6 +49,22 @@ Result<process::Fd> lock_own_file(const std::string& path) {
   return fd;
 }
 
+/// How long an agent, or the head, may be silent to those that need it.
+Result<Duration> lease() {
+  const char* const text = std::getenv("PACELINE_LEASE");
+  if (text == nullptr) return link::LinkTransport::Options{}.lease;
+  char* end = nullptr;
+  const double told = std::strtod(text, &end);
+  if (end != text && *end == '\0' && told >= 0.5 && told <= 3600) return from_seconds(told);
+  return fail(ErrorKind::invalid, "PACELINE_LEASE is '" + std::string(text) + "': use seconds from 0.5 to 3600");
+}
+
+Result<Endpoint> listen(std::unique_ptr<transport::Transport> transport, const std::string& address) {
+  auto listening = transport->listen(address);
+  if (!listening) return tl::unexpected(listening.error());
+  return Endpoint{std::move(transport), *listening};
+}
+
 }  // namespace
 
 Result<ProcessLife> ProcessLife::begin(const ProcessOptions& options, const std::string& name, bool children) {
@@ -77,16 +94,27 @@ Result<void> ProcessLife::watch(EventLoop& loop, std::function<void()> stop, std
 
 bool ProcessLife::orphaned() const { return getppid() != parent_; }
 
-Result<Endpoint> open_endpoint(const std::string& name, const std::string& address,
-                               std::optional<transport::ClusterKeys> keys) {
+Result<Endpoint> open_endpoint(const std::string& name, const std::string& address) {
   transport::ZmqOptions options;
   options.self = name;
+  auto transport = transport::ZmqTransport::create(std::move(options));
+  if (!transport) return tl::unexpected(transport.error());
+  return listen(*std::move(transport), address);
+}
+
+Result<Endpoint> open_link_endpoint(const std::string& name, const std::string& address,
+                                    std::optional<transport::ClusterKeys> keys) {
+  const auto within = lease();
+  if (!within) return tl::unexpected(within.error());
+  transport::ZmqOptions options;
+  options.self = name;
+  options.links = true;
   options.keys = std::move(keys);
   auto transport = transport::ZmqTransport::create(std::move(options));
   if (!transport) return tl::unexpected(transport.error());
-  auto listening = (*transport)->listen(address);
-  if (!listening) return tl::unexpected(listening.error());
-  return Endpoint{std::move(*transport), *listening};
+  link::LinkTransport::Options link;
+  link.lease = *within;
+  return listen(std::make_unique<link::LinkTransport>(*std::move(transport), std::move(link)), address);
 }
 
 std::string head_address(const std::string& directory) { return "ipc://" + directory + "/head.sock"; }

@@ -38,9 +38,11 @@ struct Endpoint {
   std::unique_ptr<transport::Transport> transport;
   std::string address;
 };
-/// An endpoint called `name` that listens at `address`.
-Result<Endpoint> open_endpoint(const std::string& name, const std::string& address,
-                               std::optional<transport::ClusterKeys> keys);
+/// An endpoint called `name` that listens at `address`, for the processes of a node.
+Result<Endpoint> open_endpoint(const std::string& name, const std::string& address);
+/// For links between agents and head (runtime/link/). `keys`: for tcp. `invalid` also if PACELINE_LEASE is nonsense.
+Result<Endpoint> open_link_endpoint(const std::string& name, const std::string& address,
+                                    std::optional<transport::ClusterKeys> keys);
 
 /// Where the head listens for the agents of its own host.
 std::string head_address(const std::string& directory);

@@ -73,12 +73,18 @@ class Calls(IntegrationTest):
         os.kill(run.process.pid, signal.SIGKILL)
         self.assert_nobody_left(5)
 
-    def test_calls_to_a_node_that_is_killed_end_and_say_so(self):
+    def lose_a_node(self, how):
         run = self.start("run", CALLS, "--nodes", "2", "--", "node_killed")
         wait_until(lambda: "calls" in run.out, 10, "its calls")
         agent, = self.agents(1)
-        os.kill(agent, signal.SIGKILL)
+        os.kill(agent, how)
         self.assertEqual(run.wait(20), 0, run.said())
+
+    def test_calls_to_a_node_that_is_killed_end_and_say_so(self):
+        self.lose_a_node(signal.SIGKILL)
+
+    def test_calls_to_a_node_that_is_frozen_end_within_the_lease_and_say_so(self):
+        self.lose_a_node(signal.SIGSTOP)
 
 
 if __name__ == "__main__":

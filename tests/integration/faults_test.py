@@ -1,8 +1,10 @@
 """What happens when processes are killed, on one node and on two."""
 import os
+import pathlib
 import signal
+import time
 
-from harness import ENDLESS, IntegrationTest, command_line, in_release, is_alive, main, wait_until
+from harness import ENDLESS, SLOWDOWN, IntegrationTest, command_line, in_release, is_alive, main, wait_until
 
 
 class Faults:
@@ -143,13 +145,25 @@ class OnTwoNodes(Faults, IntegrationTest):
         self.check_kill("eager-sgd(majority,sync=50)")
         self.check_kill("eager-sgd(quorum=4,sync=50)")
 
-    def test_a_job_with_workers_on_a_node_that_is_lost_fails_and_says_so(self):
+    def lose_the_second_node(self, how, cause):
+        """Seconds until the first node has noticed; the run then says so and ends."""
         run = self.start_long("allreduce")
         self.wait_for_update(run, 40)
-        os.kill(self.agents(1)[0], signal.SIGKILL)
+        second, = self.agents(1)
+        begin = time.monotonic()
+        os.kill(second, how)
+        wait_until(lambda: any(cause in path.read_text() for path in pathlib.Path(self.runtime).rglob("agent-0.log")), 10, cause)
+        taken = time.monotonic() - begin
         self.assertEqual(run.wait(20), 1, run.said())
-        self.assertIn("paceline: node 1 was lost, with its workers", run.err)
+        self.assertIn(f"paceline: node 1 was lost, with its workers ({cause})", run.err)
         self.assert_nobody_left()
+        return taken
+
+    def test_a_job_with_workers_on_a_node_that_is_lost_fails_and_says_so(self):
+        self.assertLess(self.lose_the_second_node(signal.SIGKILL, "agent/1 is gone: nobody listens at its address any more"), 1 * SLOWDOWN)
+
+    def test_a_job_with_workers_on_a_node_that_is_frozen_fails_within_the_lease_and_says_so(self):
+        self.assertLess(self.lose_the_second_node(signal.SIGSTOP, "agent/1 has not answered for 2.0 s"), 2.5 * SLOWDOWN)
 
 
 if __name__ == "__main__":

@@ -171,6 +171,23 @@ class Agents(IntegrationTest):
         self.assertEqual(self.paceline("down").code, 0)
         self.assert_nobody_left()
 
+    def test_a_frozen_agent_that_goes_on_takes_the_next_job(self):
+        """Lost to those that needed it, and linked to them again: all is as before, and nobody was started anew."""
+        self.assertEqual(self.paceline("up", "--nodes", 3).code, 0)
+        run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2], workers=6)
+        self.wait_for_update(run, 5)
+        agent, = self.agents(1)
+        os.kill(agent, signal.SIGSTOP)
+        self.assertEqual(run.wait(20), 1, run.said())
+        self.assertIn("node 1 was lost, with its workers (agent/1 has not answered for 2.0 s)", run.err)
+        os.kill(agent, signal.SIGCONT)
+        run = self.start_quadratic(nodes=None, updates=30, workers=6)
+        self.assertEqual(run.wait(30), 0, run.said())
+        self.assertEqual(self.agents(1), [agent])
+        self.assertEqual(json.loads(self.paceline("status", "--json").out)["jobs"], [])
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
+
     def test_down_ends_frozen_ones(self):
         for node in (0, 1):
             self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
