@@ -114,6 +114,7 @@ Result<Endpoint> open_link_endpoint(const std::string& name, const std::string& 
   if (!transport) return tl::unexpected(transport.error());
   link::LinkTransport::Options link;
   link.lease = *within;
+  link.has_pulse = true;
   return listen(std::make_unique<link::LinkTransport>(*std::move(transport), std::move(link)), address);
 }
 

@@ -13,11 +13,11 @@ namespace paceline::link {
 /// an acknowledgement ever came is taken for the path's own; what it takes longer is a queue.
 ///
 /// Pure. Within one such time it grows by half while the queue is short; it shrinks to what would have made a queue of
-/// half the target.
+/// half the target, but not by more than half, since a thread that had to wait for a core looks like a queue, too.
 class DelayWindow {
  public:
   struct Options {
-    std::size_t bytes_min = std::size_t{1} << 20;
+    std::size_t bytes_min = std::size_t{2} << 20;
     std::size_t bytes_max = std::size_t{16} << 20;
     Duration target = std::chrono::milliseconds(8);
   };
@@ -32,7 +32,7 @@ class DelayWindow {
     const Duration queued = delay - *shortest_;
     if (queued > options_.target) {
       if (next_cut_ && now < *next_cut_) return;  // The last cut does not show yet.
-      const double part = seconds(*shortest_ + options_.target / 2) / seconds(delay);
+      const double part = std::max(0.5, seconds(*shortest_ + options_.target / 2) / seconds(delay));
       bytes_ = std::max(options_.bytes_min, static_cast<std::size_t>(static_cast<double>(bytes_) * part));
       next_cut_ = now + delay;
     } else if (was_full && queued < options_.target / 2) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/huge_pages.h"
+
 namespace paceline::link {
 
 Inbox::Inbox(Options options) : options_(options) {
@@ -61,6 +63,7 @@ Result<Inbox::Came> Inbox::on_head(const Head& head, std::span<const transport::
   if (!message) return tl::unexpected(message.error());
   auto placed = place(lane, head.number, message->head_bytes);
   if (!placed) return placed;
+  if (message->head_bytes >= kLargeBytes) untold_large_ += message->head_bytes;
   messages_[static_cast<std::size_t>(head.of)].push_back(*std::move(message));
   ++untold_heads_;
   return placed;
@@ -80,14 +83,17 @@ Result<Inbox::Came> Inbox::on_chunk(const Chunk& chunk, std::span<const transpor
   if (!placed) return placed;
   Frame& frame = message->frames[message->at];
   try {
-    if (frame.empty()) frame.reserve(missing);
+    if (frame.empty()) {
+      frame.reserve(missing);
+      offer_huge_pages(frame.data(), frame.capacity());
+    }
   } catch (const std::exception&) {  // bad_alloc, length_error.
     return fail(ErrorKind::overloaded, "a message for which there is no memory: " + std::to_string(missing) + " bytes");
   }
   frame.insert(frame.end(), bytes.begin(), bytes.end());
   missing -= bytes.size();
   limit_[lane] += bytes.size();
-  untold_bulk_ += bytes.size();
+  untold_large_ += bytes.size();
   message->settle();
   return placed;
 }
@@ -129,7 +135,7 @@ bool Inbox::owes_credit() const {
 
 void Inbox::told() {
   told_limit_ = limit_;
-  untold_bulk_ = untold_heads_ = 0;
+  untold_large_ = untold_heads_ = 0;
 }
 
 }  // namespace paceline::link

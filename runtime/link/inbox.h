@@ -23,7 +23,7 @@ namespace paceline::link {
 class Inbox {
  public:
   struct Options {
-    std::uint64_t head_credit = std::uint64_t{2} << 20;  ///< Of each class; at least four times what one unit can be.
+    std::uint64_t head_credit = std::uint64_t{16} << 20;  ///< Of each class; at least four times what one unit can be.
     std::uint64_t bulk_credit = std::uint64_t{32} << 20;
     std::uint64_t message_bytes_max = std::uint64_t{64} << 30;
   };
@@ -44,9 +44,9 @@ class Inbox {
   PerLane<Receipt> receipts() const;
   /// A message waits for its bulk.
   bool is_waiting() const;
-  /// Since the last told(): bytes of bulk, units of the other lanes, and whether so much credit has been freed that the
-  /// sender should know.
-  std::uint64_t untold_bulk() const { return untold_bulk_; }
+  /// Since the last told(): bytes of large units, and units of all lanes but bulk's, and whether so much credit has
+  /// been freed that the sender should know.
+  std::uint64_t untold_large() const { return untold_large_; }
   std::uint64_t untold_heads() const { return untold_heads_; }
   bool owes_credit() const;
   void told();
@@ -70,7 +70,7 @@ class Inbox {
   PerLane<std::uint64_t> come_{};   ///< Bytes of the units that have come,
   PerLane<std::uint64_t> limit_{};  ///< and of those that may come.
   PerLane<std::uint64_t> told_limit_{};
-  std::uint64_t untold_bulk_ = 0;
+  std::uint64_t untold_large_ = 0;
   std::uint64_t untold_heads_ = 0;
 };
 

@@ -22,6 +22,8 @@ using PerClass = std::array<T, kClasses>;
 
 /// More frames in one message are no message of ours.
 inline constexpr std::size_t kFramesMax = 62;
+/// Messages of this size and more are acknowledged without delay and count against the sender's window, as bulk does.
+inline constexpr std::uint64_t kLargeBytes = std::uint64_t{16} << 10;
 /// What a unit counts against its lane's credit, beside its bytes: what it takes of memory whatever it holds.
 inline constexpr std::uint64_t kUnitBytes = 256;
 

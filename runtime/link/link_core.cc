@@ -7,7 +7,7 @@
 namespace paceline::link {
 namespace {
 
-constexpr std::uint64_t kTellBulk = std::uint64_t{1} << 20;  // Bulk is acknowledged so often, if not sooner.
+constexpr std::uint64_t kTellLarge = std::uint64_t{512} << 10;  // Large units are acknowledged so often, if not sooner.
 
 std::string in_seconds(Duration d) {
   char text[32];
@@ -25,14 +25,16 @@ LinkCore::LinkCore(Options options)
 void LinkCore::begin(Instant now) {
   if (!needed_) return;
   const auto due = next_deadline();
-  if (due && now > *due + options_.heartbeat_every) heard_ += now - *due;
+  if (!due || now <= *due + options_.heartbeat_every) return;
+  heard_ += now - *due;
+  word_at_ += now - *due;
 }
 
 /// After it: silence counts from when the link began to be needed.
 void LinkCore::settle(Instant now) {
   const bool needed = is_needed(now);
   if (needed && !needed_) {
-    heard_ = now;
+    heard_ = word_at_ = now;
     next_heartbeat_ = now + options_.heartbeat_every;
   }
   needed_ = needed;
@@ -70,6 +72,11 @@ void LinkCore::on_contested(Instant now) {
   settle(now);
 }
 
+void LinkCore::on_pulse(Instant now) {
+  begin(now);
+  if (now < word_at_ + options_.stall) heard_ = now;
+}
+
 void LinkCore::on_refused() {
   if (!over_ && !is_connected_) end("is gone: nobody listens at its address any more");
 }
@@ -96,7 +103,7 @@ void LinkCore::on_received(std::span<const std::byte> word, std::span<const tran
   const auto read = decode(word);
   if (!read) return broke_the_rules(read.error());
   if (std::holds_alternative<Greeting>(read->said) || (is_ready_ && read->link == peer_end_.link)) {
-    heard_ = now;
+    heard_ = word_at_ = now;
     std::visit([&](const auto& what) { on(what, pieces, now); }, read->said);
   }
   settle(now);
@@ -120,6 +127,7 @@ void LinkCore::on(const Greeting& greeting, std::span<const transport::Piece>, I
   }
   peer_end_ = greeting.self;
   peer_address_ = greeting.address;
+  peer_pulse_ = greeting.pulse;
   if (const auto taken = outbox_.on_receipts(greeting.receipts, now); !taken) return broke_the_rules(taken.error());
   outbox_.rewind();
   inbox_.told();
@@ -178,10 +186,13 @@ std::optional<std::vector<Frame>> LinkCore::take(Instant now) {
 void LinkCore::tick(Instant now) {
   if (over_) return;
   begin(now);
-  if (needed_ && now >= heard_ + options_.lease) return end("has not answered for " + in_seconds(options_.lease));
-  const bool is_due = is_connected_ && now >= next_heartbeat_;
-  if (is_due && !is_ready_) greeting_due_ = true;
+  if (needed_ && now >= heard_ + options_.lease)
+    return end(now >= word_at_ + options_.stall ? "has stood still for " + in_seconds(options_.stall)
+                                                : "has not answered for " + in_seconds(options_.lease));
+  const bool is_due = now >= next_heartbeat_;
+  if (is_due && is_connected_ && !is_ready_) greeting_due_ = true;
   if (is_due && is_ready_ && needed_) heartbeat_due_ = true;
+  if (is_due && needed_ && now >= heard_ + 2 * options_.heartbeat_every) wants_pulse_ = true;
   if (is_due) next_heartbeat_ = now + options_.heartbeat_every;
   if (is_ready_ && needed_) {
     const Duration patience = contested_until_ ? 2 * options_.heartbeat_every : options_.lease / 2;
@@ -195,7 +206,7 @@ std::optional<Instant> LinkCore::next_deadline() const {
   std::optional<Instant> next;
   const auto at = [&](Instant deadline) { next = std::min(next.value_or(deadline), deadline); };
   if (needed_) at(heard_ + options_.lease);
-  if (is_connected_ && (needed_ || !is_ready_)) at(next_heartbeat_);
+  if (needed_ || (is_connected_ && !is_ready_)) at(next_heartbeat_);
   if (acknowledge_at_ && is_ready_) at(*acknowledge_at_);
   return next;
 }
@@ -209,14 +220,14 @@ std::optional<Packet> LinkCore::next(Instant now) {
 }
 
 bool LinkCore::owes_state(Instant now) const {
-  return answer_due_ || heartbeat_due_ || came_again_ || inbox_.owes_credit() || inbox_.untold_bulk() >= kTellBulk ||
-         (is_drained_ && inbox_.untold_bulk() > 0) || (acknowledge_at_ && now >= *acknowledge_at_);
+  return answer_due_ || heartbeat_due_ || came_again_ || inbox_.owes_credit() || inbox_.untold_large() >= kTellLarge ||
+         (is_drained_ && inbox_.untold_large() > 0) || (acknowledge_at_ && now >= *acknowledge_at_);
 }
 
 Packet LinkCore::greeting() {
-  return {
-      encode(options_.self.link, Greeting{options_.self, peer_end_, is_ready_, inbox_.receipts(), options_.address}),
-      {}};
+  return {encode(options_.self.link,
+                 Greeting{options_.self, peer_end_, is_ready_, inbox_.receipts(), options_.pulse, options_.address}),
+          {}};
 }
 
 Packet LinkCore::state(Instant now) {

@@ -27,7 +27,8 @@ namespace paceline::link {
 ///
 /// A link is *needed* while its owner depends on the peer, something is unacknowledged or half here, or it is cut off.
 /// Only then does it send heartbeats, and only then does silence count: `lease` of it ends the link. Time in which this
-/// end itself stood still does not count. A link that nobody needs has no deadline.
+/// end itself stood still does not count. A link that nobody needs has no deadline. A peer whose process runs (its
+/// pulse is asked for when it is silent) but says nothing is busy, for `stall` at most.
 ///
 /// Sans-I/O: reads no clock, owns no socket; what happens comes in by on_...(), what to send comes out of next(), when
 /// to look again out of next_deadline(). Shell: link_transport.h. Bounds: those of Outbox and Inbox.
@@ -39,6 +40,8 @@ class LinkCore {
     std::string address;  ///< Where this process listens; empty: nowhere.
     Duration heartbeat_every = std::chrono::milliseconds(200);
     Duration lease = std::chrono::seconds(2);
+    Duration stall = std::chrono::minutes(1);
+    PulseAddress pulse{};  ///< This process'.
     Duration acknowledge_within = std::chrono::milliseconds(20);
     Outbox::Options sending{};
     Inbox::Options receiving{};
@@ -55,6 +58,8 @@ class LinkCore {
   void on_drained() { is_drained_ = true; }
   /// Somebody wants to connect under the peer's name: is the connection that there is alive?
   void on_contested(Instant now);
+  /// The peer's process runs.
+  void on_pulse(Instant now);
   /// Nobody listens at the peer's address any more: its process is gone.
   void on_refused();
 
@@ -78,6 +83,9 @@ class LinkCore {
   bool wants_new_connection() { return std::exchange(wants_new_connection_, false); }
   /// It is over because another end greets in the peer's place, to which a new link may be begun with that greeting.
   bool is_replaced() const { return is_replaced_; }
+  /// The peer's pulse is to be asked for. True once for each time.
+  bool wants_pulse() { return std::exchange(wants_pulse_, false); }
+  const PulseAddress& peer_pulse() const { return peer_pulse_; }
   /// Why the link is over; nullopt: it is not.
   const std::optional<Error>& over() const { return over_; }
   bool is_connected() const { return is_connected_; }
@@ -109,6 +117,7 @@ class LinkCore {
   Inbox inbox_;
   EndId peer_end_;
   std::string peer_address_;
+  PulseAddress peer_pulse_;
   bool is_connected_ = false;
   bool is_ready_ = false;  ///< The peer has greeted on this connection.
   bool greeting_due_ = false;
@@ -119,9 +128,11 @@ class LinkCore {
   bool was_connected_ = false;
   bool is_replaced_ = false;
   bool came_again_ = false;
+  bool wants_pulse_ = false;
   bool wants_new_connection_ = false;
   std::uint64_t echo_ = 0;
-  Instant heard_{};  ///< The last sign of life, or since when silence counts.
+  Instant heard_{};    ///< The last sign of life, or since when silence counts.
+  Instant word_at_{};  ///< The same without pulses.
   Instant connected_at_{};
   Instant next_heartbeat_{};
   bool heartbeat_due_ = false;

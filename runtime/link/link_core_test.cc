@@ -168,7 +168,7 @@ TEST(LinkCoreTest, NoMoreComesThanTheReceiverGaveCreditFor) {
   own.peer = "silent";
   LinkCore sut(own);
   sut.on_connected(path.now);
-  Greeting greeting{{7, 7}, {}, false, {}, {}};
+  Greeting greeting{{7, 7}, {}, false, {}, {}, {}};
   for (std::size_t lane = 0; lane < kLanes; ++lane) greeting.receipts[lane].limit = lane < kClasses ? 5000 : 600'000;
   sut.on_received(encode(7, greeting), {}, path.now);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(sut.send(Class::requests, bulky(200'000), path.now));
@@ -187,7 +187,7 @@ TEST(LinkCoreTest, NoMoreComesThanTheReceiverGaveCreditFor) {
 TEST(LinkCoreTest, BulkGoesBehindItsMessage) {
   LinkCore sut({.self = {1, 1}, .peer = "peer", .address = {}});
   sut.on_connected(Instant{1h});
-  Greeting greeting{{7, 7}, {}, false, {}, {}};
+  Greeting greeting{{7, 7}, {}, false, {}, {}, {}};
   greeting.receipts[bulk_lane(Class::requests)].limit = 1'000'000;  // None for messages.
   sut.on_received(encode(7, greeting), {}, Instant{1h});
   ASSERT_TRUE(sut.send(Class::requests, bulky(500'000), Instant{1h}));
@@ -200,13 +200,13 @@ TEST(DelayWindowTest, ShrinksToWhatThePathCarries) {
   for (int i = 0; i < 100; ++i) sut.on_acked(sut.bytes(), 1ms, true, now += 1ms);
   EXPECT_EQ(sut.bytes(), 1'000'000u);
   sut.on_acked(100, 20ms, true, now += 20ms);
-  EXPECT_EQ(sut.bytes(), 250'000u);
+  EXPECT_EQ(sut.bytes(), 500'000u);
   sut.on_acked(100, 20ms, true, now += 5ms);
-  EXPECT_EQ(sut.bytes(), 250'000u) << "of the same queue";
+  EXPECT_EQ(sut.bytes(), 500'000u) << "of the same queue";
   sut.on_acked(100, 6ms, true, now += 20ms);
-  EXPECT_EQ(sut.bytes(), 250'000u) << "a queue of half the target to the target is as it should be";
+  EXPECT_EQ(sut.bytes(), 500'000u) << "a queue of half the target to the target is as it should be";
   sut.on_acked(100'000, 2ms, false, now);
-  EXPECT_EQ(sut.bytes(), 250'000u) << "nothing waited for room";
+  EXPECT_EQ(sut.bytes(), 500'000u) << "nothing waited for room";
 }
 
 class LinkCoreInputTest : public testing::Test {
@@ -214,7 +214,7 @@ class LinkCoreInputTest : public testing::Test {
   LinkCoreInputTest() {
     sut.on_connected(now);
     (void)sut.next(now);
-    sut.on_received(encode(7, Greeting{{7, 7}, {}, false, {}, {}}), {}, now);
+    sut.on_received(encode(7, Greeting{{7, 7}, {}, false, {}, {}, {}}), {}, now);
     EXPECT_TRUE(sut.is_open());
   }
   void say(const Said& said, std::vector<Frame> frames = {}) {
@@ -279,6 +279,19 @@ TEST_F(LinkCoreInputTest, TimeInWhichThisEndStoodStillIsNoSilence) {
   EXPECT_EQ(cause(), "peer has not answered for 2.0 s");
 }
 
+TEST_F(LinkCoreInputTest, AProcessThatRunsIsBusyForAMinuteAtMost) {
+  sut.depends_on(true, now);
+  const Instant begin = now;
+  while (!sut.over() && now < begin + 2min) {
+    sut.tick(now = *sut.next_deadline());
+    if (sut.wants_pulse()) sut.on_pulse(now);
+    EXPECT_FALSE(sut.wants_new_connection() && now < begin + 1min);
+  }
+  EXPECT_GE(now, begin + 1min);
+  EXPECT_LE(now, begin + 1min + 2500ms);
+  EXPECT_EQ(cause(), "peer has stood still for 60.0 s");
+}
+
 TEST_F(LinkCoreInputTest, AGreetingIsSaidAgainUntilItIsAnswered) {
   sut.on_lost(now);
   sut.on_connected(now);
@@ -327,7 +340,7 @@ TEST_F(LinkCoreInputTest, NoInputEndsTheProcess) {
     };
     LinkCore core(options());
     core.on_connected(now);
-    core.on_received(encode(7, Greeting{{7, 7}, {}, false, {}, {}}), {}, now);
+    core.on_received(encode(7, Greeting{{7, 7}, {}, false, {}, {}, {}}), {}, now);
     for (int i = 0; i < 12; ++i) {
       const Class of{static_cast<std::uint8_t>(random() % kClasses)};
       Said said;
@@ -345,7 +358,7 @@ TEST_F(LinkCoreInputTest, NoInputEndsTheProcess) {
       } else if (kind == 2) {
         said = Chunk{of, random() % 4};
       } else if (kind == 3) {
-        said = Greeting{{number(), number()}, {number(), number()}, false, {}, {}};
+        said = Greeting{{number(), number()}, {number(), number()}, false, {}, {}, {}};
       }
       auto word = encode(7, said);
       if (random() % 4 == 0) word[random() % word.size()] ^= std::byte{static_cast<unsigned char>(random())};

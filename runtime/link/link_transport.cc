@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/steady_now.h"
+#include "runtime/transport/zmq/address.h"
 
 namespace paceline::link {
 namespace {
@@ -23,6 +24,11 @@ constexpr Duration kProbeAgain = std::chrono::milliseconds(100);  // Another que
 std::uint64_t random_incarnation() {
   std::random_device random;
   return (std::uint64_t{random()} << 32) | random() | 1;
+}
+
+/// A number; an ipc address is of this host. For pulses.
+std::string host_of(const std::string& address) {
+  return address.starts_with("ipc://") ? "127.0.0.1" : transport::host_and_port(address).first;
 }
 
 }  // namespace
@@ -45,6 +51,8 @@ LinkTransport::Link LinkTransport::new_link(const Peer& peer, std::string dialle
   options.address = address_;
   options.heartbeat_every = options_.heartbeat_every;
   options.lease = options_.lease;
+  options.stall = options_.stall;
+  if (pulse_) options.pulse = pulse_->address();
   options.sending = options_.sending;
   options.receiving = options_.receiving;
   Link link{LinkCore(std::move(options)), std::move(dialled)};
@@ -59,7 +67,12 @@ const LinkCore* LinkTransport::link(const Peer& peer) const {
 
 Result<std::string> LinkTransport::listen(const std::string& address) {
   auto real = below_->listen(address);
-  if (real) address_ = *real;
+  if (!real) return real;
+  address_ = *real;
+  if (!options_.has_pulse || pulse_) return real;
+  auto pulse = Pulse::open(host_of(*real));
+  if (!pulse) return tl::unexpected(pulse.error());
+  pulse_ = *std::move(pulse);
   return real;
 }
 
@@ -204,6 +217,7 @@ void LinkTransport::on_refused(Event event, Instant at) {
 
 void LinkTransport::look_after_all(bool drained) {
   const Instant at = now();
+  if (pulse_) hear_pulses(at);
   for (auto it = links_.begin(); it != links_.end();) {
     const auto next = std::next(it);  // It may end.
     if (drained) it->second.core.on_drained();
@@ -214,6 +228,7 @@ void LinkTransport::look_after_all(bool drained) {
 
 void LinkTransport::look_after(const Peer& peer, Link& link, Instant at) {
   if (const auto due = link.core.next_deadline(); due && *due <= at) link.core.tick(at);
+  if (link.core.wants_pulse()) ask_pulse(link);
   if (link.redial_at && *link.redial_at <= at) {
     link.redial_at.reset();
     if (!below_->connect(peer, link.dialled)) link.redial_at = at + kRedial;
@@ -225,6 +240,24 @@ void LinkTransport::look_after(const Peer& peer, Link& link, Instant at) {
     if (reach == Reach::refuses) link.core.on_refused();
   }
   (void)settle(peer, link, at);
+}
+
+void LinkTransport::ask_pulse(Link& link) {
+  const std::string& address = link.dialled.empty() ? link.core.peer_address() : link.dialled;
+  if (!pulse_ || link.core.peer_pulse().port == 0 || address.empty()) return;
+  link.asked_pulse = ++last_question_;
+  pulse_->ask(host_of(address), link.core.peer_pulse(), last_question_);
+}
+
+void LinkTransport::hear_pulses(Instant at) {
+  const bool any = std::any_of(links_.begin(), links_.end(), [](const auto& l) { return l.second.asked_pulse; });
+  if (!any) return;
+  for (const std::uint64_t question : pulse_->answers())
+    for (auto& [peer, link] : links_)
+      if (link.asked_pulse == question) {
+        link.asked_pulse.reset();
+        link.core.on_pulse(at);
+      }
 }
 
 /// Reports what the core has, and does what it wants. False: the link is over, and no more.

@@ -35,6 +35,8 @@ class LinkTransport final : public transport::Transport {
     std::uint64_t incarnation = 0;  ///< Of this process, never used again; 0: a random one.
     Duration heartbeat_every = std::chrono::milliseconds(200);
     Duration lease = std::chrono::seconds(2);
+    Duration stall = std::chrono::minutes(1);  ///< So long may a peer be busy whose process runs.
+    bool has_pulse = false;                    ///< From listen() on: at the address's host, for ipc at 127.0.0.1.
     Outbox::Options sending{};
     Inbox::Options receiving{};
     std::function<Class(const std::vector<Frame>&)> class_of;  ///< Of a message; none: all are requests, in one order.
@@ -69,6 +71,7 @@ class LinkTransport final : public transport::Transport {
     std::optional<Packet> stuck{};  ///< What the transport below had no room for.
     std::optional<Instant> redial_at{};
     std::optional<Instant> probe_at{};
+    std::optional<std::uint64_t> asked_pulse{};  ///< The last question.
   };
   using Links = std::map<transport::Peer, Link>;  // Ordered: in which turn they are looked after is observable.
 
@@ -81,6 +84,8 @@ class LinkTransport final : public transport::Transport {
   void look_after_all(bool drained);
   void look_after(const transport::Peer& peer, Link& link, Instant now);
   bool settle(const transport::Peer& peer, Link& link, Instant now);
+  void ask_pulse(Link& link);
+  void hear_pulses(Instant now);
   void pump(const transport::Peer& peer, Link& link, Instant now);
   void say_farewell(const transport::Peer& peer, const Link& link);
 
@@ -89,6 +94,8 @@ class LinkTransport final : public transport::Transport {
   std::string address_;
   Links links_;
   std::set<transport::Peer> depended_on_;
+  std::unique_ptr<Pulse> pulse_;
+  std::uint64_t last_question_ = 0;
   std::deque<transport::Event> events_;
   std::uint64_t last_link_ = 0;
   bool is_busy_ = false;  ///< The last poll() stopped reading to give others their turn.

@@ -300,7 +300,7 @@ class LinkShellTest : public testing::Test {
     sut = std::make_unique<LinkTransport>(std::move(owned), options);
     EXPECT_TRUE(sut->connect("peer", "address"));
     below->events.push_back({.kind = Event::Kind::connected, .peer = "peer", .frames = {}});
-    Greeting greeting{{7, 7}, {}, false, {}, {}};
+    Greeting greeting{{7, 7}, {}, false, {}, {}, {}};
     for (auto& receipt : greeting.receipts) receipt.limit = 1 << 20;
     below->events.push_back({.kind = Event::Kind::message, .peer = "peer", .frames = {encode(7, greeting)}});
     EXPECT_EQ(sut->poll(0ns)->kind, Event::Kind::connected);

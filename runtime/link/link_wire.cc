@@ -82,6 +82,8 @@ Frame encoded(std::uint64_t link, const Greeting& greeting) {
   }
   writer.put(greeting.is_ready ? 1 : 0);
   writer.put(greeting.receipts);
+  writer.put(greeting.pulse.port);
+  writer.put(greeting.pulse.secret);
   writer.put(greeting.address.size() <= kAddressMax ? greeting.address : std::string());
   return writer.take();
 }
@@ -119,6 +121,8 @@ Said greeting(Reader& reader) {
   }
   greeting.is_ready = reader.word() != 0;
   reader.receipts(greeting.receipts);
+  greeting.pulse.port = reader.word();
+  greeting.pulse.secret = reader.word();
   if (reader.left() <= kAddressMax) greeting.address = reader.text();
   return greeting;
 }

@@ -10,6 +10,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/link/lanes.h"
+#include "runtime/link/pulse.h"
 
 namespace paceline::link {
 
@@ -35,7 +36,8 @@ struct Greeting {
   EndId other;            ///< The end that the greeter takes this link's other end for; none: it knows of none yet.
   bool is_ready = false;  ///< The greeter has heard the other's greeting on this connection.
   PerLane<Receipt> receipts{};
-  std::string address;  ///< Where the greeter listens; empty: nowhere.
+  PulseAddress pulse{};   ///< Where the greeter's process says that it runs.
+  std::string address{};  ///< Where the greeter listens; empty: nowhere.
 };
 
 /// Acknowledgement, credit and heartbeat.

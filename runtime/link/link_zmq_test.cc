@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -30,7 +31,7 @@ std::unique_ptr<LinkTransport> open(const std::string& name, const transport::Cl
   options.links = true;
   options.frame_bytes_max = 1 << 20;
   return std::make_unique<LinkTransport>(transport::ZmqTransport::create(std::move(options)).value(),
-                                         LinkTransport::Options{});
+                                         LinkTransport::Options{.has_pulse = true, .class_of = {}, .clock = {}});
 }
 
 /// The next event, while `other` goes about its business.
@@ -44,19 +45,27 @@ Event next(Transport& transport, Transport* other = nullptr, Duration patience =
   return {};
 }
 
-/// Another process, which answers every message with itself. It listens, and connects to `address` if there is one.
+constexpr std::size_t kBusy = 17;  // A message of so many bytes keeps its receiver from its loop for 3 s.
+
+constexpr const char* kLoopback = "tcp://127.0.0.1:*";
+
+/// Another process, which answers every message with itself. It listens at `own`, and connects to `address` if there is
+/// one.
 class Process {
  public:
-  Process(const transport::ClusterKeys& keys, const std::filesystem::path& told, const std::string& address = {}) {
+  Process(const transport::ClusterKeys& keys, const std::filesystem::path& told, const std::string& address = {},
+          const std::string& own = kLoopback) {
     pid_ = ::fork();
     if (pid_ == 0) {
       auto transport = open("child", keys);
-      std::ofstream(told.string() + "~") << *transport->listen("tcp://127.0.0.1:*");
+      std::ofstream(told.string() + "~") << *transport->listen(own);
       std::filesystem::rename(told.string() + "~", told);
       if (!address.empty()) (void)transport->connect("parent", address);
       while (true)
-        if (auto event = transport->poll(1h); event && event->kind == Event::Kind::message)
+        if (auto event = transport->poll(1h); event && event->kind == Event::Kind::message) {
+          if (event->frames[0].size() == kBusy) std::this_thread::sleep_for(3s);
           (void)transport->send(event->peer, std::move(event->frames));
+        }
     }
     const Instant until = steady_now() + 10s;
     while (address_.empty() && steady_now() < until) std::ifstream(told) >> address_;
@@ -94,6 +103,25 @@ TEST_F(LinkZmqTest, AFrozenProcessIsNoticedWithinItsLease) {
   EXPECT_GE(steady_now() - begin, 1700ms);
   EXPECT_LE(steady_now() - begin, 2500ms);
   child.say(SIGCONT);
+}
+
+/// The child listens at `own`.
+void check_busy(const transport::ClusterKeys& keys, const std::filesystem::path& told, const std::string& own) {
+  const Process child(keys, told, {}, own);
+  auto parent = open("parent", keys);
+  ASSERT_TRUE(parent->listen(kLoopback));
+  ASSERT_TRUE(parent->connect("child", child.address()));
+  ASSERT_EQ(next(*parent).kind, Event::Kind::connected);
+  parent->depends_on("child", true);
+  ASSERT_TRUE(parent->send("child", {Frame(kBusy)}));
+  const Event event = next(*parent);
+  EXPECT_EQ(event.kind, Event::Kind::message) << event.cause;
+}
+
+TEST_F(LinkZmqTest, ABusyProcessIsNotTakenForAFrozenOne) { check_busy(keys, directory.path / "address", kLoopback); }
+
+TEST_F(LinkZmqTest, NeitherIsOneThatListensAtAUnixSocket) {
+  check_busy(keys, directory.path / "address", "ipc://" + (directory.path / "child.sock").string());
 }
 
 TEST_F(LinkZmqTest, ADeadProcessIsNoticedAtOnceByWhoConnectedToIt) {

@@ -50,18 +50,23 @@ Result<void> Outbox::add(Class of, std::vector<Frame>&& frames) {
 
 std::optional<Packet> Outbox::next(Instant now) {
   for (std::size_t c = 0; c < kClasses; ++c)
-    if (auto packet = next_head(Class(c))) return packet;
+    if (auto packet = next_head(Class(c), now)) return packet;
   for (std::size_t c = 0; c < kClasses; ++c)
     if (auto packet = next_chunk(Class(c), now)) return packet;
   return std::nullopt;
 }
 
-std::optional<Packet> Outbox::next_head(Class of) {
+std::optional<Packet> Outbox::next_head(Class of, Instant now) {
   Lane& lane = lanes_[head_lane(of)];
   if (lane.next == lane.end) return std::nullopt;
   const Queue& queue = queues_[static_cast<std::size_t>(of)];
   const Outgoing& message = queue.messages[lane.next - queue.messages.front().head];
   if (lane.next_offset + message.head_bytes > lane.limit) return std::nullopt;
+  const bool is_large = message.head_bytes >= kLargeBytes;
+  if (is_large && heads_under_way_ > 0 && heads_under_way_ + message.head_bytes > window_.bytes()) {
+    window_full_ = true;
+    return std::nullopt;
+  }
   Head head{of, lane.next, {}};
   Packet packet;
   for (std::size_t i = 0; i < message.frames->size(); ++i) {
@@ -70,6 +75,10 @@ std::optional<Packet> Outbox::next_head(Class of) {
     if (!is_bulk(message, i)) packet.pieces.push_back({message.frames, frame});
   }
   packet.word = encode(link_, head);
+  if (is_large) {
+    under_way_[head_lane(of)].push_back({lane.next, message.head_bytes, now});
+    heads_under_way_ += message.head_bytes;
+  }
   ++lane.next;
   lane.next_offset += message.head_bytes;
   return packet;
@@ -85,8 +94,7 @@ std::optional<Packet> Outbox::next_chunk(Class of, Instant now) {
   if (lanes_[head_lane(of)].next <= message.head) return std::nullopt;  // Behind its message.
   const Frame& frame = (*message.frames)[cursor.frame];
   const std::size_t bytes = std::min(options_.chunk_bytes, frame.size() - cursor.offset);
-  const std::uint64_t under_way = bulk_under_way();
-  if (under_way > 0 && under_way + bytes > window_.bytes()) {
+  if (bytes_under_way() > 0 && bytes_under_way() + bytes > window_.bytes()) {
     window_full_ = true;
     return std::nullopt;
   }
@@ -95,7 +103,8 @@ std::optional<Packet> Outbox::next_chunk(Class of, Instant now) {
   packet.pieces.push_back({message.frames, std::span(frame).subspan(cursor.offset, bytes)});
   cursor.offset += bytes;
   lane.next_offset += bytes;
-  under_way_[bulk_lane(of)].push_back({lane.next++, lane.next_offset, now});
+  under_way_[bulk_lane(of)].push_back({lane.next++, bytes, now});
+  bulk_under_way_ += bytes;
   return packet;
 }
 
@@ -132,11 +141,11 @@ bool Outbox::acknowledge(std::size_t number, const Receipt& receipt, Instant now
   std::uint64_t acked = 0;
   Duration delay{};
   while (!under_way.empty() && under_way.front().number < receipt.units) {
-    acked += under_way.front().end_offset - lane.acked_offset;
-    lane.acked_offset = under_way.front().end_offset;
+    acked += under_way.front().bytes;
     delay = now - under_way.front().at;
     under_way.pop_front();
   }
+  (number < kClasses ? heads_under_way_ : bulk_under_way_) -= acked;
   if (acked > 0) window_.on_acked(acked, delay, std::exchange(window_full_, false), now);
   return true;
 }
@@ -162,6 +171,8 @@ void Outbox::drop_acknowledged(Class of) {
 
 void Outbox::rewind() {
   window_.forget_path();
+  heads_under_way_ = bulk_under_way_ = 0;
+  for (auto& under_way : under_way_) under_way.clear();
   for (std::size_t c = 0; c < kClasses; ++c) {
     const Class of{static_cast<std::uint8_t>(c)};
     Queue& queue = queues_[c];
@@ -171,7 +182,6 @@ void Outbox::rewind() {
     bulk.next = bulk.acked;
     heads.next_offset = heads.end_offset;
     bulk.next_offset = bulk.end_offset;
-    under_way_[bulk_lane(of)].clear();
     queue.cursor = {};
     bool is_placed = false;
     for (std::size_t i = 0; i < queue.messages.size(); ++i) {
@@ -193,7 +203,6 @@ void Outbox::rewind() {
         come -= chunks;
       }
     }
-    bulk.acked_offset = bulk.next_offset;
   }
 }
 
@@ -205,13 +214,6 @@ PerLane<std::uint64_t> Outbox::sent() const {
 
 bool Outbox::empty() const {
   return std::all_of(queues_.begin(), queues_.end(), [](const Queue& queue) { return queue.messages.empty(); });
-}
-
-std::uint64_t Outbox::bulk_under_way() const {
-  std::uint64_t bytes = 0;
-  for (std::size_t lane = kClasses; lane < kLanes; ++lane)
-    bytes += lanes_[lane].next_offset - lanes_[lane].acked_offset;
-  return bytes;
 }
 
 }  // namespace paceline::link

@@ -26,9 +26,9 @@ struct Packet {
 /// (messages and chunks) are numbered per lane; a lower class goes when no higher one has something that may go; a
 /// message's bulk goes behind it. Pure.
 ///
-/// Bounds: waiting_bytes_max of messages that are kept, of each class, what goes in chunks not counted (it was
-/// its sender's own, and stays where it is), plus one message; units under way, by the receiver's credit, and of
-/// bulk by the window, too.
+/// Bounds: waiting_bytes_max of messages that are kept, of each class, what goes in chunks not counted (it was its
+/// sender's own, and stays where it is), plus one message; units under way, by the receiver's credit and, if they are
+/// large, by the window: messages by all of it, bulk by what they leave.
 class Outbox {
  public:
   struct Options {
@@ -55,7 +55,7 @@ class Outbox {
   PerLane<std::uint64_t> sent() const;
   /// Nothing is kept: everything has been acknowledged.
   bool empty() const;
-  std::uint64_t bulk_under_way() const;
+  std::uint64_t bytes_under_way() const { return heads_under_way_ + bulk_under_way_; }
   std::size_t window_bytes() const { return window_.bytes(); }
 
  private:
@@ -74,12 +74,11 @@ class Outbox {
     std::uint64_t acked = 0;
     std::uint64_t next_offset = 0;  ///< The same in bytes, as they count against the credit.
     std::uint64_t end_offset = 0;
-    std::uint64_t acked_offset = 0;  ///< Of bulk only.
     std::uint64_t limit = 0;
   };
   struct UnderWay {
     std::uint64_t number = 0;
-    std::uint64_t end_offset = 0;
+    std::uint64_t bytes = 0;
     Instant at;
   };
   /// Where the lane's next chunk begins, or the bytes before it end.
@@ -95,7 +94,7 @@ class Outbox {
   };
 
   static bool is_bulk(const Outgoing& message, std::size_t frame) { return ((message.bulk >> frame) & 1) != 0; }
-  std::optional<Packet> next_head(Class of);
+  std::optional<Packet> next_head(Class of, Instant now);
   std::optional<Packet> next_chunk(Class of, Instant now);
   bool acknowledge(std::size_t lane, const Receipt& receipt, Instant now);
   void settle_cursor(Queue& queue) const;
@@ -107,7 +106,9 @@ class Outbox {
   bool window_full_ = false;
   PerClass<Queue> queues_{};
   PerLane<Lane> lanes_{};
-  PerLane<std::deque<UnderWay>> under_way_{};
+  PerLane<std::deque<UnderWay>> under_way_{};  ///< Large units.
+  std::uint64_t heads_under_way_ = 0;
+  std::uint64_t bulk_under_way_ = 0;
 };
 
 }  // namespace paceline::link

@@ -39,6 +39,14 @@ Result<Scheme> scheme_of(const std::string& address) {
   return fail(ErrorKind::invalid, "address '" + address + "': use tcp://host:port or ipc:///absolute/path");
 }
 
+std::pair<std::string, std::string> host_and_port(const std::string& address) {
+  const auto begin = address.find("//") + 2;
+  const auto colon = address.rfind(':');
+  std::string host = address.substr(begin, colon - begin);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return {host, address.substr(colon + 1)};
+}
+
 Result<void> check_ipc_directory(const std::string& address) {
   const std::string path = path_of(address);
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "runtime/base/result.h"
 
@@ -10,6 +11,9 @@ enum class Scheme { ipc, tcp };
 
 /// Which of the two it is; `invalid` for all others, and for an ipc address without an absolute path.
 Result<Scheme> scheme_of(const std::string& address);
+
+/// The parts of "tcp://host:port"; brackets of IPv6 are taken off.
+std::pair<std::string, std::string> host_and_port(const std::string& address);
 
 /// For ipc: the socket's directory must exist, be ours and closed to others (0700), and the path short enough for the
 /// system (107 bytes). `invalid` names the mend.

@@ -17,15 +17,6 @@ Reach reach_of(int error) {
   return error == ECONNREFUSED ? Reach::refuses : Reach::unknown;
 }
 
-/// The parts of "tcp://host:port"; brackets of IPv6 are taken off.
-std::pair<std::string, std::string> host_and_port(const std::string& address) {
-  const auto begin = address.find("//") + 2;
-  const auto colon = address.rfind(':');
-  std::string host = address.substr(begin, colon - begin);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return {host, address.substr(colon + 1)};
-}
-
 }  // namespace
 
 Reach ReachProbes::reach(const std::string& address) {
