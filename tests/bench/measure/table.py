@@ -153,4 +153,7 @@ FIGURES = (
     Figure(26, "a run of a minute on two nodes whose head is killed every second, against the same run without", "heads",
            (Value("different", "models that differ in a bit", "≤", 0, "", 0), Value("status", "the slowest `status` right after a death", "≤", 300, "ms", 0),
             Value("longer", "its time, times the other's"), Value("deaths", "deaths", unit="", digits=0)), 3),
+    Figure(27, "a link between two endpoints, trusted (without CURVE), through the loopback device, against a bare TCP stream in the same run: its rate, times the stream's", "link",
+           (*[Value(size, f"messages of {size}", "≥", 0.8) for size in ("64 KiB", "1 MiB", "16 MiB", "64 MiB", "256 MiB", "1 GiB", "4 GiB")],
+            Value("heartbeat", "the slowest of all heartbeats meanwhile, there and back", "≤", 20, "ms", 1)), 6),
 )

@@ -1,0 +1,27 @@
+"""Figure 27: what a link carries beside a bare TCP stream, and how long its heartbeats take meanwhile."""
+import json
+
+from measure.bench import output_of
+
+SIZES = {1 << 16: "64 KiB", 1 << 20: "1 MiB", 1 << 24: "16 MiB", 1 << 26: "64 MiB", 1 << 28: "256 MiB", 1 << 30: "1 GiB", 1 << 32: "4 GiB"}
+
+
+def link(bench):
+    """Both in one run, interleaved at random; rates repetition by repetition, of a heartbeat the worst of each."""
+    printed = output_of(bench.program("runtime", "link", "paceline_link_bench"), "--benchmark_format=json",
+                        "--benchmark_enable_random_interleaving=true", f"--benchmark_repetitions={bench.rounds_or(5)}",
+                        PACELINE_BENCH_LARGE="1")
+    times, heartbeats = {}, {}
+    for row in json.loads(printed)["benchmarks"]:
+        if row["run_type"] != "iteration" or row.get("error_occurred"):
+            continue
+        what, size = row["run_name"].split("/")[:2]
+        turn = row["repetition_index"]
+        times.setdefault((what, int(size.removeprefix("bytes:"))), {})[turn] = row["real_time"]
+        heartbeats[turn] = max(heartbeats.get(turn, 0), row.get("heartbeat_ms", 0))
+    values = {"heartbeat": list(heartbeats.values())}
+    for size, name in SIZES.items():
+        bare, ours = times.get(("bare_tcp", size), {}), times.get(("link", size), {})
+        if both := sorted(bare.keys() & ours.keys()):  # None: not enough memory.
+            values[name] = [bare[turn] / ours[turn] for turn in both]
+    return {27: values}
