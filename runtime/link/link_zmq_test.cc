@@ -159,6 +159,13 @@ int cut(int port) {
   return count;
 }
 
+// TSan looks up a suppression for every word that ZeroMQ's threads wrote.
+#if defined(__SANITIZE_THREAD__)
+constexpr std::size_t kLarge = std::size_t{16} << 10;
+#else
+constexpr std::size_t kLarge = std::size_t{8} << 20;
+#endif
+
 TEST_F(LinkZmqTest, ACutConnectionIsResumedAndLosesNothing) {
   auto left = open("left", keys);
   auto right = open("right", keys);
@@ -169,13 +176,15 @@ TEST_F(LinkZmqTest, ACutConnectionIsResumedAndLosesNothing) {
   ASSERT_EQ(next(*left, right.get()).kind, Event::Kind::connected);
   constexpr int kMessages = 12;
   for (int i = 0; i < kMessages; ++i)
-    ASSERT_TRUE(right->send("left", {Frame(4, static_cast<std::byte>(i)), Frame(8 << 20, static_cast<std::byte>(i))}));
+    ASSERT_TRUE(right->send("left", {Frame(4, static_cast<std::byte>(i)), Frame(kLarge, static_cast<std::byte>(i))}));
   int cuts = 0;
   for (int i = 0; i < kMessages; ++i) {
-    const Event event = next(*left, right.get());
+    Event event = next(*left, right.get());
+    while (event.kind == Event::Kind::refused) event = next(*left, right.get());  // It was cut while it shook hands.
     ASSERT_EQ(event.kind, Event::Kind::message) << event.cause;
+    ASSERT_EQ(event.frames.size(), 2u);
     EXPECT_EQ(event.frames[0], Frame(4, static_cast<std::byte>(i)));
-    EXPECT_EQ(event.frames[1], Frame(8 << 20, static_cast<std::byte>(i)));
+    EXPECT_EQ(event.frames[1], Frame(kLarge, static_cast<std::byte>(i)));
     if (i % 3 == 1) cuts += cut(port);
   }
   EXPECT_GE(cuts, 3);
