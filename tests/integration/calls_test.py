@@ -74,16 +74,19 @@ class Calls(IntegrationTest):
         self.assert_nobody_left(5)
 
     def lose_a_node(self, how):
-        run = self.start("run", CALLS, "--nodes", "2", "--", "node_killed")
+        run = self.start("run", CALLS, "--nodes", "2", "--", "node_lost")
         wait_until(lambda: "calls" in run.out, 10, "its calls")
         agent, = self.agents(1)
         os.kill(agent, how)
+        wait_until(lambda: "lost" in run.out, 20, "an error")
+        if how == signal.SIGSTOP:
+            os.kill(agent, signal.SIGCONT)
         self.assertEqual(run.wait(20), 0, run.said())
 
-    def test_calls_to_a_node_that_is_killed_end_and_say_so(self):
+    def test_calls_to_a_node_that_is_killed_end_and_say_so_until_it_is_back(self):
         self.lose_a_node(signal.SIGKILL)
 
-    def test_calls_to_a_node_that_is_frozen_end_within_the_lease_and_say_so(self):
+    def test_calls_to_a_node_that_is_frozen_end_within_the_lease_and_say_so_until_it_goes_on(self):
         self.lose_a_node(signal.SIGSTOP)
 
 
