@@ -176,6 +176,10 @@ std::vector<AveragingService::Event> AveragingService::take_events() { return st
 
 void AveragingService::fail_job(std::string text) { tell(Failed{std::move(text)}); }
 
+void AveragingService::on_node_gone(NodeId node, Instant) {
+  fail_job("node " + to_string(node) + " is gone, and this strategy does not go on without it");
+}
+
 void AveragingService::set_verdict(Rank rank, const memory::WorkerVerdict& verdict) {
   const auto it = members_.find(rank);
   if (it == members_.end()) return;

@@ -106,6 +106,8 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   virtual void on_alive(Rank rank, Instant now) = 0;
   /// A local worker's process has ended.
   virtual void on_gone(Rank rank, Instant now) = 0;
+  /// The job's only other agent is lost, with its workers; where the strategy cannot go on without, the job fails.
+  virtual void on_node_gone(NodeId node, Instant now);
   /// An averaging that was submitted as `id` is done; false: it is not ours.
   bool on_reduced(std::uint64_t id, Instant now);
   /// The evaluation at v is over: everybody may go on who was held for it.

@@ -365,6 +365,7 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
     case wire::Envelope::NODES: on_nodes(envelope.getNodes()); break;
     case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
     case wire::Envelope::CLOSE_JOB: on_close_job(JobId{envelope.getCloseJob().getJob()}); break;
+    case wire::Envelope::NODE_GONE: on_lost_to_job(envelope.getNodeGone()); break;
     case wire::Envelope::REPLY: on_reply(envelope.getReply()); break;
     case wire::Envelope::JOB_EVENT: {
       wire::Message copy;
@@ -439,7 +440,11 @@ void Agent::register_at_head() {
   const Instant now = steady_now();
   for (const auto& [id, opening] : openings_) {
     wire::Message runs(opening.word->root().asReader());
-    runs.root().getOpenJob().setAge(seconds(now - opening.since));
+    auto open = runs.root().getOpenJob();
+    open.setAge(seconds(now - opening.since));
+    const auto& lost = jobs_.at(id)->lost_nodes();
+    auto without = open.initWithout(static_cast<unsigned>(lost.size()));
+    for (unsigned i = 0; const NodeId node : lost) without.set(i++, node.value);
     send_peer(kHead, runs);
   }
   wire::Message hello;
@@ -472,11 +477,30 @@ void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
 /// is asked fails at once.
 void Agent::on_node_gone(NodeId node, const std::string& how) {
   act(router_.on_node_gone(node, how));
+  report_cut_off(node, how);
   linked_.erase(node);
   const auto address = addresses_.extract(node);
   if (address.empty()) return;
   connect_to(node, address.mapped());
   cut_off_[node] = how;
+}
+
+/// What was on its way between the two is lost: the head decides which of them goes on with their jobs.
+void Agent::report_cut_off(NodeId node, const std::string& how) {
+  json jobs = json::array();
+  for (const auto& [id, job] : jobs_)
+    if (job->other_nodes().contains(node)) jobs.push_back(id.value);
+  if (jobs.empty()) return;
+  const auto told = ask_head(
+      {kSelf, next_request_++, kCutOffVerb, json_text(json{{"node", node.value}, {"jobs", jobs}, {"cause", how}})});
+  if (!told) log_.error(told.error().text);
+}
+
+void Agent::on_lost_to_job(const wire::NodeGone::Reader& gone) {
+  TrainingJob* const found = job(JobId{gone.getJob()});
+  if (!found) return;
+  within(*found, [&] { found->on_node_gone(NodeId{gone.getNode()}, wire::text(gone.getCause()), steady_now()); });
+  depend_on_nodes_in_use();
 }
 
 /// An agent that was started anew has another address.
@@ -513,8 +537,8 @@ void Agent::tell_linked() {
 void Agent::depend_on_nodes_in_use() {
   std::set<NodeId> needed;
   for (const auto& [id, job] : jobs_) {
-    const auto& nodes = job->settings().node_of;
-    needed.insert(nodes.begin(), nodes.end());
+    const auto others = job->other_nodes();
+    needed.insert(others.begin(), others.end());
   }
   actors_elsewhere_ = router_.actors_elsewhere();
   for (NodeId node{0}; node.value < options_.nodes; ++node.value)
@@ -816,11 +840,9 @@ void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Fram
   log_.warning(peer + ": " + sent.error().text);
   if (node.value < 0) return;
   if (sent.error().kind == ErrorKind::overloaded)
-    for (const auto& [id, job] : jobs_) {
-      const auto& nodes = job->settings().node_of;
-      if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) continue;
-      within(*job, [&, &its = *job] { its.fail_job(sent.error().text, steady_now()); });
-    }
+    for (const auto& [id, job] : jobs_)
+      if (job->other_nodes().contains(node))
+        within(*job, [&, &its = *job] { its.fail_job(sent.error().text, steady_now()); });
   act(router_.on_node_gone(node, node.value < options_.nodes ? sent.error().text
                                                              : "the cluster has " + std::to_string(options_.nodes) +
                                                                    " nodes, numbered from 0"));

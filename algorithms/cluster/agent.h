@@ -94,6 +94,8 @@ class Agent {
   void tell_linked();
   void on_node_gone(NodeId node, const std::string& how);
   void depend_on_nodes_in_use();
+  void report_cut_off(NodeId node, const std::string& how);
+  void on_lost_to_job(const wire::NodeGone::Reader& gone);
   Result<void> on_open_job(const wire::OpenJob::Reader& open);
   Result<std::unique_ptr<TrainingJob>> make_job(TrainingJob::Settings settings, const wire::OpenJob::Reader& open);
   void on_close_job(JobId job);

@@ -94,7 +94,8 @@ class Node {
   inline static const Kinds kOfAgents{Kind::OPEN_JOB,       Kind::ACTIVATE,     Kind::PARTIAL,      Kind::RELEASED,
                                       Kind::REPLICA_WANTED, Kind::REPLICA_NONE, Kind::REPLICA_DATA, Kind::SETTLED,
                                       Kind::SHARE,          Kind::GONE,         Kind::AWAITED,      Kind::ENDING,
-                                      Kind::EXCHANGE,       Kind::BATCH,        Kind::STOP_ROUNDS,  Kind::NODES};
+                                      Kind::EXCHANGE,       Kind::BATCH,        Kind::STOP_ROUNDS,  Kind::NODES,
+                                      Kind::NODE_GONE};
 
   struct Other {
     std::string name;

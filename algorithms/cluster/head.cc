@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "algorithms/cluster/logged_values.h"
@@ -44,6 +46,12 @@ Result<std::vector<NodeId>> place_as_told(const json& told, std::int32_t workers
     return fail(ErrorKind::invalid, "a node is named for " + std::to_string(node_of.size()) +
                                         " workers, but there are " + std::to_string(workers));
   return node_of;
+}
+
+/// Where all execute rounds, those of a lost node are what it has given, as those of a worker that has left.
+bool bears_loss(const json& settings, std::size_t workers) {
+  const auto strategy = job_strategy(settings, static_cast<std::int32_t>(workers));
+  return strategy && algorithms::coordination(*strategy) == algorithms::Coordination::rounds;
 }
 
 }  // namespace
@@ -142,10 +150,12 @@ void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& ope
   entry.driver_node = NodeId{entry.settings.value("driver_node", 0)};
   entry.driver_peer = entry.settings.value("driver_peer", "");
   entry.asked = entry.settings.value("asked", std::uint64_t{0});
+  entry.bears_loss = bears_loss(entry.settings, entry.node_of.size());
+  for (const std::int32_t lost : open.getWithout()) entry.without.insert(NodeId{lost});
   jobs_.on_runs(node, JobId{open.getJob()}, std::move(entry));
 }
 
-/// Nobody can take over what its workers hold: jobs that have some there fail, and say so.
+/// Jobs that have workers there go on without them, where that is possible, or fail and say so.
 void Head::on_gone(const transport::Peer& peer, const std::string& cause, Instant now) {
   const NodeId node = node_of_peer(peer);
   if (nodes_.erase(node) == 0) return;
@@ -199,10 +209,27 @@ void Head::carry_out(const JobDirectory::Lost& lost, Instant) {
   send(driver->second.peer, message);
 }
 
+void Head::carry_out(const JobDirectory::GoOn& go_on, Instant) {
+  wire::Message message;
+  auto body = message.root().initNodeGone();
+  body.setJob(go_on.job.value);
+  body.setNode(go_on.lost.value);
+  body.setCause(go_on.cause);
+  send(agent_peer(go_on.node), message);
+}
+
+void Head::carry_out(const JobDirectory::CloseOn& close, Instant) {
+  wire::Message message;
+  message.root().initCloseJob().setJob(close.job.value);
+  send(agent_peer(close.node), message);
+}
+
 /// A node that is frozen is to be noticed while a job has workers there.
 void Head::depend_on_nodes_of_jobs() {
   std::set<NodeId> needed;
-  for (const auto& [id, job] : jobs_.jobs()) needed.insert(job.node_of.begin(), job.node_of.end());
+  for (const auto& [id, job] : jobs_.jobs())
+    std::copy_if(job.node_of.begin(), job.node_of.end(), std::inserter(needed, needed.end()),
+                 [&without = job.without](NodeId node) { return !without.contains(node); });
   for (const auto& [node, entry] : nodes_) transport_->depends_on(entry.peer, needed.contains(node));
 }
 
@@ -247,6 +274,13 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
   if (verb == kLinkedVerb) return on_linked(agent, body.value("epoch", std::int64_t{0}), now);
   if (verb == kGoneVerb) {
     act(jobs_.on_driver_gone(agent, body.value("peer", "")), now);
+    return reply(asker, json::object());
+  }
+  if (verb == kCutOffVerb) {
+    for (const json& job : body.value("jobs", json::array()))
+      act(jobs_.on_cut_off(agent, NodeId{body.value("node", -1)}, JobId{job.is_number() ? job.get<std::uint64_t>() : 0},
+                           body.value("cause", "")),
+          now);
     return reply(asker, json::object());
   }
   if (verb == "submit") return start_submit(asker, body, now);
@@ -297,6 +331,7 @@ Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
   entry.settings["driver_node"] = driver_node.value;
   entry.settings["driver_peer"] = asker.from;
   entry.settings["asked"] = asker.id;
+  entry.bears_loss = bears_loss(body, entry.node_of.size());
   JobDirectory::Actions actions;
   const JobId id = jobs_.add(std::move(entry), actions);
   act(actions, now);

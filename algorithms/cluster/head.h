@@ -26,7 +26,7 @@ namespace paceline::cluster {
 ///   same
 ///           request of the same asker is the same job; waits up to 5 s for nodes that are missing
 ///   stop    {job, reason} · close {job} · status {} · down {}
-/// and of agents themselves: linked {epoch}, gone {peer}.
+/// and of agents themselves: linked {epoch}, gone {peer}, cut_off {node, jobs, cause}.
 class Head {
  public:
   struct Options {
@@ -92,6 +92,8 @@ class Head {
   void carry_out(const JobDirectory::Open& open, Instant now);
   void carry_out(const JobDirectory::Close& close, Instant now);
   void carry_out(const JobDirectory::Lost& lost, Instant now);
+  void carry_out(const JobDirectory::GoOn& go_on, Instant now);
+  void carry_out(const JobDirectory::CloseOn& close, Instant now);
   void start_status(const Asker& asker, Instant now);
   void ask_for_status(const transport::Peer& peer, std::uint64_t query);
   void finish_status(std::uint64_t query, Instant now);
@@ -114,9 +116,11 @@ class Head {
 };
 
 /// Requests of an agent to the head. Linked, not answered: it is connected to all agents of a lower number, and they
-/// know it. Gone: a process of its node that may have started jobs.
+/// know it. Gone: a process of its node that may have started jobs. Cut off: another agent, and jobs that both had a part
+/// in.
 inline constexpr const char* kLinkedVerb = "linked";
 inline constexpr const char* kGoneVerb = "gone";
+inline constexpr const char* kCutOffVerb = "cut_off";
 /// From the head to its agents: the cluster ends.
 inline constexpr const char* kDownVerb = "down";
 

@@ -4,10 +4,13 @@
 
 #include <string>
 
+#include "runtime/base/json.h"
 #include "runtime/transport/sim/sim_network.h"
 
 namespace paceline::cluster {
 namespace {
+
+using nlohmann::json;
 
 /// Between two agents that are only endpoints here.
 class HeadTest : public testing::Test {
@@ -52,6 +55,25 @@ class HeadTest : public testing::Test {
       text = wire::text(reply.getOk() ? reply.getJson() : reply.getError().getText());
     }
     return text;
+  }
+
+  /// What this endpoint was told, but for nodes and jobs to open; in words.
+  std::string heard(transport::Transport& to) {
+    network_.advance(network_.now() + std::chrono::milliseconds(1));
+    std::string words;
+    while (auto event = to.poll(Duration::zero())) {
+      if (event->kind != transport::Event::Kind::message) continue;
+      const auto message = *wire::Received::parse(std::move(event->frames.front()));
+      const auto envelope = message.root();
+      if (envelope.isReply()) words += "reply ";
+      if (envelope.isCloseJob()) words += "close " + std::to_string(envelope.getCloseJob().getJob()) + " ";
+      if (envelope.isNodeGone())
+        words += "without " + std::to_string(envelope.getNodeGone().getNode()) + ": " +
+                 wire::text(envelope.getNodeGone().getCause()) + " ";
+      if (envelope.isJobEvent())
+        words += "failed: " + json::parse(wire::text(envelope.getJobEvent().getJson())).value("text", "") + " ";
+    }
+    return words;
   }
 
   void linked(transport::Transport& from, int epoch) {
@@ -128,6 +150,25 @@ TEST_F(HeadTest, WhatIsWrongWithARequestIsItsAnswer) {
   EXPECT_NE(answered(*zero_).find("type must be number, but is array"), std::string::npos);
   request(*zero_, "\xff");
   EXPECT_NE(answered(*zero_).find("knows no request"), std::string::npos);
+}
+
+TEST_F(HeadTest, OfTwoAgentsThatCannotReachEachOtherTheFirstGoesOnWithTheirJob) {
+  hello(*zero_);
+  hello(*one_);
+  linked(*one_, 2);
+  for (const int job : {1, 2}) {
+    request(*zero_, "submit", json{{"workers", 4}, {"strategy", job == 1 ? "allreduce" : "ad-psgd"}}.dump(),
+            static_cast<std::uint64_t>(job));
+    (void)heard(*zero_);
+    (void)heard(*one_);
+    request(*one_, kCutOffVerb, json{{"node", 0}, {"jobs", {job}}, {"cause", "silent"}}.dump());
+    EXPECT_EQ(heard(*zero_), job == 1 ? "without 1: silent "
+                                      : "failed: node 1 was lost, with its workers (silent): go on from the last "
+                                        "checkpoint with --resume ");
+    EXPECT_EQ(heard(*one_), job == 1 ? "close 1 reply " : "reply ");
+  }
+  request(*one_, kCutOffVerb, R"({"node": 0, "jobs": ["first"]})");
+  request(*one_, kCutOffVerb, R"({"node": 0, "jobs": {"a": 1}})");
 }
 
 TEST_F(HeadTest, AnAgentsStatusOfAnotherShapeIsTheAskersError) {

@@ -4,6 +4,16 @@
 #include <utility>
 
 namespace paceline::cluster {
+namespace {
+
+/// The second of two: the first leads, and the driver's cannot be done without. Of three, the two that remain would
+/// have to agree first on what the third has given to each of them.
+bool may_go_on_without(const JobEntry& entry, NodeId node) {
+  return entry.bears_loss && entry.incarnation_of.size() == 2 && node != entry.driver_node &&
+         node == entry.incarnation_of.rbegin()->first && entry.incarnation_of.begin()->first.value == 0;
+}
+
+}  // namespace
 
 JobId JobDirectory::add(JobEntry entry, Actions& out) {
   const JobId job{++newest_.value};
@@ -40,7 +50,8 @@ JobDirectory::Actions JobDirectory::on_driver_gone(NodeId node, const std::strin
 void JobDirectory::on_runs(NodeId node, JobId job, JobEntry entry) {
   newest_ = std::max(newest_, job);
   runs_[node].insert(job);
-  jobs_.try_emplace(job, std::move(entry));
+  const auto without = entry.without;
+  jobs_.try_emplace(job, std::move(entry)).first->second.without.insert(without.begin(), without.end());
 }
 
 JobDirectory::Actions JobDirectory::on_registered(NodeId node, std::uint64_t incarnation, JobId newest) {
@@ -59,15 +70,28 @@ JobDirectory::Actions JobDirectory::on_gone(NodeId node, std::string cause) {
   registered_.erase(node);
   runs_.erase(node);
   Actions out;
-  for (const auto& [id, entry] : jobs_)
+  for (auto& [id, entry] : jobs_)
     if (entry.incarnation_of.contains(node)) lose(id, entry, node, out);
+  return out;
+}
+
+JobDirectory::Actions JobDirectory::on_cut_off(NodeId from, NodeId node, JobId job, const std::string& cause) {
+  Actions out;
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end() || from == node) return out;
+  JobEntry& entry = found->second;
+  for (const NodeId member : {from, node})
+    if (!entry.incarnation_of.contains(member) || entry.without.contains(member)) return out;
+  const NodeId lost = node == entry.driver_node || may_go_on_without(entry, from) ? from : node;
+  causes_[lost] = cause;
+  lose(job, entry, lost, out);
   return out;
 }
 
 JobDirectory::Actions JobDirectory::tick(Instant now) {
   Actions out;
   if (now < start_ + kRegisterPatience) return out;
-  for (const auto& [id, entry] : jobs_)
+  for (auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
       if (!registered_.contains(node)) lose(id, entry, node, out);
   return out;
@@ -76,7 +100,8 @@ JobDirectory::Actions JobDirectory::tick(Instant now) {
 std::optional<Instant> JobDirectory::next_deadline() const {
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
-      if (!registered_.contains(node) && registered_.contains(entry.driver_node) && !told_lost_.contains({id, node}))
+      if (!registered_.contains(node) && registered_.contains(entry.driver_node) && !told_lost_.contains({id, node}) &&
+          !entry.without.contains(node))
         return start_ + kRegisterPatience;
   return std::nullopt;
 }
@@ -91,10 +116,11 @@ JobDirectory::Actions JobDirectory::compare_all() {
 
 /// An agent opens jobs in the order of their numbers: one that was told of a later one, and does not run this one, has
 /// closed it.
-void JobDirectory::compare(JobId job, const JobEntry& entry, Actions& out) {
+void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
+  compare_lost(job, entry, out);
   for (const auto& [node, incarnation] : entry.incarnation_of) {
     const auto known = registered_.find(node);
-    if (known == registered_.end()) continue;
+    if (known == registered_.end() || entry.without.contains(node)) continue;
     if (known->second.incarnation != incarnation) {
       lose(job, entry, node, out);
     } else if (!runs_[node].contains(job) && known->second.newest >= job) {
@@ -108,7 +134,20 @@ void JobDirectory::compare(JobId job, const JobEntry& entry, Actions& out) {
   }
 }
 
-void JobDirectory::lose(JobId job, const JobEntry& entry, NodeId node, Actions& out) {
+/// Who goes on hears of whom it goes on without, and who was lost closes it.
+void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) {
+  for (const NodeId lost : entry.without) {
+    for (const auto& [node, incarnation] : entry.incarnation_of)
+      if (!entry.without.contains(node) && registered_.contains(node)) out.push_back(GoOn{job, node, lost, causes_[lost]});
+    if (registered_.contains(lost) && runs_[lost].erase(job) > 0) out.push_back(CloseOn{job, lost});
+  }
+}
+
+void JobDirectory::lose(JobId job, JobEntry& entry, NodeId node, Actions& out) {
+  if (may_go_on_without(entry, node)) {
+    if (entry.without.insert(node).second) compare_lost(job, entry, out);
+    return;
+  }
   // Its driver hears of it when its own node is there.
   if (!registered_.contains(entry.driver_node) || !told_lost_.insert({job, node}).second) return;
   const auto cause = causes_.find(node);

@@ -24,6 +24,8 @@ struct JobEntry {
   NodeId driver_node;  ///< Whose agent the driver is connected to, under this name;
   std::string driver_peer;
   std::uint64_t asked = 0;  ///< and which of its requests this job answers.
+  bool bears_loss = false;  ///< Its strategy goes on without the second of two nodes.
+  std::set<NodeId> without{};  ///< Nodes that it has lost, and went on without.
 };
 
 /// Which jobs there are, and which agents run them. A head that was started anew learns it from the agents: each says
@@ -44,7 +46,17 @@ class JobDirectory {
     NodeId node;
     std::string cause;  ///< Of how its agent was lost last; empty: not known.
   };
-  using Action = std::variant<Open, Close, Lost>;
+  struct GoOn {  ///< This node is to go on without the lost one. It may be told twice.
+    JobId job;
+    NodeId node;
+    NodeId lost;
+    std::string cause;
+  };
+  struct CloseOn {  ///< The node was lost and is there again: it is to close what goes on without it.
+    JobId job;
+    NodeId node;
+  };
+  using Action = std::variant<Open, Close, Lost, GoOn, CloseOn>;
   using Actions = std::vector<Action>;
   static constexpr Duration kRegisterPatience = std::chrono::seconds(5);
 
@@ -65,6 +77,8 @@ class JobDirectory {
   std::optional<std::uint64_t> incarnation(NodeId node) const;
   /// `cause`: for its Lost; empty: not known.
   Actions on_gone(NodeId node, std::string cause);
+  /// `from` cannot reach `node` any more, although both may be there: one of them is lost to this job.
+  Actions on_cut_off(NodeId from, NodeId node, JobId job, const std::string& cause);
   /// Members that a head of its age should have heard of are lost.
   Actions tick(Instant now);
   /// When tick() may have something to say.
@@ -75,8 +89,9 @@ class JobDirectory {
     std::uint64_t incarnation = 0;
     JobId newest;
   };
-  void compare(JobId job, const JobEntry& entry, Actions& out);
-  void lose(JobId job, const JobEntry& entry, NodeId node, Actions& out);
+  void compare(JobId job, JobEntry& entry, Actions& out);
+  void compare_lost(JobId job, const JobEntry& entry, Actions& out);
+  void lose(JobId job, JobEntry& entry, NodeId node, Actions& out);
   Actions compare_all();
 
   Instant start_;

@@ -20,6 +20,11 @@ std::string words(const JobDirectory::Actions& actions) {
     if (const auto* open = std::get_if<JobDirectory::Open>(&action))
       say("open " + to_string(open->job) + " on " + to_string(open->node));
     if (const auto* close = std::get_if<JobDirectory::Close>(&action)) say("close " + to_string(close->job));
+    if (const auto* go_on = std::get_if<JobDirectory::GoOn>(&action))
+      say("go on " + to_string(go_on->job) + " on " + to_string(go_on->node) + " without " + to_string(go_on->lost) +
+          (go_on->cause.empty() ? "" : ": " + go_on->cause));
+    if (const auto* close = std::get_if<JobDirectory::CloseOn>(&action))
+      say("close " + to_string(close->job) + " on " + to_string(close->node));
     if (const auto* lost = std::get_if<JobDirectory::Lost>(&action))
       say("lost " + to_string(lost->job) + " on " + to_string(lost->node) +
           (lost->cause.empty() ? "" : ": " + lost->cause));
@@ -93,6 +98,97 @@ TEST(JobDirectoryTest, WorkersOfAnAgentThatIsGoneOrAnotherOneAreLostOnce) {
   anew.on_runs(NodeId{0}, JobId{1}, running(7, 8));
   (void)anew.on_registered(NodeId{0}, 7, JobId{1});
   EXPECT_EQ(words(anew.on_registered(NodeId{1}, 9, JobId{0})), "lost 1 on 1") << "while there was no head";
+}
+
+JobEntry bearing(JobEntry job = entry()) {
+  job.bears_loss = true;
+  return job;
+}
+
+JobDirectory with_a_bearing_job() {
+  JobDirectory sut(kStart);
+  (void)sut.on_registered(NodeId{0}, 7, JobId{0});
+  (void)sut.on_registered(NodeId{1}, 8, JobId{0});
+  JobDirectory::Actions ignored;
+  sut.add(bearing(), ignored);
+  return sut;
+}
+
+TEST(JobDirectoryTest, AJobThatBearsItGoesOnWithoutItsSecondNode) {
+  JobDirectory sut = with_a_bearing_job();
+  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "frozen")), "go on 1 on 0 without 1: frozen");
+  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "again")), "") << "once";
+  EXPECT_EQ(words(sut.tick(kStart + 1h)), "");
+  EXPECT_FALSE(sut.next_deadline());
+  sut.on_runs(NodeId{1}, JobId{1}, running(7, 8));
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 8, JobId{1})), "go on 1 on 0 without 1: again, close 1 on 1")
+      << "it was frozen and goes on";
+  JobDirectory::Actions actions;
+  sut.add(entry(), actions);
+  EXPECT_EQ(words(actions), "open 2 on 0, open 2 on 1") << "of others it is a member as before";
+}
+
+TEST(JobDirectoryTest, OneThatIsStartedAnewDoesNotOpenIt) {
+  JobDirectory sut = with_a_bearing_job();
+  (void)sut.on_gone(NodeId{1}, "");
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 9, JobId{0})), "go on 1 on 0 without 1");
+}
+
+TEST(JobDirectoryTest, NobodyGoesOnWithoutTheFirstNodeOrTheDriversOrOneOfThree) {
+  JobDirectory sut = with_a_bearing_job();
+  EXPECT_EQ(words(sut.on_gone(NodeId{0}, "")), "") << "whom to tell?";
+  JobDirectory three(kStart);
+  for (const int node : {0, 1, 2}) (void)three.on_registered(NodeId{node}, 7, JobId{0});
+  JobDirectory::Actions ignored;
+  JobEntry of_three = bearing();
+  of_three.node_of.push_back(NodeId{2});
+  three.add(of_three, ignored);
+  EXPECT_EQ(words(three.on_gone(NodeId{1}, "")), "lost 1 on 1");
+  JobEntry elsewhere = bearing();
+  elsewhere.driver_node = NodeId{2};
+  (void)three.on_registered(NodeId{1}, 8, JobId{0});
+  three.add(elsewhere, ignored);
+  EXPECT_EQ(words(three.on_gone(NodeId{1}, "")), "go on 2 on 0 without 1") << "the driver is on a third";
+}
+
+TEST(JobDirectoryTest, OfTwoThatCannotReachEachOtherTheFirstGoesOn) {
+  for (const auto& [from, node] : {std::pair{NodeId{0}, NodeId{1}}, {NodeId{1}, NodeId{0}}}) {
+    JobDirectory sut = with_a_bearing_job();
+    EXPECT_EQ(words(sut.on_cut_off(from, node, JobId{1}, "why")), "go on 1 on 0 without 1: why, close 1 on 1");
+    EXPECT_EQ(words(sut.on_cut_off(node, from, JobId{1}, "why")), "") << "the other one says it, too";
+    EXPECT_EQ(words(sut.close(JobId{1})), "close 1");
+    EXPECT_EQ(words(sut.on_cut_off(from, node, JobId{1}, "why")), "") << "of no job any more";
+  }
+  JobDirectory sut(kStart);
+  (void)sut.on_registered(NodeId{0}, 7, JobId{0});
+  (void)sut.on_registered(NodeId{1}, 8, JobId{0});
+  JobDirectory::Actions ignored;
+  sut.add(entry(), ignored);
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{5}, JobId{1}, "")), "") << "no member";
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why")), "lost 1 on 1: why");
+}
+
+TEST(JobDirectoryTest, AHeadThatIsStartedAnewHearsWhoGoesOnWithoutWhom) {
+  for (const bool lost_one_first : {false, true}) {
+    JobDirectory sut(kStart);
+    JobEntry alone = bearing(running(7, 8));
+    alone.without.insert(NodeId{1});
+    const auto survivor = [&] {
+      sut.on_runs(NodeId{0}, JobId{1}, alone);
+      return words(sut.on_registered(NodeId{0}, 7, JobId{1}));
+    };
+    const auto lost_one = [&] {
+      sut.on_runs(NodeId{1}, JobId{1}, bearing(running(7, 8)));
+      return words(sut.on_registered(NodeId{1}, 8, JobId{1}));
+    };
+    if (lost_one_first) {
+      EXPECT_EQ(lost_one(), "");
+      EXPECT_EQ(survivor(), "go on 1 on 0 without 1, close 1 on 1");
+    } else {
+      EXPECT_EQ(survivor(), "go on 1 on 0 without 1");
+      EXPECT_EQ(lost_one(), "go on 1 on 0 without 1, close 1 on 1");
+    }
+  }
 }
 
 TEST(JobDirectoryTest, ADriverThatWasAwayHearsLaterWhyANodeWasLost) {

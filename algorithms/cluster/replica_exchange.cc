@@ -33,6 +33,13 @@ ReplicaExchange::Actions ReplicaExchange::on_none(NodeId from, const Donor& furt
   return ask(donors, now);
 }
 
+ReplicaExchange::Actions ReplicaExchange::on_node_gone(NodeId node, const Donors& donors, Instant now) {
+  others_.erase(node);
+  none_.erase(node);
+  std::erase_if(waiters_, [node](const Waiter& w) { return w.node == node; });
+  return due() ? ask(donors, now) : Actions{};
+}
+
 ReplicaExchange::Actions ReplicaExchange::ask(const Donors& donors, Instant now) {
   std::optional<Donor> best;
   bool anybody = false;

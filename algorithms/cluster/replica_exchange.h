@@ -79,6 +79,8 @@ class ReplicaExchange {
   Actions on_wanted(Rank rank, NodeId from, std::int64_t least, const Donors& donors, Instant now);
   /// Another node has nobody to give.
   Actions on_none(NodeId from, const Donor& furthest, const Donors& donors, Instant now);
+  /// It neither asks nor gives any more.
+  Actions on_node_gone(NodeId node, const Donors& donors, Instant now);
   /// A state that a local worker gave or that another node sent.
   Actions on_captured(Rank from, const Replica& replica);
   /// When to ask_again(), if nothing comes before.

@@ -94,6 +94,16 @@ TEST(ReplicaExchangeTest, ANodeWithoutADonorAsksTheNext) {
   EXPECT_EQ(asked[0].rank, Rank{0});
 }
 
+TEST(ReplicaExchangeTest, ANodeThatIsLostIsNeitherAskedNorAnswered) {
+  Exchange sut = started({kHere, kThere});
+  (void)sut.on_wanted(Rank{1}, kThere, 9, {{Rank{0}, 5}}, kNow);
+  ASSERT_EQ(of<Exchange::AskNode>(sut.on_wanted(Rank{0}, kHere, 0, {{Rank{0}, 5}}, kNow)).size(), 1u);
+  const auto alone = sut.on_node_gone(kThere, {{Rank{0}, 5}}, kNow);
+  ASSERT_EQ(of<Exchange::GoOn>(alone).size(), 1u) << "its own is the newest that can be had";
+  EXPECT_TRUE(of<Exchange::SendNone>(alone).empty());
+  EXPECT_TRUE(sut.on_node_gone(kThere, {}, kNow).empty());
+}
+
 TEST(ReplicaExchangeTest, ANodeThatAsksIsSentWhatALocalWorkerGives) {
   auto sut = started({kHere, kThere});
   const auto asked = of<Exchange::Capture>(sut.on_wanted(Rank{1}, kThere, 0, {{Rank{0}, 5}}, kNow));

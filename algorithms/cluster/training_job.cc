@@ -302,6 +302,7 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
       fail_job(joined.error().text, now);
   }
   for (const Rank rank : gone_) averagings_->on_gone(rank, now);
+  for (const NodeId node : lost_nodes_) averagings_->on_node_gone(node, now);
   for (const auto& message : std::exchange(early_, {})) message();
   outbox_.to_driver({{"event", "started"}, {"node", settings_.self.value}, {"updates", updates}, {"first", first}});
   drain(now);
@@ -750,6 +751,28 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
   go_on_without(rank, how, now);
 }
 
+void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant now) {
+  if (!other_nodes().contains(node)) return;
+  lost_nodes_.insert(node);
+  const std::string why = "node " + to_string(node) + " is lost" + (cause.empty() ? "" : " (" + cause + ")");
+  for (std::size_t i = 0; i < settings_.node_of.size(); ++i) {
+    const Rank rank{static_cast<std::int32_t>(i)};
+    if (settings_.node_of[i] != node || !lose(rank)) continue;
+    const bool has_ended = finished_at_ || stopped_;
+    outbox_.to_driver({{"event", "left"},
+                       {"worker", rank.value},
+                       {"ended", has_ended},
+                       {"text", "worker " + to_string(rank) + " is gone: " + why +
+                                    (has_ended ? "" : "; the others go on without it")}});
+  }
+  outbox_.to_driver({{"event", "node_lost"}, {"node", node.value}, {"text", why}});
+  end_.on_settled(node);
+  act(replicas_.on_node_gone(node, donors(), now));
+  if (!averagings_) return;
+  averagings_->on_node_gone(node, now);
+  drain(now);
+}
+
 void TrainingJob::go_on_without(Rank rank, const std::string& how, Instant now) {
   if (averagings_) {
     averagings_->on_gone(rank, now);
@@ -791,10 +814,14 @@ void TrainingJob::stop(const std::string& reason, Instant now) {
   }
 }
 
-void TrainingJob::to_all_nodes(wire::Message& message) {
+std::set<NodeId> TrainingJob::other_nodes() const {
   std::set<NodeId> nodes(settings_.node_of.begin(), settings_.node_of.end());
-  for (const NodeId node : nodes)
-    if (node != settings_.self) outbox_.to_node(node, message, {});
+  std::erase_if(nodes, [this](NodeId node) { return node == settings_.self || lost_nodes_.contains(node); });
+  return nodes;
+}
+
+void TrainingJob::to_all_nodes(wire::Message& message) {
+  for (const NodeId node : other_nodes()) outbox_.to_node(node, message, {});
 }
 
 void TrainingJob::tick(Instant now) {

@@ -86,6 +86,8 @@ class TrainingJob {
   void on_settled(const wire::Settled::Reader& settled, Instant now);
   /// `failed`: of its own making (a crash, an exit status), which ends the job; else it leaves and the others go on.
   void on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now);
+  /// The job's only other node is lost: this one goes on without its workers.
+  void on_node_gone(NodeId node, const std::string& cause, Instant now);
   bool on_reduced(std::uint64_t id, Instant now);
   /// Workers end at their next look at the control page.
   void stop(const std::string& reason, Instant now);
@@ -100,6 +102,9 @@ class TrainingJob {
   nlohmann::json status(Instant now) const;
   const Settings& settings() const { return settings_; }
   bool owns(WorkerId worker) const { return rank_of_.contains(worker); }
+  /// Those that have workers of the job, are not this one, and are not lost.
+  std::set<NodeId> other_nodes() const;
+  const std::set<NodeId>& lost_nodes() const { return lost_nodes_; }
 
  private:
   /// Nothing follows where the job was let go of.
@@ -164,6 +169,7 @@ class TrainingJob {
   std::map<WorkerId, Rank> rank_of_;
   std::map<Rank, WorkerId> worker_of_;
   std::set<Rank> gone_;
+  std::set<NodeId> lost_nodes_;
   SharedObjects objects_;
   ReplicaExchange replicas_;
   Evaluations evaluations_;  ///< Node 0, and what is kept of them.

@@ -61,6 +61,8 @@ void JobRecord::on_event(const json& event) {
     left_.insert(rank);
     if (!event.value("ended", false)) lost_.insert(rank);
     if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = true;
+  } else if (kind == "node_lost") {
+    closed_.insert(event.value("node", 0));
   } else if (kind == "failed") {
     if (!failure_) failure_ = event.value("text", std::string("the job failed"));
   } else if (kind == "final") {

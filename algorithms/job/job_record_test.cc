@@ -118,9 +118,12 @@ TEST_F(JobRecordTest, TheJobIsClosedOnceEveryNodeSaidSo) {
   last["event"] = "closed";
   sut.on_event(last);
   EXPECT_FALSE(sut.closed());
+  auto other = sut;
   last["node"] = 1;
   sut.on_event(last);
   EXPECT_TRUE(sut.closed());
+  other.on_event({{"event", "node_lost"}, {"node", 1}});
+  EXPECT_TRUE(other.closed()) << "it says nothing any more";
 }
 
 TEST_F(JobRecordTest, TheFirstFailureIsKept) {

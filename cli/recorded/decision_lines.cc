@@ -31,6 +31,7 @@ const char* name_of(Kind kind) {
     case Kind::frozen: return "frozen";
     case Kind::alive: return "alive";
     case Kind::ends_apart: return "ends_apart";
+    case Kind::node_gone: return "node_gone";
   }
   return "unknown";
 }

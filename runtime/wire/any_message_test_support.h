@@ -172,8 +172,10 @@ class AnyMessage {
     for (unsigned i = 0; i < list.size(); ++i) {
       if (list.getSchema().whichElementType() == capnp::schema::Type::STRUCT)
         fill(list[i].as<capnp::DynamicStruct>(), depth + 1);
-      else
+      else if (list.getSchema().whichElementType() == capnp::schema::Type::TEXT)
         list.set(i, word().c_str());
+      else
+        list.set(i, static_cast<std::int32_t>(number()));
     }
   }
 

@@ -118,6 +118,7 @@ std::optional<JobId> job_of(const Envelope::Reader& envelope) {
     case Envelope::ENDING: return JobId{envelope.getEnding().getJob()};
     case Envelope::EXCHANGE: return JobId{envelope.getExchange().getJob()};
     case Envelope::BATCH: return JobId{envelope.getBatch().getJob()};
+    case Envelope::NODE_GONE: return JobId{envelope.getNodeGone().getJob()};
     default: return std::nullopt;
   }
 }

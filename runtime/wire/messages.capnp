@@ -21,6 +21,7 @@ struct Envelope {
     nodes @7 :Nodes;                # membership, after every change
     openJob @8 :OpenJob;            # head -> all agents of the job; agent -> a head that was started anew: runs here
     closeJob @9 :CloseJob;
+    nodeGone @38 :NodeGone;         # head -> the agent that goes on alone: what the lost one had is gone
 
     # actors and tasks
     createActor @10 :CreateActor;
@@ -73,7 +74,13 @@ struct NodeEntry { node @0 :Int32; name @1 :Text; address @2 :Text; cpus @3 :Int
 struct Nodes { epoch @0 :Int64; nodes @1 :List(NodeEntry); }
 
 struct Member { rank @0 :Int32; node @1 :Int32; actor @2 :UInt64; incarnation @3 :UInt64; }   # incarnation: of the node's agent
-struct OpenJob { job @0 :UInt64; members @1 :List(Member); json @2 :Text; age @3 :Float64; }   # json: strategy, updates, seed, run directory ...; age: seconds
+struct OpenJob {
+  job @0 :UInt64; members @1 :List(Member);
+  json @2 :Text;              # strategy, updates, seed, run directory ...
+  age @3 :Float64;            # seconds
+  without @4 :List(Int32);    # nodes that it has lost, and goes on without
+}
+struct NodeGone { job @0 :UInt64; node @1 :Int32; cause @2 :Text; }
 struct CloseJob { job @0 :UInt64; reason @1 :Text; }
 
 struct FunctionRef { build @0 :Text; offset @1 :UInt64; }                          # build id of the object, offset of the thunk

@@ -158,6 +158,7 @@ bool code(Coder& coder, Decision& d, DecisionContext& context) {
     case Kind::alive:
     case Kind::gone_elsewhere:
     case Kind::gone: return code_small(coder, d.rank.value) && code_time(coder, d, context);
+    case Kind::node_gone: return code_small(coder, d.node.value) && code_time(coder, d, context);
     case Kind::looked: return code_time(coder, d, context);
     case Kind::batched:
       return code_small(coder, d.rank.value) && code_version(coder, d, context) && code_contributions(coder, d);

@@ -39,6 +39,7 @@ std::vector<Decision> all_kinds() {
       {.kind = Kind::merged, .rank = Rank{0}, .at = Instant::min()},
       {.kind = Kind::gone, .rank = Rank{6}, .at = at(9)},
       {.kind = Kind::gone_elsewhere, .rank = Rank{7}, .at = at(9)},
+      {.kind = Kind::node_gone, .node = NodeId{1}, .at = at(9)},
       {.kind = Kind::looked, .at = at(8)},
       {.kind = Kind::alive, .rank = Rank{7}, .at = at(9)},
       {.kind = Kind::exchanged, .rank = Rank{4}, .node = NodeId{1}, .group = 7},

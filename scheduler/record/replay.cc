@@ -55,6 +55,7 @@ bool Replay::is_due() const {
     case Kind::frozen:
     case Kind::alive:
     case Kind::ends_apart:
+    case Kind::node_gone:
     case Kind::looked: return true;
     case Kind::sealed:
     case Kind::executed:

@@ -65,6 +65,7 @@ RoundEngine::Actions RoundEngine::on_partial(NodeId from, Version v, std::int32_
   if (v <= s.done || v > s.options.last || v.value - s.done.value > kVersionsAhead || group < 0) return out;
   if (group >= static_cast<std::int32_t>(s.options.node_of.size()) || from.value < 0 || from.value >= s.options.nodes)
     return out;
+  if (s.lost.contains(from)) return out;
   s.partials[{v, group}].insert(from);
   s.hear(v, now);
   s.execute_where_complete(out);
@@ -129,6 +130,20 @@ RoundEngine::Actions RoundEngine::on_gone_elsewhere(Rank rank, Instant now) {
   state_->advance(*plan_, now, out);
   return out;
 }
+
+RoundEngine::Actions RoundEngine::on_node_gone(NodeId node, Instant now) {
+  Actions out;
+  State& s = *state_;
+  if (node == s.options.self || node == kCounter || !s.lost.insert(node).second) return out;
+  s.leave_out_lost_nodes();
+  for (std::size_t i = 0; i < s.options.node_of.size(); ++i)
+    if (s.options.node_of[i] == node) s.note_gone(Rank{static_cast<std::int32_t>(i)}, *plan_, now, out);
+  s.execute_where_complete(out);
+  s.advance(*plan_, now, out);
+  return out;
+}
+
+bool RoundEngine::is_lost(NodeId node) const { return state_->lost.contains(node); }
 
 RoundEngine::Actions RoundEngine::tick(Instant now) {
   Actions out;

@@ -140,6 +140,10 @@ class RoundEngine {
   Actions on_count(Version v, Instant now);
   /// Another agent's worker has left.
   Actions on_gone_elsewhere(Rank rank, Instant now);
+  /// The other agent of the job's two is lost: what it has not given yet is waited for no longer. Not agent 0, which
+  /// counts; of more than two agents those that remain would have to agree on what the lost one has given.
+  Actions on_node_gone(NodeId node, Instant now);
+  bool is_lost(NodeId node) const;
   /// `present` of the group's members on `from` contributed.
   Actions on_partial(NodeId from, Version v, std::int32_t group, Instant now);
   /// Answer to Seal. `contributed[i]` is the iteration that members[i]'s sealed publication belongs to; nullopt: it has

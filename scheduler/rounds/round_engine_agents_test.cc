@@ -212,6 +212,61 @@ TEST(TwoAgents, NonblockingAbandonsOnBoth) {
   EXPECT_FALSE(sut.has_verdict(0));
 }
 
+TEST(TwoAgents, WhatALostAgentHasNotGivenIsWaitedForNoLonger) {
+  for (const bool is_sealed : {false, true}) {
+    Agents sut(2, {0, 0, 1, 1}, test::allreduce(), 9);
+    sut.hold_seals = !is_sealed;
+    for (int r : {0, 1}) sut.arrive(r, 0);
+    EXPECT_THAT(sut.executed, IsEmpty());
+    sut.second_is_lost();
+    sut.release();
+    ASSERT_EQ(sut.executed.size(), 1u) << is_sealed;
+    EXPECT_THAT(sut.executed[0].second.others, IsEmpty());
+    sut.hold_seals = false;
+    for (int r : {0, 1}) sut.arrive(r, 1);
+    EXPECT_EQ(sut.verdict(1).next, Version{2});
+    EXPECT_EQ(sut.engines[0].next_deadline(), std::nullopt);
+  }
+}
+
+TEST(TwoAgents, WhatALostAgentHasGivenCountsAndWhatComesLaterDoesNot) {
+  Agents sut(2, {0, 0, 1, 1}, test::allreduce(), 9);
+  for (int r : {2, 3}) sut.arrive(r, 0);
+  sut.deliver_all();  // Its partial, and an activation, before anybody here has arrived.
+  sut.second_is_lost();
+  EXPECT_TRUE(sut.engines[0].is_lost(NodeId{1}));
+  for (int r : {0, 1}) sut.arrive(r, 0);
+  ASSERT_FALSE(sut.executed.empty());
+  EXPECT_EQ(sut.executed[0].second.others, std::vector{NodeId{1}});
+  EXPECT_THAT(sut.engines[0].on_partial(NodeId{1}, Version{1}, 0, sut.now), IsEmpty());
+  for (int r : {0, 1}) sut.arrive(r, 1);
+  EXPECT_THAT(sut.executed.back().second.others, IsEmpty());
+  EXPECT_TRUE(sut.has_verdict(0) && sut.has_verdict(1));
+}
+
+TEST(TwoAgents, GroupsAndQuorumsAreMadeOfWhoIsLeft) {
+  Agents groups(2, {0, 1, 0, 1}, test::wagma(4), 7);
+  groups.arrive(0, 0);
+  groups.second_is_lost();
+  EXPECT_EQ(groups.engines[0].done(), Version{0});
+  Agents quorum(2, {0, 1, 1}, eager(Trigger::quorum, 3), 9);
+  quorum.arrive(0, 0);
+  quorum.second_is_lost();
+  EXPECT_TRUE(quorum.has_verdict(0));
+  Agents initiator(2, {0, 1, 1}, eager(Trigger::initiator), 9);
+  for (int t : {0, 1, 2}) {
+    initiator.arrive(0, t);
+    if (t == 0) initiator.second_is_lost();
+    EXPECT_TRUE(initiator.has_verdict(0)) << t;
+  }
+}
+
+TEST(TwoAgents, TheFirstOneIsNotDoneWithout) {
+  Agents sut(2, {0, 1}, test::allreduce(), 9);
+  EXPECT_THAT(sut.engines[1].on_node_gone(NodeId{0}, sut.now), IsEmpty());
+  EXPECT_FALSE(sut.engines[1].is_lost(NodeId{0}));
+}
+
 TEST(FourAgents, OneArrivalActivatesAllAlongTheTree) {
   Agents sut(4, {0, 1, 2, 3}, test::wagma(4), 7);
   sut.arrive(1, 0);

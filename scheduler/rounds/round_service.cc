@@ -62,6 +62,7 @@ void RoundService::on_start(Rank rank, Instant now) {
 
 void RoundService::on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                               Instant now) {
+  if (engine_.is_lost(from)) return;
   if (message.isPartial()) return on_partial(from, message.getPartial(), std::move(bulk), now);
   if (!message.isActivate()) return;
   const auto activate = message.getActivate();
@@ -107,6 +108,10 @@ void RoundService::on_gone(Rank rank, Instant now) {
   hear({.kind = Kind::gone, .rank = rank, .at = now}, now);
 }
 
+void RoundService::on_node_gone(NodeId node, Instant now) {
+  hear({.kind = Kind::node_gone, .node = node, .at = now}, now);
+}
+
 void RoundService::look(Instant now) {
   auto actions = engine_.tick(now);
   if (actions.empty()) return;
@@ -135,6 +140,7 @@ void RoundService::step(const Decision& d) {
       end_compute(d.rank);
       return act(engine_.on_gone(d.rank, d.at), d.at);
     case Kind::gone_elsewhere: return act(engine_.on_gone_elsewhere(d.rank, d.at), d.at);
+    case Kind::node_gone: return act(engine_.on_node_gone(d.node, d.at), d.at);
     case Kind::alive: return engine_.on_alive(d.rank, d.at);
     case Kind::looked: return act(engine_.tick(d.at), d.at);
     default: return;  // Joined, ends: told to all; the others are of other cores.

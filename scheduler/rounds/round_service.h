@@ -47,6 +47,7 @@ class RoundService final : public AveragingService {
                   Instant now) override;
   void on_alive(Rank rank, Instant now) override;
   void on_gone(Rank rank, Instant now) override;
+  void on_node_gone(NodeId node, Instant now) override;
   /// At the next sync.
   void stop_soon(Instant) override { stop_wanted_ = true; }
 

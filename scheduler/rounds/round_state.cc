@@ -1,6 +1,7 @@
 #include "scheduler/rounds/round_state.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -228,7 +229,8 @@ void RoundEngine::State::begin(Version v, const Round& round, const RoundPlan& p
       if (workers.at(rank).phase != Phase::left) g.members.push_back(rank);
     }
     if (g.local.empty()) continue;
-    g.others.assign(nodes.begin(), nodes.end());
+    std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(g.others),
+                 [&](NodeId node) { return gives(node, v, g.index); });
     out.push_back(Seal{v, g.index, g.members});
     flight->groups.push_back(std::move(g));
   }
@@ -263,6 +265,18 @@ void RoundEngine::State::execute_where_complete(Actions& out) {
     out.push_back(
         Execute{flight->version, g.index, flight->round.kind == Round::Kind::sync, g.fresh, g.stale, g.others});
   }
+}
+
+void RoundEngine::State::leave_out_lost_nodes() {
+  if (!flight) return;
+  for (GroupInFlight& g : flight->groups)
+    if (g.stage <= GroupInFlight::Stage::sealed)
+      std::erase_if(g.others, [&](NodeId node) { return !gives(node, flight->version, g.index); });
+}
+
+bool RoundEngine::State::gives(NodeId node, Version v, std::int32_t group) const {
+  const auto given = partials.find({v, group});
+  return !lost.contains(node) || (given != partials.end() && given->second.contains(node));
 }
 
 bool RoundEngine::State::all_executed() const {

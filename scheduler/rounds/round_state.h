@@ -82,6 +82,7 @@ struct RoundEngine::State {
   std::map<Version, Counted> counted;  ///< Trigger quorum, on the agent that counts.
   RunningMedian spreads;               ///< The same: times from first arrivals to quorums.
   std::set<Rank> gone;                 ///< Who has left, anywhere; known where the plan asks.
+  std::set<NodeId> lost;               ///< Agents that give nothing more.
   Version told_to_finish;              ///< Lateness finishes: the last version whose Abandon is out.
   std::map<std::pair<Version, std::int32_t>, std::set<NodeId>> partials;
   RunningMedian steps;
@@ -133,6 +134,9 @@ struct RoundEngine::State {
   void begin(Version v, const Round& round, const RoundPlan& plan, Actions& out);
   void seal(GroupInFlight& g, const std::vector<std::optional<Version>>& contributed);
   void execute_where_complete(Actions& out);
+  /// Of a lost agent only what it has given counts.
+  void leave_out_lost_nodes();
+  bool gives(NodeId node, Version v, std::int32_t group) const;
   bool all_executed() const;
   /// The group's result is delivered: its present members go on, those who missed it merge.
   void release_members(GroupInFlight& g, const RoundPlan& plan, Instant now, Actions& out);

@@ -169,6 +169,7 @@ std::string RoundEngine::State::fingerprint() const {
     if (c.fires) s << '!' << c.fires->time_since_epoch().count();
   }
   for (const Rank rank : gone) s << 'g' << rank.value;
+  for (const NodeId node : lost) s << 'l' << node.value;
   s << 'a' << told_to_finish.value;
   for (const auto& [root, v] : forwarded) s << 'r' << root.value << '=' << v.value;
   s << '~' << steps.get().count() << '~' << spreads.get().count();

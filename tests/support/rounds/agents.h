@@ -40,6 +40,8 @@ class Agents {
     run(node(rank), engine(rank).on_arrival(Rank{rank}, Version{t}, compute, now));
   }
   void gone(std::int32_t rank) { run(node(rank), engine(rank).on_gone(Rank{rank}, now)); }
+  /// The second agent does nothing more; what it has sent may still be under way.
+  void second_is_lost() { run(0, engines[0].on_node_gone(NodeId{1}, now)); }
   void tick() {
     for (std::size_t n = 0; n < engines.size(); ++n) run(n, engines[n].tick(now));
   }
