@@ -23,11 +23,12 @@ class ZmqChannel final : public Channel {
   int descriptor() const override { return transport_->descriptor(); }
 
  private:
-  bool look(Duration timeout);
+  std::optional<Message> look(Duration timeout);
 
   std::unique_ptr<transport::Transport> transport_;
   transport::Peer peer_;
-  std::deque<Message> received_;    ///< Taken from the transport, and not asked for yet.
+  Message sending_;                 ///< Its memory is used again.
+  std::deque<Message> received_;    ///< Taken from the transport while send() waited.
   std::optional<std::string> end_;  ///< How the connection ended.
 };
 

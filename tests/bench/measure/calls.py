@@ -1,4 +1,4 @@
-"""Figures 22 and 24: what a channel costs beside what it is made of, and a flood of calls."""
+"""Figures 22, 24, 29 and 30: what channels cost beside what they are made of, and a flood of calls."""
 import json
 import os
 import subprocess
@@ -7,16 +7,24 @@ import time
 from measure.bench import output_of
 
 
-def channel(bench):
-    """Both sides in one run, interleaved at random; ratios repetition by repetition."""
-    printed = output_of(bench.program("runtime", "channel", "paceline_channel_bench"), "--benchmark_format=json",
+def interleaved(bench, *program):
+    """Ratios of two benchmarks of a program, run in one go and interleaved at random, repetition by repetition."""
+    printed = output_of(bench.program(*program), "--benchmark_format=json",
                         "--benchmark_enable_random_interleaving=true", f"--benchmark_repetitions={bench.rounds_or(9)}")
     times = {}
     for row in json.loads(printed)["benchmarks"]:
         if row["run_type"] == "iteration":
             times.setdefault(row["run_name"].removesuffix("/real_time"), {})[row["repetition_index"]] = row["real_time"]
-    def ratio(over, under):
-        return [times[over][k] / times[under][k] for k in sorted(times[over])]
+    return lambda over, under: [times[over][k] / times[under][k] for k in sorted(times[over])]
+
+
+def messages(bench):
+    ratio = interleaved(bench, "tests", "bench", "messages_bench")
+    return {29: {"pipelined": ratio("ours/batch:1000", "bare/batch:1000"), "round trip": ratio("ours/batch:1", "bare/batch:1")}}
+
+
+def channel(bench):
+    ratio = interleaved(bench, "runtime", "channel", "paceline_channel_bench")
     spins = 1 << 20
     return {22: {"pipelined": ratio("pipelined_channel", "pipelined_bare_ring"),
                  "sleeping": ratio("ping_pong_channel/spins:0", "ping_pong_bare/spins:0"),

@@ -1,4 +1,4 @@
-"""Figures 10, 25 and 26: what a cluster takes that does nothing, calls past the agent, a head that is killed again and again."""
+"""Figures 10, 25, 26 and 30: what a cluster takes that does nothing, calls past the agent, a head that is killed again and again, a flood beside a job."""
 import json
 import os
 import signal
@@ -58,13 +58,13 @@ class Cluster:
     def processes(self):
         return [self.process(name) for name in ("supervisor", "head", *(f"agent-{node}" for node in range(self.nodes)))]
 
-    def job(self, updates):
-        """A job of 4 workers in the background, and where its models will be: a number for each rank."""
+    def job(self, updates, workers=4, sleep_ms=4):
+        """A job in the background, and where its models will be: a number for each rank."""
         output = os.path.join(self.bench.new_directory(), "output")
         os.makedirs(output)
         script = self.bench.program("tests", "integration", "quadratic_worker")
-        return subprocess.Popen([self.bench.paceline, "run", script, "--workers", "4", "--run-dir", os.path.dirname(output), "--",
-                                 f"updates={updates}", "sleep_ms=[4]", f"output={output}"], env=self.environment,
+        return subprocess.Popen([self.bench.paceline, "run", script, "--workers", str(workers), "--run-dir", os.path.dirname(output), "--",
+                                 f"updates={updates}", f"sleep_ms=[{sleep_ms}]", f"output={output}"], env=self.environment,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.bench.folder), output
 
 
@@ -101,6 +101,34 @@ def heads(bench):
         longer = (time.monotonic() - begin) / took
         same = len(models(output)) == 4 and models(output) == models(undisturbed)
     return {26: {"different": [0 if same else 1], "status": [max(answered)], "longer": [longer], "deaths": [deaths]}}
+
+
+def beside_flood(bench):
+    """Updates a second of a job, with the flood over those of as long a time without, just before."""
+    script = bench.program("tests", "integration", "calls_script")
+    values = {"turn": [], "step": []}
+    for _ in range(bench.rounds_or(5)):
+        with Cluster(bench, 1) as cluster:
+            def status(what, cluster=cluster):
+                status = json.loads(cluster.command("status", "--json"))
+                return status["jobs"][0]["update"] if what == "update" else status["nodes"][0]["longest_turn_cpu_s"]
+            job, _ = cluster.job(10**7, workers=2, sleep_ms=20)
+            time.sleep(3)
+            status("turn")  # Since the last time that it was asked for.
+            marks = [(time.monotonic(), status("update"))]
+            time.sleep(10)
+            marks.append((time.monotonic(), status("update")))
+            flood = subprocess.run([bench.paceline, "run", script, "--", "flood", "1000000", "100000"],
+                                   env={**cluster.environment, "PACELINE_CHANNELS": "zmq"}, stdout=subprocess.DEVNULL, cwd=bench.folder)
+            marks.append((time.monotonic(), status("update")))
+            values["turn"].append(1e3 * status("turn"))
+            job.send_signal(signal.SIGINT)
+            job.wait()
+        if flood.returncode != 0:
+            raise SystemExit("figures.py: a flood failed")
+        without, beside = [(b[0] - a[0]) / (b[1] - a[1]) for a, b in zip(marks, marks[1:])]
+        values["step"].append(beside / without)
+    return {30: values}
 
 
 def idle(bench, seconds=30):

@@ -1,4 +1,4 @@
-"""Figures 4 and 16: a worker that is stopped for a while, and what the others notice of it."""
+"""Figures 4, 16 and 28: a worker or an agent that is stopped for a while, and what the others notice of it."""
 import json
 import os
 import signal
@@ -54,6 +54,61 @@ def frozen(bench):
         values.setdefault(f"step {strategy}", []).append(during / before)
         values.setdefault(f"waiting {strategy}", []).append(100 * waiting)
     return {4: values}
+
+
+def agent_of(node, command):
+    """The process of this node's agent in the cluster that a command has of its own."""
+    def words(pid):
+        try:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                return file.read().split("\0")
+        except OSError:
+            return []
+    agents = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
+              if words(pid)[1:2] == ["agent"] and f"-{command.pid}" in " ".join(words(pid))]
+    return next(pid for pid in agents if words(pid)[words(pid).index("--node") + 1] == str(node))
+
+
+def frozen_agent(bench):
+    """The agent of the second of two nodes stopped for 30 s: how long the first one stands still, and its median step then."""
+    seconds = (bench.minutes or 0.5) * 60
+    values = {}
+    for strategy in ("nonblocking", "wagma(late=skip,grace=2x)") * bench.rounds_or(3):
+        job = bench.start(EXAMPLE, "--nodes", "2", "--workers", "2", "--epochs", "100", "--target", "none",
+                          *batches_of_its_own(strategy, "--strategy", strategy))
+        rows, frozen_at, agent, lost = [], None, None, False
+        for line in job.stdout:
+            event = json.loads(line)
+            lost = lost or event.get("event") == "node_lost"
+            if event.get("event") != "progress" or event["node"] != 0 or "workers" not in event:
+                continue
+            now = time.monotonic()
+            rows.append((now, event["clock_s"], {w["rank"]: w for w in event["workers"]}))
+            if not frozen_at and event["clock_s"] > 10:
+                agent, frozen_at = agent_of(1, job), now
+                os.kill(agent, signal.SIGSTOP)
+            if frozen_at and now - frozen_at > seconds:
+                break
+        os.kill(agent, signal.SIGCONT)
+        interrupt(job)
+        if not lost:
+            raise SystemExit(f"figures.py: {strategy}: nobody noticed that the agent was frozen")
+        steps = [(now, workers[0]["step"]) for now, _, workers in rows if now >= frozen_at]
+        stood = max(((b[0] - a[0], b[0]) for a, b in standstills(steps)), default=(0.0, frozen_at))
+        before, _ = step_and_waiting(rows, frozen_at - 6, frozen_at)
+        after, _ = step_and_waiting(rows, stood[1], rows[-1][0])
+        values.setdefault(f"step {strategy}", []).append(after / before)
+        values.setdefault(f"stood {strategy}", []).append(stood[0])
+    return {28: values}
+
+
+def standstills(steps):
+    """Pairs of moments from one row to the first with another step."""
+    last = steps[0]
+    for row in steps:
+        if row[1] != last[1]:
+            yield last, row
+            last = row
 
 
 def wagma_frozen(bench, phase_s=4):

@@ -156,4 +156,11 @@ FIGURES = (
     Figure(27, "a link between two endpoints, trusted (without CURVE), through the loopback device, against a bare TCP stream in the same run: its rate, times the stream's", "link",
            (*[Value(size, f"messages of {size}", "≥", 0.8) for size in ("64 KiB", "1 MiB", "16 MiB", "64 MiB", "256 MiB", "1 GiB", "4 GiB")],
             Value("heartbeat", "the slowest of all heartbeats meanwhile, there and back", "≤", 20, "ms", 1)), 6),
+    Figure(28, "the agent of the second of two nodes frozen by SIGSTOP for 30 s, of the first one's worker: its median step then, times the one before, and for how long it stood still (the lease is 2 s)", "frozen_agent",
+           tuple(value for strategy in ("nonblocking", "wagma(late=skip,grace=2x)")
+                 for value in (Value(f"step {strategy}", f"`{strategy}`: step", "≤", 1.1), Value(f"stood {strategy}", f"`{strategy}`: stood still", "≤", 2.5, "s", 1))), 5),
+    Figure(29, "messages of a worker's session through a channel over ZeroMQ, encoded, checked and read, against bare ZeroMQ and Cap'n Proto in the same run: times their time", "messages",
+           (Value("pipelined", "1,000 at once", "≤", 1.2), Value("round trip", "one at a time, answered", "≤", 1.2)), 1),
+    Figure(30, "a flood of calls through the agent (`PACELINE_CHANNELS=zmq`, a million in flights of 100,000) beside a job of two workers whose steps sleep 20 ms", "beside_flood",
+           (Value("turn", "the agent's longest turn, processor time", "≤", 5, "ms", 1), Value("step", "the job's step, times the one without the flood", "≤", 1.2)), 2),
 )
