@@ -18,7 +18,7 @@ class DelayWindow {
  public:
   struct Options {
     std::size_t bytes_min = std::size_t{2} << 20;
-    std::size_t bytes_max = std::size_t{16} << 20;
+    std::size_t bytes_max = std::size_t{8} << 20;
     Duration target = std::chrono::milliseconds(8);
   };
 
