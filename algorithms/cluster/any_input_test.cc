@@ -91,11 +91,10 @@ class Node {
   inline static const Kinds kOfSessions{Kind::OPEN_SHARE,     Kind::ARRIVE,      Kind::ARRIVE,     Kind::REPORT,
                                         Kind::REPLICA_WANTED, Kind::OPEN_OBJECT, Kind::SEAL_OBJECT};
   inline static const Kinds kToHead{Kind::HELLO, Kind::OPEN_JOB, Kind::REQUEST, Kind::REQUEST, Kind::REPLY};
-  inline static const Kinds kOfAgents{Kind::OPEN_JOB,       Kind::ACTIVATE,     Kind::PARTIAL,      Kind::RELEASED,
-                                      Kind::REPLICA_WANTED, Kind::REPLICA_NONE, Kind::REPLICA_DATA, Kind::SETTLED,
-                                      Kind::SHARE,          Kind::GONE,         Kind::AWAITED,      Kind::ENDING,
-                                      Kind::EXCHANGE,       Kind::BATCH,        Kind::STOP_ROUNDS,  Kind::NODES,
-                                      Kind::NODE_GONE};
+  inline static const Kinds kOfAgents{
+      Kind::OPEN_JOB,     Kind::ACTIVATE, Kind::PARTIAL,     Kind::RELEASED, Kind::REPLICA_WANTED, Kind::REPLICA_NONE,
+      Kind::REPLICA_DATA, Kind::SETTLED,  Kind::SHARE,       Kind::GONE,     Kind::AWAITED,        Kind::ENDING,
+      Kind::EXCHANGE,     Kind::BATCH,    Kind::STOP_ROUNDS, Kind::NODES,    Kind::NODE_GONE};
 
   struct Other {
     std::string name;

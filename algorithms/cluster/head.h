@@ -116,8 +116,8 @@ class Head {
 };
 
 /// Requests of an agent to the head. Linked, not answered: it is connected to all agents of a lower number, and they
-/// know it. Gone: a process of its node that may have started jobs. Cut off: another agent, and jobs that both had a part
-/// in.
+/// know it. Gone: a process of its node that may have started jobs. Cut off: another agent, and jobs that both had a
+/// part in.
 inline constexpr const char* kLinkedVerb = "linked";
 inline constexpr const char* kGoneVerb = "gone";
 inline constexpr const char* kCutOffVerb = "cut_off";

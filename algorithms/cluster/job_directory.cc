@@ -138,7 +138,8 @@ void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
 void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) {
   for (const NodeId lost : entry.without) {
     for (const auto& [node, incarnation] : entry.incarnation_of)
-      if (!entry.without.contains(node) && registered_.contains(node)) out.push_back(GoOn{job, node, lost, causes_[lost]});
+      if (!entry.without.contains(node) && registered_.contains(node))
+        out.push_back(GoOn{job, node, lost, causes_[lost]});
     if (registered_.contains(lost) && runs_[lost].erase(job) > 0) out.push_back(CloseOn{job, lost});
   }
 }

@@ -23,8 +23,8 @@ struct JobEntry {
   Instant since;
   NodeId driver_node;  ///< Whose agent the driver is connected to, under this name;
   std::string driver_peer;
-  std::uint64_t asked = 0;  ///< and which of its requests this job answers.
-  bool bears_loss = false;  ///< Its strategy goes on without the second of two nodes.
+  std::uint64_t asked = 0;     ///< and which of its requests this job answers.
+  bool bears_loss = false;     ///< Its strategy goes on without the second of two nodes.
   std::set<NodeId> without{};  ///< Nodes that it has lost, and went on without.
 };
 

@@ -177,8 +177,8 @@ void idle(int actors) {
   }
 }
 
-/// node_lost: somebody kills or stops node 1, once "calls" is printed, and lets it go on once "lost" is. Calls end, until
-/// it is there again.
+/// node_lost: somebody kills or stops node 1, once "calls" is printed, and lets it go on once "lost" is. Calls end,
+/// until it is there again.
 void node_lost() {
   auto counter = paceline::create<Counter>({.name = "there", .node = 1});
   expect_all(counter, 10);

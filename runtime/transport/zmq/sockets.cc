@@ -24,6 +24,14 @@ void free_handed_over(void*, void* hint) {
   if (owned->handed.load(std::memory_order_acquire)) delete owned;  // Always: it was set before the send.
 }
 
+int send_now(zmq_msg_t& message, void* socket, int flags) {
+  int rc = -1;
+  do {
+    rc = zmq_msg_send(&message, socket, flags | ZMQ_DONTWAIT);
+  } while (rc < 0 && errno == EINTR);
+  return rc;
+}
+
 /// -1 and errno as zmq_msg_send; the frame is as it was then.
 int send_part(void* socket, Frame& frame, int flags) {
   zmq_msg_t message;
@@ -40,10 +48,7 @@ int send_part(void* socket, Frame& frame, int flags) {
     handed = owned.release();
     handed->handed.store(true, std::memory_order_release);
   }
-  int rc = -1;
-  do {
-    rc = zmq_msg_send(&message, socket, flags | ZMQ_DONTWAIT);
-  } while (rc < 0 && errno == EINTR);
+  const int rc = send_now(message, socket, flags);
   if (rc < 0) {
     const int reason = errno;
     if (handed != nullptr) frame = std::move(handed->frame);
@@ -86,10 +91,7 @@ int send_piece(void* socket, const Piece& piece, int flags) {
       return -1;
     (void)keeper.release();
   }
-  int rc = -1;
-  do {
-    rc = zmq_msg_send(&message, socket, flags | ZMQ_DONTWAIT);
-  } while (rc < 0 && errno == EINTR);
+  const int rc = send_now(message, socket, flags);
   if (rc < 0) {
     const int reason = errno;
     zmq_msg_close(&message);
