@@ -10,6 +10,7 @@
 #include "algorithms/cluster/process_life.h"
 #include "algorithms/cluster/processes.h"
 #include "runtime/base/steady_now.h"
+#include "runtime/channel/line_transport.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/process/descriptor_limit.h"
 
@@ -53,6 +54,8 @@ Result<std::unique_ptr<Agent>> open_agent(const ProcessOptions& options, EventLo
   agent.nodes = options.nodes;
   agent.cpus = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
   agent.descriptors = process::raise_descriptor_limit();
+  if (agent.descriptors >= channel::LineTransport::kDescriptorsMin)
+    agent.descriptors -= channel::LineTransport::kDescriptors;
   agent.directory = options.directory;
   agent.local_address = local->address;
   agent.peer_address = peers->address;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/channel/line_transport.h"
 #include "runtime/link/link_transport.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
@@ -97,7 +98,9 @@ bool ProcessLife::orphaned() const { return getppid() != parent_; }
 Result<Endpoint> open_endpoint(const std::string& name, const std::string& address) {
   transport::ZmqOptions options;
   options.self = name;
-  auto transport = transport::ZmqTransport::create(std::move(options));
+  auto below = transport::ZmqTransport::create(std::move(options));
+  if (!below) return tl::unexpected(below.error());
+  auto transport = channel::LineTransport::beside(*std::move(below), name);
   if (!transport) return tl::unexpected(transport.error());
   return listen(*std::move(transport), address);
 }

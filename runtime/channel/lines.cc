@@ -44,6 +44,7 @@ struct Lines::Line {
   std::unique_ptr<Channel> channel;
   process::Fd socket;
   bool ending = false;
+  bool dropped = false;
 };
 
 Result<std::unique_ptr<Lines>> Lines::create(std::string self, Listener listener) {
@@ -162,6 +163,7 @@ bool Lines::hear(Map& lines, const std::string& peer) {
     }
     if (!*came) return false;
     (&lines == &out_ ? listener_.answered : listener_.called)(peer, std::exchange(message, {}));
+    if (line->dropped) return false;
   }
   return true;  // Its bell stays readable.
 }
@@ -172,12 +174,32 @@ void Lines::end(Map& lines, const std::string& peer) {
   loop_.forget(line->socket.get());
   while (hear(lines, peer)) {
   }
+  if (line->dropped) return;
   loop_.forget(line->channel->descriptor());
   {
     std::lock_guard lock(mutex_);
     lines.erase(peer);
   }
-  if (&lines == &out_) listener_.ended(peer);
+  if (&lines == &out_) return listener_.ended(peer);
+  if (listener_.left) listener_.left(peer);
+}
+
+void Lines::hear_out(const std::string& peer) {
+  for (Map* lines : {&out_, &in_})
+    while (hear(*lines, peer)) {
+    }
+}
+
+void Lines::drop(const std::string& peer) {
+  for (Map* lines : {&out_, &in_}) {
+    const auto line = find(*lines, peer);
+    if (!line) continue;
+    line->ending = line->dropped = true;
+    loop_.forget(line->socket.get());
+    loop_.forget(line->channel->descriptor());
+    std::lock_guard lock(mutex_);
+    lines->erase(peer);
+  }
 }
 
 void Lines::serve() { (void)loop_.run_once(Duration::zero()); }

@@ -28,6 +28,8 @@ class Lines {
     std::function<void(const std::string& peer, Message message)> answered;  ///< By one that went out.
     /// A line that went out has ended; what came before it has been told.
     std::function<void(const std::string& peer)> ended;
+    /// The same of a line that came in; may be nobody.
+    std::function<void(const std::string& peer)> left{};
   };
   static constexpr std::size_t kOutMax = 64;
   static constexpr std::size_t kInMax = 128;
@@ -48,6 +50,11 @@ class Lines {
   /// Any thread. False: no such line, no room, or too large; then nothing was sent.
   bool send_out(const std::string& peer, const Message& message) { return send(out_, peer, message); }
   bool send_in(const std::string& peer, const Message& message) { return send(in_, peer, message); }
+
+  /// Tells all that lies in the lines of this peer.
+  void hear_out(const std::string& peer);
+  /// Its lines end here, and nothing more is told of them.
+  void drop(const std::string& peer);
 
   /// Readable while serve() has something to do.
   int descriptor() const { return loop_.descriptor(); }
