@@ -105,10 +105,11 @@ void Client::run() {
 }
 
 void Client::loop(transport::Transport& transport) {
+  bool more = true;  // May have come. What is to be sent has its turn, too.
   while (true) {
     const bool last = stopping_;
     const bool sent_all = flush(transport);
-    bool more = true;  // What is to be sent has its turn, too.
+    more = more || last;
     for (TurnBudget turn; more && turn.take();) {
       auto event = transport.poll(Duration::zero());
       more = event.has_value();
@@ -128,6 +129,7 @@ void Client::loop(transport::Transport& transport) {
     // A transport without room or without a descriptor has to be asked again.
     if (!sent_all || transport.descriptor() < 0 || last) timeout = std::chrono::milliseconds(1);
     ::poll(waits, 4, more ? 0 : static_cast<int>(timeout / std::chrono::milliseconds(1)));
+    more = more || waits[0].revents != 0 || transport.descriptor() < 0;
     if ((waits[3].revents & POLLIN) != 0) lines_->serve();
     if ((waits[1].revents & POLLIN) != 0) outbox_->take_notice();
     if (options_.hang_up >= 0 && (waits[2].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {

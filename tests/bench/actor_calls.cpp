@@ -1,4 +1,5 @@
-// Calls of a method that does nothing, in calls a second: one at a time, pipelined, and of one caller to four actors.
+// Calls of a method that does nothing, in calls a second: one at a time, pipelined, and of one caller to four actors;
+// and tasks that do nothing.
 //   paceline run actor_calls [SECONDS]       a JSON line each: {"name": ..., "per_second": ...}
 #include <paceline.h>
 
@@ -33,6 +34,8 @@ void measure(const char* name, double seconds, Calls call) {
   std::printf("{\"name\": \"%s\", \"per_second\": %.0f}\n", name, static_cast<double>(done) / passed);
 }
 
+int one() { return 1; }
+
 int all_of(std::vector<paceline::Future<int>>& sums) {
   for (auto& sum : sums) sum.get();
   return static_cast<int>(sums.size());
@@ -56,6 +59,15 @@ int main(int argc, char** argv) {
   measure("1_n_actor_calls_async", seconds, [&] {
     std::vector<paceline::Future<int>> sums;
     for (int i = 0; i < 1000; ++i) sums.push_back(four[static_cast<std::size_t>(i) % 4].call(&Counter::add, 1));
+    return all_of(sums);
+  });
+  measure("single_client_tasks_sync", seconds, [&] {
+    paceline::async(one).get();
+    return 1;
+  });
+  measure("single_client_tasks_async", seconds, [&] {
+    std::vector<paceline::Future<int>> sums;
+    for (int i = 0; i < 1000; ++i) sums.push_back(paceline::async(one));
     return all_of(sums);
   });
 }

@@ -146,10 +146,11 @@ FIGURES = (
     Figure(24, "a million calls to one actor in flights of 100,000, futures kept, then all asked for (all come, checked)", "flood",
            (Value("agent", "memory of the agent, beyond that of 1,000 calls", "≤", 16, "MB", 1),
             Value("caller", "memory of the caller a pending call", "≤", 500, "bytes", 0), Value("seconds", "all of it", unit="s", digits=1)), 2),
-    Figure(25, "calls of a method that does nothing, to an actor of the same node: past the agent, and times what they are through it (`PACELINE_CHANNELS=zmq`) in the same run", "calls",
+    Figure(25, "calls of a method that does nothing, to an actor of the same node: past the agent, and times what they are through it (`PACELINE_CHANNELS=zmq`) in the same run; and tasks, which go through it, over shared memory or ZeroMQ", "calls",
            tuple(value for name, words in (("1_1_actor_calls_sync", "one at a time"), ("1_1_actor_calls_async", "1,000 at once"),
-                                           ("1_n_actor_calls_async", "1,000 at once to four actors"))
-                 for value in (Value(name, words, unit="thousand a second", digits=1), Value(f"times {name}", f"{words}, times those through the agent", digits=1))), 1.5),
+                                           ("1_n_actor_calls_async", "1,000 at once to four actors"),
+                                           ("single_client_tasks_sync", "tasks that do nothing, one at a time"), ("single_client_tasks_async", "tasks that do nothing, 1,000 at once"))
+                 for value in (Value(name, words, unit="thousand a second", digits=1), Value(f"times {name}", f"{words}, times those over ZeroMQ", digits=1))), 1.5),
     Figure(26, "a run of a minute on two nodes whose head is killed every second, against the same run without", "heads",
            (Value("different", "models that differ in a bit", "≤", 0, "", 0), Value("status", "the slowest `status` right after a death", "≤", 300, "ms", 0),
             Value("longer", "its time, times the other's"), Value("deaths", "deaths", unit="", digits=0)), 3),
