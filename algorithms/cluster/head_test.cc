@@ -33,13 +33,13 @@ class HeadTest : public testing::Test {
     say(from, message);
   }
 
-  void request(transport::Transport& from, const std::string& verb, const std::string& json = "{}",
+  void request(transport::Transport& from, const std::string& verb, const std::string& body_json = "{}",
                std::uint64_t id = 0) {
     wire::Message message;
     auto body = message.root().initRequest();
     body.setId(id);
     body.setVerb(verb);
-    body.setJson(json);
+    body.setJson(body_json);
     say(from, message);
   }
 

@@ -273,12 +273,11 @@ bool LinkTransport::settle(const Peer& peer, Link& link, Instant at) {
                          .frames = {},
                          .pieces = {},
                          .cause = link.core.over()->text});
-    const Peer name = peer;  // The link's own, which ends.
     if (!link.core.is_replaced() || !link.dialled.empty()) {
-      say_farewell(name, link);
-      below_->disconnect(name);
+      say_farewell(peer, link);
+      below_->disconnect(peer);
     }
-    links_.erase(name);
+    links_.erase(links_.find(peer));  // `peer` is its own name.
     return false;
   }
   if (link.core.wants_new_connection()) {
