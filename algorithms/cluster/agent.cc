@@ -489,7 +489,7 @@ void Agent::on_node_gone(NodeId node, const std::string& how) {
 void Agent::report_cut_off(NodeId node, const std::string& how) {
   json jobs = json::array();
   for (const auto& [id, job] : jobs_)
-    if (job->other_nodes().contains(node)) jobs.push_back(id.value);
+    if (job->other_nodes().contains(node) && reported_.insert({id, node}).second) jobs.push_back(id.value);
   if (jobs.empty()) return;
   const auto told = ask_head(
       {kSelf, next_request_++, kCutOffVerb, json_text(json{{"node", node.value}, {"jobs", jobs}, {"cause", how}})});
@@ -630,6 +630,7 @@ void Agent::on_close_job(JobId id) {
          [](const Result<void>&) {});
   jobs_.erase(it);
   openings_.erase(id);
+  std::erase_if(reported_, [id](const auto& one) { return one.first == id; });
   depend_on_nodes_in_use();
   to_driver(settings, event);
 }
@@ -839,6 +840,7 @@ void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Fram
   if (sent) return;
   log_.warning(peer + ": " + sent.error().text);
   if (node.value < 0) return;
+  if (sent.error().kind == ErrorKind::disconnected) report_cut_off(node, sent.error().text);
   if (sent.error().kind == ErrorKind::overloaded)
     for (const auto& [id, job] : jobs_)
       if (job->other_nodes().contains(node))

@@ -141,6 +141,7 @@ class Agent {
   SessionChannels sessions_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
   std::map<JobId, Opening> openings_;
+  std::set<std::pair<JobId, NodeId>> reported_;  ///< To the head: nodes of jobs that cannot be reached.
   EarlyMessages early_;
   HeadRequests head_;
   std::uint64_t next_request_ = 1;          // Of its own to the head.

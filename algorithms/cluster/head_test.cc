@@ -161,11 +161,13 @@ TEST_F(HeadTest, OfTwoAgentsThatCannotReachEachOtherTheFirstGoesOnWithTheirJob) 
             static_cast<std::uint64_t>(job));
     (void)heard(*zero_);
     (void)heard(*one_);
-    request(*one_, kCutOffVerb, json{{"node", 0}, {"jobs", {job}}, {"cause", "silent"}}.dump());
-    EXPECT_EQ(heard(*zero_), job == 1 ? "without 1: silent "
+    for (auto* from : {one_.get(), zero_.get()})
+      request(*from, kCutOffVerb,
+              json{{"node", from == one_.get() ? 0 : 1}, {"jobs", {job}}, {"cause", "silent"}}.dump());
+    EXPECT_EQ(heard(*zero_), job == 1 ? "without 1: silent reply "
                                       : "failed: node 1 was lost, with its workers (silent): go on from the last "
-                                        "checkpoint with --resume ");
-    EXPECT_EQ(heard(*one_), job == 1 ? "close 1 reply " : "reply ");
+                                        "checkpoint with --resume reply ");
+    EXPECT_EQ(heard(*one_), job == 1 ? "reply close 1 " : "reply ");
   }
   request(*one_, kCutOffVerb, R"({"node": 0, "jobs": ["first"]})");
   request(*one_, kCutOffVerb, R"({"node": 0, "jobs": {"a": 1}})");

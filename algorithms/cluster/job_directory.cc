@@ -7,7 +7,8 @@ namespace paceline::cluster {
 namespace {
 
 /// The second of two: the first leads, and the driver's cannot be done without. Of three, the two that remain would
-/// have to agree first on what the third has given to each of them.
+/// have to agree first on what the third has given to each of them. Only the first one's word counts of whether it can
+/// be reached: where both stand still for a while, as in a machine that sleeps, they go on together.
 bool may_go_on_without(const JobEntry& entry, NodeId node) {
   return entry.bears_loss && entry.incarnation_of.size() == 2 && node != entry.driver_node &&
          node == entry.incarnation_of.rbegin()->first && entry.incarnation_of.begin()->first.value == 0;
@@ -70,7 +71,7 @@ JobDirectory::Actions JobDirectory::on_gone(NodeId node, std::string cause) {
   registered_.erase(node);
   runs_.erase(node);
   Actions out;
-  for (auto& [id, entry] : jobs_)
+  for (const auto& [id, entry] : jobs_)
     if (entry.incarnation_of.contains(node)) lose(id, entry, node, out);
   return out;
 }
@@ -82,16 +83,21 @@ JobDirectory::Actions JobDirectory::on_cut_off(NodeId from, NodeId node, JobId j
   JobEntry& entry = found->second;
   for (const NodeId member : {from, node})
     if (!entry.incarnation_of.contains(member) || entry.without.contains(member)) return out;
-  const NodeId lost = node == entry.driver_node || may_go_on_without(entry, from) ? from : node;
+  if (may_go_on_without(entry, from)) return out;  // The other one says so itself, or stands still.
+  const NodeId lost = node == entry.driver_node ? from : node;
   causes_[lost] = cause;
-  lose(job, entry, lost, out);
+  if (!may_go_on_without(entry, lost)) {
+    lose(job, entry, lost, out);
+  } else if (entry.without.insert(lost).second) {
+    compare_lost(job, entry, out);
+  }
   return out;
 }
 
 JobDirectory::Actions JobDirectory::tick(Instant now) {
   Actions out;
   if (now < start_ + kRegisterPatience) return out;
-  for (auto& [id, entry] : jobs_)
+  for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
       if (!registered_.contains(node)) lose(id, entry, node, out);
   return out;
@@ -101,7 +107,7 @@ std::optional<Instant> JobDirectory::next_deadline() const {
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
       if (!registered_.contains(node) && registered_.contains(entry.driver_node) && !told_lost_.contains({id, node}) &&
-          !entry.without.contains(node))
+          !may_go_on_without(entry, node))
         return start_ + kRegisterPatience;
   return std::nullopt;
 }
@@ -116,7 +122,7 @@ JobDirectory::Actions JobDirectory::compare_all() {
 
 /// An agent opens jobs in the order of their numbers: one that was told of a later one, and does not run this one, has
 /// closed it.
-void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
+void JobDirectory::compare(JobId job, const JobEntry& entry, Actions& out) {
   compare_lost(job, entry, out);
   for (const auto& [node, incarnation] : entry.incarnation_of) {
     const auto known = registered_.find(node);
@@ -144,11 +150,8 @@ void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) 
   }
 }
 
-void JobDirectory::lose(JobId job, JobEntry& entry, NodeId node, Actions& out) {
-  if (may_go_on_without(entry, node)) {
-    if (entry.without.insert(node).second) compare_lost(job, entry, out);
-    return;
-  }
+void JobDirectory::lose(JobId job, const JobEntry& entry, NodeId node, Actions& out) {
+  if (may_go_on_without(entry, node)) return;
   // Its driver hears of it when its own node is there.
   if (!registered_.contains(entry.driver_node) || !told_lost_.insert({job, node}).second) return;
   const auto cause = causes_.find(node);

@@ -77,7 +77,8 @@ class JobDirectory {
   std::optional<std::uint64_t> incarnation(NodeId node) const;
   /// `cause`: for its Lost; empty: not known.
   Actions on_gone(NodeId node, std::string cause);
-  /// `from` cannot reach `node` any more, although both may be there: one of them is lost to this job.
+  /// `from` cannot reach `node` any more, although both may be there: one of them is lost to this job. It may be said
+  /// again.
   Actions on_cut_off(NodeId from, NodeId node, JobId job, const std::string& cause);
   /// Members that a head of its age should have heard of are lost.
   Actions tick(Instant now);
@@ -89,9 +90,9 @@ class JobDirectory {
     std::uint64_t incarnation = 0;
     JobId newest;
   };
-  void compare(JobId job, JobEntry& entry, Actions& out);
+  void compare(JobId job, const JobEntry& entry, Actions& out);
   void compare_lost(JobId job, const JobEntry& entry, Actions& out);
-  void lose(JobId job, JobEntry& entry, NodeId node, Actions& out);
+  void lose(JobId job, const JobEntry& entry, NodeId node, Actions& out);
   Actions compare_all();
 
   Instant start_;

@@ -116,8 +116,10 @@ JobDirectory with_a_bearing_job() {
 
 TEST(JobDirectoryTest, AJobThatBearsItGoesOnWithoutItsSecondNode) {
   JobDirectory sut = with_a_bearing_job();
-  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "frozen")), "go on 1 on 0 without 1: frozen");
-  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "again")), "") << "once";
+  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "frozen")), "") << "the first one says whether it can be reached";
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "silent")), "go on 1 on 0 without 1: silent");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "again")), "") << "once";
+  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "again")), "");
   EXPECT_EQ(words(sut.tick(kStart + 1h)), "");
   EXPECT_FALSE(sut.next_deadline());
   sut.on_runs(NodeId{1}, JobId{1}, running(7, 8));
@@ -128,44 +130,54 @@ TEST(JobDirectoryTest, AJobThatBearsItGoesOnWithoutItsSecondNode) {
   EXPECT_EQ(words(actions), "open 2 on 0, open 2 on 1") << "of others it is a member as before";
 }
 
+TEST(JobDirectoryTest, WhereAllStandStillForAWhileNobodyIsLost) {
+  JobDirectory sut = with_a_bearing_job();
+  for (const int node : {1, 0}) EXPECT_EQ(words(sut.on_gone(NodeId{node}, "silent")), "");
+  for (const int node : {0, 1}) {
+    sut.on_runs(NodeId{node}, JobId{1}, bearing(running(7, 8)));
+    EXPECT_EQ(words(sut.on_registered(NodeId{node}, node == 0 ? 7 : 8, JobId{1})), "");
+    EXPECT_EQ(words(sut.tick(kStart + 1h)), "");
+  }
+}
+
 TEST(JobDirectoryTest, OneThatIsStartedAnewDoesNotOpenIt) {
   JobDirectory sut = with_a_bearing_job();
   (void)sut.on_gone(NodeId{1}, "");
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 9, JobId{0})), "");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "")), "go on 1 on 0 without 1");
   EXPECT_EQ(words(sut.on_registered(NodeId{1}, 9, JobId{0})), "go on 1 on 0 without 1");
 }
 
 TEST(JobDirectoryTest, NobodyGoesOnWithoutTheFirstNodeOrTheDriversOrOneOfThree) {
   JobDirectory sut = with_a_bearing_job();
-  EXPECT_EQ(words(sut.on_gone(NodeId{0}, "")), "") << "whom to tell?";
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "")), "");
   JobDirectory three(kStart);
   for (const int node : {0, 1, 2}) (void)three.on_registered(NodeId{node}, 7, JobId{0});
   JobDirectory::Actions ignored;
   JobEntry of_three = bearing();
   of_three.node_of.push_back(NodeId{2});
   three.add(of_three, ignored);
-  EXPECT_EQ(words(three.on_gone(NodeId{1}, "")), "lost 1 on 1");
+  EXPECT_EQ(words(three.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "")), "lost 1 on 1");
   JobEntry elsewhere = bearing();
   elsewhere.driver_node = NodeId{2};
-  (void)three.on_registered(NodeId{1}, 8, JobId{0});
   three.add(elsewhere, ignored);
-  EXPECT_EQ(words(three.on_gone(NodeId{1}, "")), "go on 2 on 0 without 1") << "the driver is on a third";
+  EXPECT_EQ(words(three.on_cut_off(NodeId{0}, NodeId{1}, JobId{2}, "")), "go on 2 on 0 without 1, close 2 on 1")
+      << "the driver is on a third";
 }
 
 TEST(JobDirectoryTest, OfTwoThatCannotReachEachOtherTheFirstGoesOn) {
-  for (const auto& [from, node] : {std::pair{NodeId{0}, NodeId{1}}, {NodeId{1}, NodeId{0}}}) {
-    JobDirectory sut = with_a_bearing_job();
-    EXPECT_EQ(words(sut.on_cut_off(from, node, JobId{1}, "why")), "go on 1 on 0 without 1: why, close 1 on 1");
-    EXPECT_EQ(words(sut.on_cut_off(node, from, JobId{1}, "why")), "") << "the other one says it, too";
-    EXPECT_EQ(words(sut.close(JobId{1})), "close 1");
-    EXPECT_EQ(words(sut.on_cut_off(from, node, JobId{1}, "why")), "") << "of no job any more";
-  }
-  JobDirectory sut(kStart);
-  (void)sut.on_registered(NodeId{0}, 7, JobId{0});
-  (void)sut.on_registered(NodeId{1}, 8, JobId{0});
+  JobDirectory sut = with_a_bearing_job();
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "why")), "") << "the other one says it, too";
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why")), "go on 1 on 0 without 1: why, close 1 on 1");
+  EXPECT_EQ(words(sut.close(JobId{1})), "close 1");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why")), "") << "of no job any more";
+  JobDirectory other(kStart);
+  (void)other.on_registered(NodeId{0}, 7, JobId{0});
+  (void)other.on_registered(NodeId{1}, 8, JobId{0});
   JobDirectory::Actions ignored;
-  sut.add(entry(), ignored);
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{5}, JobId{1}, "")), "") << "no member";
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why")), "lost 1 on 1: why");
+  other.add(entry(), ignored);
+  EXPECT_EQ(words(other.on_cut_off(NodeId{0}, NodeId{5}, JobId{1}, "")), "") << "no member";
+  EXPECT_EQ(words(other.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "why")), "lost 1 on 1: why");
 }
 
 TEST(JobDirectoryTest, AHeadThatIsStartedAnewHearsWhoGoesOnWithoutWhom) {
