@@ -38,6 +38,7 @@ JobRecord::JobRecord(std::string strategy, std::int32_t workers, std::int32_t no
 
 void JobRecord::on_event(const json& event) {
   const std::string kind = event.value("event", "");
+  if (event.contains("node") && lost_nodes_.contains(event.value("node", 0))) return;  // It may say something again.
   if (kind == "started") {
     updates_ = event.value("updates", updates_);
     update_ = std::max(update_, event.value("first", update_));
@@ -63,10 +64,11 @@ void JobRecord::on_event(const json& event) {
     if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = true;
   } else if (kind == "node_lost") {
     closed_.insert(event.value("node", 0));
+    lost_nodes_.insert(event.value("node", 0));
   } else if (kind == "failed") {
     if (!failure_) failure_ = event.value("text", std::string("the job failed"));
   } else if (kind == "final") {
-    models_[event.value("worker", -1)] = event.value("model", "");
+    if (!left_.contains(event.value("worker", -1))) models_[event.value("worker", -1)] = event.value("model", "");
   } else if (kind == "file") {
     files_[event.value("path", "")] = event.value("hash", "");
   } else if (kind == "stopping") {

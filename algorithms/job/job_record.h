@@ -88,6 +88,7 @@ class JobRecord {
   std::set<std::int32_t> left_;
   std::set<std::int32_t> lost_;
   std::set<std::int32_t> closed_;
+  std::set<std::int32_t> lost_nodes_;
   std::optional<std::string> failure_;
   std::string stop_reason_;
 };

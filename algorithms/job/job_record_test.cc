@@ -126,6 +126,17 @@ TEST_F(JobRecordTest, TheJobIsClosedOnceEveryNodeSaidSo) {
   EXPECT_TRUE(other.closed()) << "it says nothing any more";
 }
 
+TEST_F(JobRecordTest, WhatALostNodeSaysLaterIsNoPartOfTheResult) {
+  sut.on_event({{"event", "left"}, {"worker", 1}, {"text", "gone"}});
+  sut.on_event({{"event", "node_lost"}, {"node", 1}});
+  auto later = progress(0, 9.0, 99, 100);
+  later["node"] = 1;
+  sut.on_event(later);
+  for (const int rank : {0, 1}) sut.on_event({{"event", "final"}, {"worker", rank}, {"model", "abc"}});
+  EXPECT_NE(sut.update(), 99);
+  EXPECT_EQ(sut.result()["models"], (json{{"0", "abc"}}));
+}
+
 TEST_F(JobRecordTest, TheFirstFailureIsKept) {
   EXPECT_FALSE(sut.failure());
   sut.on_event({{"event", "failed"}, {"text", "loss is nan"}});
