@@ -21,7 +21,9 @@ STRATEGIES = ["allreduce", "local-sgd(period=4)", "adacomm", "hier-avg", "slowmo
               "server(async)", "noloco(period=4)", "decoupled-diloco(period=5)"]
 WORKERS = 4
 OWN_MODEL = "it goes on with its own"  # Of a warning: that is not in the record.
-ROUNDS = STRATEGIES[:8] + ["decoupled-diloco(period=5)"]
+# Those whose updates are all made in rounds: they go on without the second of two nodes.
+ROUNDS = ["allreduce", "local-sgd(period=4)", "adacomm", "slowmo(period=4)", "wagma(group=2,sync=10)",
+          "nonblocking(batches=2)", "eager-sgd", "decoupled-diloco(period=5)"]
 DRY = "comes back to it no more, since workers have left"  # Of sgp and osgp: they end, and say so.
 
 
