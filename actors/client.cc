@@ -3,8 +3,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include "actors/protocol_wire.h"
@@ -53,8 +51,7 @@ Client::Client(Options options, TransportFactory factory)
 
 /// Without lines all calls go through the agent: of a process that makes none, or without shared memory.
 void Client::open_lines() {
-  const char* const way = std::getenv("PACELINE_CHANNELS");
-  if (options_.executable.path.empty() || (way != nullptr && std::string_view(way) == "zmq")) return;
+  if (options_.executable.path.empty() || !channel::shares_memory()) return;
   const auto hear = [](channel::Message& message, const auto& take) {
     auto received = message.empty() ? fail(ErrorKind::invalid, "") : wire::Received::parse(std::move(message[0]));
     if (received) (void)received->visit(take);  // What is no message of ours is nobody's.

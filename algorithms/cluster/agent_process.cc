@@ -54,8 +54,7 @@ Result<std::unique_ptr<Agent>> open_agent(const ProcessOptions& options, EventLo
   agent.nodes = options.nodes;
   agent.cpus = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
   agent.descriptors = process::raise_descriptor_limit();
-  if (agent.descriptors >= channel::LineTransport::kDescriptorsMin)
-    agent.descriptors -= channel::LineTransport::kDescriptors;
+  agent.descriptors -= std::min(agent.descriptors, channel::LineTransport::listener_descriptors());
   agent.directory = options.directory;
   agent.local_address = local->address;
   agent.peer_address = peers->address;

@@ -49,9 +49,8 @@ Result<std::vector<NodeId>> place_as_told(const json& told, std::int32_t workers
 }
 
 /// Where all execute rounds, those of a lost node are what it has given, as those of a worker that has left.
-bool bears_loss(const json& settings, std::size_t workers) {
-  const auto strategy = job_strategy(settings, static_cast<std::int32_t>(workers));
-  return strategy && algorithms::coordination(*strategy) == algorithms::Coordination::rounds;
+bool bears_loss(const algorithms::Strategy& strategy) {
+  return algorithms::coordination(strategy) == algorithms::Coordination::rounds;
 }
 
 }  // namespace
@@ -150,12 +149,13 @@ void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& ope
   entry.driver_node = NodeId{entry.settings.value("driver_node", 0)};
   entry.driver_peer = entry.settings.value("driver_peer", "");
   entry.asked = entry.settings.value("asked", std::uint64_t{0});
-  entry.bears_loss = bears_loss(entry.settings, entry.node_of.size());
+  const auto strategy = job_strategy(entry.settings, static_cast<std::int32_t>(entry.node_of.size()));
+  entry.bears_loss = strategy && bears_loss(*strategy);
   for (const std::int32_t lost : open.getWithout()) entry.without.insert(NodeId{lost});
   jobs_.on_runs(node, JobId{open.getJob()}, std::move(entry));
 }
 
-/// Jobs that have workers there go on without them, where that is possible, or fail and say so.
+/// Jobs that have workers there fail, and say so, but for those that can go on: they wait for what the other node says.
 void Head::on_gone(const transport::Peer& peer, const std::string& cause, Instant now) {
   const NodeId node = node_of_peer(peer);
   if (nodes_.erase(node) == 0) return;
@@ -331,7 +331,7 @@ Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
   entry.settings["driver_node"] = driver_node.value;
   entry.settings["driver_peer"] = asker.from;
   entry.settings["asked"] = asker.id;
-  entry.bears_loss = bears_loss(body, entry.node_of.size());
+  entry.bears_loss = bears_loss(*strategy);
   JobDirectory::Actions actions;
   const JobId id = jobs_.add(std::move(entry), actions);
   act(actions, now);

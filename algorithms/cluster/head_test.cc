@@ -43,28 +43,29 @@ class HeadTest : public testing::Test {
     say(from, message);
   }
 
+  template <class Take>
+  void for_each_told(transport::Transport& to, Take take) {
+    network_.advance(network_.now() + std::chrono::milliseconds(1));
+    while (auto event = to.poll(Duration::zero()))
+      if (event->kind == transport::Event::Kind::message)
+        take(wire::Received::parse(std::move(event->frames.front()))->root());
+  }
+
   /// What this endpoint was last answered: JSON, or the text of the failure.
   std::string answered(transport::Transport& to) {
-    network_.advance(network_.now() + std::chrono::milliseconds(1));
     std::string text;
-    while (auto event = to.poll(Duration::zero())) {
-      if (event->kind != transport::Event::Kind::message) continue;
-      const auto message = *wire::Received::parse(std::move(event->frames.front()));
-      if (!message.root().isReply()) continue;
-      const auto reply = message.root().getReply();
+    for_each_told(to, [&](const wire::Envelope::Reader& envelope) {
+      if (!envelope.isReply()) return;
+      const auto reply = envelope.getReply();
       text = wire::text(reply.getOk() ? reply.getJson() : reply.getError().getText());
-    }
+    });
     return text;
   }
 
   /// What this endpoint was told, but for nodes and jobs to open; in words.
   std::string heard(transport::Transport& to) {
-    network_.advance(network_.now() + std::chrono::milliseconds(1));
     std::string words;
-    while (auto event = to.poll(Duration::zero())) {
-      if (event->kind != transport::Event::Kind::message) continue;
-      const auto message = *wire::Received::parse(std::move(event->frames.front()));
-      const auto envelope = message.root();
+    for_each_told(to, [&](const wire::Envelope::Reader& envelope) {
       if (envelope.isReply()) words += "reply ";
       if (envelope.isCloseJob()) words += "close " + std::to_string(envelope.getCloseJob().getJob()) + " ";
       if (envelope.isNodeGone())
@@ -72,7 +73,7 @@ class HeadTest : public testing::Test {
                  wire::text(envelope.getNodeGone().getCause()) + " ";
       if (envelope.isJobEvent())
         words += "failed: " + json::parse(wire::text(envelope.getJobEvent().getJson())).value("text", "") + " ";
-    }
+    });
     return words;
   }
 

@@ -154,8 +154,7 @@ void JobDirectory::lose(JobId job, const JobEntry& entry, NodeId node, Actions& 
   if (may_go_on_without(entry, node)) return;
   // Its driver hears of it when its own node is there.
   if (!registered_.contains(entry.driver_node) || !told_lost_.insert({job, node}).second) return;
-  const auto cause = causes_.find(node);
-  out.push_back(Lost{job, node, cause == causes_.end() ? std::string() : cause->second});
+  out.push_back(Lost{job, node, causes_[node]});
 }
 
 }  // namespace paceline::cluster

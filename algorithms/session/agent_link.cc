@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,17 +20,12 @@ constexpr const char* kAgent = "agent";
 constexpr int kOpenMs = 30'000;
 constexpr Duration kLook = std::chrono::milliseconds(200);  // How often a sender looks whether the agent still lives.
 
-bool is_zmq_wanted() {
-  const char* way = std::getenv("PACELINE_CHANNELS");
-  return way != nullptr && std::string_view(way) == "zmq";
-}
-
 }  // namespace
 
 Result<AgentLink> AgentLink::connect(const std::string& endpoint, std::uint64_t worker, int fd_socket) {
   AgentLink link;
   link.fd_socket_ = fd_socket;
-  PACELINE_TRY(is_zmq_wanted() ? link.open_zmq(endpoint, worker) : link.open_rings());
+  PACELINE_TRY(channel::shares_memory() ? link.open_rings() : link.open_zmq(endpoint, worker));
   return link;
 }
 

@@ -47,4 +47,7 @@ class Channel {
   static Result<void> check_bounds(std::span<const Frame> frames);
 };
 
+/// Whether processes speak through shared memory; else PACELINE_CHANNELS says that all goes over ZeroMQ.
+bool shares_memory();
+
 }  // namespace paceline::channel

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -44,20 +43,13 @@ std::size_t size_of(const Message& message) {
   return bytes;
 }
 
-/// Lines::kInMax lines take three each.
-bool has_descriptors() {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max >= LineTransport::kDescriptorsMin;
-}
-
 std::string line_path(const std::string& address) { return address.substr(kIpc.size()) + ".line"; }
 
 }  // namespace
 
 Result<std::unique_ptr<transport::Transport>> LineTransport::beside(std::unique_ptr<transport::Transport> below,
                                                                     const std::string& self) {
-  const char* const way = std::getenv("PACELINE_CHANNELS");
-  if (way != nullptr && std::string_view(way) == "zmq") return below;
+  if (!shares_memory()) return below;
   auto loop = EventLoop::create();
   if (!loop) return tl::unexpected(loop.error());
   std::unique_ptr<LineTransport> made(new LineTransport(std::move(below), *std::move(loop)));
@@ -77,9 +69,17 @@ Result<void> LineTransport::open(const std::string& self) {
   return loop_.watch(lines_->descriptor(), [] {});
 }
 
+/// Lines::kInMax lines take three each.
+std::size_t LineTransport::listener_descriptors() {
+  rlimit limit{};
+  const bool has_many = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max >= kDescriptorsMin;
+  return shares_memory() && has_many ? 3 * Lines::kInMax + 1 : 0;
+}
+
 Result<std::string> LineTransport::listen(const std::string& address) {
   auto real = below_->listen(address);
-  if (real && real->starts_with(kIpc) && has_descriptors()) (void)lines_->listen(line_path(*real));  // Else all below.
+  if (real && real->starts_with(kIpc) && listener_descriptors() > 0)
+    (void)lines_->listen(line_path(*real));  // Else all below.
   return real;
 }
 

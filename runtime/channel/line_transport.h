@@ -23,14 +23,16 @@ namespace paceline::channel {
 /// beyond which the connection ends. Owned by one thread.
 class LineTransport final : public transport::Transport {
  public:
-  /// Who listens where a process may have fewer has no lines; else they take kDescriptors.
+  /// Who listens where a process may have fewer has no lines.
   static constexpr std::size_t kDescriptorsMin = 4096;
-  static constexpr std::size_t kDescriptors = 3 * Lines::kInMax + 1;
   static constexpr std::size_t kHeldBytesMax = std::size_t{64} << 20;
 
   /// `self`: what `below` is called. It is returned as it is where PACELINE_CHANNELS says zmq.
   static Result<std::unique_ptr<transport::Transport>> beside(std::unique_ptr<transport::Transport> below,
                                                               const std::string& self);
+
+  /// How many the lines of one that listens take; 0: there are none.
+  static std::size_t listener_descriptors();
 
   Result<std::string> listen(const std::string& address) override;
   Result<void> connect(const transport::Peer& peer, const std::string& address) override;

@@ -31,6 +31,12 @@ Pieces numbered(std::uint64_t number, std::size_t bytes) {
   return message;
 }
 
+std::vector<std::uint64_t> up_to(std::uint64_t count) {
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t i = 0; i < count; ++i) numbers.push_back(i);
+  return numbers;
+}
+
 class LineTransportTest : public testing::Test {
  protected:
   explicit LineTransportTest(bool with_lines = true)
@@ -59,6 +65,16 @@ class LineTransportTest : public testing::Test {
     return std::nullopt;
   }
 
+  /// Small messages, both ways.
+  void exchange_some() {
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      ASSERT_TRUE(driver->send("agent", numbered(i, 64)));
+      ASSERT_TRUE(agent->send("driver", numbered(i, 64)));
+    }
+    EXPECT_EQ(hear(*agent, 3), up_to(3));
+    EXPECT_EQ(hear(*driver, 3), up_to(3));
+  }
+
   /// The numbers of the messages that come, until there are so many, or nothing comes.
   static std::vector<std::uint64_t> hear(Transport& at, std::size_t count, Duration patience = 5s) {
     std::vector<std::uint64_t> numbers;
@@ -76,19 +92,8 @@ class LineTransportTest : public testing::Test {
   std::unique_ptr<Transport> agent, driver;
 };
 
-std::vector<std::uint64_t> up_to(std::uint64_t count) {
-  std::vector<std::uint64_t> numbers;
-  for (std::uint64_t i = 0; i < count; ++i) numbers.push_back(i);
-  return numbers;
-}
-
 TEST_F(LineTransportTest, SmallMessagesGoByTheLineBothWays) {
-  for (std::uint64_t i = 0; i < 3; ++i) {
-    ASSERT_TRUE(driver->send("agent", numbered(i, 64)));
-    ASSERT_TRUE(agent->send("driver", numbered(i, 64)));
-  }
-  EXPECT_EQ(hear(*agent, 3), up_to(3));
-  EXPECT_EQ(hear(*driver, 3), up_to(3));
+  exchange_some();
   EXPECT_EQ(of(driver).by_line("agent").sent, 3U);
   EXPECT_EQ(of(driver).by_line("agent").come, 3U);
 }
@@ -174,12 +179,7 @@ class WithoutLines : public LineTransportTest {
 };
 
 TEST_F(WithoutLines, AllGoesBelow) {
-  for (std::uint64_t i = 0; i < 3; ++i) {
-    ASSERT_TRUE(driver->send("agent", numbered(i, 64)));
-    ASSERT_TRUE(agent->send("driver", numbered(i, 64)));
-  }
-  EXPECT_EQ(hear(*agent, 3), up_to(3));
-  EXPECT_EQ(hear(*driver, 3), up_to(3));
+  exchange_some();
   EXPECT_EQ(of(agent).by_line("driver").sent, 0U);
 }
 

@@ -171,17 +171,19 @@ bool Lines::hear(Map& lines, const std::string& peer) {
 void Lines::end(Map& lines, const std::string& peer) {
   const auto line = find(lines, peer);
   if (!line || std::exchange(line->ending, true)) return;
-  loop_.forget(line->socket.get());
   while (hear(lines, peer)) {
   }
   if (line->dropped) return;
-  loop_.forget(line->channel->descriptor());
-  {
-    std::lock_guard lock(mutex_);
-    lines.erase(peer);
-  }
+  remove(lines, peer, *line);
   if (&lines == &out_) return listener_.ended(peer);
   if (listener_.left) listener_.left(peer);
+}
+
+void Lines::remove(Map& lines, const std::string& peer, const Line& line) {
+  loop_.forget(line.socket.get());
+  loop_.forget(line.channel->descriptor());
+  std::lock_guard lock(mutex_);
+  lines.erase(peer);
 }
 
 void Lines::hear_out(const std::string& peer) {
@@ -195,10 +197,7 @@ void Lines::drop(const std::string& peer) {
     const auto line = find(*lines, peer);
     if (!line) continue;
     line->ending = line->dropped = true;
-    loop_.forget(line->socket.get());
-    loop_.forget(line->channel->descriptor());
-    std::lock_guard lock(mutex_);
-    lines->erase(peer);
+    remove(*lines, peer, *line);
   }
 }
 

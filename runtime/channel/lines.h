@@ -70,6 +70,7 @@ class Lines {
   std::shared_ptr<Line> find(const Map& lines, const std::string& peer);
   bool hear(Map& lines, const std::string& peer);
   void end(Map& lines, const std::string& peer);
+  void remove(Map& lines, const std::string& peer, const Line& line);
   void accept();
   void on_first_word(int socket);
 

@@ -1,6 +1,5 @@
 #include "runtime/link/pulse.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,36 +12,22 @@
 #include <random>
 #include <utility>
 
+#include "runtime/transport/zmq/address.h"
+
 namespace paceline::link {
 namespace {
+
+using transport::SocketName;
 
 /// A question: the secret of whom it is put to, and a number. The answer: the number, and nothing.
 using Datagram = std::array<std::uint64_t, 2>;
 
-struct Name {
-  sockaddr_storage bytes{};
-  socklen_t size = 0;
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
-};
-
-std::optional<Name> name_of(const std::string& host, std::uint64_t port) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (port > 65535 || ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
-    return std::nullopt;
-  Name name;
-  name.size = found->ai_addrlen;
-  std::copy_n(reinterpret_cast<const std::byte*>(found->ai_addr), found->ai_addrlen,
-              reinterpret_cast<std::byte*>(&name.bytes));
-  ::freeaddrinfo(found);
-  return name;
+std::optional<SocketName> name_of(const std::string& host, std::uint64_t port) {
+  return port > 65535 ? std::nullopt : transport::socket_name(host, std::to_string(port));
 }
 
 std::uint64_t port_of(int fd) {
-  Name name;
-  name.size = sizeof name.bytes;
+  SocketName name;
   if (::getsockname(fd, name.get(), &name.size) != 0) return 0;
   return ntohs(name.bytes.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&name.bytes)->sin6_port
                                                 : reinterpret_cast<sockaddr_in*>(&name.bytes)->sin_port);
@@ -53,8 +38,7 @@ void answer(int fd, int stop, std::uint64_t secret) {
     std::array<pollfd, 2> ready{pollfd{fd, POLLIN, 0}, pollfd{stop, POLLIN, 0}};
     if (::poll(ready.data(), ready.size(), -1) > 0 && ready[1].revents != 0) return;
     Datagram datagram{};
-    Name from;
-    from.size = sizeof from.bytes;
+    SocketName from;
     const auto count = ::recvfrom(fd, &datagram, sizeof datagram, MSG_DONTWAIT | MSG_TRUNC, from.get(), &from.size);
     if (count != sizeof datagram || datagram[0] != secret) continue;
     datagram = {datagram[1], 0};

@@ -7,15 +7,16 @@
 #include <thread>
 
 #include <benchmark/benchmark.h>
-#include <zmq.hpp>
 
 #include "runtime/base/test_directory.h"
+#include "runtime/transport/zmq/bare_sockets_test_support.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
 namespace paceline::transport {
 namespace {
 
 using namespace std::chrono_literals;
+using test::BareSocket;
 using test::TestDirectory;
 
 /// One in `batch` messages is answered: 1 is a round trip each, more is a pipeline.
@@ -25,11 +26,8 @@ void bare_zeromq(benchmark::State& state) {
   TestDirectory directory;
   std::atomic<bool> listening = false;
   std::thread server([&] {
-    zmq::context_t context(1);
-    zmq::socket_t router(context, zmq::socket_type::router);
-    router.set(zmq::sockopt::rcvhwm, 4096);
-    router.set(zmq::sockopt::linger, 0);
-    router.bind(directory.ipc("a"));
+    auto bare = BareSocket::router(directory.ipc("a"));
+    auto& router = bare.socket;
     listening = true;
     for (std::size_t count = 0;;) {
       zmq::message_t route, body;
@@ -42,10 +40,8 @@ void bare_zeromq(benchmark::State& state) {
     }
   });
   while (!listening) std::this_thread::yield();
-  zmq::context_t context(1);
-  zmq::socket_t dealer(context, zmq::socket_type::dealer);
-  dealer.set(zmq::sockopt::sndhwm, 4096);
-  dealer.connect(directory.ipc("a"));
+  auto bare = BareSocket::dealer(directory.ipc("a"));
+  auto& dealer = bare.socket;
   const std::string payload(size, 'x');
   for (auto _ : state) {
     for (std::size_t i = 0; i < batch; ++i) dealer.send(zmq::buffer(payload), zmq::send_flags::none);

@@ -10,13 +10,13 @@
 #include <thread>
 
 #include <benchmark/benchmark.h>
-#include <zmq.hpp>
 
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 
 #include "runtime/base/test_directory.h"
 #include "runtime/channel/zmq_channel.h"
+#include "runtime/transport/zmq/bare_sockets_test_support.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 #include "runtime/wire/codec.h"
 
@@ -25,6 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using channel::ZmqChannel;
+using test::BareSocket;
 using test::TestDirectory;
 using transport::ZmqTransport;
 
@@ -73,11 +74,8 @@ void bare(benchmark::State& state) {
   TestDirectory directory;
   std::atomic<bool> listening = false;
   std::thread server([&] {
-    zmq::context_t context(1);
-    zmq::socket_t router(context, zmq::socket_type::router);
-    router.set(zmq::sockopt::rcvhwm, 4096);
-    router.set(zmq::sockopt::linger, 0);
-    router.bind(directory.ipc("a"));
+    auto bare = BareSocket::router(directory.ipc("a"));
+    auto& router = bare.socket;
     listening = true;
     zmq::message_t route;
     for (std::int64_t count = 0;;) {
@@ -87,10 +85,8 @@ void bare(benchmark::State& state) {
     }
   });
   while (!listening) std::this_thread::yield();
-  zmq::context_t context(1);
-  zmq::socket_t dealer(context, zmq::socket_type::dealer);
-  dealer.set(zmq::sockopt::sndhwm, 4096);
-  dealer.connect(directory.ipc("a"));
+  auto bare = BareSocket::dealer(directory.ipc("a"));
+  auto& dealer = bare.socket;
   for (auto _ : state) {
     for (std::int64_t i = 0; i < batch; ++i) send_bare(dealer, i);
     benchmark::DoNotOptimize(receive_bare(dealer));

@@ -174,18 +174,14 @@ class OnTwoNodes(Faults, IntegrationTest):
             self.assertRegex(run.left()[rank], f"^worker {rank} is gone: node 1 is lost \\({cause}\\); the others go on without it$")
         self.wait_for_update(run, run.update() + 100)
         if how == signal.SIGSTOP:  # It goes on, and hears that its part of the job is over.
-            self.assertTrue(self.workers_of(run, (2, 3)))
+            self.assertTrue(any(self.worker_pid(run, rank) for rank in (2, 3)))
             os.kill(second, signal.SIGCONT)
-            wait_until(lambda: not self.workers_of(run, (2, 3)), 5 * SLOWDOWN, "its workers end\n" + run.said())
+            wait_until(lambda: not any(self.worker_pid(run, rank) for rank in (2, 3)), 5 * SLOWDOWN, "its workers end\n" + run.said())
         self.end_after(run, 100)
         self.assertEqual(run.result()["lost"], [2, 3])
         self.assertEqual(run.final(0), run.final(1))
         self.assertEqual(set(run.result()["models"]), {"0", "1"}, "whatever the others did afterwards")
         self.assert_nobody_left()
-
-    def workers_of(self, run, ranks):
-        pids = {row["pid"] for rank, row in run.worker_rows().items() if rank in ranks}
-        return [pid for pid in pids if is_alive(pid)]
 
     def test_training_goes_on_without_the_second_node_when_its_agent_freezes(self):
         self.go_on_without_the_second_node("nonblocking(batches=4)", signal.SIGSTOP, FROZEN)

@@ -14,7 +14,7 @@ LAYERS = ["cli", "algorithms", "actors", "scheduler", "runtime"]
 
 # Third-party header -> where it may be included (prefixes of the path, or name patterns with *).
 ADAPTERS = {
-    r"zmq": ["runtime/transport/", "tests/bench/messages_bench.cc"],
+    r"zmq": ["runtime/transport/"],
     r"(capnp|kj)/|.*\.capnp\.h": ["runtime/wire/", "runtime/transport/", "*_wire.h", "*_wire.cc", "*_wire_test.cc", "tests/bench/messages_bench.cc"],
     r"(torch|ATen|c10)/": ["algorithms/train/", "examples/", "tests/bench/", "tests/integration/", "tests/support/"],
     r"cereal/": ["actors/", "algorithms/train/", "examples/"],

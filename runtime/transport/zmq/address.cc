@@ -1,6 +1,6 @@
 #include "runtime/transport/zmq/address.h"
 
-#include <sys/socket.h>
+#include <netdb.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -45,6 +45,18 @@ std::pair<std::string, std::string> host_and_port(const std::string& address) {
   std::string host = address.substr(begin, colon - begin);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   return {host, address.substr(colon + 1)};
+}
+
+std::optional<SocketName> socket_name(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return std::nullopt;
+  SocketName name;
+  name.size = found->ai_addrlen;
+  std::memcpy(&name.bytes, found->ai_addr, found->ai_addrlen);
+  ::freeaddrinfo(found);
+  return name;
 }
 
 Result<void> check_ipc_directory(const std::string& address) {

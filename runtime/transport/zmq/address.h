@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/socket.h>
+
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,6 +17,16 @@ Result<Scheme> scheme_of(const std::string& address);
 
 /// The parts of "tcp://host:port"; brackets of IPv6 are taken off.
 std::pair<std::string, std::string> host_and_port(const std::string& address);
+
+/// An address as the system's calls take and give it.
+struct SocketName {
+  sockaddr_storage bytes{};
+  socklen_t size = sizeof(sockaddr_storage);
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
+};
+
+/// nullopt: a host that is no number (a look-up of its name would wait), or a port that is none.
+std::optional<SocketName> socket_name(const std::string& host, const std::string& port);
 
 /// For ipc: the socket's directory must exist, be ours and closed to others (0700), and the path short enough for the
 /// system (107 bytes). `invalid` names the mend.

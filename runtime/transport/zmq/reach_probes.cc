@@ -1,6 +1,5 @@
 #include "runtime/transport/zmq/reach_probes.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -36,14 +35,10 @@ Reach ReachProbes::begin(const std::string& address) {
   if (!scheme) return Reach::unknown;
   if (*scheme == Scheme::ipc) return check_ipc_unused(address) ? Reach::refuses : Reach::listens;
   const auto [host, port] = host_and_port(address);
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return Reach::unknown;
-  process::Fd probe(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int error = probe && ::connect(probe.get(), found->ai_addr, found->ai_addrlen) == 0 ? 0 : errno;
-  ::freeaddrinfo(found);
+  auto name = socket_name(host, port);
+  if (!name) return Reach::unknown;
+  process::Fd probe(::socket(name->bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int error = probe && ::connect(probe.get(), name->get(), name->size) == 0 ? 0 : errno;
   if (!probe || error != EINPROGRESS) return probe ? reach_of(error) : Reach::unknown;
   under_way_[address] = std::move(probe);
   return Reach::unknown;

@@ -58,11 +58,11 @@ class Bench:
         with open(os.path.join(directory, "result.json"), encoding="utf-8") as file:
             return json.load(file), directory
 
-    def start(self, script, *flags, arguments=(), directory=None):
+    def start(self, script, *flags, arguments=(), directory=None, environment=None):
         """A run in the background; its events are the lines of its output."""
         return subprocess.Popen([self.paceline, "run", script, "--json", "--run-dir", directory or self.new_directory(), *flags,
                                  *(("--", *arguments) if arguments else ())],
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=self.folder)
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=self.folder, env=environment)
 
     def torch_version(self):
         """'1.13' or '2.15', of the build's libtorch."""
@@ -87,6 +87,12 @@ def output_of(*command, **settings):
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout
+
+
+def repetitions(program, number, **settings):
+    """Each repetition of each of a program's benchmarks, all in one go and interleaved at random: its row, as Google Benchmark prints it."""
+    printed = output_of(program, "--benchmark_format=json", "--benchmark_enable_random_interleaving=true", f"--benchmark_repetitions={number}", **settings)
+    return [row for row in json.loads(printed)["benchmarks"] if row["run_type"] == "iteration" and not row.get("error_occurred")]
 
 
 def batches_of_its_own(strategy, *flags):

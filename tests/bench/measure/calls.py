@@ -1,20 +1,16 @@
 """Figures 22, 24, 29 and 30: what channels cost beside what they are made of, and a flood of calls."""
-import json
 import os
 import subprocess
 import time
 
-from measure.bench import output_of
+from measure.bench import repetitions
 
 
 def interleaved(bench, *program):
     """Ratios of two benchmarks of a program, run in one go and interleaved at random, repetition by repetition."""
-    printed = output_of(bench.program(*program), "--benchmark_format=json",
-                        "--benchmark_enable_random_interleaving=true", f"--benchmark_repetitions={bench.rounds_or(9)}")
     times = {}
-    for row in json.loads(printed)["benchmarks"]:
-        if row["run_type"] == "iteration":
-            times.setdefault(row["run_name"].removesuffix("/real_time"), {})[row["repetition_index"]] = row["real_time"]
+    for row in repetitions(bench.program(*program), bench.rounds_or(9)):
+        times.setdefault(row["run_name"].removesuffix("/real_time"), {})[row["repetition_index"]] = row["real_time"]
     return lambda over, under: [times[over][k] / times[under][k] for k in sorted(times[over])]
 
 

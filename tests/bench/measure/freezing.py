@@ -6,6 +6,7 @@ import statistics
 import time
 
 from measure.bench import EXAMPLE, batches_of_its_own, interrupt, worker_pids
+from measure.cluster import Cluster
 
 
 def watched_freeze(bench, strategy):
@@ -56,43 +57,12 @@ def frozen(bench):
     return {4: values}
 
 
-def agent_of(node, command):
-    """The process of this node's agent in the cluster that a command has of its own."""
-    def words(pid):
-        try:
-            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
-                return file.read().split("\0")
-        except OSError:
-            return []
-    agents = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
-              if words(pid)[1:2] == ["agent"] and f"-{command.pid}" in " ".join(words(pid))]
-    return next(pid for pid in agents if words(pid)[words(pid).index("--node") + 1] == str(node))
-
-
 def frozen_agent(bench):
     """The agent of the second of two nodes stopped for 30 s: how long the first one stands still, and its median step then."""
-    seconds = (bench.minutes or 0.5) * 60
     values = {}
     for strategy in ("nonblocking", "wagma(late=skip,grace=2x)") * bench.rounds_or(3):
-        job = bench.start(EXAMPLE, "--nodes", "2", "--workers", "2", "--epochs", "100", "--target", "none",
-                          *batches_of_its_own(strategy, "--strategy", strategy))
-        rows, frozen_at, agent, lost = [], None, None, False
-        for line in job.stdout:
-            event = json.loads(line)
-            lost = lost or event.get("event") == "node_lost"
-            if event.get("event") != "progress" or event["node"] != 0 or "workers" not in event:
-                continue
-            now = time.monotonic()
-            rows.append((now, event["clock_s"], {w["rank"]: w for w in event["workers"]}))
-            if not frozen_at and event["clock_s"] > 10:
-                agent, frozen_at = agent_of(1, job), now
-                os.kill(agent, signal.SIGSTOP)
-            if frozen_at and now - frozen_at > seconds:
-                break
-        os.kill(agent, signal.SIGCONT)
-        interrupt(job)
-        if not lost:
-            raise SystemExit(f"figures.py: {strategy}: nobody noticed that the agent was frozen")
+        with Cluster(bench, 2) as cluster:
+            rows, frozen_at = watched_agent(bench, strategy, cluster)
         steps = [(now, workers[0]["step"]) for now, _, workers in rows if now >= frozen_at]
         stood = max(((b[0] - a[0], b[0]) for a, b in standstills(steps)), default=(0.0, frozen_at))
         before, _ = step_and_waiting(rows, frozen_at - 6, frozen_at)
@@ -100,6 +70,32 @@ def frozen_agent(bench):
         values.setdefault(f"step {strategy}", []).append(after / before)
         values.setdefault(f"stood {strategy}", []).append(stood[0])
     return {28: values}
+
+
+def watched_agent(bench, strategy, cluster):
+    """A job of two workers, whose second node's agent stands still: (time, clock, workers) of the first one's events, frozen at."""
+    seconds = (bench.minutes or 0.5) * 60
+    job = bench.start(EXAMPLE, "--workers", "2", "--epochs", "100", "--target", "none",
+                      *batches_of_its_own(strategy, "--strategy", strategy), environment=cluster.environment)
+    agent = cluster.process("agent-1")
+    rows, frozen_at, lost = [], None, False
+    for line in job.stdout:
+        event = json.loads(line)
+        lost = lost or event.get("event") == "node_lost"
+        if event.get("event") != "progress" or event["node"] != 0 or "workers" not in event:
+            continue
+        now = time.monotonic()
+        rows.append((now, event["clock_s"], {w["rank"]: w for w in event["workers"]}))
+        if not frozen_at and event["clock_s"] > 10:
+            frozen_at = now
+            os.kill(agent, signal.SIGSTOP)
+        if frozen_at and now - frozen_at > seconds:
+            break
+    os.kill(agent, signal.SIGCONT)
+    interrupt(job)
+    if not lost:
+        raise SystemExit(f"figures.py: {strategy}: nobody noticed that the agent was frozen")
+    return rows, frozen_at
 
 
 def standstills(steps):

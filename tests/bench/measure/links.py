@@ -1,20 +1,13 @@
 """Figure 27: what a link carries beside a bare TCP stream, and how long its heartbeats take meanwhile."""
-import json
-
-from measure.bench import output_of
+from measure.bench import repetitions
 
 SIZES = {1 << 16: "64 KiB", 1 << 20: "1 MiB", 1 << 24: "16 MiB", 1 << 26: "64 MiB", 1 << 28: "256 MiB", 1 << 30: "1 GiB", 1 << 32: "4 GiB"}
 
 
 def link(bench):
     """Both in one run, interleaved at random; rates repetition by repetition, of a heartbeat the worst of each."""
-    printed = output_of(bench.program("runtime", "link", "paceline_link_bench"), "--benchmark_format=json",
-                        "--benchmark_enable_random_interleaving=true", f"--benchmark_repetitions={bench.rounds_or(5)}",
-                        PACELINE_BENCH_LARGE="1")
     times, heartbeats = {}, {}
-    for row in json.loads(printed)["benchmarks"]:
-        if row["run_type"] != "iteration" or row.get("error_occurred"):
-            continue
+    for row in repetitions(bench.program("runtime", "link", "paceline_link_bench"), bench.rounds_or(5), PACELINE_BENCH_LARGE="1"):
         what, size = row["run_name"].split("/")[:2]
         turn = row["repetition_index"]
         times.setdefault((what, int(size.removeprefix("bytes:"))), {})[turn] = row["real_time"]
