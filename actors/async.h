@@ -11,6 +11,7 @@ namespace paceline {
 struct TaskOptions {
   float cpus = 1;   ///< Of the node that runs it; 0 is possible.
   int retries = 0;  ///< How often it is run again after the death of its worker (not after an exception).
+  int node = -1;    ///< Where it runs; -1: where there is room, on this node first.
 };
 
 /// Runs `function(arguments...)` on some worker. `function` is a function pointer or a lambda; what it captures has to
@@ -39,11 +40,11 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const 
     static_assert(Serialisable<T>, "the result cannot travel: see paceline::Serialisable");
     actors::Call call;
     call.function = actors::or_throw(actors::name_of(&actors::run_function<Callable, Encoded>));
-    call.resources = {options.cpus, options.retries};
     std::vector<actors::ArgumentSource> sources;
     sources.emplace_back(actors::or_throw(actors::encode_callable<Callable>(function)));
     actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
-    return Future<T>(actors::process_client().submit(std::move(call), std::move(sources)));
+    return Future<T>(actors::process_client().submit(std::move(call), std::move(sources),
+                                                     {{options.cpus, NodeId(options.node)}, options.retries}));
   }
 }
 

@@ -24,6 +24,13 @@ Bytes to_raw(const std::string& s) {
   return {begin, begin + s.size()};
 }
 
+/// How soon, of two: a duration from now, and an instant.
+std::optional<Duration> earlier(std::optional<Duration> one, std::optional<Instant> other, Instant now) {
+  if (!other) return one;
+  const Duration left = std::max(*other - now, Duration::zero());
+  return one ? std::min(*one, left) : left;
+}
+
 std::string from_raw(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 }  // namespace
@@ -75,7 +82,9 @@ void Client::open_lines() {
   };
   listener.ended = [this](const std::string& peer) { on_line_ended(peer); };
   auto lines = channel::Lines::create(options_.name, std::move(listener));
-  if (lines) lines_ = *std::move(lines);
+  if (!lines) return;
+  lines_ = *std::move(lines);
+  if (!options_.line_path.empty()) (void)lines_->listen(options_.line_path);  // Else what comes takes the long way.
 }
 
 void Client::close() {
@@ -117,7 +126,8 @@ void Client::loop(transport::Transport& transport) {
       if (ended_) return;
     }
     if (last && sent_all && !more) return;
-    const auto again = look_after_lines(steady_now());
+    const Instant now = steady_now();
+    const auto again = earlier(look_after_lines(now), options_.on_turn ? options_.on_turn(*this) : std::nullopt, now);
     pollfd waits[4] = {{transport.descriptor(), POLLIN, 0},
                        {outbox_->descriptor(), POLLIN, 0},
                        {options_.hang_up, POLLRDHUP, 0},
@@ -125,7 +135,7 @@ void Client::loop(transport::Transport& transport) {
     Duration timeout = again.value_or(std::chrono::seconds(1));
     // A transport without room or without a descriptor has to be asked again.
     if (!sent_all || transport.descriptor() < 0 || last) timeout = std::chrono::milliseconds(1);
-    ::poll(waits, 4, more ? 0 : static_cast<int>(timeout / std::chrono::milliseconds(1)));
+    ::poll(waits, 4, more ? 0 : static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(timeout).count()));
     more = more || waits[0].revents != 0 || transport.descriptor() < 0;
     if ((waits[3].revents & POLLIN) != 0) lines_->serve();
     if ((waits[1].revents & POLLIN) != 0) outbox_->take_notice();
@@ -201,8 +211,9 @@ void Client::on_message(std::vector<transport::Frame> frames) {
       case wire::Envelope::CREATE_ACTOR:
         return decode(root.getCreateActor()).map([this](CreateActor m) { on_create(std::move(m)); });
       case wire::Envelope::CALL: return decode(root.getCall()).map([this](Call call) { on_call(std::move(call)); });
-      case wire::Envelope::SUBMIT_TASK:
-        return decode(root.getSubmitTask()).map([this](Call call) { on_call(std::move(call)); });
+      case wire::Envelope::PUSH_TASK:
+        return decode(root.getPushTask(), frames).map([this](PushTask push) { on_push(std::move(push)); });
+      case wire::Envelope::LOAN: return decode(root.getLoan()).map([this](const Loan& loan) { on_loan(loan); });
       case wire::Envelope::ALIVE: {
         wire::Message yes;
         yes.root().initAlive();
@@ -248,7 +259,6 @@ Result<void> Client::answer(CallResult result) {
 }
 
 void Client::on_create(CreateActor create) {
-  if (lines_ && !options_.line_path.empty()) (void)lines_->listen(options_.line_path);  // Else calls take the long way.
   const ActorReady refused{
       create.actor, create.owner, true, {ErrorKind::overloaded, options_.name + " takes no actor"}};
   if (options_.on_work && options_.on_work(std::move(create))) return;
@@ -260,9 +270,18 @@ void Client::on_result(CallResult result) {
   {
     std::lock_guard lock(mutex_);
     const auto found = in_flight_.find(result.task);
-    if (found == in_flight_.end()) return;  // Failed before, with its actor.
-    slot = std::move(found->second.result);
-    if (const ActorId actor = found->second.actor; actor.value != 0) {
+    if (found == in_flight_.end()) {
+      const Instant now = steady_now();
+      if (result.unbegun) {
+        tasks_.on_unbegun(result.task);
+      } else {
+        slot = tasks_.on_result(result.task, result.ran, now);
+        room_.notify_all();
+      }
+      push_tasks(now);
+    } else {
+      slot = std::move(found->second.result);
+      const ActorId actor = found->second.actor;
       windows_.on_result(actor, found->second.bytes);
       send_kept(actor);
       room_.notify_all();
@@ -270,10 +289,95 @@ void Client::on_result(CallResult result) {
         Line& line = line_to_[actor];
         if (line.state == Line::State::none && ++line.results == kLineAfter) ask_for_line(actor, line);
       }
+      in_flight_.erase(found);
     }
-    in_flight_.erase(found);
   }
-  slot->complete(std::move(result.value));
+  if (slot) slot->complete(std::move(result.value));  // Else it has failed before, with its actor or worker.
+}
+
+/// A task for this worker that came through agents.
+void Client::on_push(PushTask push) {
+  auto received = wire::Received::parse(std::move(push.call));
+  if (!received) return;
+  (void)received->visit([&](wire::Envelope::Reader root) -> Result<void> {
+    if (!root.isCall()) return {};
+    return decode(root.getCall()).map([&](Call call) {
+      call.owner = push.owner;
+      on_call(std::move(call));
+    });
+  });
+}
+
+void Client::on_loan(const Loan& loan) {
+  switch (loan.kind) {
+    case Loan::Kind::lent: {
+      const bool line = open_line_to(loan.worker);
+      std::lock_guard lock(mutex_);
+      const Instant now = steady_now();
+      tasks_.on_lent(loan.worker, loan.shape, line, now);
+      return push_tasks(now);
+    }
+    case Loan::Kind::gone:
+      if (lines_) lines_->hear_out("worker/" + to_string(loan.worker));
+      return on_worker_gone(loan.worker, loan.error);
+    case Loan::Kind::recalled: {
+      std::lock_guard lock(mutex_);
+      tasks_.on_recalled(loan.shape, node_of(loan.worker), loan.count);
+      return push_tasks(steady_now());
+    }
+    case Loan::Kind::refused: {
+      std::vector<PendingResultPtr> failed;
+      {
+        std::lock_guard lock(mutex_);
+        failed = tasks_.on_refused(loan.shape);
+        room_.notify_all();
+      }
+      for (const auto& result : failed) result->complete(tl::unexpected(loan.error));
+      return;
+    }
+  }
+}
+
+/// Of this node's workers only, and as long as there is room for lines; else tasks go through the agent.
+bool Client::open_line_to(WorkerId worker) {
+  if (!lines_ || node_of(worker) != node()) return false;
+  {
+    std::lock_guard lock(mutex_);
+    if (task_lines_.contains(worker)) return true;
+  }
+  const auto path = line_path_beside(options_.agent_address, worker);
+  if (path.empty() || !lines_->connect("worker/" + to_string(worker), path)) return false;
+  std::lock_guard lock(mutex_);
+  task_lines_.insert(worker);
+  return true;
+}
+
+void Client::on_worker_gone(WorkerId worker, const Error& error) {
+  std::vector<PendingResultPtr> failed;
+  {
+    std::lock_guard lock(mutex_);
+    failed = tasks_.on_gone(worker);
+    room_.notify_all();
+    push_tasks(steady_now());
+  }
+  for (const auto& result : failed) result->complete(tl::unexpected(error));
+}
+
+/// What may go to workers now, and what the agent is to hear. Under the lock.
+void Client::push_tasks(Instant now) {
+  while (auto push = tasks_.next(now)) {
+    if (push->by_line) {
+      if (lines_->send_out("worker/" + to_string(push->worker), {&push->call, 1})) continue;
+      tasks_.put_back(push->task);
+      if (!std::exchange(crowded_, true)) outbox_->notify();
+      break;
+    }
+    outbox_->push_anyway(encode(PushTask{push->worker, push->task, options_.name, push->call}));
+  }
+  while (auto word = tasks_.next_word(now)) {
+    word->owner = options_.name;
+    outbox_->push_anyway(encode(*word));
+  }
 }
 
 void Client::on_actor(const ActorReady& message) {
@@ -363,6 +467,11 @@ void Client::on_line(ActorId actor, const Result<std::string>& reply) {
 
 void Client::on_line_ended(const std::string& peer) {
   std::lock_guard lock(mutex_);
+  if (const auto worker = worker_named(peer); worker && task_lines_.erase(*worker) > 0) {
+    const Instant now = steady_now();
+    tasks_.on_line_ended(*worker, now);
+    return push_tasks(now);
+  }
   for (auto& [actor, line] : line_to_) {
     if (line.state != Line::State::open || line.peer != peer) continue;
     windows_.set_line(actor, false);
@@ -382,13 +491,19 @@ void Client::on_line_ended(const std::string& peer) {
 /// agent's word of how the actor ended. How soon that has to be done again.
 std::optional<Duration> Client::look_after_lines(Instant now) {
   std::vector<ActorId> given_up;
+  std::vector<WorkerId> silent;
   std::optional<Duration> again;
-  {
+  const auto look = [&] {
     std::lock_guard lock(mutex_);
+    silent = tasks_.silent(now);
+    crowded_ = false;
+    push_tasks(now);
+    if (const auto next = tasks_.next_deadline()) again = std::max(*next - now, Duration::zero());
+    if (crowded_) again = kLineRetry;
     for (const ActorId actor : std::exchange(full_, {})) send_kept(actor);
     if (!full_.empty()) again = kLineRetry;
-    if (lost_ == 0) return again;
-    again = again.value_or(kLineLook);
+    if (lost_ == 0) return;
+    again = std::min(again.value_or(kLineLook), kLineLook);
     for (auto& [actor, line] : line_to_) {
       if (line.state != Line::State::lost) continue;
       if (now >= line.give_up)
@@ -396,7 +511,11 @@ std::optional<Duration> Client::look_after_lines(Instant now) {
       else if (line.ask_again && now >= *line.ask_again)
         ask_for_line(actor, line);
     }
-  }
+  };
+  look();
+  for (const WorkerId worker : silent)
+    on_worker_gone(worker, {ErrorKind::disconnected, "the line to worker " + to_string(worker) +
+                                                         " is cut: whether its task has run is unknown"});
   for (const ActorId actor : given_up)
     fail_calls_to(actor, {ErrorKind::disconnected, "the line to actor " + to_string(actor) +
                                                        " is cut: whether it has done what was called is unknown"});
@@ -429,11 +548,13 @@ void Client::on_reply(std::uint64_t id, Result<std::string> reply) {
 
 /// The end of the connection: everything that waits hears why. The first reason stays.
 void Client::finish(Error error) {
-  std::vector<PendingResultPtr> failed{welcome_};
+  std::vector<PendingResultPtr> failed;
   {
     std::lock_guard lock(mutex_);
     if (ended_) return;
     ended_ = error;
+    failed = tasks_.forget_all();
+    failed.push_back(welcome_);
     for (auto& [task, call] : in_flight_) failed.push_back(std::move(call.result));
     for (auto& [id, request] : requests_) failed.push_back(std::move(request));
     in_flight_.clear();
@@ -449,18 +570,16 @@ void Client::finish(Error error) {
   if (options_.on_lost && error.kind != ErrorKind::cancelled) options_.on_lost(error);
 }
 
-PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments) {
+PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs) {
   call.task = task_id(process_, next_task_++);
-  const bool is_task = call.actor.value == 0;
-  auto result = std::make_shared<PendingResult>(call.task, is_task ? outbox_ : nullptr);
+  auto result = std::make_shared<PendingResult>(call.task);
   std::vector<PendingResultPtr> awaited;
   for (const auto& argument : arguments) {
     const auto* source = std::get_if<PendingResultPtr>(&argument);
-    if (source != nullptr && !((*source)->is_kept_by_agent() && is_task) && !(*source)->ready())
-      awaited.push_back(*source);
+    if (source != nullptr && !(*source)->ready()) awaited.push_back(*source);
   }
   if (awaited.empty()) {
-    send_now(std::move(call), result, std::move(arguments), is_task ? options_.send_patience : options_.call_patience);
+    send_now(std::move(call), result, std::move(arguments), needs, options_.call_patience);
     return result;
   }
   // The last of the awaited results to arrive sends the call.
@@ -473,81 +592,83 @@ PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments
   };
   auto deferred = std::make_shared<Deferred>(std::move(call), std::move(arguments), awaited.size());
   for (const auto& source : awaited) {
-    source->when_ready([this, deferred, result] {
+    source->when_ready([this, deferred, result, needs] {
       if (--deferred->left == 0)
-        send_now(std::move(deferred->call), result, std::move(deferred->arguments), Duration::zero());
+        send_now(std::move(deferred->call), result, std::move(deferred->arguments), needs, Duration::zero());
     });
   }
   return result;
 }
 
-void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, Duration patience) {
+void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, const TaskNeeds& needs,
+                      Duration patience) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (auto* bytes = std::get_if<Bytes>(&arguments[i])) {
-      call.arguments.emplace_back(std::move(*bytes));
+      call.arguments.push_back(std::move(*bytes));
       continue;
     }
-    const auto& source = std::get<PendingResultPtr>(arguments[i]);
-    if (!source->ready()) {
-      call.arguments.emplace_back(source->task());
-    } else if (const auto& value = source->wait()) {
-      call.arguments.emplace_back(*value);
+    if (const auto& value = std::get<PendingResultPtr>(arguments[i])->wait()) {
+      call.arguments.push_back(*value);
     } else {
       return result->complete(
           fail(value.error().kind, "argument " + std::to_string(i) + " failed: " + value.error().text));
     }
   }
   std::size_t size = 0;
-  for (const auto& argument : call.arguments) {
-    if (const auto* bytes = std::get_if<Bytes>(&argument)) size += bytes->size();
-  }
+  for (const auto& argument : call.arguments) size += argument.size();
   if (size > kArgumentBytesMax || call.arguments.size() > kArgumentsMax) {
     return result->complete(fail(ErrorKind::invalid, "the arguments of a call take " + std::to_string(size >> 20) +
                                                          " MiB; at most " + std::to_string(kArgumentBytesMax >> 20) +
                                                          " can go by value"));
   }
   if (call.actor.value != 0) return send_to_actor(std::move(call), result, patience);
-  {
-    std::lock_guard lock(mutex_);
-    if (const auto refused = refusal(call.actor)) return result->complete(tl::unexpected(*refused));
-    in_flight_.emplace(call.task, InFlight{result, call.actor});
-  }
-  if (auto pushed = outbox_->push(encode(call), patience); !pushed) {
-    {
-      std::lock_guard lock(mutex_);
-      in_flight_.erase(call.task);
-    }
-    result->complete(tl::unexpected(pushed.error()));
-  }
+  send_task(call, std::move(result), needs, patience);
 }
 
 /// Why no call can be made now.
 std::optional<Error> Client::refusal(ActorId actor) const {
   if (ended_) return ended_;
   if (const auto dead = dead_.find(actor); dead != dead_.end()) return dead->second;
-  if (in_flight_.size() < kPendingMax) return std::nullopt;
+  if (in_flight_.size() + tasks_.size() < kPendingMax) return std::nullopt;
   return Error{ErrorKind::overloaded,
                "more than " + std::to_string(kPendingMax) + " calls have no result yet: wait for some first"};
 }
 
-/// What is beyond the actor's window waits here; a caller that makes too much of that waits, too (but not the I/O
-/// thread, which brings the results: no patience).
+/// A caller that makes too much waits (but not the I/O thread, which brings the results: no patience). Why nothing can
+/// be made now.
+std::optional<Error> Client::wait_for_room(std::unique_lock<std::mutex>& lock, ActorId actor, Duration patience,
+                                           const std::function<bool()>& has_room) {
+  const auto may_go_on = [&] { return has_room() || refusal(actor); };
+  const bool waited = patience == Duration::zero() || room_.wait_for(lock, patience, may_go_on);
+  if (auto refused = refusal(actor); refused || waited) return refused;
+  return Error{ErrorKind::overloaded,
+               "calls have had no result for " +
+                   std::to_string(std::chrono::duration_cast<std::chrono::minutes>(patience).count()) +
+                   " minutes, and there are more than this process keeps: wait for some results first"};
+}
+
+/// What is beyond the actor's window waits here.
 void Client::send_to_actor(Call call, const PendingResultPtr& result, Duration patience) {
   auto frame = std::move(encode(call).front());
   std::unique_lock lock(mutex_);
-  const auto may_go_on = [&] { return windows_.has_room() || refusal(call.actor); };
-  const bool waited = patience == Duration::zero() || room_.wait_for(lock, patience, may_go_on);
-  auto refused = refusal(call.actor);
-  if (!refused && !waited) {
-    refused = Error{ErrorKind::overloaded,
-                    "calls wait for actors that have not answered for " +
-                        std::to_string(std::chrono::duration_cast<std::chrono::minutes>(patience).count()) +
-                        " minutes, more than this process keeps: wait for some results first"};
-  }
+  const auto refused = wait_for_room(lock, call.actor, patience, [this] { return windows_.has_room(); });
   if (!refused) {
     in_flight_.emplace(call.task, InFlight{result, call.actor, frame.size()});
     windows_.add(call.actor, std::move(frame));
     return send_kept(call.actor);
+  }
+  lock.unlock();
+  result->complete(tl::unexpected(*refused));
+}
+
+void Client::send_task(const Call& call, PendingResultPtr result, const TaskNeeds& needs, Duration patience) {
+  auto frame = std::move(encode(call).front());
+  frame.shrink_to_fit();
+  std::unique_lock lock(mutex_);
+  const auto refused = wait_for_room(lock, ActorId{}, patience, [this] { return tasks_.has_room(); });
+  if (!refused) {
+    tasks_.add(call.task, needs.shape, needs.retries, std::move(frame), std::move(result));
+    return push_tasks(steady_now());
   }
   lock.unlock();
   result->complete(tl::unexpected(*refused));
@@ -577,7 +698,7 @@ Result<void> Client::set_executable(const Executable& executable) {
 
 Result<std::string> Client::request(const std::string& verb, const std::string& json, Duration timeout) {
   const auto id = next_request_++;
-  auto slot = std::make_shared<PendingResult>(TaskId{}, nullptr);
+  auto slot = std::make_shared<PendingResult>(TaskId{});
   {
     std::lock_guard lock(mutex_);
     if (ended_) return tl::unexpected(*ended_);

@@ -18,6 +18,7 @@
 #include "actors/outbox.h"
 #include "actors/pending_result.h"
 #include "actors/protocol.h"
+#include "actors/tasks/owned_tasks.h"
 #include "runtime/channel/lines.h"
 #include "runtime/transport/transport.h"
 
@@ -36,8 +37,9 @@ using Work = std::variant<CreateActor, Call>;
 /// may be called from any thread.
 ///
 /// To an actor of its own node that it calls again and again it asks its agent for a *line* (runtime/channel/lines.h),
-/// and then calls past the agent: in order, whichever way each call goes (CallWindows). Bounds: Outbox::kMessagesMax
-/// unsent messages, kPendingMax calls without a result; CallWindows::Options for calls to actors, beyond which the
+/// and then calls past the agent: in order, whichever way each call goes (CallWindows). Its tasks stay here until
+/// agents have lent it workers for them (OwnedTasks), to which lines go as well. Bounds: Outbox::kMessagesMax unsent
+/// messages, kPendingMax calls without a result; CallWindows::Options and OwnedTasks::Options, beyond which the
 /// caller's thread waits.
 class Client {
  public:
@@ -56,7 +58,7 @@ class Client {
     Duration send_patience = std::chrono::seconds(30);  ///< How long a caller waits for room in the outbox,
     Duration call_patience = std::chrono::minutes(10);  ///< and for results, where it has made too many calls.
     int hang_up = -1;            ///< Watched descriptor (a worker's socket to its agent); not read, not owned.
-    std::string line_path = {};  ///< Where callers find the actor of this worker; empty: it takes no lines.
+    std::string line_path = {};  ///< Where others find this worker; empty: it takes no lines.
 
     // All of these run on the I/O thread and must not block.
     std::function<void()> on_hang_up;
@@ -64,6 +66,8 @@ class Client {
     std::function<bool(Work)> on_work;          ///< False: no room; the caller hears `overloaded`.
     std::function<void(JobId, std::string json)> on_job_event;
     OtherHandler on_other;  ///< Messages that are not this class's.
+    /// Run in every turn; when it wants to be run again if nothing else happens.
+    std::function<std::optional<Instant>(Client&)> on_turn;
   };
 
   /// Connects and waits for the agent's welcome. `timed_out`, `invalid` (refused: other version), `disconnected`.
@@ -72,9 +76,14 @@ class Client {
   /// Sends what is queued, then disconnects. Calls in flight, and later ones, fail as `cancelled`.
   void close();
 
-  /// Sends a task, or a call if `call.actor` is set; fills in id, owner and executable. Waits for arguments that no
-  /// agent keeps, without blocking. The result also tells of every failure.
-  PendingResultPtr submit(Call call, std::vector<ArgumentSource> arguments);
+  /// Of a task.
+  struct TaskNeeds {
+    Shape shape{};
+    int retries = 0;
+  };
+  /// A task, or a call if `call.actor` is set; fills in the id. It leaves when its arguments are there, without
+  /// blocking for them. The result also tells of every failure.
+  PendingResultPtr submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs);
   /// Asks for an actor on `node` (-1: nodes in turn). The id is valid at once; calls to it wait for, or fail with, its
   /// constructor.
   Result<ActorId> create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node);
@@ -106,8 +115,8 @@ class Client {
  private:
   struct InFlight {
     PendingResultPtr result;
-    ActorId actor;          ///< 0: a task.
-    std::size_t bytes = 0;  ///< Of a call to an actor, in its window.
+    ActorId actor;
+    std::size_t bytes = 0;  ///< In the actor's window.
   };
 
   /// Of an actor of this node: how calls to it get there.
@@ -139,7 +148,16 @@ class Client {
   void on_actor(const ActorReady& message);
   void on_reply(std::uint64_t id, Result<std::string> reply);
   void finish(Error error);
-  void send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, Duration patience);
+  void send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, const TaskNeeds& needs,
+                Duration patience);
+  void send_task(const Call& call, PendingResultPtr result, const TaskNeeds& needs, Duration patience);
+  void push_tasks(Instant now);
+  void on_push(PushTask push);
+  void on_loan(const Loan& loan);
+  void on_worker_gone(WorkerId worker, const Error& error);
+  bool open_line_to(WorkerId worker);
+  std::optional<Error> wait_for_room(std::unique_lock<std::mutex>& lock, ActorId actor, Duration patience,
+                                     const std::function<bool()>& has_room);
   void send_to_actor(Call call, const PendingResultPtr& result, Duration patience);
   void send_kept(ActorId actor);
   void ask_for_line(ActorId actor, Line& line);
@@ -166,6 +184,9 @@ class Client {
   CallWindows windows_{{.line_bytes = channel::Lines::kMessageMax}};
   std::unordered_map<ActorId, Line> line_to_;
   std::map<std::uint64_t, ActorId> line_requests_;
+  OwnedTasks tasks_;
+  bool crowded_ = false;                     ///< A line to a worker had no room for a task.
+  std::set<WorkerId> task_lines_;            ///< Workers for tasks to which lines go.
   int lost_ = 0;                             ///< Of line_to_.
   std::set<ActorId> full_;                   ///< Whose lines had no room.
   std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
@@ -175,7 +196,7 @@ class Client {
   OtherHandler other_;
   std::optional<Error> ended_;
 
-  const PendingResultPtr welcome_ = std::make_shared<PendingResult>(TaskId{}, nullptr);
+  const PendingResultPtr welcome_ = std::make_shared<PendingResult>(TaskId{});
   std::optional<std::vector<transport::Frame>> unsent_;  ///< I/O thread: the transport had no room for it.
   std::unique_ptr<channel::Lines> lines_;                ///< Made by connect(); null: none can be had.
   std::thread thread_;

@@ -62,7 +62,7 @@ class Handle {
       std::vector<actors::ArgumentSource> sources;
       sources.emplace_back(actors::to_bytes(name));
       actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
-      return Future<R>(actors::process_client().submit(std::move(call), std::move(sources)));
+      return Future<R>(actors::process_client().submit(std::move(call), std::move(sources), {}));
     }
   }
 

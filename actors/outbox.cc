@@ -42,22 +42,12 @@ void Outbox::push_anyway(Frames message) {
   notify();
 }
 
-void Outbox::release(TaskId task) {
-  {
-    std::lock_guard lock(mutex_);
-    if (closed_) return;
-    release_.tasks.push_back(task);
-    if (release_.tasks.size() + release_.actors.size() > 1) return;
-  }
-  notify();
-}
-
 void Outbox::release(ActorId actor) {
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
     release_.actors.push_back(actor);
-    if (release_.tasks.size() + release_.actors.size() > 1) return;
+    if (release_.actors.size() > 1) return;
   }
   notify();
 }
@@ -73,7 +63,7 @@ std::optional<Outbox::Frames> Outbox::take() {
 
 std::optional<Release> Outbox::take_release() {
   std::lock_guard lock(mutex_);
-  if (release_.actors.empty() && release_.tasks.empty()) return std::nullopt;
+  if (release_.actors.empty()) return std::nullopt;
   return std::exchange(release_, {});
 }
 

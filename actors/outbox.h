@@ -27,8 +27,7 @@ class Outbox {
   Result<void> push(Frames message, Duration patience);
   /// Appends whatever the bound: for what is bounded elsewhere. Never blocks; nothing happens after close().
   void push_anyway(Frames message);
-  /// The task's result is not needed any more. Never blocks, never fails: such ids are sent many at a time.
-  void release(TaskId task);
+  /// The actor is not needed any more. Never blocks, never fails: such ids are sent many at a time.
   void release(ActorId actor);
 
   std::optional<Frames> take();

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "actors/outbox.h"
 #include "actors/protocol.h"
 #include "runtime/base/instant.h"
 
@@ -27,20 +26,13 @@ void observe_waits(WaitObserver* observer);
 
 /// The place where the result of one call arrives. Any thread may wait; completed once, by the client's I/O thread.
 /// There may be very many: they share a few locks.
-/// When the last reference to a task's result goes, the agent is told to forget it.
 class PendingResult {
  public:
-  /// `keeper`: told at the end, for tasks; null for method calls, whose results agents do not keep.
-  PendingResult(TaskId task, std::shared_ptr<Outbox> keeper) : task_(task), keeper_(std::move(keeper)) {}
-  ~PendingResult() {
-    if (keeper_) keeper_->release(task_);
-  }
+  explicit PendingResult(TaskId task) : task_(task) {}
   PendingResult(const PendingResult&) = delete;
   PendingResult& operator=(const PendingResult&) = delete;
 
   TaskId task() const { return task_; }
-  /// Whether an agent keeps it, so that a task can name it as an argument before it is there.
-  bool is_kept_by_agent() const { return keeper_ != nullptr; }
 
   bool ready() const;
   /// False if it did not arrive in time.
@@ -57,7 +49,6 @@ class PendingResult {
   bool wait(std::unique_lock<std::mutex>& lock, std::optional<Duration> timeout) const;
 
   const TaskId task_;
-  const std::shared_ptr<Outbox> keeper_;
   std::unique_ptr<const Result<Bytes>> value_;  ///< Apart: most of what waits has none yet.
   std::unique_ptr<std::vector<std::function<void()>>> then_;
 };

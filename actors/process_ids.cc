@@ -1,5 +1,7 @@
 #include "actors/process_ids.h"
 
+#include <charconv>
+
 namespace paceline::actors {
 namespace {
 
@@ -22,6 +24,14 @@ void ProcessIds::leave(const std::string& peer) {
   if (it == numbers_.end()) return;
   used_.erase(it->second);
   numbers_.erase(it);
+}
+
+std::optional<WorkerId> worker_named(std::string_view peer) {
+  constexpr std::string_view kPrefix = "worker/";
+  if (!peer.starts_with(kPrefix)) return std::nullopt;
+  std::uint64_t id = 0;
+  std::from_chars(peer.data() + kPrefix.size(), peer.data() + peer.size(), id);
+  return WorkerId(id);
 }
 
 }  // namespace paceline::actors

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/ids.h"
 
@@ -26,6 +28,14 @@ inline ActorId actor_id(NodeId node, ProcessId process, std::uint32_t count) {
   return ActorId((static_cast<std::uint64_t>(node.value) << 54) | (std::uint64_t{process} << 24) |
                  (count & ((std::uint32_t{1} << 24) - 1)));
 }
+/// The `count`-th worker of a node.
+inline WorkerId worker_id(NodeId node, std::uint32_t count) {
+  return WorkerId((static_cast<std::uint64_t>(static_cast<std::uint32_t>(node.value)) << 32) | count);
+}
+inline NodeId node_of(WorkerId worker) { return NodeId(static_cast<std::int32_t>(worker.value >> 32)); }
+/// The worker that a peer of this name is; nullopt: none.
+std::optional<WorkerId> worker_named(std::string_view peer);
+
 inline NodeId node_of(ActorId actor) { return NodeId(static_cast<std::int32_t>(actor.value >> 54)); }
 
 /// Gives the processes that are connected to one agent their ids: what one has had, another gets after 2^20 others

@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "actors/function_ref.h"
 #include "actors/process_ids.h"
 #include "actors/serialise.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/instant.h"
 
 namespace paceline::actors {
 
@@ -19,9 +19,6 @@ namespace paceline::actors {
 /// Of one call, all arguments together; of one result. More cannot go by value.
 inline constexpr std::size_t kArgumentBytesMax = std::size_t{60} << 20;
 inline constexpr std::size_t kResultBytesMax = std::size_t{1000} << 20;
-
-/// One argument: its bytes, or the result of a task.
-using Argument = std::variant<Bytes, TaskId>;
 
 /// How to start the fork server of an executable, so that workers find what the process that asks for them has: its
 /// arguments, its environment, its working directory. Those that differ in `logs` only share a server.
@@ -35,17 +32,18 @@ struct Executable {
   bool operator==(const Executable&) const = default;
 };
 
-struct Resources {
+/// What a task needs of the worker that runs it. Workers are lent by shape.
+struct Shape {
   float cpus = 1;
-  int retries = 0;
-  bool operator==(const Resources&) const = default;
+  NodeId node{-1};  ///< -1: any.
+  auto operator<=>(const Shape&) const = default;
 };
 
 /// Creation of an actor, on the node that `actor` names.
 struct CreateActor {
   ActorId actor;
   FunctionRef function;
-  std::vector<Argument> arguments;
+  std::vector<Bytes> arguments;
   std::string name;         ///< For people; may be empty.
   std::string owner;        ///< Peer that ends it, and that hears of its death.
   Executable executable{};  ///< The owner's; filled in by its agent.
@@ -64,10 +62,9 @@ struct Call {
   TaskId task;
   ActorId actor;
   FunctionRef function;
-  std::vector<Argument> arguments;
-  std::string owner;      ///< Peer that the result goes to; its agent knows it.
-  Resources resources{};  ///< Of a task.
-  bool by_line = false;   ///< It came past the agent (runtime/channel/lines.h), and so does its result. Not sent.
+  std::vector<Bytes> arguments;
+  std::string owner;     ///< Peer that the result goes to; its agent knows it.
+  bool by_line = false;  ///< It came past the agent (runtime/channel/lines.h), and so does its result. Not sent.
 };
 
 struct CallResult {
@@ -75,19 +72,59 @@ struct CallResult {
   std::string owner;
   Result<Bytes> value;
   bool by_line = false;  ///< Of a call that no agent knows.
+  bool unbegun = false;  ///< A task that has not begun, given back: its worker has something else to do.
+  Duration ran{};        ///< How long it took its worker; 0: unknown.
+};
+
+/// To a lent worker where no line goes, or where the task is too large for one; the task's call follows as it is.
+struct PushTask {
+  WorkerId worker;
+  TaskId task;
+  std::string owner;
+  std::vector<std::byte> call;  ///< Encoded.
+};
+
+/// Of how many workers for tasks of a shape a process has use, those that it has among them, and which it needs no
+/// longer.
+struct Wants {
+  Shape shape;
+  std::uint32_t workers = 0;
+  std::vector<WorkerId> returned;  ///< Of any shape.
+  std::vector<WorkerId> broken;    ///< The same, to be ended.
+  std::string owner;
+  // Between agents:
+  std::string root;  ///< The driver on whose behalf.
+  Executable executable{};
+  bool gone = false;  ///< The owner has ended.
+};
+
+/// An agent's word to a process that runs tasks.
+struct Loan {
+  enum class Kind {
+    lent,      ///< The worker is there for tasks of this shape.
+    gone,      ///< The worker is, for this reason.
+    recalled,  ///< Others wait for so many workers of this shape.
+    refused,   ///< No worker of this shape can be had, for this reason.
+  };
+  Kind kind = Kind::lent;
+  std::string owner;
+  Shape shape;
+  WorkerId worker;  ///< Recalled: any of the node that they are of.
+  std::uint32_t count = 0;
+  Error error;
 };
 
 /// What a thread of a worker waits for.
 struct Awaited {
   TaskId task;    ///< 0: not for ever.
   ActorId actor;  ///< That is to answer it; 0: a task's worker.
+  TaskId within;  ///< The call that waits.
   bool operator==(const Awaited&) const = default;
 };
 
-/// The owner needs these no longer: actors end, results of tasks are forgotten.
+/// The owner needs these no longer: they end.
 struct Release {
   std::vector<ActorId> actors;
-  std::vector<TaskId> tasks;
 };
 
 }  // namespace paceline::actors

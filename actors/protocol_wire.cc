@@ -1,5 +1,6 @@
 #include "actors/protocol_wire.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -26,31 +27,29 @@ void write(wire::FunctionRef::Builder builder, const FunctionRef& ref) {
 
 FunctionRef read(wire::FunctionRef::Reader reader) { return {text(reader.getBuild()), reader.getOffset()}; }
 
-void write(capnp::List<wire::Argument>::Builder builder, const std::vector<Argument>& arguments) {
-  for (unsigned i = 0; i < arguments.size(); ++i) {
-    if (const auto* value = std::get_if<Bytes>(&arguments[i])) {
-      builder[i].setBytes(as_data(*value));
-    } else {
-      builder[i].setTask(std::get<TaskId>(arguments[i]).value);
-    }
-  }
+void write(capnp::List<capnp::Data>::Builder builder, const std::vector<Bytes>& arguments) {
+  for (unsigned i = 0; i < arguments.size(); ++i) builder.set(i, as_data(arguments[i]));
 }
 
-Result<std::vector<Argument>> read(capnp::List<wire::Argument>::Reader reader) {
+Result<std::vector<Bytes>> read(capnp::List<capnp::Data>::Reader reader) {
   if (reader.size() > kArgumentsMax) {
     return fail(ErrorKind::invalid, "a call with " + std::to_string(reader.size()) + " arguments; at most " +
                                         std::to_string(kArgumentsMax) + " are possible");
   }
-  std::vector<Argument> arguments;
+  std::vector<Bytes> arguments;
   arguments.reserve(reader.size());
-  for (auto argument : reader) {
-    if (argument.isTask()) {
-      arguments.emplace_back(TaskId(argument.getTask()));
-    } else {
-      arguments.emplace_back(as_vector(argument.getBytes()));
-    }
-  }
+  for (auto argument : reader) arguments.push_back(as_vector(argument));
   return arguments;
+}
+
+void write(capnp::List<std::uint64_t>::Builder builder, const std::vector<WorkerId>& workers) {
+  for (unsigned i = 0; i < workers.size(); ++i) builder.set(i, workers[i].value);
+}
+
+std::vector<WorkerId> read(capnp::List<std::uint64_t>::Reader reader) {
+  std::vector<WorkerId> workers;
+  for (auto worker : reader) workers.emplace_back(worker);
+  return workers;
 }
 
 void write(capnp::List<capnp::Text>::Builder builder, const std::vector<std::string>& texts) {
@@ -70,6 +69,11 @@ void write(wire::Executable::Builder builder, const Executable& executable) {
   builder.setDirectory(executable.directory);
   builder.setBuild(executable.build);
   builder.setLogs(executable.logs);
+}
+
+/// Whatever comes, a duration.
+Duration ran_of(std::uint64_t ns) {
+  return Duration(static_cast<std::int64_t>(std::min<std::uint64_t>(ns, std::uint64_t{1} << 53)));
 }
 
 ErrorKind kind_named(std::string_view name) {
@@ -133,16 +137,12 @@ Frames encode(const ActorReady& message) {
 
 Frames encode(const Call& message) {
   wire::Message out;
-  auto builder = message.actor.value != 0 ? out.root().initCall() : out.root().initSubmitTask();
+  auto builder = out.root().initCall();
   builder.setTask(message.task.value);
   builder.setActor(message.actor.value);
   write(builder.initFunction(), message.function);
   write(builder.initArguments(static_cast<unsigned>(message.arguments.size())), message.arguments);
   if (!message.owner.empty()) builder.setOwner(message.owner);
-  if (message.resources == Resources{}) return as_message(out.to_frame());
-  auto resources = builder.initResources();
-  resources.setCpus(message.resources.cpus);
-  resources.setRetries(message.resources.retries);
   return as_message(out.to_frame());
 }
 
@@ -152,6 +152,8 @@ Frames encode(CallResult message) {
   builder.setTask(message.task.value);
   builder.setOwner(message.owner);
   builder.setByLine(message.by_line);
+  builder.setUnbegun(message.unbegun);
+  builder.setRanNs(static_cast<std::uint64_t>(message.ran.count()));
   builder.setOk(message.value.has_value());
   if (!message.value) {
     write(builder.initError(), message.value.error());
@@ -165,6 +167,72 @@ Frames encode(CallResult message) {
   frames.push_back(out.to_frame());
   frames.push_back(*std::move(message.value));
   return frames;
+}
+
+Frames encode(PushTask message) {
+  wire::Message out;
+  auto builder = out.root().initPushTask();
+  builder.setWorker(message.worker.value);
+  builder.setOwner(message.owner);
+  builder.setTask(message.task.value);
+  auto frames = as_message(out.to_frame());
+  frames.push_back(std::move(message.call));
+  return frames;
+}
+
+Frames encode(const Wants& message) {
+  wire::Message out;
+  auto builder = out.root().initWants();
+  builder.setCpus(message.shape.cpus);
+  builder.setNode(message.shape.node.value);
+  builder.setWorkers(message.workers);
+  write(builder.initReturned(static_cast<unsigned>(message.returned.size())), message.returned);
+  write(builder.initBroken(static_cast<unsigned>(message.broken.size())), message.broken);
+  builder.setOwner(message.owner);
+  builder.setRoot(message.root);
+  if (!message.executable.path.empty()) write(builder.initExecutable(), message.executable);
+  builder.setGone(message.gone);
+  return as_message(out.to_frame());
+}
+
+Frames encode(const Loan& message) {
+  wire::Message out;
+  auto builder = out.root().initLoan();
+  builder.setKind(static_cast<wire::Loan::Kind>(message.kind));
+  builder.setOwner(message.owner);
+  builder.setCpus(message.shape.cpus);
+  builder.setNode(message.shape.node.value);
+  builder.setWorker(message.worker.value);
+  builder.setCount(message.count);
+  if (!message.error.text.empty()) write(builder.initError(), message.error);
+  return as_message(out.to_frame());
+}
+
+Result<PushTask> decode(wire::PushTask::Reader reader, std::vector<transport::Frame>& frames) {
+  if (frames.size() < 2) return fail(ErrorKind::invalid, "a task without its call");
+  return PushTask{WorkerId(reader.getWorker()), TaskId(reader.getTask()), text(reader.getOwner()),
+                  std::move(frames[1])};
+}
+
+Wants decode(wire::Wants::Reader reader) {
+  return {{reader.getCpus(), NodeId(reader.getNode())},
+          reader.getWorkers(),
+          read(reader.getReturned()),
+          read(reader.getBroken()),
+          text(reader.getOwner()),
+          text(reader.getRoot()),
+          decode(reader.getExecutable()),
+          reader.getGone()};
+}
+
+Result<Loan> decode(wire::Loan::Reader reader) {
+  if (reader.getKind() > wire::Loan::Kind::REFUSED) return fail(ErrorKind::invalid, "a loan of an unknown kind");
+  return Loan{static_cast<Loan::Kind>(reader.getKind()),
+              text(reader.getOwner()),
+              {reader.getCpus(), NodeId(reader.getNode())},
+              WorkerId(reader.getWorker()),
+              reader.getCount(),
+              read(reader.getError())};
 }
 
 Result<CreateActor> decode(wire::CreateActor::Reader reader) {
@@ -183,13 +251,13 @@ Result<ActorReady> decode(wire::ActorReady::Reader reader) {
 Result<Call> decode(wire::Call::Reader reader) {
   auto arguments = read(reader.getArguments());
   if (!arguments) return tl::unexpected(std::move(arguments).error());
-  const auto resources = reader.getResources();
-  return Call{TaskId(reader.getTask()), ActorId(reader.getActor()), read(reader.getFunction()),
-              *std::move(arguments),    text(reader.getOwner()),    {resources.getCpus(), resources.getRetries()}};
+  return Call{TaskId(reader.getTask()), ActorId(reader.getActor()), read(reader.getFunction()), *std::move(arguments),
+              text(reader.getOwner())};
 }
 
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames) {
-  CallResult message{TaskId(reader.getTask()), text(reader.getOwner()), Bytes{}, reader.getByLine()};
+  CallResult message{TaskId(reader.getTask()), text(reader.getOwner()), Bytes{},
+                     reader.getByLine(),       reader.getUnbegun(),     ran_of(reader.getRanNs())};
   if (!reader.getOk()) {
     message.value = tl::unexpected(read(reader.getError()));
   } else if (frames.size() > 1) {
@@ -202,7 +270,13 @@ Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport
 
 std::optional<Awaited> awaited(wire::Waits::Reader reader) {
   if (!reader.getBegins()) return std::nullopt;
-  return Awaited{TaskId(reader.getTask()), ActorId(reader.getActor())};
+  return Awaited{TaskId(reader.getTask()), ActorId(reader.getActor()), TaskId(reader.getWithin())};
+}
+
+std::string line_path_beside(const std::string& agent_address, WorkerId worker) {
+  constexpr std::string_view kIpc = "ipc://";
+  if (!agent_address.starts_with(kIpc)) return {};
+  return line_path(agent_address.substr(kIpc.size(), agent_address.rfind('/') - kIpc.size()), worker);
 }
 
 std::string line_path(const std::string& runtime_directory, WorkerId worker) {
@@ -210,9 +284,8 @@ std::string line_path(const std::string& runtime_directory, WorkerId worker) {
 }
 
 std::string to_json(const Release& release) {
-  nlohmann::json json{{"actors", nlohmann::json::array()}, {"tasks", nlohmann::json::array()}};
+  nlohmann::json json{{"actors", nlohmann::json::array()}};
   for (auto actor : release.actors) json["actors"].push_back(actor.value);
-  for (auto task : release.tasks) json["tasks"].push_back(task.value);
   return json_text(json);
 }
 
@@ -221,7 +294,6 @@ Result<Release> release_from_json(const std::string& json) {
   const auto read = contained([&] {
     const auto parsed = parse_json(json);
     for (const auto& actor : parsed.at("actors")) release.actors.emplace_back(actor.get<std::uint64_t>());
-    for (const auto& task : parsed.at("tasks")) release.tasks.emplace_back(task.get<std::uint64_t>());
   });
   if (!read) return fail(ErrorKind::invalid, "a release that cannot be read: " + read.error().text);
   return release;

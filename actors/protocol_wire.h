@@ -23,9 +23,11 @@ Frames as_message(transport::Frame frame);
 Frames encode(const Executable& message);
 Frames encode(const CreateActor& message);
 Frames encode(const ActorReady& message);
-/// Envelope member `call` if the call names an actor, else `submitTask`.
 Frames encode(const Call& message);
 Frames encode(CallResult message);
+Frames encode(PushTask message);
+Frames encode(const Wants& message);
+Frames encode(const Loan& message);
 
 /// `invalid` past the bounds. `frames` are the message's, for what travels outside of the envelope.
 Executable decode(wire::Executable::Reader reader);
@@ -33,6 +35,10 @@ Result<CreateActor> decode(wire::CreateActor::Reader reader);
 Result<ActorReady> decode(wire::ActorReady::Reader reader);
 Result<Call> decode(wire::Call::Reader reader);
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames);
+
+Result<PushTask> decode(wire::PushTask::Reader reader, std::vector<transport::Frame>& frames);
+Wants decode(wire::Wants::Reader reader);
+Result<Loan> decode(wire::Loan::Reader reader);
 
 std::optional<Awaited> awaited(wire::Waits::Reader reader);
 
@@ -42,10 +48,12 @@ Error read(wire::Failure::Reader reader);
 /// Request of a process to its agent: {"actor": id} -> {"peer": name, "path": socket} of the line to it, or {}: calls
 /// have to go through the agent. An error: the actor's end.
 inline constexpr const char* kLineVerb = "line";
-/// The socket at which a worker with an actor listens for lines.
+/// The socket at which a worker listens for lines.
 std::string line_path(const std::string& runtime_directory, WorkerId worker);
+/// In the directory of the agent that listens at this address; empty: it has none.
+std::string line_path_beside(const std::string& agent_address, WorkerId worker);
 
-/// The JSON of request verb "release": {"actors": [id...], "tasks": [id...]}.
+/// The JSON of request verb "release": {"actors": [id...]}.
 inline constexpr const char* kReleaseVerb = "release";
 std::string to_json(const Release& release);
 Result<Release> release_from_json(const std::string& json);

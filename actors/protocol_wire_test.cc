@@ -27,8 +27,7 @@ auto sent(Message message, const Read& read) {
 const Executable kExecutable{"/bin/job", {"--a", "b c"}, {"X=1"}, "/work", "abc123", "/logs"};
 
 TEST(ProtocolWireTest, ACallArrivesAsItWasSent) {
-  const Call call{TaskId{7},    actor_id(NodeId{3}, 1, 9), {"abc123", 64}, {bytes_of("x"), TaskId{5}},
-                  "driver/1-2", {.cpus = 2, .retries = 1}};
+  const Call call{TaskId{7}, actor_id(NodeId{3}, 1, 9), {"abc123", 64}, {bytes_of("x"), bytes_of("y")}, "driver/1-2"};
   const auto got = sent(call, [](auto envelope, auto&) {
     EXPECT_TRUE(envelope.isCall());
     return decode(envelope.getCall());
@@ -39,13 +38,44 @@ TEST(ProtocolWireTest, ACallArrivesAsItWasSent) {
   EXPECT_EQ(got->function, call.function);
   EXPECT_EQ(got->arguments, call.arguments);
   EXPECT_EQ(got->owner, call.owner);
-  EXPECT_EQ(got->resources.cpus, 2);
-  EXPECT_EQ(got->resources.retries, 1);
 }
 
-TEST(ProtocolWireTest, ACallWithoutAnActorIsATask) {
-  const Call task{TaskId{7}, ActorId{0}, {"abc123", 64}, {}, "driver/1-2"};
-  EXPECT_TRUE(sent(task, [](auto envelope, auto&) { return envelope.isSubmitTask(); }));
+TEST(ProtocolWireTest, ATaskTravelsToALentWorkerAsItIs) {
+  const auto got = sent(PushTask{WorkerId{3}, TaskId{7}, "driver/1-2", bytes_of("a call")},
+                        [](auto envelope, auto& frames) { return decode(envelope.getPushTask(), frames); });
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->worker, WorkerId{3});
+  EXPECT_EQ(got->task, TaskId{7});
+  EXPECT_EQ(got->owner, "driver/1-2");
+  EXPECT_EQ(got->call, bytes_of("a call"));
+  wire::Message without;
+  without.root().initPushTask();
+  std::vector<transport::Frame> frames(1);
+  EXPECT_FALSE(decode(without.root().getPushTask().asReader(), frames));
+}
+
+TEST(ProtocolWireTest, WhatIsWantedAndWhatIsLentArriveAsTheyWereSent) {
+  Wants wants{{2.5, NodeId{1}}, 9,   {WorkerId{3}, WorkerId{4}}, {WorkerId{5}}, "driver/1-2", "driver/1",
+              kExecutable,      true};
+  const auto wanted = sent(wants, [](auto envelope, auto&) { return decode(envelope.getWants()); });
+  EXPECT_EQ(wanted.shape, wants.shape);
+  EXPECT_EQ(wanted.workers, 9u);
+  EXPECT_EQ(wanted.returned, wants.returned);
+  EXPECT_EQ(wanted.broken, wants.broken);
+  EXPECT_EQ(wanted.owner, wants.owner);
+  EXPECT_EQ(wanted.root, wants.root);
+  EXPECT_EQ(wanted.executable, kExecutable);
+  EXPECT_TRUE(wanted.gone);
+
+  Loan loan{Loan::Kind::gone, "driver/1-2", {0, NodeId{-1}}, WorkerId{3}, 2, {ErrorKind::disconnected, "killed"}};
+  const auto lent = sent(loan, [](auto envelope, auto&) { return decode(envelope.getLoan()); });
+  ASSERT_TRUE(lent);
+  EXPECT_EQ(lent->kind, loan.kind);
+  EXPECT_EQ(lent->owner, loan.owner);
+  EXPECT_EQ(lent->shape, loan.shape);
+  EXPECT_EQ(lent->worker, loan.worker);
+  EXPECT_EQ(lent->count, 2u);
+  EXPECT_EQ(lent->error.text, "killed");
 }
 
 TEST(ProtocolWireTest, AnActorsCreationAndItsDeathArriveAsTheyWereSent) {
@@ -92,19 +122,18 @@ TEST(ProtocolWireTest, AnErrorKeepsItsKindAndText) {
 }
 
 TEST(ProtocolWireTest, TooManyArgumentsAreRefused) {
-  Call call{TaskId{7}, ActorId{1}, {"abc123", 64}, {}, "driver/1-2", {}};
-  call.arguments.assign(kArgumentsMax + 1, TaskId{1});
+  Call call{TaskId{7}, ActorId{1}, {"abc123", 64}, {}, "driver/1-2"};
+  call.arguments.assign(kArgumentsMax + 1, Bytes{});
   const auto got = sent(call, [](auto envelope, auto&) { return decode(envelope.getCall()); });
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().text, HasSubstr("at most 1024"));
 }
 
 TEST(ProtocolWireTest, AReleaseIsJson) {
-  const auto release = release_from_json(to_json({{ActorId{1}}, {TaskId{2}, TaskId{3}}}));
+  const auto release = release_from_json(to_json({{ActorId{1}}}));
   ASSERT_TRUE(release);
   EXPECT_EQ(release->actors, std::vector{ActorId{1}});
-  EXPECT_EQ(release->tasks, (std::vector{TaskId{2}, TaskId{3}}));
-  for (const char* damaged : {"", "{", "[]", R"({"actors": []})", R"({"actors": ["x"], "tasks": []})"})
+  for (const char* damaged : {"", "{", "[]", "{}", R"({"actors": ["x"]})"})
     EXPECT_FALSE(release_from_json(damaged)) << damaged;
 }
 

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "scheduler/worker_leases.h"
-
 namespace paceline::scheduler {
 namespace {
 
@@ -101,30 +99,6 @@ TEST(TaskGraph, RefusesWhatItCannotHold) {
   EXPECT_EQ(sut.add(task(3, {id(2), id(2)})).error().kind, ErrorKind::invalid);
   EXPECT_EQ(sut.on_done(id(2)).error().kind, ErrorKind::stale);
   EXPECT_EQ(sut.on_done(id(8)).error().kind, ErrorKind::not_found);
-}
-
-TEST(WorkerLeases, AWorkerHoldsOneTaskAtATime) {
-  WorkerLeases sut(2);
-  for (std::uint64_t w : {1, 2}) ASSERT_TRUE(sut.add(WorkerId{w}));
-  EXPECT_EQ(sut.add(WorkerId{3}).error().kind, ErrorKind::overloaded);
-  EXPECT_EQ(sut.lease(id(10)), WorkerId{2});
-  ASSERT_TRUE(sut.lease(id(11), WorkerId{1}));
-  EXPECT_EQ(sut.lease(id(12)), std::nullopt);
-  EXPECT_EQ(sut.lease(id(12), WorkerId{1}).error().kind, ErrorKind::overloaded);
-  EXPECT_EQ(sut.task_of(WorkerId{1}), id(11));
-  EXPECT_EQ(sut.release(id(10)), WorkerId{2});
-  EXPECT_EQ(sut.release(id(10)), std::nullopt);
-  EXPECT_EQ(sut.lease(id(12)), WorkerId{2});
-}
-
-TEST(WorkerLeases, ADeadWorkersTaskIsReturned) {
-  WorkerLeases sut(4);
-  for (std::uint64_t w : {1, 2}) ASSERT_TRUE(sut.add(WorkerId{w}));
-  ASSERT_TRUE(sut.lease(id(5), WorkerId{1}));
-  EXPECT_EQ(sut.remove(WorkerId{1}), id(5));
-  EXPECT_EQ(sut.remove(WorkerId{2}), std::nullopt);
-  EXPECT_EQ(sut.idle(), 0u);
-  EXPECT_EQ(sut.worker_of(id(5)), std::nullopt);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -10,19 +9,10 @@
 namespace paceline::actors {
 namespace {
 
-/// Tasks that need no core are bounded by workers. Those whose task waits for others do not count, up to a bound of
-/// their own: without them nested tasks would wait for a worker for ever.
-constexpr std::size_t kPoolWorkersMax = 64;
-constexpr std::size_t kWaitingWorkersMax = 4096;
 constexpr const char* kUnsaid = " has not said how its workers are started";
 
 std::string short_name(WorkerId worker) {
   return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32);
-}
-
-std::string short_text(double number) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, number).ptr};
 }
 
 }  // namespace
@@ -33,11 +23,9 @@ std::string ActorRouter::describe(const Actor& actor) const {
 
 /// The root of a worker of this node is that of whoever it was started for; everybody else is a root.
 std::string ActorRouter::root_of(const std::string& owner, NodeId from) const {
-  constexpr std::string_view kPrefix = "worker/";
-  if (!is_here(from) || !owner.starts_with(kPrefix)) return owner;
-  std::uint64_t id = 0;
-  std::from_chars(owner.data() + kPrefix.size(), owner.data() + owner.size(), id);
-  const auto worker = workers_.find(WorkerId(id));
+  const auto id = worker_named(owner);
+  if (!is_here(from) || !id) return owner;
+  const auto worker = workers_.find(*id);
   return worker == workers_.end() ? owner : worker->second.root;
 }
 
@@ -58,8 +46,7 @@ const Executable* ActorRouter::executable_of(const std::string& peer, const std:
 
 WorkerId ActorRouter::start_worker(Actions& actions, Executable executable, const std::string& root, ActorId actor,
                                    std::string name, std::string description) {
-  const WorkerId worker((static_cast<std::uint64_t>(static_cast<std::uint32_t>(options_.node.value)) << 32) |
-                        next_worker_++);
+  const WorkerId worker = worker_id(options_.node, next_worker_++);
   workers_.emplace(worker, Worker{root, std::move(description), actor, false, false});
   actions.push_back(Fork{worker, std::move(executable), root, std::move(name)});
   return worker;
@@ -127,9 +114,6 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
                                              std::to_string(options_.actors_max) +
                                              " actors, its bound: " + options_.mend);
   }
-  const bool by_value = std::all_of(create.arguments.begin(), create.arguments.end(),
-                                    [](const Argument& argument) { return std::holds_alternative<Bytes>(argument); });
-  if (!by_value) return refuse(ErrorKind::invalid, "a constructor's arguments must be values");
   const auto root = root_of(owner, from);
   note_owner(owner, from);
   const auto id = create.actor;
@@ -142,10 +126,6 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
 
 ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
   Actions actions;
-  if (call.actor.value == 0) {
-    submit(actions, std::move(call), from);
-    return actions;
-  }
   const auto task = call.task;
   const auto owner = call.owner;
   const auto node = node_of(call.actor);
@@ -189,8 +169,7 @@ ActorRouter::Actions ActorRouter::on_worker_ready(WorkerId worker) {
   if (found == workers_.end() || found->second.ready || found->second.ending) return actions;
   found->second.ready = true;
   if (found->second.actor.value == 0) {
-    auto pool = pools_.try_emplace(found->second.root, kPoolWorkersMax + kWaitingWorkersMax).first;
-    (void)pool->second.add(worker);
+    lending_.on_ready(worker);
     dispatch(actions);
     return actions;
   }
@@ -245,15 +224,6 @@ bool ActorRouter::was_asked(const InFlight& call, const std::string& peer) const
   return !is_here(call.target) || peer == worker_peer(worker_of(call.actor));
 }
 
-/// Of a task whose worker died, and that is to run again, the dead worker's answer may still come: it has run.
-bool ActorRouter::was_asked(TaskId task, const std::string& peer) const {
-  const auto* record = tasks_.find(task);
-  if (record == nullptr || record->attempts == 0) return false;
-  const auto pool = pools_.find(record->root);
-  const auto holder = pool == pools_.end() ? std::nullopt : pool->second.worker_of(task);
-  return !holder || worker_peer(*holder) == peer;
-}
-
 ActorRouter::Actions ActorRouter::on_result(CallResult result, const std::string& from) {
   Actions actions;
   if (result.by_line) {
@@ -269,8 +239,99 @@ ActorRouter::Actions ActorRouter::on_result(CallResult result, const std::string
     answer(actions, call.mapped().owner, call.mapped().origin, std::move(result));
     return actions;
   }
-  if (!was_asked(result.task, from)) return actions;
-  finish_task(actions, result.task, result.value);
+  // A task: of a worker that is lent to its owner, or of one that another node has lent.
+  const auto worker = worker_named(from);
+  if (const auto* const lent = worker ? lending_.lent(*worker) : nullptr; lent && lent->owner.name == result.owner) {
+    answer(actions, lent->owner.name, lent->owner.node, std::move(result));
+  } else if (!worker) {
+    const auto owner = result.owner;
+    answer(actions, owner, options_.node, std::move(result));
+  }
+  return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_wants(const Wants& wants, NodeId from) {
+  Actions actions;
+  const Lending::Owner owner{wants.owner, from};
+  const auto root = is_here(from) ? root_of(wants.owner, from) : wants.root;
+  if (wants.gone) {
+    on_borrower_gone(actions, owner, root);
+    if (!is_here(from)) executables_.erase(wants.owner);
+    end_root_if_unused(actions, root);
+    dispatch(actions);
+    return actions;
+  }
+  if (!is_here(from) && !wants.executable.path.empty()) executables_.insert_or_assign(wants.owner, wants.executable);
+  for (const auto* list : {&wants.returned, &wants.broken}) {
+    for (const WorkerId worker : *list) {
+      const auto* const lent = lending_.lent(worker);
+      const bool its_own = lent != nullptr && lent->owner == owner;
+      if (const auto there = lending_.on_returned(owner, worker)) {
+        Wants word;
+        word.shape = there->shape;
+        word.workers = there->workers;
+        (list == &wants.returned ? word.returned : word.broken).push_back(worker);
+        word.owner = wants.owner;
+        word.root = root;
+        actions.push_back(Forward{there->node, std::move(word), wants.owner});
+      } else if (list == &wants.broken && its_own) {
+        kill(actions, worker);
+      }
+    }
+  }
+  note_owner(wants.owner, from);
+  if (const auto wanted = lending_.on_wants(owner, root, wants.shape, wants.workers); !wanted)
+    refuse_loan(actions, {owner, wants.shape}, wanted.error());
+  dispatch(actions);
+  return actions;
+}
+
+void ActorRouter::tell_borrower(Actions& actions, const Lending::Owner& owner, Loan loan) const {
+  loan.owner = owner.name;
+  if (is_here(owner.node)) {
+    actions.push_back(Send{owner.name, std::move(loan)});
+  } else {
+    actions.push_back(Forward{owner.node, std::move(loan), owner.name});
+  }
+}
+
+void ActorRouter::refuse_loan(Actions& actions, const Lending::Lent& wanted, const Error& error) const {
+  Loan loan;
+  loan.kind = Loan::Kind::refused;
+  loan.shape = wanted.shape;
+  loan.error = error;
+  tell_borrower(actions, wanted.owner, std::move(loan));
+}
+
+ActorRouter::Actions ActorRouter::on_push(PushTask push, NodeId from) {
+  Actions actions;
+  if (const NodeId node = node_of(push.worker); !is_here(node)) {
+    if (is_here(from)) {
+      const auto owner = push.owner;
+      actions.push_back(Forward{node, std::move(push), owner});
+    }
+    return actions;
+  }
+  const auto* const lent = lending_.lent(push.worker);
+  if (lent != nullptr && lent->owner == Lending::Owner{push.owner, from})
+    actions.push_back(Send{worker_peer(push.worker), std::move(push)});
+  return actions;  // Else its owner hears, or has heard, of the worker's end.
+}
+
+ActorRouter::Actions ActorRouter::on_loan(Loan loan) {
+  Actions actions;
+  const Lending::Owner owner{loan.owner, options_.node};
+  if (loan.kind == Loan::Kind::lent) lending_.on_lent_elsewhere(owner, loan.shape, loan.worker);
+  if (loan.kind == Loan::Kind::gone) (void)lending_.on_gone_elsewhere(loan.worker);
+  actions.push_back(Send{owner.name, std::move(loan)});
+  dispatch(actions);
+  return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_node(NodeId node, double cpus) {
+  Actions actions;
+  if (is_here(node)) return actions;
+  lending_.on_node(node, cpus);
   dispatch(actions);
   return actions;
 }
@@ -287,19 +348,18 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
                 {ErrorKind::disconnected, describe(actor->second) + " is dead: " + short_name(worker) + " " + how},
                 true);
     }
-  } else if (const auto pool = pools_.find(gone.root); pool != pools_.end()) {
-    if (const auto task = pool->second.remove(worker)) {
-      if (const auto* record = tasks_.find(*task); record && !gone.waits) cpus_used_ -= record->call.resources.cpus;
-      if (!tasks_.put_back(*task)) {
-        for (auto& over :
-             tasks_.finish(*task, fail(ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how))) {
-          answer(actions, over.task.call.owner, over.task.origin, {over.task.call.task, {}, std::move(over.value)});
-        }
-      }
-    } else if (!gone.ready) {  // It never came up; neither would the next one.
-      fail_tasks_of(actions, gone.root, {ErrorKind::infeasible, "a worker for tasks could not be started: it " + how});
-    }
+  } else if (const auto lent = lending_.on_worker_gone(worker)) {
+    Loan loan;
+    loan.kind = Loan::Kind::gone;
+    loan.shape = lent->shape;
+    loan.worker = worker;
+    loan.error = {ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how};
+    tell_borrower(actions, lent->owner, std::move(loan));
+  } else if (!gone.ready) {  // It never came up; neither would the next one.
+    for (const auto& wanted : lending_.give_up(gone.root))
+      refuse_loan(actions, wanted, {ErrorKind::infeasible, "a worker for tasks could not be started: it " + how});
   }
+  on_borrower_gone(actions, {worker_peer(worker), options_.node}, gone.root);
   auto more = on_owner_gone(worker_peer(worker));
   std::move(more.begin(), more.end(), std::back_inserter(actions));
   end_root_if_unused(actions, gone.root);
@@ -311,28 +371,22 @@ ActorRouter::Actions ActorRouter::on_waits(WorkerId worker, std::optional<Awaite
   Actions actions;
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return actions;
-  if (found->second.waits.has_value() != awaited.has_value()) cpus_used_ += (awaited ? -1 : 1) * cpus_of(worker);
+  lending_.on_waits(worker, awaited.has_value());
   found->second.waits = awaited;
   if (awaited) break_circle(actions, circle_through(worker));
   dispatch(actions);
   return actions;
 }
 
-/// Of the task that it runs.
-double ActorRouter::cpus_of(WorkerId worker) const {
-  const auto pool = pools_.find(workers_.at(worker).root);
-  const auto task = pool == pools_.end() ? std::nullopt : pool->second.task_of(worker);
-  const auto* record = task ? tasks_.find(*task) : nullptr;
-  return record == nullptr ? 0 : record->call.resources.cpus;
-}
-
 /// The worker of this node that is to answer it; 0: none yet.
 WorkerId ActorRouter::answerer_of(const Awaited& awaited) const {
   if (const auto call = in_flight_.find(awaited.task); call != in_flight_.end()) return worker_of(call->second.actor);
   if (awaited.actor.value != 0) return worker_of(awaited.actor);
-  const auto* record = tasks_.find(awaited.task);
-  const auto pool = record == nullptr ? pools_.end() : pools_.find(record->root);
-  return pool == pools_.end() ? WorkerId{} : pool->second.worker_of(awaited.task).value_or(WorkerId{});
+  const auto runs_it = [&](const auto& entry) {
+    return entry.second.waits && entry.second.waits->within == awaited.task;
+  };
+  const auto runner = std::find_if(workers_.begin(), workers_.end(), runs_it);
+  return runner == workers_.end() ? WorkerId{} : runner->first;
 }
 
 /// Those that wait for each other, each for the next one, beginning with `worker`; empty: it does not wait for itself.
@@ -355,25 +409,22 @@ void ActorRouter::break_circle(Actions& actions, const std::vector<WorkerId>& ci
     names += " waits for " + workers_.at(answerer_of(*workers_.at(worker).waits)).name;
   const Error error{ErrorKind::invalid, "calls that would wait for each other for ever: " + names};
   for (const WorkerId worker : circle) {
-    const auto [task, actor] = *workers_.at(worker).waits;
+    const auto task = workers_.at(worker).waits->task;
     if (const auto call = in_flight_.extract(task); !call.empty()) {
       if (const auto called = actors_.find(call.mapped().actor); called != actors_.end())
         called->second.calls.erase(task);
       answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(error)});
-    } else if (actor.value != 0) {  // It went past this agent.
+    } else {  // It is a task, or went past this agent.
       answer(actions, worker_peer(worker), options_.node, {task, {}, tl::unexpected(error)});
-    } else {
-      finish_task(actions, task, tl::unexpected(error));
     }
   }
 }
 
 ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Release& release) {
   Actions actions;
-  for (auto task : release.tasks) tasks_.release(task);
   for (auto id : release.actors) {
     if (const auto remote = remote_.find(id); remote != remote_.end() && remote->second.owner == owner) {
-      actions.push_back(Forward{node_of(id), Release{{id}, {}}, owner});
+      actions.push_back(Forward{node_of(id), Release{{id}}, owner});
       remote_.erase(remote);
     }
     const auto actor = actors_.find(id);
@@ -397,11 +448,29 @@ ActorRouter::Actions ActorRouter::on_owner_gone(const std::string& owner) {
   for (const auto& [id, remote] : remote_) {
     if (remote.owner == owner) owned.push_back(id);
   }
-  actions = on_release(owner, Release{owned, {}});
+  actions = on_release(owner, Release{owned});
+  const auto root = root_of(owner, options_.node);
+  on_borrower_gone(actions, {owner, options_.node}, root);
   owners_here_.erase(owner);
   end_root_if_unused(actions, owner);
   executables_.erase(owner);
+  dispatch(actions);
   return actions;
+}
+
+/// What was lent to it ends: nobody can say what it does.
+void ActorRouter::on_borrower_gone(Actions& actions, const Lending::Owner& owner, const std::string& root) {
+  for (const WorkerId worker : lending_.on_owner_gone(owner)) kill(actions, worker);
+  const auto asked = asked_.find(root);
+  if (!is_here(owner.node) || asked == asked_.end()) return;
+  for (const NodeId node : asked->second) {
+    Wants word;
+    word.owner = owner.name;
+    word.root = root;
+    word.gone = true;
+    actions.push_back(Forward{node, std::move(word), owner.name});
+  }
+  if (owner.name == root) asked_.erase(asked);
 }
 
 /// A root that neither is connected here nor has actors here needs no workers for tasks.
@@ -410,23 +479,19 @@ void ActorRouter::end_root_if_unused(Actions& actions, const std::string& root) 
   for (const auto& [id, actor] : actors_) {
     if (actor.root == root) return;
   }
-  fail_tasks_of(actions, root, {ErrorKind::cancelled, "the driver of the task is gone"});
-  tasks_.release_all_of(root);
+  for (const auto& owner : lending_.owners_of(root)) {
+    if (!is_here(owner.node)) return;
+  }
   std::vector<WorkerId> workers;
   for (const auto& [id, worker] : workers_) {
     if (worker.root == root && worker.actor.value == 0) workers.push_back(id);
   }
   for (auto worker : workers) kill(actions, worker);
-  if (workers.empty()) pools_.erase(root);
-}
-
-void ActorRouter::fail_tasks_of(Actions& actions, const std::string& root, const Error& error) {
-  for (auto task : tasks_.unfinished_of(root)) finish_task(actions, task, tl::unexpected(error));
 }
 
 bool ActorRouter::owns_actors_on(NodeId node) const {
   const auto first = remote_.lower_bound(actor_id(node, 0, 0));
-  return first != remote_.end() && node_of(first->first) == node;
+  return (first != remote_.end() && node_of(first->first) == node) || !lending_.lent_elsewhere(node).empty();
 }
 
 ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& how) {
@@ -445,79 +510,62 @@ ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& h
     answer(actions, entry.second.owner, entry.second.origin, {entry.first, {}, tl::unexpected(reason)});
     return true;
   });
+  for (auto& [worker, lent] : lending_.lent_elsewhere(node)) {
+    Loan loan;
+    loan.kind = Loan::Kind::gone;
+    loan.shape = lent.shape;
+    loan.worker = worker;
+    loan.error = reason;
+    tell_borrower(actions, lent.owner, std::move(loan));
+  }
+  lending_.on_node(node, 0);
   // What its peers owned here ends.
+  for (const auto& owner : lending_.owners_on(node)) on_borrower_gone(actions, owner, {});
   std::vector<std::pair<std::string, ActorId>> orphans;
   for (const auto& [id, actor] : actors_) {
     if (actor.origin == node) orphans.emplace_back(actor.create.owner, id);
   }
   for (const auto& [owner, id] : orphans) {
-    auto more = on_release(owner, Release{{id}, {}});
+    auto more = on_release(owner, Release{{id}});
     std::move(more.begin(), more.end(), std::back_inserter(actions));
   }
   return actions;
 }
 
-void ActorRouter::submit(Actions& actions, Call call, NodeId from) {
-  const auto task = call.task;
-  const auto owner = call.owner;
-  const double cpus = call.resources.cpus;
-  const auto refuse = [&](Error error) {
-    answer(actions, owner, from, {task, owner, tl::unexpected(std::move(error))});
-  };
-  if (!is_here(from)) return refuse({ErrorKind::invalid, "a task came through the wrong node"});
-  if (!std::isfinite(cpus) || cpus < 0)
-    return refuse({ErrorKind::invalid, "a task needs a finite number of cpus, at least 0"});
-  if (cpus > options_.cpus) {
-    return refuse({ErrorKind::infeasible, "a task needs " + short_text(call.resources.cpus) + " cpus, but node " +
-                                              to_string(options_.node) + " has " + short_text(options_.cpus) +
-                                              ": ask for no more than that"});
-  }
-  if (!executable_of(root_of(owner, from), owner)) return refuse({ErrorKind::invalid, owner + kUnsaid});
-  TaskRecord record{std::move(call), from, root_of(owner, from), 0};
-  note_owner(owner, from);
-  if (auto added = tasks_.add(std::move(record)); !added) return refuse(added.error());
-  dispatch(actions);
-}
-
-void ActorRouter::finish_task(Actions& actions, TaskId task, const Result<Bytes>& value) {
-  if (const auto* record = tasks_.find(task)) {
-    if (const auto pool = pools_.find(record->root); pool != pools_.end()) {
-      if (const auto worker = pool->second.release(task); worker && !workers_.at(*worker).waits)
-        cpus_used_ -= record->call.resources.cpus;
-    }
-  }
-  for (auto& over : tasks_.finish(task, value)) {
-    answer(actions, over.task.call.owner, over.task.origin, {over.task.call.task, {}, std::move(over.value)});
-  }
-}
-
 void ActorRouter::dispatch(Actions& actions) {
-  while (const auto next = tasks_.next_ready(options_.cpus - cpus_used_)) {
-    const auto& waiting = *tasks_.find(*next);
-    const auto pool = pools_.try_emplace(waiting.root, kPoolWorkersMax + kWaitingWorkersMax).first;
-    const auto worker = pool->second.lease(*next);
-    if (!worker) {
-      std::size_t starting = 0;
-      std::size_t all = 0;
-      for (const auto& [id, one] : workers_) {
-        if (one.actor.value != 0 || one.root != waiting.root || one.waits) continue;
-        ++all;
-        if (!one.ready) ++starting;
-      }
-      const auto free = static_cast<std::size_t>(std::max(1.0, options_.cpus - cpus_used_));
-      const auto wanted = std::min(tasks_.ready(), free);
+  while (auto decision = lending_.next()) {
+    if (const auto* lend = std::get_if<Lending::Lend>(&*decision)) {
+      Loan loan;
+      loan.shape = lend->shape;
+      loan.worker = lend->worker;
+      tell_borrower(actions, lend->owner, std::move(loan));
+    } else if (const auto* recall = std::get_if<Lending::Recall>(&*decision)) {
+      Loan loan;
+      loan.kind = Loan::Kind::recalled;
+      loan.shape = recall->shape;
+      loan.worker = worker_id(options_.node, 0);
+      loan.count = 1;
+      tell_borrower(actions, recall->owner, std::move(loan));
+    } else if (const auto* start = std::get_if<Lending::Start>(&*decision)) {
       // Workers for tasks are the root's; a root of another node has said there how they are started.
-      const auto* const executable = executable_of(waiting.root, waiting.call.owner);
-      if (!executable) return fail_tasks_of(actions, waiting.root, {ErrorKind::invalid, waiting.root + kUnsaid});
-      for (; starting < wanted && all < kPoolWorkersMax; ++starting, ++all) {
-        start_worker(actions, *executable, waiting.root, ActorId{}, "tasks", "tasks");
+      const auto* const executable = executable_of(start->root, start->owner.name);
+      if (!executable) {
+        for (const auto& wanted : lending_.give_up(start->root))
+          refuse_loan(actions, wanted, {ErrorKind::invalid, start->root + kUnsaid});
+        continue;
       }
-      return;
+      lending_.on_started(start_worker(actions, *executable, start->root, ActorId{}, "tasks", "tasks"), start->root);
+    } else {
+      const auto& ask = std::get<Lending::Ask>(*decision);
+      Wants word;
+      word.shape = ask.shape;
+      word.workers = ask.workers;
+      word.owner = ask.owner;
+      word.root = root_of(ask.owner, options_.node);
+      if (const auto* const executable = executable_of(word.root, ask.owner)) word.executable = *executable;
+      asked_[word.root].insert(ask.node);
+      actions.push_back(Forward{ask.node, std::move(word), ask.owner});
     }
-    const auto& record = tasks_.take(*next);
-    cpus_used_ += record.call.resources.cpus;
-    workers_.at(*worker).waits.reset();
-    actions.push_back(Send{worker_peer(*worker), record.call});
   }
 }
 

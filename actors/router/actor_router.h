@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "actors/protocol.h"
-#include "actors/router/task_table.h"
-#include "scheduler/worker_leases.h"
+#include "actors/router/lending.h"
 
 namespace paceline::actors {
 
@@ -18,7 +17,7 @@ namespace paceline::actors {
 /// hears what when something dies. Sans-I/O: the agent's shell steps it and carries out the actions, in order. Owned by
 /// the control loop.
 ///
-/// An actor has a worker of its own; tasks share workers of their driver, as many as the node has cpus. Everything
+/// An actor has a worker of its own; workers for tasks are lent to who has tasks (actors/router/lending.h). Everything
 /// belongs to a *root*, the driver at the beginning of the chain of creations: when it goes, its workers on this node
 /// end. A call to an actor of another node goes to that node's agent, and the answer comes back the same way.
 class ActorRouter {
@@ -30,7 +29,6 @@ class ActorRouter {
     std::string mend = "end some first";           ///< What to do at that bound.
     std::size_t calls_max = std::size_t{1} << 20;  ///< In flight through this node.
     std::size_t dead_max = 4096;                   ///< Dead actors whose end is remembered.
-    TaskTable::Options tasks;
   };
 
   /// Start a worker: fork server of `executable` (start it if need be), peer name worker_peer(worker). `name` is for
@@ -45,7 +43,7 @@ class ActorRouter {
   struct Kill {
     WorkerId worker;
   };
-  using Message = std::variant<CreateActor, ActorReady, Call, CallResult>;
+  using Message = std::variant<CreateActor, ActorReady, Call, CallResult, PushTask, Loan>;
   /// To a peer of this node: a worker or an owner.
   struct Send {
     std::string peer;
@@ -54,19 +52,22 @@ class ActorRouter {
   /// To the agent of another node. A Release travels as the request "release" from `owner`.
   struct Forward {
     NodeId node;
-    std::variant<CreateActor, ActorReady, Call, CallResult, Release> message;
+    std::variant<CreateActor, ActorReady, Call, CallResult, Release, PushTask, Wants, Loan> message;
     std::string owner;
   };
   using Action = std::variant<Fork, Kill, Send, Forward>;
   using Actions = std::vector<Action>;
 
-  ActorRouter(Options options, scheduler::TaskGraph& graph) : options_(options), tasks_(options.tasks, graph) {}
+  explicit ActorRouter(Options options) : options_(options), lending_({.node = options.node, .cpus = options.cpus}) {}
 
   // `from`: this node if the message came from a peer of its own, else the node whose agent sent it.
   /// How the workers of a peer of this node are started, of those that it asks for from here on.
   void on_executable(const std::string& owner, Executable executable);
   Actions on_create(CreateActor create, NodeId from);
-  Actions on_call(Call call, NodeId from);  ///< A method call or a task.
+  Actions on_call(Call call, NodeId from);
+  Actions on_wants(const Wants& wants, NodeId from);
+  Actions on_push(PushTask push, NodeId from);
+  Actions on_loan(Loan loan);  ///< Of another node, to an owner here.
   Actions on_release(const std::string& owner, const Release& release);
   /// A peer that may own things (driver, worker) is disconnected.
   Actions on_owner_gone(const std::string& owner);
@@ -82,6 +83,8 @@ class ActorRouter {
   Actions on_worker_gone(
       WorkerId worker,
       const std::string& how);  ///< "killed by SIGSEGV ..., last lines: ...". Also: could not be forked.
+  /// Another node, with so many cpus, can be asked for workers.
+  Actions on_node(NodeId node, double cpus);
   Actions on_node_gone(NodeId node, const std::string& how);
 
   static std::string worker_peer(WorkerId worker) { return "worker/" + to_string(worker); }
@@ -100,9 +103,11 @@ class ActorRouter {
   WorkerId worker_of(ActorId actor) const;
   /// The worker that calls to the actor may go to past this agent; 0: they have to come here. Or why there is none.
   Result<WorkerId> line_to(ActorId actor) const;
-  /// Actors of other nodes that peers of this one own: how many, and whether any is on `node`.
-  std::size_t actors_elsewhere() const { return remote_.size(); }
+  /// Actors of other nodes that peers of this one own, and workers that they have lent: how many, and whether any is
+  /// on `node`.
+  std::size_t actors_elsewhere() const { return remote_.size() + lending_.elsewhere(); }
   bool owns_actors_on(NodeId node) const;
+  std::vector<Lending::View> loans() const { return lending_.views(); }
 
  private:
   struct InFlight {
@@ -143,12 +148,10 @@ class ActorRouter {
   void tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const;
   void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
   void remember_dead(ActorId actor, Error reason);
-  void submit(Actions& actions, Call call, NodeId from);
   bool was_asked(const InFlight& call, const std::string& peer) const;
-  bool was_asked(TaskId task, const std::string& peer) const;
-  void finish_task(Actions& actions, TaskId task, const Result<Bytes>& value);
-  void fail_tasks_of(Actions& actions, const std::string& root, const Error& error);
-  double cpus_of(WorkerId worker) const;
+  void tell_borrower(Actions& actions, const Lending::Owner& owner, Loan loan) const;
+  void refuse_loan(Actions& actions, const Lending::Lent& wanted, const Error& error) const;
+  void on_borrower_gone(Actions& actions, const Lending::Owner& owner, const std::string& root);
   WorkerId answerer_of(const Awaited& awaited) const;
   std::vector<WorkerId> circle_through(WorkerId worker) const;
   void break_circle(Actions& actions, const std::vector<WorkerId>& circle);
@@ -157,14 +160,13 @@ class ActorRouter {
   std::string describe(const Actor& actor) const;
 
   Options options_;
-  TaskTable tasks_;
+  Lending lending_;
   std::uint32_t next_worker_ = 1;
-  double cpus_used_ = 0;
   std::map<ActorId, Actor> actors_;
   std::map<WorkerId, Worker> workers_;
-  std::map<std::string, scheduler::WorkerLeases> pools_;  // By root: the workers that run its tasks.
-  std::map<TaskId, InFlight> in_flight_;                  // Method calls; tasks are in tasks_.
-  std::map<ActorId, Remote> remote_;                      // Actors of other nodes that peers of this one own.
+  std::map<std::string, std::set<NodeId>> asked_;  // By root: nodes that owners of it have asked for workers.
+  std::map<TaskId, InFlight> in_flight_;           // Method calls.
+  std::map<ActorId, Remote> remote_;               // Actors of other nodes that peers of this one own.
   std::map<ActorId, Error> dead_;
   std::deque<ActorId> dead_order_;
   std::set<std::string> owners_here_;

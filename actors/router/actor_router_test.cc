@@ -30,8 +30,6 @@ class ActorRouterTest : public testing::Test {
     ActorRouter::Options options;
     options.node = kHere;
     options.cpus = 2;
-    options.tasks.kept_bytes_max = 1000;
-    options.tasks.argument_bytes_max = 900;
     return options;
   }
 
@@ -49,11 +47,16 @@ class ActorRouterTest : public testing::Test {
     message.owner = std::move(owner);
     return message;
   }
-  Call task(std::uint64_t id, std::vector<Argument> arguments = {}, int retries = 0) {
-    auto message = call(id, ActorId{});
-    message.arguments = std::move(arguments);
-    message.resources.retries = retries;
-    return message;
+  static Wants wants(std::uint32_t workers, std::string owner = "driver/1") {
+    Wants word;
+    word.workers = workers;
+    word.owner = std::move(owner);
+    return word;
+  }
+  static Wants returns(WorkerId worker, std::uint32_t workers = 0) {
+    auto word = wants(workers);
+    word.returned = {worker};
+    return word;
   }
   static std::string peer_of(WorkerId worker) { return ActorRouter::worker_peer(worker); }
   CallResult result(std::uint64_t id, Result<Bytes> value = Bytes{}) { return {TaskId(id), "", std::move(value)}; }
@@ -83,8 +86,21 @@ class ActorRouterTest : public testing::Test {
     return fork.worker;
   }
 
-  scheduler::TaskGraph graph{{}};
-  ActorRouter sut{options(), graph};
+  /// Loans of this kind that peers of this node hear of.
+  static std::vector<Loan> loans(const ActorRouter::Actions& actions, Loan::Kind kind) {
+    std::vector<Loan> found;
+    for (auto& [peer, loan] : sent<Loan>(actions))
+      if (loan.kind == kind) found.push_back(loan);
+    return found;
+  }
+  /// A worker for tasks that is lent to driver/1.
+  WorkerId lent_worker() {
+    const auto fork = all<ActorRouter::Fork>(sut.on_wants(wants(1), kHere)).at(0);
+    EXPECT_THAT(loans(sut.on_worker_ready(fork.worker), Loan::Kind::lent), SizeIs(1));
+    return fork.worker;
+  }
+
+  ActorRouter sut{options()};
   const ActorId actor = actor_on(kHere, 5);
 };
 
@@ -147,8 +163,8 @@ TEST_F(ActorRouterTest, AFailedConstructorFailsTheCallsAndEndsTheWorker) {
 
 TEST_F(ActorRouterTest, OnlyItsOwnerReleasesAnActor) {
   running_actor(actor);
-  EXPECT_THAT(sut.on_release("driver/2", {{actor}, {}}), IsEmpty());
-  EXPECT_THAT(all<ActorRouter::Kill>(sut.on_release("driver/1", {{actor}, {}})), SizeIs(1));
+  EXPECT_THAT(sut.on_release("driver/2", {{actor}}), IsEmpty());
+  EXPECT_THAT(all<ActorRouter::Kill>(sut.on_release("driver/1", {{actor}})), SizeIs(1));
 }
 
 TEST_F(ActorRouterTest, ADriverTakesItsActorsAndTheirsWithIt) {
@@ -192,111 +208,85 @@ TEST_F(ActorRouterTest, TheLossOfANodeFailsTheCallsToIt) {
   EXPECT_THAT(sent<ActorReady>(actions), SizeIs(1));
 }
 
-TEST_F(ActorRouterTest, TasksShareWorkersUpToTheCpus) {
-  ActorRouter::Actions actions;
-  for (std::uint64_t id = 1; id <= 3; ++id) {
-    for (auto& action : sut.on_call(task(id), kHere)) actions.push_back(action);
-  }
-  const auto forks = all<ActorRouter::Fork>(actions);
+TEST_F(ActorRouterTest, WorkersAreLentUpToTheCpus) {
+  const auto forks = all<ActorRouter::Fork>(sut.on_wants(wants(3), kHere));
   ASSERT_THAT(forks, SizeIs(2));
-  EXPECT_THAT(sent<Call>(sut.on_worker_ready(forks[0].worker)), SizeIs(1));
-  EXPECT_THAT(sent<Call>(sut.on_worker_ready(forks[1].worker)), SizeIs(1));
-  const auto third = sut.on_result(result(1), peer_of(forks[0].worker));
-  EXPECT_THAT(all<ActorRouter::Fork>(third), IsEmpty());
-  ASSERT_THAT(sent<Call>(third), SizeIs(1));
-  EXPECT_EQ(sent<Call>(third)[0].first, ActorRouter::worker_peer(forks[0].worker));
+  for (const auto& fork : forks) {
+    const auto lent = loans(sut.on_worker_ready(fork.worker), Loan::Kind::lent);
+    ASSERT_THAT(lent, SizeIs(1));
+    EXPECT_EQ(lent[0].worker, fork.worker);
+    EXPECT_EQ(lent[0].owner, "driver/1");
+  }
 }
 
-TEST_F(ActorRouterTest, ATaskRunsWhenItsArgumentIsThere) {
-  const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0);
-  EXPECT_THAT(sut.on_call(task(2, {TaskId(1)}), kHere), IsEmpty());
-  sut.on_worker_ready(fork.worker);
-  const auto next = sent<Call>(sut.on_result(result(1, bytes(3)), peer_of(fork.worker)));
-  ASSERT_THAT(next, SizeIs(1));
-  EXPECT_EQ(std::get<Bytes>(next[0].second.arguments.at(0)), bytes(3));
+TEST_F(ActorRouterTest, TasksForALentWorkerComeThroughHere) {
+  const auto worker = lent_worker();
+  const auto pushed = sent<PushTask>(sut.on_push({worker, TaskId(1), "driver/1", {}}, kHere));
+  ASSERT_THAT(pushed, SizeIs(1));
+  EXPECT_EQ(pushed[0].first, peer_of(worker));
+  EXPECT_THAT(sut.on_push({worker, TaskId(1), "driver/2", {}}, kHere), IsEmpty()) << "it is not lent to that one";
+  auto answer = result(1, bytes(3));
+  answer.owner = "driver/1";
+  EXPECT_THAT(sent<CallResult>(sut.on_result(answer, peer_of(worker))), SizeIs(1));
+  answer.owner = "driver/2";
+  EXPECT_THAT(sut.on_result(answer, peer_of(worker)), IsEmpty());
 }
 
-TEST_F(ActorRouterTest, AFailedTaskFailsWhatHangsOnIt) {
-  const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0);
-  sut.on_call(task(2, {TaskId(1)}), kHere);
-  sut.on_call(task(3, {TaskId(2)}), kHere);
-  sut.on_worker_ready(fork.worker);
-  const auto answers =
-      sent<CallResult>(sut.on_result(result(1, fail(ErrorKind::invalid, "boom")), peer_of(fork.worker)));
-  ASSERT_THAT(answers, SizeIs(3));
-  for (const auto& [peer, answer] : answers) EXPECT_THAT(answer.value.error().text, HasSubstr("boom"));
+TEST_F(ActorRouterTest, ADeadWorkersBorrowerHearsHowItEnded) {
+  const auto worker = lent_worker();
+  const auto gone = loans(sut.on_worker_gone(worker, "killed by SIGKILL"), Loan::Kind::gone);
+  ASSERT_THAT(gone, SizeIs(1));
+  EXPECT_EQ(gone[0].worker, worker);
+  EXPECT_THAT(gone[0].error.text, HasSubstr("killed by SIGKILL"));
 }
 
-TEST_F(ActorRouterTest, ADeadWorkersTaskIsRetriedAsOftenAsItSays) {
-  auto fork = all<ActorRouter::Fork>(sut.on_call(task(1, {}, 1), kHere)).at(0);
-  sut.on_worker_ready(fork.worker);
-  const auto again = all<ActorRouter::Fork>(sut.on_worker_gone(fork.worker, "killed by SIGKILL"));
+TEST_F(ActorRouterTest, AReturnedWorkerIsLentAgain) {
+  const auto worker = lent_worker();
+  EXPECT_THAT(sut.on_wants(returns(worker), kHere), IsEmpty());
+  const auto again = loans(sut.on_wants(wants(1), kHere), Loan::Kind::lent);
   ASSERT_THAT(again, SizeIs(1));
-  EXPECT_THAT(sent<Call>(sut.on_worker_ready(again[0].worker)), SizeIs(1));
-  const auto answers = sent<CallResult>(sut.on_worker_gone(again[0].worker, "killed by SIGKILL"));
-  ASSERT_THAT(answers, SizeIs(1));
-  EXPECT_THAT(answers[0].second.value.error().text, HasSubstr("killed by SIGKILL"));
+  EXPECT_EQ(again[0].worker, worker);
 }
 
-TEST_F(ActorRouterTest, WhatADeadWorkerAnsweredCountsWhereItsTaskHasNotBegunAgain) {
-  const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1, {}, 1), kHere)).at(0);
-  sut.on_call(task(2, {TaskId(1)}), kHere);
-  sut.on_worker_ready(fork.worker);
-  const auto again = all<ActorRouter::Fork>(sut.on_worker_gone(fork.worker, "killed by SIGKILL"));
-  const auto answers = sent<CallResult>(sut.on_result(result(1, bytes(3)), peer_of(fork.worker)));
-  ASSERT_THAT(answers, SizeIs(1));
-  EXPECT_TRUE(answers[0].second.value.has_value());
-  const auto next = sent<Call>(sut.on_worker_ready(again[0].worker));
-  ASSERT_THAT(next, SizeIs(1));
-  EXPECT_EQ(next[0].second.task, TaskId(2));
-}
-
-TEST_F(ActorRouterTest, OfATaskThatRunsAgainOnlyItsNewWorkersAnswerCounts) {
-  const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1, {}, 1), kHere)).at(0);
-  sut.on_worker_ready(fork.worker);
-  const auto again = all<ActorRouter::Fork>(sut.on_worker_gone(fork.worker, "killed by SIGKILL"));
-  sut.on_worker_ready(again[0].worker);
-  EXPECT_THAT(sut.on_result(result(1), peer_of(fork.worker)), IsEmpty());
-  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1), peer_of(again[0].worker))), SizeIs(1));
-}
-
-TEST_F(ActorRouterTest, NobodyAnswersATaskThatHasNotBegun) {
-  sut.on_call(task(1), kHere);
-  EXPECT_THAT(sut.on_result(result(1), "worker/1"), IsEmpty());
-  EXPECT_THAT(sut.on_result(result(1), "driver/1"), IsEmpty());
+TEST_F(ActorRouterTest, ABrokenWorkerEndsAndNobodyElsesDoes) {
+  const auto worker = lent_worker();
+  auto word = wants(0, "driver/2");
+  word.broken = {worker};
+  EXPECT_THAT(all<ActorRouter::Kill>(sut.on_wants(word, kHere)), IsEmpty());
+  word.owner = "driver/1";
+  EXPECT_THAT(all<ActorRouter::Kill>(sut.on_wants(word, kHere)), SizeIs(1));
 }
 
 TEST_F(ActorRouterTest, ATaskThatWaitsGivesItsCpusBack) {
-  std::vector<WorkerId> workers;
-  for (std::uint64_t id = 1; id <= 2; ++id)
-    for (const auto& fork : all<ActorRouter::Fork>(sut.on_call(task(id), kHere))) workers.push_back(fork.worker);
-  ASSERT_THAT(workers, SizeIs(2));
-  for (const WorkerId worker : workers) sut.on_worker_ready(worker);
-  EXPECT_THAT(sut.on_call(task(3), kHere), IsEmpty()) << "both cpus are in use";
-  const auto forks = all<ActorRouter::Fork>(sut.on_waits(workers[0], Awaited{TaskId(3), {}}));
-  ASSERT_THAT(forks, SizeIs(1)) << "a cpu is free, and the worker that waits is none for others";
-  const auto begun = sent<Call>(sut.on_worker_ready(forks[0].worker));
-  ASSERT_THAT(begun, SizeIs(1));
-  EXPECT_EQ(begun[0].second.task, TaskId(3));
-  EXPECT_THAT(sut.on_call(task(4), kHere), IsEmpty()) << "the cpu is in use again";
-  EXPECT_THAT(sent<Call>(sut.on_waits(workers[0], std::nullopt)), IsEmpty()) << "it goes on: more than there are";
-  EXPECT_THAT(sent<Call>(sut.on_result(result(3), peer_of(forks[0].worker))), IsEmpty()) << "none is free yet";
-  EXPECT_THAT(sent<Call>(sut.on_result(result(2), peer_of(workers[1]))), SizeIs(1));
+  const auto forks = all<ActorRouter::Fork>(sut.on_wants(wants(3), kHere));
+  ASSERT_THAT(forks, SizeIs(2));
+  for (const auto& fork : forks) sut.on_worker_ready(fork.worker);
+  const auto more = all<ActorRouter::Fork>(sut.on_waits(forks[0].worker, Awaited{TaskId(3), {}, TaskId(1)}));
+  ASSERT_THAT(more, SizeIs(1)) << "a cpu is free, and the worker that waits is none for others";
+  EXPECT_THAT(loans(sut.on_worker_ready(more[0].worker), Loan::Kind::lent), SizeIs(1));
+  EXPECT_THAT(sut.on_wants(wants(4), kHere), IsEmpty()) << "the cpu is in use again";
+  EXPECT_THAT(sut.on_waits(forks[0].worker, std::nullopt), IsEmpty()) << "it goes on: more than there are";
+  EXPECT_THAT(sut.on_wants(returns(more[0].worker, 3), kHere), IsEmpty()) << "none is free yet";
+  EXPECT_THAT(loans(sut.on_wants(returns(forks[1].worker, 3), kHere), Loan::Kind::lent), SizeIs(1));
 }
 
 TEST_F(ActorRouterTest, TheDeathOfOneThatWaitsFreesNothingTwice) {
-  const auto first = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0).worker;
-  sut.on_worker_ready(first);
-  sut.on_waits(first, Awaited{TaskId{}, {}});
-  sut.on_waits(first, Awaited{TaskId{}, {}});  // Again: it is known.
+  const auto first = lent_worker();
+  sut.on_waits(first, Awaited{});
+  sut.on_waits(first, Awaited{});  // Again: it is known.
   sut.on_worker_gone(first, "killed");
-  auto wide = task(2);
-  wide.resources.cpus = 2;
-  const auto forks = all<ActorRouter::Fork>(sut.on_call(wide, kHere));
-  ASSERT_FALSE(forks.empty());
-  EXPECT_THAT(sent<Call>(sut.on_worker_ready(forks[0].worker)), SizeIs(1));
-  EXPECT_THAT(sut.on_call(task(3), kHere), IsEmpty());
-  EXPECT_THAT(sent<Call>(sut.on_call(task(4), kHere)), IsEmpty()) << "both cpus are in use, not one of three";
+  EXPECT_THAT(all<ActorRouter::Fork>(sut.on_wants(wants(9), kHere)), SizeIs(1)) << "one was started at the death";
+}
+
+TEST_F(ActorRouterTest, TasksThatWaitForEachOtherAreACircle) {
+  const auto forks = all<ActorRouter::Fork>(sut.on_wants(wants(2), kHere));
+  for (const auto& fork : forks) sut.on_worker_ready(fork.worker);
+  const auto one = forks.at(0).worker, two = forks.at(1).worker;
+  EXPECT_THAT(sent<CallResult>(sut.on_waits(one, Awaited{TaskId(8), {}, TaskId(7)})), IsEmpty());
+  const auto answers = sent<CallResult>(sut.on_waits(two, Awaited{TaskId(7), {}, TaskId(8)}));
+  ASSERT_THAT(answers, SizeIs(2));
+  for (const auto& [peer, answer] : answers)
+    EXPECT_THAT(answer.value.error().text, HasSubstr("wait for each other for ever"));
 }
 
 TEST_F(ActorRouterTest, CallsThatWaitInACircleFailNamingIt) {
@@ -305,8 +295,8 @@ TEST_F(ActorRouterTest, CallsThatWaitInACircleFailNamingIt) {
   sut.on_call(call(1, actor), kHere);                // The driver's.
   sut.on_call(call(2, other, peer_of(one)), kHere);  // The first calls the second,
   sut.on_call(call(3, actor, peer_of(two)), kHere);  // which calls the first.
-  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(2), {}}), IsEmpty());
-  const auto answers = sent<CallResult>(sut.on_waits(two, Awaited{TaskId(3), {}}));
+  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(2), {}, {}}), IsEmpty());
+  const auto answers = sent<CallResult>(sut.on_waits(two, Awaited{TaskId(3), {}, {}}));
   ASSERT_THAT(answers, SizeIs(2));
   for (const auto& [peer, answer] : answers) {
     EXPECT_THAT(answer.value.error().text, HasSubstr("waits for actor 'counter' waits for actor 'counter'"));
@@ -319,15 +309,15 @@ TEST_F(ActorRouterTest, CallsThatWaitInACircleFailNamingIt) {
 TEST_F(ActorRouterTest, WhoWaitsForItselfIsACircle) {
   const auto worker = running_actor(actor);
   sut.on_call(call(1, actor, peer_of(worker)), kHere);
-  EXPECT_THAT(sut.on_waits(worker, Awaited{TaskId{}, {}}), IsEmpty()) << "it waits with a timeout";
-  EXPECT_THAT(sent<CallResult>(sut.on_waits(worker, Awaited{TaskId(1), {}})), SizeIs(1));
+  EXPECT_THAT(sut.on_waits(worker, Awaited{}), IsEmpty()) << "it waits with a timeout";
+  EXPECT_THAT(sent<CallResult>(sut.on_waits(worker, Awaited{TaskId(1), {}, {}})), SizeIs(1));
 }
 
 TEST_F(ActorRouterTest, ACircleOfCallsThatWentPastTheAgentIsFoundAsWell) {
   const ActorId other = actor_on(kHere, 6);
   const auto one = running_actor(actor), two = running_actor(other);
-  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(2), other}), IsEmpty());
-  const auto answers = sent<CallResult>(sut.on_waits(two, Awaited{TaskId(3), actor}));
+  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(2), other, {}}), IsEmpty());
+  const auto answers = sent<CallResult>(sut.on_waits(two, Awaited{TaskId(3), actor, {}}));
   ASSERT_THAT(answers, SizeIs(2));
   for (const auto& [peer, answer] : answers) {
     EXPECT_THAT(answer.value.error().text, HasSubstr("waits for actor 'counter' waits for actor 'counter'"));
@@ -359,61 +349,67 @@ TEST_F(ActorRouterTest, WhoWaitsForOneThatRunsWaits) {
   const auto one = running_actor(actor);
   running_actor(other);
   sut.on_call(call(1, other, peer_of(one)), kHere);
-  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(1), {}}), IsEmpty());
-  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(77), {}}), IsEmpty()) << "a result that is unknown here";
+  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(1), {}, {}}), IsEmpty());
+  EXPECT_THAT(sut.on_waits(one, Awaited{TaskId(77), {}, {}}), IsEmpty()) << "a result that is unknown here";
 }
 
 TEST_F(ActorRouterTest, AWorkerThatCannotStartFailsTheTasks) {
-  const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0);
+  const auto fork = all<ActorRouter::Fork>(sut.on_wants(wants(1), kHere)).at(0);
   const auto actions = sut.on_worker_gone(fork.worker, "exit status 127");
-  ASSERT_THAT(sent<CallResult>(actions), SizeIs(1));
-  EXPECT_THAT(sent<CallResult>(actions)[0].second.value.error().text, HasSubstr("exit status 127"));
+  const auto refused = loans(actions, Loan::Kind::refused);
+  ASSERT_THAT(refused, SizeIs(1));
+  EXPECT_THAT(refused[0].error.text, HasSubstr("exit status 127"));
   EXPECT_THAT(all<ActorRouter::Fork>(actions), IsEmpty());
 }
 
-TEST_F(ActorRouterTest, ResultsAreKeptUpToABoundAndUntilReleased) {
-  const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0);
-  sut.on_worker_ready(fork.worker);
-  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1, bytes(900)), peer_of(fork.worker))), SizeIs(1));
-  sut.on_call(task(2), kHere);
-  EXPECT_THAT(sent<CallResult>(sut.on_result(result(2, bytes(900)), peer_of(fork.worker))),
-              SizeIs(1));  // Not kept, but delivered.
-  const auto refused = sent<CallResult>(sut.on_call(task(3, {TaskId(2)}), kHere));
-  ASSERT_THAT(refused, SizeIs(1));
-  EXPECT_EQ(refused[0].second.value.error().kind, ErrorKind::overloaded);
-  sut.on_release("driver/1", {{}, {TaskId(1), TaskId(2)}});
-  sut.on_call(task(4), kHere);
-  sut.on_result(result(4, bytes(900)), peer_of(fork.worker));
-  EXPECT_THAT(sent<Call>(sut.on_call(task(5, {TaskId(4)}), kHere)), SizeIs(1));
-}
-
-TEST_F(ActorRouterTest, AResultThatIsTooLargeForAnArgumentFailsWhatNamesItNotItsWorker) {
-  const auto worker = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0).worker;
-  sut.on_worker_ready(worker);
-  sut.on_call(task(2, {TaskId(1)}), kHere);
-  const auto answers = sent<CallResult>(sut.on_result(result(1, bytes(950)), peer_of(worker)));
-  ASSERT_THAT(answers, SizeIs(2));
-  EXPECT_TRUE(answers[0].second.value) << "its owner gets it";
-  EXPECT_THAT(answers[1].second.value.error().text, HasSubstr("950 bytes"));
-}
-
 TEST_F(ActorRouterTest, ATaskThatNeedsMoreThanTheNodeHasIsInfeasible) {
-  auto big = task(1);
-  big.resources.cpus = 3;
-  const auto answers = sent<CallResult>(sut.on_call(std::move(big), kHere));
-  ASSERT_THAT(answers, SizeIs(1));
-  EXPECT_EQ(answers[0].second.value.error().kind, ErrorKind::infeasible);
+  auto big = wants(1);
+  big.shape.cpus = 3;
+  const auto refused = loans(sut.on_wants(big, kHere), Loan::Kind::refused);
+  ASSERT_THAT(refused, SizeIs(1));
+  EXPECT_EQ(refused[0].error.kind, ErrorKind::infeasible);
+  EXPECT_EQ(refused[0].shape, big.shape);
 }
 
 TEST_F(ActorRouterTest, WorkersForTasksEndWithTheirDriver) {
-  const auto fork = all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0);
-  sut.on_worker_ready(fork.worker);
-  const auto actions = sut.on_owner_gone("driver/1");
-  ASSERT_THAT(all<ActorRouter::Kill>(actions), SizeIs(1));
-  sut.on_worker_gone(fork.worker, "killed by SIGKILL");
+  const auto worker = lent_worker();
+  ASSERT_THAT(all<ActorRouter::Kill>(sut.on_owner_gone("driver/1")), SizeIs(1));
+  sut.on_worker_gone(worker, "killed by SIGKILL");
   EXPECT_THAT(sut.workers(), IsEmpty());
   sut.on_executable("driver/1", executable("/script"));
-  EXPECT_THAT(all<ActorRouter::Fork>(sut.on_call(task(2), kHere)), SizeIs(1));  // cpus are free again.
+  EXPECT_THAT(all<ActorRouter::Fork>(sut.on_wants(wants(2), kHere)), SizeIs(2)) << "cpus are free again";
+}
+
+TEST_F(ActorRouterTest, WhatAFullNodeLacksIsAskedOfTheOthersAndComesThroughHere) {
+  sut.on_node(kThere, 2);
+  const auto forwards = all<ActorRouter::Forward>(sut.on_wants(wants(8), kHere));
+  EXPECT_THAT(forwards, IsEmpty()) << "its own come first";
+  std::vector<ActorRouter::Forward> asked;
+  for (const auto& view : sut.workers())
+    for (const auto& forward : all<ActorRouter::Forward>(sut.on_worker_ready(view.worker))) asked.push_back(forward);
+  ASSERT_THAT(asked, SizeIs(1));
+  EXPECT_EQ(asked[0].node, kThere);
+  const auto& word = std::get<Wants>(asked[0].message);
+  EXPECT_EQ(word.workers, 2u);
+  EXPECT_EQ(word.executable.path, "/script");
+  // What the other node makes of it.
+  auto settings = options();
+  settings.node = kThere;
+  ActorRouter there{settings};
+  const auto fork = all<ActorRouter::Fork>(there.on_wants(word, kHere)).at(0);
+  const auto lent = all<ActorRouter::Forward>(there.on_worker_ready(fork.worker)).at(0);
+  EXPECT_EQ(lent.node, kHere);
+  const auto heard = loans(sut.on_loan(std::get<Loan>(lent.message)), Loan::Kind::lent);
+  ASSERT_THAT(heard, SizeIs(1));
+  EXPECT_EQ(heard[0].owner, "driver/1");
+  // Its owner gives it back, dies, or the node does.
+  EXPECT_THAT(all<ActorRouter::Forward>(sut.on_wants(returns(fork.worker, 8), kHere)), SizeIs(2))
+      << "returned, and asked for again";
+  sut.on_loan(std::get<Loan>(lent.message));
+  EXPECT_THAT(loans(sut.on_node_gone(kThere, "killed"), Loan::Kind::gone), SizeIs(1));
+  const auto gone = all<ActorRouter::Forward>(sut.on_owner_gone("driver/1"));
+  ASSERT_THAT(gone, SizeIs(1));
+  EXPECT_THAT(all<ActorRouter::Kill>(there.on_wants(std::get<Wants>(gone[0].message), kHere)), SizeIs(2));
 }
 
 TEST_F(ActorRouterTest, WorkersAreStartedAsTheirOwnerSaidLast) {
@@ -421,7 +417,7 @@ TEST_F(ActorRouterTest, WorkersAreStartedAsTheirOwnerSaidLast) {
   EXPECT_EQ(all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 1)), kHere)).at(0).executable.logs, "/first");
   sut.on_executable("driver/1", executable("/script", "/second"));
   EXPECT_EQ(all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 2)), kHere)).at(0).executable.logs, "/second");
-  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_call(task(1), kHere)).at(0).executable.logs, "/second");
+  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_wants(wants(1), kHere)).at(0).executable.logs, "/second");
 }
 
 TEST_F(ActorRouterTest, AWorkersOwnSettingsHoldForItsActorsAndTheDriversForTasks) {
@@ -430,9 +426,7 @@ TEST_F(ActorRouterTest, AWorkersOwnSettingsHoldForItsActorsAndTheDriversForTasks
   sut.on_executable(peer, executable("/moved"));
   EXPECT_EQ(all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 2), peer), kHere)).at(0).executable.path,
             "/moved");
-  auto of_worker = task(1);
-  of_worker.owner = peer;
-  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_call(of_worker, kHere)).at(0).executable.path, "/script");
+  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_wants(wants(1, peer), kHere)).at(0).executable.path, "/script");
 }
 
 TEST_F(ActorRouterTest, AnotherNodeIsToldHowTheOwnersWorkersAreStarted) {
@@ -440,11 +434,10 @@ TEST_F(ActorRouterTest, AnotherNodeIsToldHowTheOwnersWorkersAreStarted) {
   const auto& told = std::get<CreateActor>(forward.message);
   EXPECT_EQ(told.executable.path, "/script");
   ActorRouter there{[] {
-                      auto settings = options();
-                      settings.node = kThere;
-                      return settings;
-                    }(),
-                    graph};
+    auto settings = options();
+    settings.node = kThere;
+    return settings;
+  }()};
   EXPECT_EQ(all<ActorRouter::Fork>(there.on_create(told, kHere)).at(0).executable.path, "/script");
 }
 
@@ -452,11 +445,9 @@ TEST_F(ActorRouterTest, WhoHasNotSaidHowItsWorkersAreStartedGetsNone) {
   const auto refused = sent<ActorReady>(sut.on_create(create(actor_on(kHere, 1), "driver/3"), kHere));
   ASSERT_THAT(refused, SizeIs(1));
   EXPECT_TRUE(refused[0].second.dead);
-  auto asked = task(1);
-  asked.owner = "driver/3";
-  const auto answers = sent<CallResult>(sut.on_call(asked, kHere));
-  ASSERT_THAT(answers, SizeIs(1));
-  EXPECT_EQ(answers[0].second.value.error().kind, ErrorKind::invalid);
+  const auto none = loans(sut.on_wants(wants(1, "driver/3"), kHere), Loan::Kind::refused);
+  ASSERT_THAT(none, SizeIs(1));
+  EXPECT_EQ(none[0].error.kind, ErrorKind::invalid);
 }
 
 }  // namespace

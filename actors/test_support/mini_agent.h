@@ -53,16 +53,11 @@ class MiniAgent {
     process::Fd pidfd, socket;
   };
   MiniAgent(std::string directory, std::string address, std::unique_ptr<transport::Transport> transport)
-      : directory_(std::move(directory)),
-        address_(std::move(address)),
-        transport_(std::move(transport)),
-        router_(
-            [] {
-              ActorRouter::Options options;
-              options.cpus = 2;
-              return options;
-            }(),
-            graph_) {}
+      : directory_(std::move(directory)), address_(std::move(address)), transport_(std::move(transport)), router_([] {
+          ActorRouter::Options options;
+          options.cpus = 2;
+          return options;
+        }()) {}
 
   void on_fork_event(process::ForkServer::Event& event) {
     using Kind = process::ForkServer::Event::Kind;
@@ -99,9 +94,18 @@ class MiniAgent {
       case wire::Envelope::EXECUTABLE: return router_.on_executable(peer, decode(root.getExecutable()));
       case wire::Envelope::CREATE_ACTOR:
         return carry_out(router_.on_create(decode(root.getCreateActor()).value(), here));
-      case wire::Envelope::CALL:
-      case wire::Envelope::SUBMIT_TASK: {
-        auto call = decode(root.isCall() ? root.getCall() : root.getSubmitTask()).value();
+      case wire::Envelope::WANTS: {
+        auto wants = decode(root.getWants());
+        wants.owner = peer;
+        return carry_out(router_.on_wants(wants, here));
+      }
+      case wire::Envelope::PUSH_TASK: {
+        auto push = decode(root.getPushTask(), frames).value();
+        push.owner = peer;
+        return carry_out(router_.on_push(std::move(push), here));
+      }
+      case wire::Envelope::CALL: {
+        auto call = decode(root.getCall()).value();
         call.owner = peer;
         return carry_out(router_.on_call(std::move(call), here));
       }
@@ -156,7 +160,6 @@ class MiniAgent {
   std::string directory_;
   std::string address_;
   std::unique_ptr<transport::Transport> transport_;
-  scheduler::TaskGraph graph_{{}};
   ActorRouter router_;
   ProcessIds process_ids_{NodeId{0}};
   std::map<std::string, process::ForkServer> servers_;

@@ -8,6 +8,7 @@
 
 #include "actors/invoke.h"
 #include "runtime/base/readable.h"
+#include "runtime/base/steady_now.h"
 
 namespace paceline::worker {
 namespace {
@@ -43,18 +44,11 @@ Executor::Answer Executor::run(actors::Work work) {
   return call(std::move(std::get<actors::Call>(work)));
 }
 
-Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<actors::Argument> arguments,
-                              void* object, std::shared_ptr<void>* created, Bytes* result) {
+Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<Bytes> arguments, void* object,
+                              std::shared_ptr<void>* created, Bytes* result) {
   auto address = actors::resolve(function);
   if (!address) return tl::unexpected(std::move(address).error());
-  std::vector<Bytes> values;
-  values.reserve(arguments.size());
-  for (auto& argument : arguments) {
-    auto* bytes = std::get_if<Bytes>(&argument);
-    if (bytes == nullptr) return fail(ErrorKind::internal, "a call came with an argument that is not there yet");
-    values.push_back(std::move(*bytes));
-  }
-  actors::Invocation invocation{object, values, {}, {}, function.build};
+  actors::Invocation invocation{object, arguments, {}, {}, function.build};
   try {
     PACELINE_TRY(reinterpret_cast<actors::Thunk>(*address)(invocation));
   } catch (abi::__forced_unwind&) {
@@ -85,14 +79,16 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
 }
 
 actors::CallResult Executor::call(actors::Call call) {
-  actors::CallResult answer{call.task, call.owner, Bytes{}, call.by_line};
+  actors::CallResult answer{call.task, call.owner, Bytes{}, call.by_line, false, {}};
   if (call.actor.value != 0 && (!instance_ || call.actor != actor_)) {
     answer.value = fail(ErrorKind::not_found, "actor " + to_string(call.actor) + " is not on " + where_);
     return answer;
   }
   Bytes result;
+  const Instant began = steady_now();
   const auto done = invoke(call.function, std::move(call.arguments), call.actor.value != 0 ? instance_.get() : nullptr,
                            nullptr, &result);
+  answer.ran = steady_now() - began;
   if (done && result.size() > actors::kResultBytesMax) {
     answer.value = fail(ErrorKind::invalid, "the result takes " + std::to_string(result.size() >> 20) +
                                                 " MiB; at most " + std::to_string(actors::kResultBytesMax >> 20) +

@@ -23,7 +23,7 @@ class Executor {
  private:
   actors::ActorReady construct(actors::CreateActor create);
   actors::CallResult call(actors::Call call);
-  Result<void> invoke(const actors::FunctionRef& function, std::vector<actors::Argument> arguments, void* object,
+  Result<void> invoke(const actors::FunctionRef& function, std::vector<Bytes> arguments, void* object,
                       std::shared_ptr<void>* created, Bytes* result);
 
   std::string where_;

@@ -5,8 +5,10 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "actors/client.h"
+#include "runtime/base/steady_now.h"
 
 namespace paceline::worker {
 
@@ -32,13 +34,37 @@ class WorkQueue {
     arrived_.wait(lock, [this] { return !work_.empty(); });
     auto work = std::move(work_.front());
     work_.pop_front();
+    began_ = steady_now();
     return work;
+  }
+  /// Tasks that wait behind something that has run for `patience` are the owners' again. `again`: when to ask next;
+  /// none while nothing waits.
+  std::vector<actors::Call> take_unbegun(Instant now, Duration patience, std::optional<Instant>& again) {
+    std::vector<actors::Call> calls;
+    std::lock_guard lock(mutex_);
+    if (work_.empty()) return calls;
+    if (now < began_ + patience) {
+      again = began_ + patience;
+      return calls;
+    }
+    std::deque<actors::Work> kept;
+    for (auto& work : work_) {
+      auto* const call = std::get_if<actors::Call>(&work);
+      if (call != nullptr && call->actor.value == 0) {
+        calls.push_back(std::move(*call));
+      } else {
+        kept.push_back(std::move(work));
+      }
+    }
+    work_ = std::move(kept);
+    return calls;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<actors::Work> work_;
+  Instant began_{};  ///< What was taken last.
 };
 
 }  // namespace paceline::worker

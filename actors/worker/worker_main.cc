@@ -4,7 +4,7 @@
 
 #include <climits>
 #include <cstdio>
-#include <string_view>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -13,12 +13,18 @@
 #include "actors/worker/executor.h"
 #include "actors/worker/work_queue.h"
 #include "runtime/base/check.h"
+#include "runtime/base/steady_now.h"
 #include "runtime/process/supervise.h"
 
 namespace paceline::worker {
 namespace {
 
 Context* context = nullptr;  // Set once, before any user code runs in the worker.
+
+/// How long a task may run before those behind it go back to their owners, who may have other workers for them.
+constexpr Duration kTaskPatience = std::chrono::milliseconds(5);
+
+thread_local TaskId within;  ///< What this thread runs.
 
 /// The file that standard output goes to, if it is one.
 std::string log_path() {
@@ -48,19 +54,12 @@ class TellAgent final : public actors::WaitObserver {
     body.setTask(task.value);
     body.setBegins(begins);
     body.setActor(client_.actor_of(task).value);
+    body.setWithin(within.value);
     (void)client_.post(actors::as_message(message.to_frame()));  // Without an agent nothing is there to be given back.
   }
 
   actors::Client& client_;
 };
-
-/// In the cluster's directory, where the agent's socket is.
-std::string line_path(const std::string& agent_address, WorkerId worker) {
-  constexpr std::string_view kIpc = "ipc://";
-  if (!agent_address.starts_with(kIpc)) return {};
-  const auto directory = agent_address.substr(kIpc.size(), agent_address.rfind('/') - kIpc.size());
-  return actors::line_path(directory, worker);
-}
 
 [[noreturn]] void give_up(WorkerId worker, const Error& error) {
   std::fprintf(stderr, "paceline: %s: %s\n", where(worker).c_str(), error.text.c_str());
@@ -88,11 +87,19 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   options.name = "worker/" + to_string(worker);
   options.agent_address = actors::environment(actors::kAgentEnv);
   options.executable = *std::move(executable);
-  options.line_path = line_path(options.agent_address, worker);
+  options.line_path = actors::line_path_beside(options.agent_address, worker);
   options.hang_up = agent_socket;
   options.on_hang_up = [] { _exit(process::kExitAgentGone); };
   options.on_lost = [worker](const Error& error) { give_up(worker, error); };
   options.on_work = [](actors::Work work) { return queue->push(std::move(work)); };
+  options.on_turn = [](actors::Client& client) {
+    std::optional<Instant> again;
+    for (auto& call : queue->take_unbegun(steady_now(), kTaskPatience, again)) {
+      actors::CallResult unbegun{call.task, std::move(call.owner), Bytes{}, call.by_line, true, {}};
+      (void)client.answer(std::move(unbegun));
+    }
+    return again;
+  };
   if (options.agent_address.empty())
     give_up(worker, {ErrorKind::invalid, "PACELINE_AGENT is not set: only agents start workers"});
   const auto address = options.agent_address;
@@ -106,7 +113,9 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   actors::observe_waits(&tell_agent);
   Executor executor(where(worker));
   while (true) {
-    auto answer = executor.run(queue->pop());
+    auto work = queue->pop();
+    if (const auto* call = std::get_if<actors::Call>(&work)) within = call->task;
+    auto answer = executor.run(std::move(work));
     std::fflush(stdout);
     const auto posted = std::holds_alternative<actors::CallResult>(answer)
                             ? context->client->answer(std::get<actors::CallResult>(std::move(answer)))

@@ -37,7 +37,7 @@ constexpr std::size_t kDescriptorsOfWorker = 8;
 constexpr std::size_t kOtherDescriptors = 128;
 
 actors::ActorRouter::Options router_options(const Agent::Options& options) {
-  actors::ActorRouter::Options router{.node = options.node, .cpus = static_cast<float>(options.cpus), .tasks = {}};
+  actors::ActorRouter::Options router{.node = options.node, .cpus = static_cast<double>(options.cpus)};
   const std::size_t descriptors = std::max(options.descriptors, kOtherDescriptors + kDescriptorsOfWorker);
   const std::size_t workers = (descriptors - kOtherDescriptors) / kDescriptorsOfWorker;
   if (workers >= router.actors_max) return router;
@@ -92,7 +92,7 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       to_local_(*local_),
       averager_(std::move(averager)),
       log_(std::move(log)),
-      router_(router_options(options_), graph_),
+      router_(router_options(options_)),
       process_ids_(options_.node, options_.starts),
       workers_(
           {options_.node, options_.directory, options_.local_address}, loop_, log_,
@@ -196,7 +196,8 @@ Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::
     case wire::Envelope::REQUEST: return on_local_request(peer, envelope.getRequest());
     case wire::Envelope::CREATE_ACTOR:
     case wire::Envelope::CALL:
-    case wire::Envelope::SUBMIT_TASK:
+    case wire::Envelope::PUSH_TASK:
+    case wire::Envelope::WANTS:
     case wire::Envelope::CALL_RESULT:
     case wire::Envelope::ACTOR_READY: return on_actors(peer, options_.node, envelope, frames);
     case wire::Envelope::ALIVE: {
@@ -237,8 +238,17 @@ Result<void> Agent::on_actors(const transport::Peer& peer, NodeId from, const wi
       return actors::decode(envelope.getActorReady())
           .map([&](actors::ActorReady ready) { return router_.on_actor_ready(std::move(ready)); })
           .map(done);
+    case wire::Envelope::PUSH_TASK:
+      return actors::decode(envelope.getPushTask(), frames)
+          .map([&](actors::PushTask push) { return router_.on_push(owned(std::move(push)), from); })
+          .map(done);
+    case wire::Envelope::WANTS: done(router_.on_wants(owned(actors::decode(envelope.getWants())), from)); return {};
+    case wire::Envelope::LOAN:
+      return actors::decode(envelope.getLoan())
+          .map([&](actors::Loan loan) { return router_.on_loan(std::move(loan)); })
+          .map(done);
     default:
-      return actors::decode(envelope.isCall() ? envelope.getCall() : envelope.getSubmitTask())
+      return actors::decode(envelope.getCall())
           .map([&](actors::Call call) { return router_.on_call(owned(std::move(call)), from); })
           .map(done);
   }
@@ -357,10 +367,14 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
                             std::vector<transport::Frame>& frames) {
   const NodeId from = node_of_peer(peer);
   switch (envelope.which()) {
-    case wire::Envelope::HELLO: send_frames(peer, {wire::welcome(peer, options_.node)}); break;
+    case wire::Envelope::HELLO:
+      send_frames(peer, {wire::welcome(peer, options_.node)});
+      on_reachable(from);
+      break;
     case wire::Envelope::WELCOME:
       cut_off_.erase(from);
       if (from.value >= 0 && linked_.insert(from).second) tell_linked();
+      on_reachable(from);
       break;
     case wire::Envelope::NODES: on_nodes(envelope.getNodes()); break;
     case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
@@ -376,7 +390,9 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
     case wire::Envelope::REQUEST: return on_peer_request(envelope.getRequest());
     case wire::Envelope::CREATE_ACTOR:
     case wire::Envelope::CALL:
-    case wire::Envelope::SUBMIT_TASK:
+    case wire::Envelope::PUSH_TASK:
+    case wire::Envelope::WANTS:
+    case wire::Envelope::LOAN:
     case wire::Envelope::CALL_RESULT:
     case wire::Envelope::ACTOR_READY: return on_actors(peer, from, envelope, frames);
     default: to_job(peer, envelope, frames.size() > 1 ? std::move(frames[1]) : transport::Frame{});
@@ -467,10 +483,19 @@ void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
   for (const auto entry : nodes.getNodes()) {
     const NodeId node{entry.getNode()};
     known_nodes_.push_back(node.value);
+    cpus_of_[node] = entry.getCpus();
+    if (reachable_.contains(node)) on_reachable(node);
     // Of two agents the one with the higher number connects.
     if (node < options_.node) connect_to(node, wire::text(entry.getAddress()));
   }
   tell_linked();
+}
+
+/// Another agent: workers of its node can be asked for as soon as the head has told of it.
+void Agent::on_reachable(NodeId node) {
+  if (node.value < 0) return;
+  reachable_.insert(node);
+  if (const auto cpus = cpus_of_.find(node); cpus != cpus_of_.end()) act(router_.on_node(node, cpus->second));
 }
 
 /// What it was asked has failed. One that was frozen goes on some day, at the same address; until it answers, what it
@@ -479,6 +504,7 @@ void Agent::on_node_gone(NodeId node, const std::string& how) {
   act(router_.on_node_gone(node, how));
   report_cut_off(node, how);
   linked_.erase(node);
+  reachable_.erase(node);
   const auto address = addresses_.extract(node);
   if (address.empty()) return;
   connect_to(node, address.mapped());
@@ -797,7 +823,6 @@ void Agent::answer(const transport::Peer& peer, const wire::Envelope::Reader& en
                   actors::encode(actors::ActorReady{ActorId(create.getActor()), owner_of(peer, create), true, error}));
     }
     case wire::Envelope::CALL: return send(peer, failed_result(peer, envelope.getCall(), error));
-    case wire::Envelope::SUBMIT_TASK: return send(peer, failed_result(peer, envelope.getSubmitTask(), error));
     default: break;
   }
   const auto id = wire::job_of(envelope);

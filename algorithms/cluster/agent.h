@@ -91,6 +91,7 @@ class Agent {
   void ask(const HeadRequests::Request& request);
   void on_nodes(const wire::Nodes::Reader& nodes);
   void connect_to(NodeId node, const std::string& address);
+  void on_reachable(NodeId node);
   void tell_linked();
   void on_node_gone(NodeId node, const std::string& how);
   void depend_on_nodes_in_use();
@@ -134,7 +135,7 @@ class Agent {
   transport::Backlog to_local_;
   std::unique_ptr<collective::Averager> averager_;
   observe::Log log_;
-  scheduler::TaskGraph graph_{{}};  // Users' tasks, and training's compute and averaging tasks.
+  scheduler::TaskGraph graph_{{}};  // Training's compute and averaging tasks.
   actors::ActorRouter router_;
   actors::ProcessIds process_ids_;
   WorkerProcesses workers_;
@@ -148,6 +149,8 @@ class Agent {
   std::unique_ptr<Background> background_;  // From start() on; ends before what its work follows to.
   std::map<NodeId, std::string> addresses_;
   std::size_t actors_elsewhere_ = 0;       // When depends_on() was last told.
+  std::map<NodeId, double> cpus_of_;       // Other nodes, as the head says.
+  std::set<NodeId> reachable_;             // Agents that have said hello or welcome.
   std::set<NodeId> linked_;                // Agents that this one has connected to, and that know it.
   std::map<NodeId, std::string> cut_off_;  // Agents that it connects to again, and why.
   std::int64_t epoch_ = -1;                // Of known_nodes_.

@@ -140,7 +140,7 @@ std::shared_ptr<Lines::Line> Lines::find(const Map& lines, const std::string& pe
   return it == lines.end() ? nullptr : it->second;
 }
 
-bool Lines::send(const Map& lines, const std::string& peer, const Message& message) {
+bool Lines::send(const Map& lines, const std::string& peer, std::span<const Frame> message) {
   std::size_t bytes = 0;
   for (const Frame& frame : message) bytes += frame.size();
   if (bytes > kMessageMax) return false;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,8 @@ class Lines {
   Result<void> connect(const std::string& peer, const std::string& path);
 
   /// Any thread. False: no such line, no room, or too large; then nothing was sent.
-  bool send_out(const std::string& peer, const Message& message) { return send(out_, peer, message); }
-  bool send_in(const std::string& peer, const Message& message) { return send(in_, peer, message); }
+  bool send_out(const std::string& peer, std::span<const Frame> message) { return send(out_, peer, message); }
+  bool send_in(const std::string& peer, std::span<const Frame> message) { return send(in_, peer, message); }
 
   /// Tells all that lies in the lines of this peer.
   void hear_out(const std::string& peer);
@@ -65,7 +66,7 @@ class Lines {
   using Map = std::map<std::string, std::shared_ptr<Line>>;
   Lines(std::string self, Listener listener, EventLoop loop);
 
-  bool send(const Map& lines, const std::string& peer, const Message& message);
+  bool send(const Map& lines, const std::string& peer, std::span<const Frame> message);
   Result<void> add(Map& lines, const std::string& peer, std::unique_ptr<Channel> channel, process::Fd socket);
   std::shared_ptr<Line> find(const Map& lines, const std::string& peer);
   bool hear(Map& lines, const std::string& peer);

@@ -28,8 +28,10 @@ struct Envelope {
     actorReady @11 :ActorReady;
     call @12 :Call;
     callResult @13 :CallResult;     # bulk frame: the result
-    submitTask @14 :Call;
+    pushTask @14 :PushTask;         # to a lent worker, through agents; bulk frame: the envelope of the task's call
     executable @15 :Executable;     # from a driver or a worker: how the workers that it asks for are started
+    wants @39 :Wants;               # from a process: of how many workers for tasks it has use; what it gives back
+    loan @40 :Loan;                 # to it: a worker is lent, gone, or asked back
     waits @37 :Waits;               # from a worker: its thread waits for a result, or goes on
     alive @35 :Alive;               # to a worker: is somebody there? From its I/O thread: yes
 
@@ -84,15 +86,28 @@ struct NodeGone { job @0 :UInt64; node @1 :Int32; cause @2 :Text; }
 struct CloseJob { job @0 :UInt64; reason @1 :Text; }
 
 struct FunctionRef { build @0 :Text; offset @1 :UInt64; }                          # build id of the object, offset of the thunk
-struct Argument { union { bytes @0 :Data; task @1 :UInt64; } }                     # by value, or the result of a task
-struct Resources { cpus @0 :Float32 = 1; retries @1 :Int32; }
-struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :List(Argument); name @3 :Text; owner @4 :Text; node @5 :Int32; executable @6 :Executable; }   # executable: between agents only
+struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :List(Data); name @3 :Text; owner @4 :Text; node @5 :Int32; executable @6 :Executable; }   # executable: between agents only
 struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; }
-struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Argument); owner @4 :Text; resources @5 :Resources; }
-struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; byLine @5 :Bool; }   # byLine: of a call that came past the agent
+struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; }
+struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; byLine @5 :Bool; unbegun @6 :Bool; ranNs @7 :UInt64; }   # byLine: of a call that came past the agent; unbegun: a task that is given back, its worker has something else to do
 struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text; }
 
-struct Waits { task @0 :UInt64; begins @1 :Bool; actor @2 :UInt64; }                # task 0: one that may end by itself, with a timeout; actor: that is called, 0: a task's
+# Tasks are their owner's; agents lend it workers (actors/router/lending.h). A shape is what a task needs: cpus, and a node of one's choice or -1.
+struct PushTask { worker @0 :UInt64; owner @1 :Text; task @2 :UInt64; }
+struct Wants {
+  cpus @0 :Float32; node @1 :Int32 = -1;      # of this shape
+  workers @2 :UInt32;                         # so many are of use, those that it has among them
+  returned @3 :List(UInt64);                  # workers of any shape that it needs no longer
+  broken @4 :List(UInt64);                    # the same, and they are to end
+  owner @5 :Text; root @6 :Text; executable @7 :Executable; gone @8 :Bool;   # between agents; gone: the owner has ended
+}
+struct Loan {
+  owner @0 :Text; cpus @1 :Float32; node @2 :Int32 = -1; worker @3 :UInt64;
+  kind @4 :Kind; count @5 :UInt32; error @6 :Failure;
+  enum Kind { lent @0; gone @1; recalled @2; refused @3; }   # recalled: so many; refused: none of this shape can be had
+}
+
+struct Waits { task @0 :UInt64; begins @1 :Bool; actor @2 :UInt64; within @3 :UInt64; }   # task 0: one that may end by itself, with a timeout; actor: that is called, 0: a task's; within: the task that waits
 struct Alive {}
 
 struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; }

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/protocol.h"
+
+namespace paceline::actors {
+
+/// Which of a node's workers for tasks are lent to whom. Sans-I/O; owned by the router, which carries out what next()
+/// says. Owners say of how many workers they have use; what is free goes to who has least. Where nothing is, who has
+/// most is asked for one back as soon as somebody has less or nothing, and owners of this node ask other nodes, too.
+///
+/// A worker belongs to a root (the driver on whose behalf it was started) and is lent to owners of that root only. Its
+/// cpus are those of the shape that it is lent for, and free while its task waits for a result.
+class Lending {
+ public:
+  struct Options {
+    NodeId node;
+    double cpus = 1;
+    std::size_t workers_max = 64;    ///< Of one root. Those whose task waits do not count, up to a bound of their own:
+    std::size_t waiting_max = 4096;  ///< without them nested tasks would wait for a worker for ever.
+  };
+  /// A process, and the node whose agent it is connected to.
+  struct Owner {
+    std::string name;
+    NodeId node;
+    auto operator<=>(const Owner&) const = default;
+  };
+
+  struct Lend {
+    WorkerId worker;
+    Owner owner;
+    Shape shape;
+  };
+  /// One worker of this shape.
+  struct Recall {
+    Owner owner;
+    Shape shape;
+  };
+  /// The router tells the new worker's id with on_started().
+  struct Start {
+    std::string root;
+    Owner owner;
+  };
+  /// Another node is to hear of how many of its workers an owner of this one has use.
+  struct Ask {
+    NodeId node;
+    std::string owner;
+    Shape shape;
+    std::uint32_t workers = 0;
+  };
+  using Decision = std::variant<Lend, Recall, Start, Ask>;
+
+  explicit Lending(Options options) : options_(options) {}
+
+  /// `invalid`, `infeasible`: no node has what the shape asks for.
+  Result<void> on_wants(const Owner& owner, const std::string& root, const Shape& shape, std::uint32_t workers);
+  /// Nothing if it is not lent to this owner. Of another node's: what that node is to hear.
+  std::optional<Ask> on_returned(const Owner& owner, WorkerId worker);
+  /// Workers of this node that were lent to it; nobody says what they do, so that they have to end.
+  std::vector<WorkerId> on_owner_gone(const Owner& owner);
+  std::vector<Owner> owners_of(const std::string& root) const;
+  std::vector<Owner> owners_on(NodeId node) const;
+
+  void on_started(WorkerId worker, const std::string& root);
+  void on_ready(WorkerId worker);
+  struct Lent {
+    Owner owner;
+    Shape shape;
+  };
+  /// Whom it was lent to.
+  std::optional<Lent> on_worker_gone(WorkerId worker);
+  void on_waits(WorkerId worker, bool waits);
+  /// A node that others may lend workers of, by its cpus; 0: not any more. What it had lent is gone.
+  void on_node(NodeId node, double cpus);
+  /// A worker of another node was lent to an owner of this one, or is its no longer.
+  void on_lent_elsewhere(const Owner& owner, const Shape& shape, WorkerId worker);
+  std::vector<std::pair<WorkerId, Lent>> lent_elsewhere(NodeId node) const;
+  std::size_t elsewhere() const { return elsewhere_.size(); }
+  std::optional<Lent> on_gone_elsewhere(WorkerId worker);
+
+  /// What is to be done next; to be asked until there is nothing.
+  std::optional<Decision> next();
+
+  const Lent* lent(WorkerId worker) const;
+  /// What owners of this root lack is wanted no more: workers for it cannot be had.
+  std::vector<Lent> give_up(const std::string& root);
+  double cpus_used() const { return cpus_used_; }
+
+  struct View {
+    Owner owner;
+    Shape shape;
+    std::uint32_t workers = 0;  ///< Of this node, lent.
+    std::uint32_t waits_for = 0;
+  };
+  std::vector<View> views() const;
+
+ private:
+  struct Want {
+    std::uint32_t workers = 0;                ///< In all.
+    std::uint32_t here = 0;                   ///< Lent, of this node,
+    std::map<NodeId, std::uint32_t> there{};  ///< and of others,
+    std::map<NodeId, std::uint32_t> asked{};  ///< which have been asked for so many.
+    bool lowered = false;                     ///< Since they were.
+    bool recalled = false;                    ///< One was asked back.
+    std::uint32_t have() const;
+    std::uint32_t missing() const { return workers > have() ? workers - have() : 0; }
+  };
+  struct Borrower {
+    std::string root;
+    std::map<Shape, Want> wants{};
+    double cpus = 0;         ///< Of what is lent to it here, less those whose task waits.
+    std::uint64_t turn = 0;  ///< Of those that have as much, the lowest comes first.
+  };
+  struct Worker {
+    std::string root;
+    bool ready = false;
+    bool waits = false;
+    std::optional<Lent> lent{};
+  };
+
+  bool may_be_here(const Shape& shape) const { return shape.node.value < 0 || shape.node == options_.node; }
+  double most_cpus(NodeId node) const;
+  bool fits(const Shape& shape) const { return shape.cpus <= options_.cpus - cpus_used_ + 1e-6; }
+  void take_cpus(const Lent& lent, double sign);
+  Want* want_of(const Lent& lent);
+  void drop_unused();
+  std::optional<Decision> serve(const Owner& owner, const Borrower& borrower, const Shape& shape, Want& want);
+  std::optional<Decision> recall_for(const Owner& needy, const Borrower& borrower, const Shape& shape);
+  std::optional<Decision> ask_others(const Owner& owner, const Shape& shape, Want& want);
+
+  Options options_;
+  double cpus_used_ = 0;
+  std::uint64_t turns_ = 0;
+  std::map<Owner, Borrower> owners_;
+  std::map<WorkerId, Worker> workers_;
+  std::map<std::string, std::vector<WorkerId>> idle_;  ///< Ready and not lent, by root; the last one is warm.
+  std::map<WorkerId, Lent> elsewhere_;
+  std::map<NodeId, double> nodes_;  ///< Others.
+};
+
+}  // namespace paceline::actors

@@ -1,0 +1,226 @@
+#include "actors/router/lending.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "actors/process_ids.h"
+
+namespace paceline::actors {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr NodeId kHere{0};
+constexpr NodeId kThere{1};
+constexpr Shape kOne{};
+const Lending::Owner kDriver{"driver/1", kHere};
+const Lending::Owner kOther{"driver/2", kHere};
+
+class LendingTest : public testing::Test {
+ protected:
+  /// All that is to be done; workers that are started are ready at once.
+  void settle() {
+    while (auto decision = sut.next()) {
+      if (const auto* start = std::get_if<Lending::Start>(&*decision)) {
+        const WorkerId worker = worker_id(kHere, ++started);
+        sut.on_started(worker, start->root);
+        sut.on_ready(worker);
+      } else if (const auto* lend = std::get_if<Lending::Lend>(&*decision)) {
+        lent.push_back(*lend);
+      } else if (const auto* recall = std::get_if<Lending::Recall>(&*decision)) {
+        recalled.push_back(*recall);
+      } else {
+        asked.push_back(std::get<Lending::Ask>(*decision));
+      }
+    }
+  }
+  void want(const Lending::Owner& owner, std::uint32_t workers, Shape shape = kOne) {
+    ASSERT_TRUE(sut.on_wants(owner, owner.name, shape, workers));
+    settle();
+  }
+  std::size_t has(const Lending::Owner& owner) {
+    std::size_t count = 0;
+    for (std::uint32_t id = 1; id <= started; ++id) {
+      const auto* one = sut.lent(worker_id(kHere, id));
+      count += one != nullptr && one->owner == owner ? 1 : 0;
+    }
+    return count;
+  }
+
+  std::uint32_t started = 0;
+  std::vector<Lending::Lend> lent;
+  std::vector<Lending::Recall> recalled;
+  std::vector<Lending::Ask> asked;
+  Lending sut{{.node = kHere, .cpus = 2}};
+};
+
+TEST_F(LendingTest, AsManyAreStartedAsThereAreCpusFor) {
+  want(kDriver, 8);
+  EXPECT_EQ(started, 2u);
+  EXPECT_THAT(lent, SizeIs(2));
+  EXPECT_EQ(sut.cpus_used(), 2);
+}
+
+TEST_F(LendingTest, WhoHasMostIsAskedForWhatWouldBeFair) {
+  want(kDriver, 8);
+  want(kOther, 8);
+  ASSERT_THAT(recalled, SizeIs(1));
+  EXPECT_EQ(recalled[0].owner, kDriver);
+  settle();
+  EXPECT_THAT(recalled, SizeIs(1)) << "it was asked already";
+  sut.on_returned(kDriver, lent[0].worker);
+  settle();
+  EXPECT_EQ(has(kOther), 1u);
+  EXPECT_EQ(has(kDriver), 1u);
+  EXPECT_THAT(recalled, SizeIs(1)) << "both have one";
+}
+
+TEST_F(LendingTest, MoreOwnersThanCpusTakeTurns) {
+  Lending::Owner third{"driver/3", kHere};
+  want(kDriver, 8);
+  want(kOther, 8);
+  sut.on_returned(kDriver, lent[0].worker);
+  settle();
+  want(third, 1);
+  ASSERT_THAT(recalled, SizeIs(2));
+  const auto from = recalled[1].owner;
+  for (const auto& one : lent)
+    if (sut.lent(one.worker) && sut.lent(one.worker)->owner == from) {
+      sut.on_returned(from, one.worker);
+      break;
+    }
+  settle();
+  EXPECT_EQ(has(third), 1u);
+}
+
+TEST_F(LendingTest, OneThatWaitsFreesItsCpus) {
+  want(kDriver, 2);
+  want(kOther, 1);
+  const auto recalls = recalled.size();
+  sut.on_waits(lent[0].worker, true);
+  settle();
+  EXPECT_EQ(has(kOther), 1u);
+  EXPECT_EQ(recalled.size(), recalls);
+  sut.on_waits(lent[0].worker, false);
+  EXPECT_EQ(sut.cpus_used(), 3) << "more than there are, until one is given back";
+}
+
+TEST_F(LendingTest, TasksThatNeedNoCpuAreBoundedByWorkers) {
+  want(kDriver, 1000, Shape{0, NodeId{-1}});
+  EXPECT_EQ(started, 64u);
+}
+
+TEST_F(LendingTest, WhatNoNodeHasIsInfeasible) {
+  const auto wanted = sut.on_wants(kDriver, "driver/1", Shape{3, NodeId{-1}}, 1);
+  ASSERT_FALSE(wanted);
+  EXPECT_EQ(wanted.error().text, "a task needs 3 cpus, but node 0 has 2: ask for no more than that");
+  sut.on_node(kThere, 4);
+  want(kDriver, 1, Shape{3, NodeId{-1}});
+  ASSERT_THAT(asked, SizeIs(1)) << "the other node has it";
+  EXPECT_THAT(sut.on_wants(kDriver, "driver/1", Shape{5, NodeId{-1}}, 1).error().text,
+              HasSubstr("no node has more than 4"));
+  EXPECT_THAT(sut.on_wants(kDriver, "driver/1", Shape{1, NodeId{7}}, 1).error().text, HasSubstr("node 7"));
+  EXPECT_THAT(sut.on_wants(kDriver, "driver/1", Shape{-1, NodeId{-1}}, 1).error().text, HasSubstr("at least 0"));
+}
+
+TEST_F(LendingTest, OthersAreAskedForWhatThisNodeLacks) {
+  sut.on_node(kThere, 2);
+  want(kDriver, 2);
+  EXPECT_THAT(asked, IsEmpty());
+  want(kDriver, 8);
+  ASSERT_THAT(asked, SizeIs(1));
+  EXPECT_EQ(asked[0].workers, 2u);
+  const WorkerId theirs = worker_id(kThere, 1);
+  sut.on_lent_elsewhere(kDriver, kOne, theirs);
+  settle();
+  EXPECT_THAT(asked, SizeIs(1));
+  const auto word = sut.on_returned(kDriver, theirs);
+  ASSERT_TRUE(word);
+  EXPECT_EQ(word->workers, 0u);
+  want(kDriver, 0);
+  EXPECT_THAT(asked, SizeIs(1)) << "it knows";
+}
+
+TEST_F(LendingTest, ATaskForANodeIsAskedOfThatNodeOnly) {
+  sut.on_node(kThere, 2);
+  want(kDriver, 1, Shape{1, kThere});
+  EXPECT_EQ(started, 0u);
+  ASSERT_THAT(asked, SizeIs(1));
+  EXPECT_EQ(asked[0].node, kThere);
+  want(kDriver, 3, Shape{1, kHere});
+  EXPECT_EQ(started, 2u);
+  EXPECT_THAT(asked, SizeIs(1));
+}
+
+TEST_F(LendingTest, WhatCannotBeStartedIsWantedNoMore) {
+  ASSERT_TRUE(sut.on_wants(kDriver, "driver/1", kOne, 3));
+  const auto missing = sut.give_up("driver/1");
+  ASSERT_THAT(missing, SizeIs(1));
+  EXPECT_EQ(missing[0].owner, kDriver);
+  settle();
+  EXPECT_EQ(started, 0u);
+}
+
+/// Owners that want, return, wait and die at random: cpus are never lent twice, but for those whose task went on, and
+/// at the end each owner that wants has at least one as soon as all gave theirs back.
+TEST(Lending, NothingIsLentTwiceWhateverHappens) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const auto upto = [&](unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random); };
+    Lending sut{{.node = kHere, .cpus = 3}};
+    std::uint32_t started = 0;
+    std::map<WorkerId, Lending::Owner> lent;
+    std::set<WorkerId> waits;
+    const auto settle = [&] {
+      int decisions = 0;
+      while (auto decision = sut.next()) {
+        ASSERT_LT(++decisions, 1000) << seed;
+        if (const auto* start = std::get_if<Lending::Start>(&*decision)) {
+          sut.on_started(worker_id(kHere, ++started), start->root);
+          if (upto(2) == 0) sut.on_ready(worker_id(kHere, started));
+        } else if (const auto* lend = std::get_if<Lending::Lend>(&*decision)) {
+          ASSERT_TRUE(lent.emplace(lend->worker, lend->owner).second) << seed << ": it is lent already";
+          ASSERT_LE(sut.cpus_used(), 3 + 1e-3) << seed;
+        }
+      }
+    };
+    for (int step = 0; step < 300; ++step) {
+      const Lending::Owner owner{"driver/" + std::to_string(upto(4)), kHere};
+      const auto some = lent.empty() ? lent.end() : std::next(lent.begin(), upto(static_cast<unsigned>(lent.size())));
+      switch (upto(6)) {
+        case 0:
+        case 1: (void)sut.on_wants(owner, owner.name, Shape{upto(2) == 0 ? 1.0F : 0.5F, NodeId{-1}}, upto(5)); break;
+        case 2:
+          if (some == lent.end()) break;
+          sut.on_returned(some->second, some->first);
+          waits.erase(some->first);
+          lent.erase(some);
+          break;
+        case 3:
+          if (started > 0) sut.on_ready(worker_id(kHere, 1 + upto(started)));
+          break;
+        case 4:
+          if (some == lent.end()) break;
+          if (waits.insert(some->first).second) sut.on_waits(some->first, true);
+          break;
+        case 5:
+          if (some == lent.end() || upto(3) > 0) break;
+          (void)sut.on_worker_gone(some->first);
+          waits.erase(some->first);
+          lent.erase(some);
+      }
+      settle();
+    }
+    for (const auto& [worker, owner] : std::map(lent)) sut.on_returned(owner, worker);
+    EXPECT_NEAR(sut.cpus_used(), 0, 1e-3) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::actors

@@ -1,0 +1,336 @@
+#include "actors/tasks/owned_tasks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "actors/process_ids.h"
+
+namespace paceline::actors {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr Shape kOne{};
+const WorkerId kFirst = worker_id(NodeId{0}, 1);
+const WorkerId kSecond = worker_id(NodeId{0}, 2);
+const WorkerId kThere = worker_id(NodeId{1}, 1);
+
+class OwnedTasksTest : public testing::Test {
+ protected:
+  void add(std::uint64_t id, int retries = 0, std::size_t bytes = 100) {
+    sut.add(TaskId{id}, kOne, retries, OwnedTasks::Frame(bytes), std::make_shared<PendingResult>(TaskId{id}));
+  }
+  /// What may go now, by worker.
+  std::map<WorkerId, std::vector<std::uint64_t>> push() {
+    std::map<WorkerId, std::vector<std::uint64_t>> pushed;
+    while (auto one = sut.next(now)) pushed[one->worker].push_back(one->task.value);
+    return pushed;
+  }
+  void lend(WorkerId worker, bool line = true) { sut.on_lent(worker, kOne, line, now); }
+  PendingResultPtr result(std::uint64_t id, Duration ran = std::chrono::microseconds(1)) {
+    return sut.on_result(TaskId{id}, ran, now);
+  }
+
+  Instant now{std::chrono::hours(1)};
+  OwnedTasks sut;
+};
+
+TEST_F(OwnedTasksTest, WorkersAreWantedForWhatIsQueued) {
+  EXPECT_FALSE(sut.next_word(now));
+  for (std::uint64_t id = 1; id <= 3; ++id) add(id);
+  const auto word = sut.next_word(now);
+  ASSERT_TRUE(word);
+  EXPECT_EQ(word->workers, 4u) << "rounded up, so that few words are needed";
+  EXPECT_FALSE(sut.next_word(now)) << "it was said";
+  add(4);
+  EXPECT_FALSE(sut.next_word(now));
+}
+
+TEST_F(OwnedTasksTest, OneAtATimeWhileNobodyKnowsHowLongTheyTake) {
+  for (std::uint64_t id = 1; id <= 3; ++id) add(id);
+  lend(kFirst);
+  EXPECT_THAT(push()[kFirst], ElementsAre(1));
+  lend(kSecond);
+  EXPECT_THAT(push()[kSecond], ElementsAre(2));
+  ASSERT_TRUE(result(1, milliseconds(50)));
+  EXPECT_THAT(push()[kFirst], ElementsAre(3)) << "long ones: still one at a time";
+}
+
+TEST_F(OwnedTasksTest, ShortOnesGoManyAtATime) {
+  for (std::uint64_t id = 1; id <= 1000; ++id) add(id);
+  lend(kFirst);
+  push();
+  ASSERT_TRUE(result(1, std::chrono::microseconds(20)));
+  EXPECT_THAT(push()[kFirst], SizeIs(100)) << "2 ms of them";
+}
+
+TEST_F(OwnedTasksTest, WhatIsGivenBackUnbegunGoesElsewhereFirst) {
+  for (std::uint64_t id = 1; id <= 4; ++id) add(id);
+  lend(kFirst);
+  push();
+  result(1);
+  EXPECT_THAT(push()[kFirst], ElementsAre(2, 3, 4));
+  sut.on_unbegun(TaskId{4});
+  sut.on_unbegun(TaskId{3});
+  EXPECT_THAT(push(), IsEmpty()) << "its worker has something else to do";
+  lend(kSecond);
+  EXPECT_THAT(push()[kSecond], ElementsAre(3, 4));
+  result(2);
+  add(5);
+  EXPECT_THAT(push()[kFirst], ElementsAre(5)) << "it has answered something";
+}
+
+TEST_F(OwnedTasksTest, OnlyTheOldestTaskOfADeadWorkerCanHaveBegun) {
+  for (std::uint64_t id = 1; id <= 4; ++id) add(id);
+  lend(kFirst);
+  push();
+  result(1);
+  push();
+  const auto failed = sut.on_gone(kFirst);
+  ASSERT_THAT(failed, SizeIs(1));
+  EXPECT_EQ(failed[0]->task(), TaskId{2});
+  lend(kSecond);
+  EXPECT_THAT(push()[kSecond], ElementsAre(3, 4)) << "in their order";
+}
+
+TEST_F(OwnedTasksTest, ATaskIsRunAgainAsOftenAsItSays) {
+  add(1, 1);
+  lend(kFirst);
+  push();
+  EXPECT_THAT(sut.on_gone(kFirst), IsEmpty());
+  lend(kSecond);
+  EXPECT_THAT(push()[kSecond], ElementsAre(1));
+  EXPECT_THAT(sut.on_gone(kSecond), SizeIs(1));
+  EXPECT_EQ(sut.size(), 0u);
+}
+
+TEST_F(OwnedTasksTest, WorkersWithoutWorkAreGivenBackAfterAWhile) {
+  add(1);
+  ASSERT_TRUE(sut.next_word(now));
+  lend(kFirst);
+  push();
+  result(1);
+  EXPECT_FALSE(sut.next_word(now));
+  ASSERT_TRUE(sut.next_deadline());
+  now = *sut.next_deadline();
+  const auto word = sut.next_word(now);
+  ASSERT_TRUE(word);
+  EXPECT_THAT(word->returned, ElementsAre(kFirst));
+  EXPECT_EQ(word->workers, 0u);
+  EXPECT_FALSE(sut.next_deadline()) << "nothing is to be done, ever";
+}
+
+TEST_F(OwnedTasksTest, AnIdleWorkerIsGivenBackWhileAnotherOneWorksOn) {
+  add(1);
+  add(2);
+  sut.next_word(now);
+  lend(kFirst);
+  lend(kSecond);
+  push();
+  result(2);
+  now += std::chrono::seconds(2);
+  EXPECT_THAT(sut.next_word(now)->returned, ElementsAre(kSecond));
+}
+
+TEST_F(OwnedTasksTest, WhatIsThereIsEnoughOnceNothingIsQueued) {
+  for (std::uint64_t id = 1; id <= 8; ++id) add(id);
+  EXPECT_EQ(sut.next_word(now)->workers, 8u);
+  lend(kFirst);
+  push();
+  result(1);
+  push();
+  for (std::uint64_t id = 2; id <= 7; ++id) result(id);
+  EXPECT_FALSE(sut.next_word(now));
+  now = *sut.next_deadline();
+  EXPECT_EQ(sut.next_word(now)->workers, 1u) << "nobody else has to give one up for it";
+}
+
+TEST_F(OwnedTasksTest, AWorkerThatIsAskedBackLeavesWhenItsTasksAreDone) {
+  for (std::uint64_t id = 1; id <= 3; ++id) add(id);
+  sut.next_word(now);
+  lend(kFirst);
+  push();
+  sut.on_recalled(kOne, NodeId{0}, 1);
+  EXPECT_FALSE(sut.next_word(now));
+  result(1);
+  EXPECT_THAT(push(), IsEmpty());
+  const auto word = sut.next_word(now);
+  ASSERT_TRUE(word);
+  EXPECT_THAT(word->returned, ElementsAre(kFirst));
+  EXPECT_GE(word->workers, 1u) << "two wait still";
+}
+
+TEST_F(OwnedTasksTest, WhoIsDoneFirstLeavesInThePlaceOfOneThatIsBusy) {
+  for (std::uint64_t id = 1; id <= 4; ++id) add(id);
+  lend(kFirst);
+  lend(kSecond);
+  lend(kThere);
+  push();
+  sut.next_word(now);
+  sut.on_recalled(kOne, NodeId{0}, 1);
+  result(3, milliseconds(50));
+  EXPECT_THAT(push()[kThere], ElementsAre(4)) << "one of another node is no help";
+  result(2, milliseconds(50));
+  EXPECT_THAT(sut.next_word(now)->returned, ElementsAre(kSecond));
+  add(5);
+  result(1, milliseconds(50));
+  EXPECT_THAT(push()[kFirst], ElementsAre(5)) << "it stays";
+}
+
+TEST_F(OwnedTasksTest, ALargeTaskWaitsUntilItCanGoTheOtherWay) {
+  add(1);
+  lend(kFirst);
+  push();
+  result(1);
+  add(2);
+  add(3, 0, 1 << 20);
+  add(4);
+  EXPECT_TRUE(sut.next(now)->by_line);
+  EXPECT_FALSE(sut.next(now));
+  result(2);
+  EXPECT_FALSE(sut.next(now)->by_line);
+  EXPECT_FALSE(sut.next(now)) << "or a death could not tell which has begun";
+}
+
+TEST_F(OwnedTasksTest, AWorkerWhoseLineEndedIsWaitedForAndThenGivenUp) {
+  add(1);
+  lend(kFirst);
+  push();
+  sut.on_line_ended(kFirst, now);
+  add(2);
+  EXPECT_THAT(push(), IsEmpty());
+  EXPECT_THAT(sut.silent(now), IsEmpty());
+  now += std::chrono::seconds(5);
+  EXPECT_THAT(sut.silent(now), ElementsAre(kFirst));
+  EXPECT_THAT(sut.on_gone(kFirst), SizeIs(1));
+  EXPECT_THAT(sut.next_word(now)->broken, ElementsAre(kFirst));
+}
+
+TEST_F(OwnedTasksTest, WhatNobodyCanRunFails) {
+  add(1);
+  add(2);
+  sut.next_word(now);
+  EXPECT_THAT(sut.on_refused(kOne), SizeIs(2));
+  EXPECT_EQ(sut.size(), 0u);
+  EXPECT_TRUE(sut.has_room());
+  add(3);
+  EXPECT_TRUE(sut.next_word(now)) << "it is asked for again";
+}
+
+/// Random lives: workers come, answer, give back, are asked back, lose their lines and die. Every task ends once; one
+/// that must not be run again is begun by one worker only.
+TEST(OwnedTasks, EveryTaskEndsOnceWhateverHappens) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const auto upto = [&](unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random); };
+    OwnedTasks sut;
+    Instant now{std::chrono::hours(1)};
+    std::uint64_t next_task = 1;
+    std::uint32_t next_worker = 1;
+    std::map<WorkerId, std::vector<TaskId>> workers;  // What each has been given and has not answered, in order.
+    std::map<TaskId, int> begun, ended, retries;
+    const auto begin = [&](WorkerId worker) {  // The worker runs its tasks in order: the first one has begun.
+      if (!workers[worker].empty()) begun.try_emplace(workers[worker].front(), 0);
+    };
+    const auto push = [&] {
+      while (auto one = sut.next(now)) {
+        ASSERT_TRUE(workers.contains(one->worker)) << seed;
+        workers[one->worker].push_back(one->task);
+      }
+      while (auto word = sut.next_word(now)) {
+        for (const WorkerId worker : word->returned) {
+          ASSERT_THAT(workers.at(worker), IsEmpty()) << seed << ": one is given back with tasks";
+          workers.erase(worker);
+        }
+      }
+    };
+    const auto any = [&] { return std::next(workers.begin(), upto(static_cast<unsigned>(workers.size())))->first; };
+    const auto die = [&](WorkerId worker) {
+      if (!workers[worker].empty()) ++begun[workers[worker].front()];
+      workers.erase(worker);
+      for (const auto& failed : sut.on_gone(worker)) {
+        ++ended[failed->task()];
+        EXPECT_EQ(begun[failed->task()], retries[failed->task()] + 1) << seed;
+      }
+    };
+    for (int step = 0; step < 400; ++step) {
+      now += std::chrono::microseconds(upto(3000));
+      switch (upto(8)) {
+        case 0:
+        case 1: {
+          const TaskId task{next_task++};
+          retries[task] = static_cast<int>(upto(3));
+          sut.add(task, Shape{static_cast<float>(upto(2)), NodeId{-1}}, retries[task],
+                  OwnedTasks::Frame(upto(20) == 0 ? 1 << 16 : 64), std::make_shared<PendingResult>(task));
+          break;
+        }
+        case 2:
+          if (workers.size() < 4) {
+            const WorkerId worker = worker_id(NodeId{static_cast<std::int32_t>(upto(2))}, next_worker++);
+            workers[worker];
+            sut.on_lent(worker, Shape{static_cast<float>(upto(2)), NodeId{-1}}, upto(2) == 0, now);
+          }
+          break;
+        case 3: sut.on_recalled(Shape{1, NodeId{-1}}, NodeId{0}, 1); break;
+        case 4:
+          if (!workers.empty() && upto(4) == 0) die(any());
+          break;
+        case 5:
+          if (!workers.empty()) {
+            auto& tasks = workers[any()];
+            while (tasks.size() > 1) {
+              sut.on_unbegun(tasks.back());
+              tasks.pop_back();
+            }
+          }
+          break;
+        default:
+          if (!workers.empty()) {
+            const WorkerId worker = any();
+            begin(worker);
+            auto& tasks = workers[worker];
+            if (tasks.empty()) break;
+            const TaskId task = tasks.front();
+            tasks.erase(tasks.begin());
+            ASSERT_TRUE(sut.on_result(task, std::chrono::microseconds(1 + upto(500)), now)) << seed;
+            ++ended[task];
+          }
+      }
+      push();
+    }
+    // The end: whoever is there answers all.
+    for (const float cpus : {0.0F, 1.0F}) {
+      const WorkerId worker = worker_id(NodeId{0}, next_worker++);
+      workers[worker];
+      sut.on_lent(worker, Shape{cpus, NodeId{-1}}, true, now);
+    }
+    for (int round = 0; round < 2000 && sut.size() > 0; ++round) {
+      push();
+      for (auto& [worker, tasks] : std::map(workers)) {
+        if (tasks.empty() || !workers.contains(worker)) continue;
+        workers[worker].erase(workers[worker].begin());
+        ASSERT_TRUE(sut.on_result(tasks.front(), std::chrono::microseconds(10), now));
+        ++ended[tasks.front()];
+      }
+      now += milliseconds(1);
+      for (const float cpus : {0.0F, 1.0F}) {  // What was asked back is lent again.
+        const WorkerId worker = worker_id(NodeId{0}, next_worker++);
+        workers[worker];
+        sut.on_lent(worker, Shape{cpus, NodeId{-1}}, true, now);
+      }
+    }
+    EXPECT_EQ(sut.size(), 0u) << seed;
+    EXPECT_EQ(ended.size(), retries.size()) << seed;
+    for (const auto& [task, times] : ended) EXPECT_EQ(times, 1) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::actors
