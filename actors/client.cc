@@ -273,7 +273,7 @@ void Client::on_result(CallResult result) {
     if (found == in_flight_.end()) {
       const Instant now = steady_now();
       if (result.unbegun) {
-        tasks_.on_unbegun(result.task);
+        tasks_.on_unbegun(result.task, now);
       } else {
         slot = tasks_.on_result(result.task, result.ran, now);
         room_.notify_all();

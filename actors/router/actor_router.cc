@@ -321,7 +321,9 @@ ActorRouter::Actions ActorRouter::on_push(PushTask push, NodeId from) {
 ActorRouter::Actions ActorRouter::on_loan(Loan loan) {
   Actions actions;
   const Lending::Owner owner{loan.owner, options_.node};
-  if (loan.kind == Loan::Kind::lent) lending_.on_lent_elsewhere(owner, loan.shape, loan.worker);
+  if (!executables_.contains(owner.name)) return actions;  // It has ended, and that node has been told.
+  if (loan.kind == Loan::Kind::lent)
+    lending_.on_lent_elsewhere(owner, root_of(owner.name, options_.node), loan.shape, loan.worker);
   if (loan.kind == Loan::Kind::gone) (void)lending_.on_gone_elsewhere(loan.worker);
   actions.push_back(Send{owner.name, std::move(loan)});
   dispatch(actions);

@@ -185,8 +185,9 @@ void Lending::on_node(NodeId node, double cpus) {
   }
 }
 
-void Lending::on_lent_elsewhere(const Owner& owner, const Shape& shape, WorkerId worker) {
-  if (!owners_.contains(owner) || !elsewhere_.emplace(worker, Lent{owner, shape}).second) return;
+void Lending::on_lent_elsewhere(const Owner& owner, const std::string& root, const Shape& shape, WorkerId worker) {
+  if (!elsewhere_.emplace(worker, Lent{owner, shape}).second) return;
+  owners_[owner].root = root;  // It may have wanted nothing any more.
   ++owners_[owner].wants[shape].there[node_of(worker)];
 }
 

@@ -81,7 +81,7 @@ class Lending {
   /// A node that others may lend workers of, by its cpus; 0: not any more. What it had lent is gone.
   void on_node(NodeId node, double cpus);
   /// A worker of another node was lent to an owner of this one, or is its no longer.
-  void on_lent_elsewhere(const Owner& owner, const Shape& shape, WorkerId worker);
+  void on_lent_elsewhere(const Owner& owner, const std::string& root, const Shape& shape, WorkerId worker);
   std::vector<std::pair<WorkerId, Lent>> lent_elsewhere(NodeId node) const;
   std::size_t elsewhere() const { return elsewhere_.size(); }
   std::optional<Lent> on_gone_elsewhere(WorkerId worker);

@@ -137,7 +137,7 @@ TEST_F(LendingTest, OthersAreAskedForWhatThisNodeLacks) {
   ASSERT_THAT(asked, SizeIs(1));
   EXPECT_EQ(asked[0].workers, 2u);
   const WorkerId theirs = worker_id(kThere, 1);
-  sut.on_lent_elsewhere(kDriver, kOne, theirs);
+  sut.on_lent_elsewhere(kDriver, "driver/1", kOne, theirs);
   settle();
   EXPECT_THAT(asked, SizeIs(1));
   const auto word = sut.on_returned(kDriver, theirs);
@@ -145,6 +145,14 @@ TEST_F(LendingTest, OthersAreAskedForWhatThisNodeLacks) {
   EXPECT_EQ(word->workers, 0u);
   want(kDriver, 0);
   EXPECT_THAT(asked, SizeIs(1)) << "it knows";
+}
+
+TEST_F(LendingTest, WhatIsLentElsewhereTooLateCanBeGivenBack) {
+  sut.on_node(kThere, 2);
+  want(kDriver, 0);
+  sut.on_lent_elsewhere(kDriver, "driver/1", kOne, worker_id(kThere, 1));
+  settle();
+  EXPECT_TRUE(sut.on_returned(kDriver, worker_id(kThere, 1)));
 }
 
 TEST_F(LendingTest, ATaskForANodeIsAskedOfThatNodeOnly) {

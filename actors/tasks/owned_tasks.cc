@@ -38,9 +38,7 @@ std::uint32_t OwnedTasks::need(const Pool& pool) const {
 
 bool OwnedTasks::may_take(const Worker& worker, std::size_t depth, std::size_t bytes) const {
   if (worker.held_up || worker.leaving || worker.lost) return false;
-  return worker.under_way.empty() ||
-         (worker.under_way.size() < depth && worker.bytes + bytes <= options_.under_way_bytes_max &&
-          worker.by_line == goes_by_line(worker, bytes));
+  return worker.under_way.empty() || (worker.under_way.size() < depth && worker.by_line && goes_by_line(worker, bytes));
 }
 
 std::optional<OwnedTasks::Push> OwnedTasks::next(Instant now) {
@@ -61,7 +59,6 @@ std::optional<OwnedTasks::Push> OwnedTasks::next(Instant now) {
     Worker& worker = least->second;
     pool->busy += worker.under_way.empty() ? 1 : 0;
     worker.under_way.push_back(id);
-    worker.bytes += task.call.size();
     worker.by_line = goes_by_line(worker, task.call.size());
     task.worker = least->first;
     return Push{least->first, id, task.call, worker.by_line};
@@ -69,11 +66,10 @@ std::optional<OwnedTasks::Push> OwnedTasks::next(Instant now) {
   return std::nullopt;
 }
 
-void OwnedTasks::take_off(Pool& pool, Worker& worker, TaskId task, std::size_t bytes) {
+void OwnedTasks::take_off(Pool& pool, Worker& worker, TaskId task) {
   const auto at = std::find(worker.under_way.begin(), worker.under_way.end(), task);
   PACELINE_CHECK(at != worker.under_way.end(), "a task is under way to the worker that it names");
   worker.under_way.erase(at);
-  worker.bytes -= bytes;
   if (worker.under_way.empty()) --pool.busy;
 }
 
@@ -86,7 +82,7 @@ void OwnedTasks::put_back(TaskId task) {
   auto& entry = tasks_.at(task);
   Pool& pool = *pools_[entry.pool];
   Worker& worker = pool.workers.at(entry.worker);
-  take_off(pool, worker, task, entry.call.size());
+  take_off(pool, worker, task);
   worker.held_up = !worker.under_way.empty();
   queue_again(task, entry);
 }
@@ -100,7 +96,7 @@ PendingResultPtr OwnedTasks::on_result(TaskId task, Duration ran, Instant now) {
   const WorkerId id = entry.worker;
   Worker& worker = pool.workers.at(id);
   worker.held_up = false;
-  take_off(pool, worker, task, entry.call.size());
+  take_off(pool, worker, task);
   bytes_ -= entry.call.size();
   auto result = std::move(entry.result);
   tasks_.erase(found);
@@ -127,14 +123,16 @@ void OwnedTasks::give_back(Pool& pool, std::map<WorkerId, Worker>::iterator work
   pool.workers.erase(worker);
 }
 
-void OwnedTasks::on_unbegun(TaskId task) {
+void OwnedTasks::on_unbegun(TaskId task, Instant now) {
   const auto found = tasks_.find(task);
   if (found == tasks_.end() || found->second.worker.value == 0) return;
   Pool& pool = *pools_[found->second.pool];
-  Worker& worker = pool.workers.at(found->second.worker);
-  take_off(pool, worker, task, found->second.call.size());
+  const WorkerId id = found->second.worker;
+  Worker& worker = pool.workers.at(id);
+  take_off(pool, worker, task);
   worker.held_up = !worker.under_way.empty();
   queue_again(task, found->second);
+  if (worker.under_way.empty()) leave_if_idle(pool, id, now);
 }
 
 void OwnedTasks::on_lent(WorkerId worker, const Shape& shape, bool line, Instant now) {

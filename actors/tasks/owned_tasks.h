@@ -24,21 +24,22 @@ namespace paceline::actors {
 ///
 /// To a worker about `slice` of work is under way, as far as one can tell from how long tasks of this shape have taken:
 /// many short ones, so that it never waits for the next, and one long one, so that none waits behind it. Workers are
-/// kept while there is work for them, and a little longer. A worker's tasks go one way at a time, over a line or
-/// through agents, so that it runs them in the order in which it got them: where it dies, only the oldest can have
-/// begun.
+/// kept while there is work for them, and a little longer.
+///
+/// Where a worker dies only the oldest of its tasks can have begun: it runs them in order, and an answer lies in its
+/// line before the next one begins. An answer that goes through agents can be lost with the worker: such tasks go one
+/// at a time, and never beside others.
 class OwnedTasks {
  public:
   using Frame = std::vector<std::byte>;
   struct Options {
     Duration slice = std::chrono::milliseconds(2);
-    std::size_t under_way_max = 256;                          ///< Tasks of one worker,
-    std::size_t under_way_bytes_max = std::size_t{32} << 20;  ///< and of their calls; a larger one goes alone.
-    std::size_t bytes_max = std::size_t{1} << 30;             ///< Of all calls. The caller asks has_room() first.
-    Duration unused_max = std::chrono::seconds(1);            ///< A worker without work is given back after that.
-    Duration content_after = std::chrono::milliseconds(10);   ///< Without work, no more is wanted than is there.
-    Duration word_patience = std::chrono::seconds(5);         ///< Of a worker whose line ended.
-    std::size_t line_bytes = std::size_t{16} << 10;           ///< Larger calls go through the agent.
+    std::size_t under_way_max = 256;                         ///< Tasks of one worker.
+    std::size_t bytes_max = std::size_t{1} << 30;            ///< Of all calls. The caller asks has_room() first.
+    Duration unused_max = std::chrono::seconds(1);           ///< A worker without work is given back after that.
+    Duration content_after = std::chrono::milliseconds(10);  ///< Without work, no more is wanted than is there.
+    Duration word_patience = std::chrono::seconds(5);        ///< Of a worker whose line ended.
+    std::size_t line_bytes = std::size_t{16} << 10;          ///< Larger calls go through the agent.
     std::uint32_t workers_max = 4096;
   };
 
@@ -68,7 +69,7 @@ class OwnedTasks {
   /// The place of its result; null if it is not under way. `ran`: how long it took its worker, 0: unknown.
   PendingResultPtr on_result(TaskId task, Duration ran, Instant now);
   /// Its worker has something else to do.
-  void on_unbegun(TaskId task);
+  void on_unbegun(TaskId task, Instant now);
   /// `line`: one goes there.
   void on_lent(WorkerId worker, const Shape& shape, bool line, Instant now);
   /// Others wait for `count` workers of this shape on this node.
@@ -93,10 +94,9 @@ class OwnedTasks {
   };
   struct Worker {
     std::deque<TaskId> under_way{};  ///< In the order in which it got them.
-    std::size_t bytes = 0;
-    bool line = false;     ///< There is one.
-    bool by_line = false;  ///< Is the way of those under way.
-    bool held_up = false;  ///< Until it has answered something.
+    bool line = false;               ///< There is one.
+    bool by_line = false;            ///< Is the way of those under way.
+    bool held_up = false;            ///< Until it has answered something.
     bool leaving = false;
     std::optional<Instant> lost{};  ///< Its line has ended.
     Instant idle_since{};
@@ -120,7 +120,7 @@ class OwnedTasks {
     return worker.line && bytes <= options_.line_bytes;
   }
   bool may_take(const Worker& worker, std::size_t depth, std::size_t bytes) const;
-  void take_off(Pool& pool, Worker& worker, TaskId task, std::size_t bytes);
+  void take_off(Pool& pool, Worker& worker, TaskId task);
   void queue_again(TaskId task, Task& entry);
   void give_back(Pool& pool, std::map<WorkerId, Worker>::iterator worker);
   void leave_if_idle(Pool& pool, WorkerId worker, Instant now);

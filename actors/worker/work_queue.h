@@ -31,9 +31,11 @@ class WorkQueue {
   /// Blocks until there is work.
   actors::Work pop() {
     std::unique_lock lock(mutex_);
+    busy_ = false;
     arrived_.wait(lock, [this] { return !work_.empty(); });
     auto work = std::move(work_.front());
     work_.pop_front();
+    busy_ = true;
     began_ = steady_now();
     return work;
   }
@@ -42,7 +44,7 @@ class WorkQueue {
   std::vector<actors::Call> take_unbegun(Instant now, Duration patience, std::optional<Instant>& again) {
     std::vector<actors::Call> calls;
     std::lock_guard lock(mutex_);
-    if (work_.empty()) return calls;
+    if (work_.empty() || !busy_) return calls;
     if (now < began_ + patience) {
       again = began_ + patience;
       return calls;
@@ -64,7 +66,8 @@ class WorkQueue {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<actors::Work> work_;
-  Instant began_{};  ///< What was taken last.
+  bool busy_ = false;  ///< With what was taken last,
+  Instant began_{};    ///< since then.
 };
 
 }  // namespace paceline::worker

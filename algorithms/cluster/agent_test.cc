@@ -274,7 +274,7 @@ TEST_F(AgentTest, ADriverHearsOfAJobThatCannotBeOpened) {
 TEST_F(AgentTest, AMessageThatCannotBeReadIsAnsweredWhereSomebodyWaits) {
   const auto call = [&](std::uint64_t task) {
     wire::Message message;
-    auto body = message.root().initSubmitTask();
+    auto body = message.root().initCall();
     body.setTask(task);
     body.setOwner("driver/9");
     body.initArguments(100'000);

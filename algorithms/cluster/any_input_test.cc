@@ -85,16 +85,17 @@ class Node {
  private:
   using Kind = wire::Envelope;
   using Kinds = std::vector<Kind::Which>;
-  inline static const Kinds kOfPeers{Kind::HELLO,       Kind::REQUEST,     Kind::CREATE_ACTOR, Kind::CALL,
-                                     Kind::CALL_RESULT, Kind::SUBMIT_TASK, Kind::ACTOR_READY,  Kind::ALIVE,
-                                     Kind::WAITS,       Kind::EXECUTABLE};
+  inline static const Kinds kOfPeers{Kind::HELLO,       Kind::REQUEST,    Kind::CREATE_ACTOR, Kind::CALL,
+                                     Kind::CALL_RESULT, Kind::PUSH_TASK,  Kind::ACTOR_READY,  Kind::ALIVE,
+                                     Kind::WAITS,       Kind::EXECUTABLE, Kind::WANTS};
   inline static const Kinds kOfSessions{Kind::OPEN_SHARE,     Kind::ARRIVE,      Kind::ARRIVE,     Kind::REPORT,
                                         Kind::REPLICA_WANTED, Kind::OPEN_OBJECT, Kind::SEAL_OBJECT};
   inline static const Kinds kToHead{Kind::HELLO, Kind::OPEN_JOB, Kind::REQUEST, Kind::REQUEST, Kind::REPLY};
-  inline static const Kinds kOfAgents{
-      Kind::OPEN_JOB,     Kind::ACTIVATE, Kind::PARTIAL,     Kind::RELEASED, Kind::REPLICA_WANTED, Kind::REPLICA_NONE,
-      Kind::REPLICA_DATA, Kind::SETTLED,  Kind::SHARE,       Kind::GONE,     Kind::AWAITED,        Kind::ENDING,
-      Kind::EXCHANGE,     Kind::BATCH,    Kind::STOP_ROUNDS, Kind::NODES,    Kind::NODE_GONE};
+  inline static const Kinds kOfAgents{Kind::OPEN_JOB,       Kind::ACTIVATE,     Kind::PARTIAL,      Kind::RELEASED,
+                                      Kind::REPLICA_WANTED, Kind::REPLICA_NONE, Kind::REPLICA_DATA, Kind::SETTLED,
+                                      Kind::SHARE,          Kind::GONE,         Kind::AWAITED,      Kind::ENDING,
+                                      Kind::EXCHANGE,       Kind::BATCH,        Kind::STOP_ROUNDS,  Kind::NODES,
+                                      Kind::NODE_GONE,      Kind::WANTS,        Kind::LOAN,         Kind::PUSH_TASK};
 
   struct Other {
     std::string name;

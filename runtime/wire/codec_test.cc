@@ -27,8 +27,8 @@ struct ReadAll {
     for (auto arg : e.getArgs()) text(arg);
     for (auto entry : e.getEnv()) text(entry);
   }
-  void arguments(capnp::List<Argument>::Reader list) {
-    for (auto argument : list) seen += argument.isBytes() ? argument.getBytes().size() : argument.getTask();
+  void arguments(capnp::List<capnp::Data>::Reader list) {
+    for (auto argument : list) seen += argument.size();
   }
   void call(Call::Reader c) {
     seen += c.getTask() + c.getActor() + c.getFunction().getOffset();
@@ -56,7 +56,9 @@ struct ReadAll {
       case Envelope::ACTOR_READY: failure(root.getActorReady().getError()); break;
       case Envelope::CALL: call(root.getCall()); break;
       case Envelope::CALL_RESULT: failure(root.getCallResult().getError()); break;
-      case Envelope::SUBMIT_TASK: call(root.getSubmitTask()); break;
+      case Envelope::PUSH_TASK: text(root.getPushTask().getOwner()); break;
+      case Envelope::WANTS: text(root.getWants().getOwner()), executable(root.getWants().getExecutable()); break;
+      case Envelope::LOAN: text(root.getLoan().getOwner()), failure(root.getLoan().getError()); break;
       case Envelope::EXECUTABLE: executable(root.getExecutable()); break;
       case Envelope::REPORT: text(root.getReport().getName()), text(root.getReport().getText()); break;
       case Envelope::OPEN_OBJECT: text(root.getOpenObject().getKey()); break;
@@ -89,8 +91,8 @@ void fill_call(Message& message) {
   call.getFunction().setOffset(0x1234);
   auto arguments = call.initArguments(2);
   const std::string bytes(300, 'x');
-  arguments[0].setBytes(kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
-  arguments[1].setTask(99);
+  arguments.set(0, kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+  arguments.set(1, kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), 1));
 }
 
 TEST(Codec, CallComesBackAsItWas) {
@@ -104,9 +106,8 @@ TEST(Codec, CallComesBackAsItWas) {
     EXPECT_EQ(view(call.getOwner()), "driver/1");
     EXPECT_EQ(call.getFunction().getOffset(), 0x1234u);
     ASSERT_EQ(call.getArguments().size(), 2u);
-    EXPECT_EQ(call.getArguments()[0].getBytes().size(), 300u);
-    EXPECT_EQ(call.getArguments()[1].getTask(), 99u);
-    EXPECT_EQ(call.getResources().getCpus(), 1.0f);
+    EXPECT_EQ(call.getArguments()[0].size(), 300u);
+    EXPECT_EQ(call.getArguments()[1].size(), 1u);
   });
   EXPECT_TRUE(result);
 }

@@ -1,0 +1,96 @@
+"""Tasks under load and in distress: each ends with its result, or says why not (tasks_script.cc checks itself)."""
+import os
+import signal
+import threading
+
+from harness import NODES, SANITIZED, IntegrationTest, main, wait_until
+
+TASKS = os.environ["PACELINE_TASKS"]
+WITHOUT_LINES = {"PACELINE_CHANNELS": "zmq"}
+
+
+class Tasks(IntegrationTest):
+    def check(self, *arguments, nodes=1, timeout=100, environment=None):
+        done = self.paceline("run", TASKS, "--nodes", str(nodes), "--", *map(str, arguments), timeout=timeout,
+                             environment=environment)
+        self.assertEqual(done.code, 0, f"{arguments}, {nodes} nodes: {done.said()}")
+        return done
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def test_a_flood_of_tasks_is_run(self):
+        for nodes in NODES:
+            self.check("flood", 5_000 if SANITIZED else 200_000, nodes=nodes)
+        self.check("flood", 2_000 if SANITIZED else 20_000, environment=WITHOUT_LINES)
+
+    def test_long_tasks_use_all_nodes(self):
+        cpus = len(os.sched_getaffinity(0))
+        self.check("spill", 8 * cpus, 300, 2 * cpus, nodes=2)
+
+    def test_a_task_runs_on_the_node_that_it_names(self):
+        for nodes in NODES:
+            self.check("on_nodes", nodes, nodes=nodes)
+
+    def test_large_tasks_are_run(self):
+        self.check("large", 20, 5_000_000)
+        self.check("large", 20, 5_000_000, environment=WITHOUT_LINES)
+
+    def test_results_are_arguments(self):
+        for nodes in NODES:
+            self.check("chains", 200, nodes=nodes)
+
+    def test_a_task_that_kills_its_worker_is_run_again_as_often_as_it_says(self):
+        for number, environment in enumerate((None, WITHOUT_LINES)):
+            self.check("deaths", self.path(f"runs-{number}"), environment=environment)
+
+    def test_tasks_of_workers_that_are_killed_end(self):
+        """Whoever has written its id into the file last is killed, again and again."""
+        for nodes, retries in ((1, 0), (1, 100), (2, 0)):
+            victim, over = self.path(f"victim-{nodes}-{retries}"), threading.Event()
+            ours = set()
+
+            def kill_workers(victim=victim, over=over, ours=ours):
+                while not over.wait(0.1):
+                    try:
+                        with open(victim) as file:
+                            pid = int(file.read())
+                        os.unlink(victim)
+                        if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(TASKS):
+                            os.kill(pid, signal.SIGKILL)
+                            ours.add(pid)
+                    except (OSError, ValueError):
+                        pass
+
+            killer = threading.Thread(target=kill_workers)
+            killer.start()
+            try:
+                self.check("kills", victim, 4, retries, nodes=nodes)
+            finally:
+                over.set()
+                killer.join()
+            self.assertGreater(len(ours), 2, "workers were killed")
+
+    def test_what_waits_behind_a_long_task_goes_elsewhere(self):
+        self.check("behind", self.path("behind"))
+
+    def test_a_tree_of_tasks_that_wait_for_tasks_is_run(self):
+        for nodes in NODES:
+            self.check("tree", 4 if SANITIZED else 6, nodes=nodes)
+
+    def test_a_second_owner_gets_its_share(self):
+        self.check("fair")
+
+    def test_what_a_dead_owner_held_is_free(self):
+        self.check("owner_died")
+
+    def test_main_may_return_with_tasks_under_way(self):
+        self.check("outstanding", timeout=30)
+        wait_until(lambda: not self.processes(), 10, "all processes to end")
+
+    def test_tasks_need_what_they_say(self):
+        self.check("shapes")
+
+
+if __name__ == "__main__":
+    main()
