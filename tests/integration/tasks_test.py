@@ -25,8 +25,8 @@ class Tasks(IntegrationTest):
         self.check("flood", 2_000 if SANITIZED else 20_000, environment=WITHOUT_LINES)
 
     def test_long_tasks_use_all_nodes(self):
-        cpus = len(os.sched_getaffinity(0))
-        self.check("spill", 8 * cpus, 300, 2 * cpus, nodes=2)
+        for nodes in NODES:
+            self.check("spill", self.path(f"met-{nodes}"), nodes, len(os.sched_getaffinity(0)), nodes=nodes)
 
     def test_a_task_runs_on_the_node_that_it_names(self):
         for nodes in NODES:
