@@ -30,21 +30,25 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const 
   static_assert(
       actors::AllSerialisable<Encoded>::value,
       "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
-  static_assert(Invoked::callable, "the arguments of paceline::async do not fit the function's parameters");
+  static_assert(!actors::AllSerialisable<Encoded>::value || !actors::takes_values<Callable>() || Invoked::callable,
+                "the arguments of paceline::async do not fit the function's parameters");
   static_assert(actors::takes_values<Callable>(),
                 "a parameter is a non-const reference: nothing comes back through it, return the result instead");
-  static_assert(actors::Convertible<Encoded, Args...>::value,
+  static_assert(!Invoked::callable || actors::Convertible<Encoded, Args...>::value,
                 "an argument cannot be converted to the function's parameter");
-  if constexpr (actors::Travelling<Callable> && actors::AllSerialisable<Encoded>::value && Invoked::callable) {
+  if constexpr (actors::Travelling<Callable> && actors::AllSerialisable<Encoded>::value && Invoked::callable &&
+                actors::Convertible<Encoded, Args...>::value) {
     using T = typename Invoked::type;
     static_assert(Serialisable<T>, "the result cannot travel: see paceline::Serialisable");
-    actors::Call call;
-    call.function = actors::or_throw(actors::name_of(&actors::run_function<Callable, Encoded>));
-    std::vector<actors::ArgumentSource> sources;
-    sources.emplace_back(actors::or_throw(actors::encode_callable<Callable>(function)));
-    actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
-    return Future<T>(actors::process_client().submit(std::move(call), std::move(sources),
-                                                     {{options.cpus, NodeId(options.node)}, options.retries}));
+    if constexpr (Serialisable<T>) {
+      actors::Call call;
+      call.function = actors::or_throw(actors::name_of(&actors::run_function<Callable, Encoded>));
+      std::vector<actors::ArgumentSource> sources;
+      sources.emplace_back(actors::or_throw(actors::encode_callable<Callable>(function)));
+      actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
+      return Future<T>(actors::process_client().submit(std::move(call), std::move(sources),
+                                                       {{options.cpus, NodeId(options.node)}, options.retries}));
+    }
   }
 }
 

@@ -28,9 +28,9 @@ struct Ownership {
 };
 }  // namespace actors
 
-/// Reaches an actor of class T. Copies share it; it ends when the last copy in the process that created it goes, or
-/// that process does. As an argument a handle travels without owning. Calls of one process run in the order in which
-/// they were made.
+/// Reaches an actor of class T. Copies share it; it ends when the last copy in the process that created it goes and the
+/// calls made through them have their results, or when that process ends. As an argument a handle travels without
+/// owning. Calls of one process run in the order in which they were made.
 template <class T>
 class Handle {
  public:
@@ -46,24 +46,39 @@ class Handle {
     static_assert(actors::AllSerialisable<Encoded>::value,
                   "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no "
                   "pointers)");
-    static_assert(Invoked::callable,
+    static_assert(!actors::AllSerialisable<Encoded>::value || !actors::takes_values<Method>() || Invoked::callable,
                   "the arguments of call() do not fit the method's parameters, or it is no method of the actor");
     static_assert(actors::takes_values<Method>(),
                   "a parameter is a non-const reference: nothing comes back through it, return the result instead");
-    if constexpr (actors::AllSerialisable<Encoded>::value && Invoked::callable) {
+    static_assert(!Invoked::callable || actors::Convertible<Encoded, Args...>::value,
+                  "an argument cannot be converted to the method's parameter");
+    if constexpr (actors::AllSerialisable<Encoded>::value && Invoked::callable &&
+                  actors::Convertible<Encoded, Args...>::value) {
       using R = typename Invoked::type;
       static_assert(Serialisable<R>, "the result cannot travel: see paceline::Serialisable");
-      if (actor_.value == 0) throw TaskError({ErrorKind::invalid, "call() through an empty handle"});
-      actors::Call call;
-      call.actor = actor_;
-      call.function = actors::or_throw(actors::name_of(&actors::run_method<T, Method, Encoded>));
-      auto name = actors::or_throw(actors::name_of(method));
-      if (name.function.build == call.function.build) name.function.build.clear();  // Said once a call.
-      std::vector<actors::ArgumentSource> sources;
-      sources.emplace_back(actors::to_bytes(name));
-      actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
-      return Future<R>(actors::process_client().submit(std::move(call), std::move(sources), {}));
+      if constexpr (Serialisable<R>) {
+        if (actor_.value == 0) throw TaskError({ErrorKind::invalid, "call() through an empty handle"});
+        actors::Call call;
+        call.actor = actor_;
+        call.function = actors::or_throw(actors::name_of(&actors::run_method<T, Method, Encoded>));
+        auto name = actors::or_throw(actors::name_of(method));
+        if (name.function.build == call.function.build) name.function.build.clear();  // Said once a call.
+        std::vector<actors::ArgumentSource> sources;
+        sources.emplace_back(actors::to_bytes(name));
+        actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
+        auto result = actors::process_client().submit(std::move(call), std::move(sources), {});
+        if (owner_) result->hold(owner_);
+        return Future<R>(std::move(result));
+      }
     }
+  }
+
+  /// The same actor, not owned: neither this handle nor calls through it keep the actor. For calls that its end is to
+  /// cut short.
+  Handle borrowed() const {
+    Handle other;
+    other.actor_ = actor_;
+    return other;
   }
 
   /// As status and logs name it; 0: the handle is empty.
@@ -91,12 +106,14 @@ template <class T, class... Args>
 Handle<T> create(const ActorOptions& options, Args&&... arguments) {
   using Encoded = std::tuple<actors::travels_t<Args>...>;
   static_assert(!(actors::is_future<Args> || ...), "a constructor takes values: pass future.get()");
-  static_assert(
-      actors::AllSerialisable<Encoded>::value,
-      "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no pointers)");
-  static_assert(std::is_constructible_v<T, actors::travels_t<Args>...>,
+  static_assert((actors::is_future<Args> || ...) || actors::AllSerialisable<Encoded>::value,
+                "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no "
+                "pointers)");
+  static_assert((actors::is_future<Args> || ...) || !actors::AllSerialisable<Encoded>::value ||
+                    std::is_constructible_v<T, actors::travels_t<Args>...>,
                 "the actor's class has no constructor for these arguments");
-  if constexpr (actors::AllSerialisable<Encoded>::value && std::is_constructible_v<T, actors::travels_t<Args>...>) {
+  if constexpr (!(actors::is_future<Args> || ...) && actors::AllSerialisable<Encoded>::value &&
+                std::is_constructible_v<T, actors::travels_t<Args>...>) {
     auto function = actors::or_throw(actors::name_of(&actors::run_constructor<T, Encoded>));
     std::vector<Bytes> encoded;
     actors::append_bytes(encoded, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);

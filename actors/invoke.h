@@ -164,7 +164,8 @@ requires(sizeof...(Encoded) == sizeof...(Args)) struct Convertible<std::tuple<En
 /// An argument, as the type as which it travels.
 template <class Encoded, class Arg>
 Bytes bytes_as(Arg&& argument) {
-  return to_bytes<Encoded>(static_cast<const Encoded&>(Encoded(std::forward<Arg>(argument))));
+  const Encoded value = static_cast<Encoded>(std::forward<Arg>(argument));
+  return to_bytes<Encoded>(value);
 }
 
 template <class... Encoded, class... Args>

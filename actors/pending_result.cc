@@ -77,15 +77,22 @@ void PendingResult::when_ready(std::function<void()> then) {
 
 void PendingResult::complete(Result<Bytes> value) {
   std::unique_ptr<std::vector<std::function<void()>>> then;
+  std::shared_ptr<const void> held;  // Goes when the lock has: its end may do anything.
   {
     std::lock_guard lock(guard_of(this).mutex);
     if (value_) return;
+    held = std::move(held_);
     value_ = std::make_unique<const Result<Bytes>>(std::move(value));
     then = std::move(then_);
     guard_of(this).arrived.notify_all();
   }
   if (then)
     for (auto& run : *then) run();
+}
+
+void PendingResult::hold(std::shared_ptr<const void> what) {
+  std::lock_guard lock(guard_of(this).mutex);
+  if (!value_) held_ = std::move(what);
 }
 
 }  // namespace paceline::actors

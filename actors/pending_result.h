@@ -44,6 +44,8 @@ class PendingResult {
   void when_ready(std::function<void()> then);
   /// Ignored if it is complete already.
   void complete(Result<Bytes> value);
+  /// Holds `what` until the result is there, and no longer: the actor that is to give it.
+  void hold(std::shared_ptr<const void> what);
 
  private:
   bool wait(std::unique_lock<std::mutex>& lock, std::optional<Duration> timeout) const;
@@ -51,6 +53,7 @@ class PendingResult {
   const TaskId task_;
   std::unique_ptr<const Result<Bytes>> value_;  ///< Apart: most of what waits has none yet.
   std::unique_ptr<std::vector<std::function<void()>>> then_;
+  std::shared_ptr<const void> held_;
 };
 
 using PendingResultPtr = std::shared_ptr<PendingResult>;

@@ -205,8 +205,9 @@ class Job {
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       const ActorOptions where{.name = "worker-" + std::to_string(rank), .node = nodes[rank]};
       workers_.push_back(create<JobWorker>(where));
-      runs_.push_back(workers_.back().call(&JobWorker::run, *main, *call, program_.arguments, job_,
-                                           static_cast<std::int32_t>(rank), json_text(options_)));
+      // Borrowed: workers that do not come to their end go with this job's handles.
+      runs_.push_back(workers_.back().borrowed().call(&JobWorker::run, *main, *call, program_.arguments, job_,
+                                                      static_cast<std::int32_t>(rank), json_text(options_)));
     }
     return {};
   }

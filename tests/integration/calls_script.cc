@@ -148,6 +148,21 @@ void callers(int actors, int calls) {
   }
 }
 
+/// temporary ACTORS: the handle goes before the answer comes; the actor stays until then, and no longer, whoever keeps
+/// the result.
+void temporary(int actors) {
+  std::vector<paceline::Future<int>> processes;
+  for (int i = 0; i < actors; ++i) {
+    expect(paceline::create<Counter>(20).call(&Counter::work_us, 20'000).get() == 1, "a call of a temporary handle");
+    processes.push_back(paceline::create<Counter>().call(&Counter::process));
+  }
+  for (auto& process : processes) {
+    const int pid = process.get();
+    for (int tries = 0; tries < 2000 && kill(pid, 0) == 0; ++tries) std::this_thread::sleep_for(10ms);
+    expect(kill(pid, 0) != 0, "an actor without handles and calls goes on");
+  }
+}
+
 /// many ACTORS: all at once, each of which answers.
 void many(int actors) {
   std::vector<paceline::Handle<Counter>> counters;
@@ -286,6 +301,8 @@ int main(int argc, char** argv) {
     nowhere();
   else if (what == "node_lost")
     node_lost();
+  else if (what == "temporary")
+    temporary(number(2));
   else if (what == "many")
     many(number(2));
   else if (what == "server_failed")

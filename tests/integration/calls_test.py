@@ -44,6 +44,10 @@ class Calls(IntegrationTest):
     def test_many_callers_of_one_actor_get_their_own_results(self):
         self.check("callers", 6, 500 if SANITIZED else 3_000)
 
+    def test_an_actor_stays_until_its_calls_are_answered_and_no_longer(self):
+        for nodes in NODES:
+            self.check("temporary", 20, nodes=nodes)
+
     def test_many_actors_at_once(self):
         _, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
         actors = 200 if SANITIZED else min(2000, (descriptors - 128) // 8)

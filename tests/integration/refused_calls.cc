@@ -1,0 +1,65 @@
+// What refused_calls_test.py compiles, once a case: CASE 0 is right, the text after each other one is what the compiler
+// has to say, and the only thing.
+#include <paceline.h>
+
+#include <string>
+
+namespace {
+
+class Adder {
+ public:
+  explicit Adder(long start = 0) : n_(start) {}
+  long add(long k) { return n_ += k; }
+  void into(long& k) { k = n_; }
+  void keep(const std::string& name) { name_ = name; }
+  long* where() { return &n_; }
+
+ private:
+  long n_;
+  std::string name_;
+};
+
+[[maybe_unused]] long twice(long k) { return 2 * k; }
+
+}  // namespace
+
+int main() {
+  paceline::Handle<Adder> adder;
+  std::string text;
+  [[maybe_unused]] long number = 1;
+#if CASE == 0
+  adder = paceline::create<Adder>({.name = "adder"}, 1);
+  adder.call(&Adder::add, 2);
+  adder.call(&Adder::add, adder.call(&Adder::add, number));
+  adder.call(&Adder::keep, "a name");
+  paceline::async(twice, 1.5F);
+#elif CASE == 1   // an argument cannot be converted to the method's parameter
+  adder.call(&Adder::add, "hello");
+#elif CASE == 2   // an argument cannot be converted to the method's parameter
+  adder.call(&Adder::add, text);
+#elif CASE == 3   // an argument cannot be converted to the method's parameter
+  adder.call(&Adder::keep, 7);
+#elif CASE == 4   // an argument cannot be converted to the method's parameter
+  adder.call(&Adder::add, &number);
+#elif CASE == 5   // the arguments of call() do not fit the method's parameters, or it is no method of the actor
+  adder.call(&Adder::add, 1, 2);
+#elif CASE == 6   // the arguments of call() do not fit the method's parameters, or it is no method of the actor
+  adder.call(&std::string::size);
+#elif CASE == 7   // the result cannot travel: see paceline::Serialisable
+  adder.call(&Adder::where);
+#elif CASE == 8   // the actor's class has no constructor for these arguments
+  adder = paceline::create<Adder>("hello");
+#elif CASE == 9   // an argument cannot travel: see paceline::Serialisable
+  adder = paceline::create<Adder>(&number);
+#elif CASE == 10  // an argument cannot be converted to the function's parameter
+  paceline::async(twice, "hello");
+#elif CASE == 11  // the arguments of call() do not fit the method's parameters, or it is no method of the actor
+  adder.call(&Adder::add, paceline::Future<std::string>());
+#elif CASE == 12  // a parameter is a non-const reference: nothing comes back through it
+  adder.call(&Adder::into, number);
+#elif CASE == 13  // a constructor takes values: pass future.get()
+  adder = paceline::create<Adder>(paceline::Future<long>());
+#elif CASE == 14  // the result cannot travel: see paceline::Serialisable
+  paceline::async([](long k) { return new long(k); }, 1);
+#endif
+}
