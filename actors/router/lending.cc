@@ -40,12 +40,10 @@ Result<void> Lending::on_wants(const Owner& owner, const std::string& root, cons
     return fail(ErrorKind::infeasible, "a task is to run on node " + to_string(shape.node) +
                                            ", which this cluster does not have: paceline status lists those there are");
   if (workers > 0 && shape.cpus > most_cpus(shape.node)) {
-    const bool one = shape.node.value >= 0 || nodes_.empty();
     const NodeId node = shape.node.value >= 0 ? shape.node : options_.node;
-    return fail(ErrorKind::infeasible,
-                "a task needs " + short_text(shape.cpus) + " cpus, but " +
-                    (one ? "node " + to_string(node) + " has " : std::string("no node has more than ")) +
-                    short_text(most_cpus(shape.node)) + ": ask for no more than that");
+    std::string text = "a task needs " + short_text(shape.cpus) + " cpus, but ";
+    text += shape.node.value >= 0 || nodes_.empty() ? "node " + to_string(node) + " has " : "no node has more than ";
+    return fail(ErrorKind::infeasible, text + short_text(most_cpus(shape.node)) + ": ask for no more than that");
   }
   Borrower& borrower = owners_[owner];
   borrower.root = root;
