@@ -146,7 +146,7 @@ FIGURES = (
     Figure(24, "a million calls to one actor in flights of 100,000, futures kept, then all asked for (all come, checked)", "flood",
            (Value("agent", "memory of the agent, beyond that of 1,000 calls", "≤", 16, "MB", 1),
             Value("caller", "memory of the caller a pending call", "≤", 500, "bytes", 0), Value("seconds", "all of it", unit="s", digits=1)), 2),
-    Figure(25, "calls of a method that does nothing, to an actor of the same node: past the agent, and times what they are through it (`PACELINE_CHANNELS=zmq`) in the same run; and tasks, which go through it, over shared memory or ZeroMQ", "calls",
+    Figure(25, "calls of a method that does nothing, to an actor of the same node: past the agent, and times what they are through it (`PACELINE_CHANNELS=zmq`) in the same run; and tasks, likewise", "calls",
            tuple(value for name, words in (("1_1_actor_calls_sync", "one at a time"), ("1_1_actor_calls_async", "1,000 at once"),
                                            ("1_n_actor_calls_async", "1,000 at once to four actors"),
                                            ("single_client_tasks_sync", "tasks that do nothing, one at a time"), ("single_client_tasks_async", "tasks that do nothing, 1,000 at once"))

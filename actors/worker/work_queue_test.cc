@@ -1,0 +1,58 @@
+#include "actors/worker/work_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace paceline::worker {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr Duration kPatience = std::chrono::milliseconds(5);
+
+actors::Call call(std::uint64_t task, ActorId actor = {}) {
+  actors::Call one;
+  one.task = TaskId{task};
+  one.actor = actor;
+  return one;
+}
+
+TEST(WorkQueue, AnIdleWorkerGivesNothingBack) {
+  WorkQueue sut;
+  std::optional<Instant> again;
+  ASSERT_TRUE(sut.push(call(1)));
+  const Instant late = steady_now() + std::chrono::hours(1);
+  EXPECT_THAT(sut.take_unbegun(late, kPatience, again), IsEmpty()) << "its thread is about to take it";
+  (void)sut.pop();
+  EXPECT_THAT(sut.take_unbegun(late, kPatience, again), IsEmpty());
+  EXPECT_FALSE(again) << "nothing waits";
+}
+
+TEST(WorkQueue, WhatWaitsBehindALongTaskIsGivenBack) {
+  WorkQueue sut;
+  std::optional<Instant> again;
+  for (std::uint64_t task = 1; task <= 3; ++task) ASSERT_TRUE(sut.push(call(task)));
+  (void)sut.pop();
+  const Instant now = steady_now();
+  EXPECT_THAT(sut.take_unbegun(now, std::chrono::hours(1), again), IsEmpty());
+  ASSERT_TRUE(again);
+  EXPECT_GT(*again, now + std::chrono::minutes(59));
+  const auto unbegun = sut.take_unbegun(now + kPatience, kPatience, again);
+  ASSERT_THAT(unbegun, SizeIs(2));
+  EXPECT_EQ(unbegun[0].task, TaskId{2});
+  EXPECT_EQ(unbegun[1].task, TaskId{3});
+}
+
+TEST(WorkQueue, CallsOfItsActorStay) {
+  WorkQueue sut;
+  std::optional<Instant> again;
+  ASSERT_TRUE(sut.push(call(1, ActorId{7})));
+  ASSERT_TRUE(sut.push(call(2, ActorId{7})));
+  (void)sut.pop();
+  EXPECT_THAT(sut.take_unbegun(steady_now() + kPatience, kPatience, again), IsEmpty());
+  EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{2});
+}
+
+}  // namespace
+}  // namespace paceline::worker
