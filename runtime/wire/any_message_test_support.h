@@ -170,12 +170,16 @@ class AnyMessage {
 
   void fill(capnp::DynamicList::Builder list, int depth) {
     for (unsigned i = 0; i < list.size(); ++i) {
-      if (list.getSchema().whichElementType() == capnp::schema::Type::STRUCT)
-        fill(list[i].as<capnp::DynamicStruct>(), depth + 1);
-      else if (list.getSchema().whichElementType() == capnp::schema::Type::TEXT)
-        list.set(i, word().c_str());
-      else
-        list.set(i, static_cast<std::int32_t>(number()));
+      switch (list.getSchema().whichElementType()) {
+        case capnp::schema::Type::STRUCT: fill(list[i].as<capnp::DynamicStruct>(), depth + 1); break;
+        case capnp::schema::Type::TEXT: list.set(i, word().c_str()); break;
+        case capnp::schema::Type::DATA: {
+          for (auto& byte : list.init(i, length()).as<capnp::Data>()) byte = static_cast<kj::byte>(below(256));
+          break;
+        }
+        case capnp::schema::Type::UINT64: list.set(i, static_cast<std::uint64_t>(number())); break;
+        default: list.set(i, static_cast<std::int32_t>(number()));
+      }
     }
   }
 

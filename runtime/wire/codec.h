@@ -24,7 +24,7 @@
 namespace paceline::wire {
 
 /// The version is the whole contract: a peer of another one is refused, whatever it says.
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 1;
 /// Largest encoded envelope that is read; bulk data travels in frames of its own.
 inline constexpr std::size_t kMaxEnvelopeBytes = std::size_t{64} << 20;
 /// Pointers deeper than this below the envelope are refused (the schema needs 5).
