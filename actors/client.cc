@@ -318,7 +318,7 @@ void Client::on_loan(const Loan& loan) {
       return push_tasks(now);
     }
     case Loan::Kind::gone:
-      if (lines_) lines_->hear_out("worker/" + to_string(loan.worker));
+      if (lines_) lines_->hear_out(worker_peer(loan.worker));
       return on_worker_gone(loan.worker, loan.error);
     case Loan::Kind::recalled: {
       std::lock_guard lock(mutex_);
@@ -346,7 +346,7 @@ bool Client::open_line_to(WorkerId worker) {
     if (task_lines_.contains(worker)) return true;
   }
   const auto path = line_path_beside(options_.agent_address, worker);
-  if (path.empty() || !lines_->connect("worker/" + to_string(worker), path)) return false;
+  if (path.empty() || !lines_->connect(worker_peer(worker), path)) return false;
   std::lock_guard lock(mutex_);
   task_lines_.insert(worker);
   return true;
@@ -367,7 +367,7 @@ void Client::on_worker_gone(WorkerId worker, const Error& error) {
 void Client::push_tasks(Instant now) {
   while (auto push = tasks_.next(now)) {
     if (push->by_line) {
-      if (lines_->send_out("worker/" + to_string(push->worker), {&push->call, 1})) continue;
+      if (lines_->send_out(worker_peer(push->worker), {&push->call, 1})) continue;
       tasks_.put_back(push->task);
       if (!std::exchange(crowded_, true)) outbox_->notify();
       break;
@@ -493,7 +493,7 @@ std::optional<Duration> Client::look_after_lines(Instant now) {
   std::vector<ActorId> given_up;
   std::vector<WorkerId> silent;
   std::optional<Duration> again;
-  const auto look = [&] {
+  {
     std::lock_guard lock(mutex_);
     silent = tasks_.silent(now);
     crowded_ = false;
@@ -502,17 +502,16 @@ std::optional<Duration> Client::look_after_lines(Instant now) {
     if (crowded_) again = kLineRetry;
     for (const ActorId actor : std::exchange(full_, {})) send_kept(actor);
     if (!full_.empty()) again = kLineRetry;
-    if (lost_ == 0) return;
-    again = std::min(again.value_or(kLineLook), kLineLook);
+    if (lost_ > 0) again = std::min(again.value_or(kLineLook), kLineLook);
     for (auto& [actor, line] : line_to_) {
+      if (lost_ == 0) break;
       if (line.state != Line::State::lost) continue;
       if (now >= line.give_up)
         given_up.push_back(actor);
       else if (line.ask_again && now >= *line.ask_again)
         ask_for_line(actor, line);
     }
-  };
-  look();
+  }
   for (const WorkerId worker : silent)
     on_worker_gone(worker, {ErrorKind::disconnected, "the line to worker " + to_string(worker) +
                                                          " is cut: whether its task has run is unknown"});

@@ -33,7 +33,8 @@ inline WorkerId worker_id(NodeId node, std::uint32_t count) {
   return WorkerId((static_cast<std::uint64_t>(static_cast<std::uint32_t>(node.value)) << 32) | count);
 }
 inline NodeId node_of(WorkerId worker) { return NodeId(static_cast<std::int32_t>(worker.value >> 32)); }
-/// The worker that a peer of this name is; nullopt: none.
+/// A worker's name as a peer, and the worker that a peer of this name is; nullopt: none.
+std::string worker_peer(WorkerId worker);
 std::optional<WorkerId> worker_named(std::string_view peer);
 
 inline NodeId node_of(ActorId actor) { return NodeId(static_cast<std::int32_t>(actor.value >> 54)); }

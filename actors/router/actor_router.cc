@@ -303,6 +303,15 @@ void ActorRouter::refuse_loan(Actions& actions, const Lending::Lent& wanted, con
   tell_borrower(actions, wanted.owner, std::move(loan));
 }
 
+void ActorRouter::tell_gone(Actions& actions, const Lending::Lent& lent, WorkerId worker, Error reason) const {
+  Loan loan;
+  loan.kind = Loan::Kind::gone;
+  loan.shape = lent.shape;
+  loan.worker = worker;
+  loan.error = std::move(reason);
+  tell_borrower(actions, lent.owner, std::move(loan));
+}
+
 ActorRouter::Actions ActorRouter::on_push(PushTask push, NodeId from) {
   Actions actions;
   if (const NodeId node = node_of(push.worker); !is_here(node)) {
@@ -351,12 +360,7 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
                 true);
     }
   } else if (const auto lent = lending_.on_worker_gone(worker)) {
-    Loan loan;
-    loan.kind = Loan::Kind::gone;
-    loan.shape = lent->shape;
-    loan.worker = worker;
-    loan.error = {ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how};
-    tell_borrower(actions, lent->owner, std::move(loan));
+    tell_gone(actions, *lent, worker, {ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how});
   } else if (!gone.ready) {  // It never came up; neither would the next one.
     for (const auto& wanted : lending_.give_up(gone.root))
       refuse_loan(actions, wanted, {ErrorKind::infeasible, "a worker for tasks could not be started: it " + how});
@@ -512,14 +516,7 @@ ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& h
     answer(actions, entry.second.owner, entry.second.origin, {entry.first, {}, tl::unexpected(reason)});
     return true;
   });
-  for (auto& [worker, lent] : lending_.lent_elsewhere(node)) {
-    Loan loan;
-    loan.kind = Loan::Kind::gone;
-    loan.shape = lent.shape;
-    loan.worker = worker;
-    loan.error = reason;
-    tell_borrower(actions, lent.owner, std::move(loan));
-  }
+  for (const auto& [worker, lent] : lending_.lent_elsewhere(node)) tell_gone(actions, lent, worker, reason);
   lending_.on_node(node, 0);
   // What its peers owned here ends.
   for (const auto& owner : lending_.owners_on(node)) on_borrower_gone(actions, owner, {});

@@ -87,8 +87,6 @@ class ActorRouter {
   Actions on_node(NodeId node, double cpus);
   Actions on_node_gone(NodeId node, const std::string& how);
 
-  static std::string worker_peer(WorkerId worker) { return "worker/" + to_string(worker); }
-
   struct WorkerView {
     WorkerId worker;
     std::string root;
@@ -107,7 +105,6 @@ class ActorRouter {
   /// on `node`.
   std::size_t actors_elsewhere() const { return remote_.size() + lending_.elsewhere(); }
   bool owns_actors_on(NodeId node) const;
-  std::vector<Lending::View> loans() const { return lending_.views(); }
 
  private:
   struct InFlight {
@@ -151,6 +148,7 @@ class ActorRouter {
   bool was_asked(const InFlight& call, const std::string& peer) const;
   void tell_borrower(Actions& actions, const Lending::Owner& owner, Loan loan) const;
   void refuse_loan(Actions& actions, const Lending::Lent& wanted, const Error& error) const;
+  void tell_gone(Actions& actions, const Lending::Lent& lent, WorkerId worker, Error reason) const;
   void on_borrower_gone(Actions& actions, const Lending::Owner& owner, const std::string& root);
   WorkerId answerer_of(const Awaited& awaited) const;
   std::vector<WorkerId> circle_through(WorkerId worker) const;

@@ -58,7 +58,7 @@ class ActorRouterTest : public testing::Test {
     word.returned = {worker};
     return word;
   }
-  static std::string peer_of(WorkerId worker) { return ActorRouter::worker_peer(worker); }
+  static std::string peer_of(WorkerId worker) { return worker_peer(worker); }
   CallResult result(std::uint64_t id, Result<Bytes> value = Bytes{}) { return {TaskId(id), "", std::move(value)}; }
 
   /// The actions of type T.
@@ -110,7 +110,7 @@ TEST_F(ActorRouterTest, AnActorGetsAWorkerOfItsOwn) {
   EXPECT_EQ(forks[0].executable.path, "/script");
   const auto constructed = sent<CreateActor>(sut.on_worker_ready(forks[0].worker));
   ASSERT_THAT(constructed, SizeIs(1));
-  EXPECT_EQ(constructed[0].first, ActorRouter::worker_peer(forks[0].worker));
+  EXPECT_EQ(constructed[0].first, worker_peer(forks[0].worker));
 }
 
 TEST_F(ActorRouterTest, CallsWaitForTheWorkerAndKeepTheirOrder) {
@@ -170,7 +170,7 @@ TEST_F(ActorRouterTest, OnlyItsOwnerReleasesAnActor) {
 TEST_F(ActorRouterTest, ADriverTakesItsActorsAndTheirsWithIt) {
   const auto first = running_actor(actor);
   const auto second =
-      all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 6), ActorRouter::worker_peer(first)), kHere)).at(0);
+      all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 6), worker_peer(first)), kHere)).at(0);
   EXPECT_EQ(second.root, "driver/1");
   EXPECT_THAT(all<ActorRouter::Kill>(sut.on_owner_gone("driver/1")), SizeIs(1));
   const auto then = all<ActorRouter::Kill>(sut.on_worker_gone(first, "killed by SIGKILL"));
@@ -422,7 +422,7 @@ TEST_F(ActorRouterTest, WorkersAreStartedAsTheirOwnerSaidLast) {
 
 TEST_F(ActorRouterTest, AWorkersOwnSettingsHoldForItsActorsAndTheDriversForTasks) {
   const auto parent = running_actor(actor_on(kHere, 1));
-  const auto peer = ActorRouter::worker_peer(parent);
+  const auto peer = worker_peer(parent);
   sut.on_executable(peer, executable("/moved"));
   EXPECT_EQ(all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 2), peer), kHere)).at(0).executable.path,
             "/moved");

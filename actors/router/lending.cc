@@ -211,15 +211,6 @@ const Lending::Lent* Lending::lent(WorkerId worker) const {
   return found == workers_.end() || !found->second.lent ? nullptr : &*found->second.lent;
 }
 
-std::vector<Lending::View> Lending::views() const {
-  std::vector<View> views;
-  for (const auto& [owner, borrower] : owners_)
-    for (const auto& [shape, want] : borrower.wants)
-      if (want.here > 0 || (want.missing() > 0 && may_be_here(shape)))
-        views.push_back({owner, shape, want.here, want.missing()});
-  return views;
-}
-
 std::optional<Lending::Decision> Lending::next() {
   // Who has least comes first.
   std::vector<std::pair<const Owner, Borrower>*> order;

@@ -94,14 +94,6 @@ class Lending {
   std::vector<Lent> give_up(const std::string& root);
   double cpus_used() const { return cpus_used_; }
 
-  struct View {
-    Owner owner;
-    Shape shape;
-    std::uint32_t workers = 0;  ///< Of this node, lent.
-    std::uint32_t waits_for = 0;
-  };
-  std::vector<View> views() const;
-
  private:
   struct Want {
     std::uint32_t workers = 0;                ///< In all.

@@ -84,7 +84,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   if (!executable) give_up(worker, executable.error());
   actors::Client::Options options;
   options.role = "worker";
-  options.name = "worker/" + to_string(worker);
+  options.name = actors::worker_peer(worker);
   options.agent_address = actors::environment(actors::kAgentEnv);
   options.executable = *std::move(executable);
   options.line_path = actors::line_path_beside(options.agent_address, worker);

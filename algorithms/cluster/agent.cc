@@ -272,8 +272,7 @@ Result<void> Agent::tell_line(const transport::Peer& peer, const wire::Request::
   const auto to = router_.line_to(ActorId(body.is_object() ? body.value("actor", std::uint64_t{0}) : 0));
   if (!to) return tl::unexpected(to.error());
   json line = json::object();
-  if (to->value != 0)
-    line = {{"peer", actors::ActorRouter::worker_peer(*to)}, {"path", actors::line_path(options_.directory, *to)}};
+  if (to->value != 0) line = {{"peer", actors::worker_peer(*to)}, {"path", actors::line_path(options_.directory, *to)}};
   wire::Message message;
   auto reply = message.root().initReply();
   reply.setId(request.getId());
@@ -628,7 +627,7 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
   outbox.ask_for_life = [this](WorkerId worker) {
     wire::Message message;
     message.root().initAlive();
-    send_local("worker/" + to_string(worker), {message.to_frame()});
+    send_local(actors::worker_peer(worker), {message.to_frame()});
   };
   outbox.beside = [this, id = settings.job](auto work, auto follows) {
     beside(std::move(work), [this, id, follows](const Result<void>& done) {
