@@ -26,13 +26,10 @@ void ProcessIds::leave(const std::string& peer) {
   numbers_.erase(it);
 }
 
-namespace {
-constexpr std::string_view kPrefix = "worker/";
-}
-
-std::string worker_peer(WorkerId worker) { return std::string(kPrefix) + to_string(worker); }
+std::string worker_peer(WorkerId worker) { return "worker/" + to_string(worker); }
 
 std::optional<WorkerId> worker_named(std::string_view peer) {
+  constexpr std::string_view kPrefix = "worker/";
   if (!peer.starts_with(kPrefix)) return std::nullopt;
   std::uint64_t id = 0;
   std::from_chars(peer.data() + kPrefix.size(), peer.data() + peer.size(), id);

@@ -627,7 +627,7 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
   outbox.ask_for_life = [this](WorkerId worker) {
     wire::Message message;
     message.root().initAlive();
-    send_local(actors::worker_peer(worker), {message.to_frame()});
+    send_local("worker/" + to_string(worker), {message.to_frame()});
   };
   outbox.beside = [this, id = settings.job](auto work, auto follows) {
     beside(std::move(work), [this, id, follows](const Result<void>& done) {
