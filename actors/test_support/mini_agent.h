@@ -63,8 +63,10 @@ class MiniAgent {
     using Kind = process::ForkServer::Event::Kind;
     if (event.kind == Kind::forked) {
       workers_[event.worker] = {std::move(event.pidfd), std::move(event.socket)};
+      if (kill_when_forked_.erase(event.worker) > 0) end(event.worker);
     } else if (event.kind == Kind::exited || event.kind == Kind::fork_refused) {
       workers_.erase(event.worker);
+      kill_when_forked_.erase(event.worker);
       carry_out(router_.on_worker_gone(event.worker, event.kind == Kind::exited ? to_string(event.exit) : event.text));
     }
   }
@@ -131,13 +133,20 @@ class MiniAgent {
       if (auto* fork = std::get_if<ActorRouter::Fork>(&action)) {
         start(*fork);
       } else if (auto* kill = std::get_if<ActorRouter::Kill>(&action)) {
-        if (const auto worker = workers_.find(kill->worker); worker != workers_.end()) {
-          (void)process::kill_worker(worker->second.pidfd.get(), SIGKILL);
-        }
+        end(kill->worker);
       } else if (auto* send = std::get_if<ActorRouter::Send>(&action)) {
         auto frames = std::visit([](auto& message) { return encode(std::move(message)); }, send->message);
         (void)transport_->send(send->peer, std::move(frames));  // A peer that is gone hears nothing.
       }
+    }
+  }
+
+  void end(WorkerId id) {
+    const auto worker = workers_.find(id);
+    if (worker == workers_.end()) {
+      kill_when_forked_.insert(id);
+    } else {
+      (void)process::kill_worker(worker->second.pidfd.get(), SIGKILL);
     }
   }
 
@@ -164,6 +173,7 @@ class MiniAgent {
   ProcessIds process_ids_{NodeId{0}};
   std::map<std::string, process::ForkServer> servers_;
   std::map<WorkerId, Worker> workers_;
+  std::set<WorkerId> kill_when_forked_;
 };
 
 }  // namespace paceline::actors
