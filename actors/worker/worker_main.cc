@@ -88,6 +88,8 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   options.agent_address = actors::environment(actors::kAgentEnv);
   options.executable = *std::move(executable);
   options.line_path = actors::line_path_beside(options.agent_address, worker);
+  options.welcome_patience =
+      std::chrono::minutes(10);  // An agent that is gone hangs up; one that is slow is waited for.
   options.hang_up = agent_socket;
   options.on_hang_up = [] { _exit(process::kExitAgentGone); };
   options.on_lost = [worker](const Error& error) { give_up(worker, error); };
