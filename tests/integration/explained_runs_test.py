@@ -165,9 +165,8 @@ class ExplainedRuns(IntegrationTest):
                 x = outer[version] = x - rate * (x - mean + momentum * buffer)
             for rank, steps in lines.items():
                 for step in steps:
-                    if (rank, step["update"]) in record.given:
-                        version = record.given[rank, step["update"]][0]
-                        self.assert_near(step["x"], outer[version], f"{strategy}: worker {rank}, update {step['update']}")
+                    if found := record.given.get((rank, step["update"])):
+                        self.assert_near(step["x"], outer[found[0]], f"{strategy}: worker {rank}, update {step['update']}")
                 self.assert_near(run.final(rank), x, f"{strategy}: final model of worker {rank}")
             self.assertGreater(part, 0, "all had done equally much: this shows nothing")
             self.assertTrue(record.merges, "nobody was late: this shows nothing")
