@@ -5,9 +5,9 @@
 
 namespace paceline::actors {
 
-void CallWindows::add(ActorId actor, transport::Frame call) {
+void CallWindows::add(ActorId actor, TaskId task, transport::Frame call) {
   kept_bytes_ += call.size();
-  windows_[actor].kept.push_back(std::move(call));
+  windows_[actor].kept.push_back({task, std::move(call)});
 }
 
 bool CallWindows::fits(const Window& window, std::size_t bytes) const {
@@ -16,12 +16,13 @@ bool CallWindows::fits(const Window& window, std::size_t bytes) const {
 
 std::optional<CallWindows::Leaving> CallWindows::next(ActorId actor) {
   const auto found = windows_.find(actor);
-  if (found == windows_.end() || found->second.kept.empty()) return std::nullopt;
+  if (found == windows_.end() || found->second.kept.empty() || found->second.held) return std::nullopt;
   Window& window = found->second;
-  const std::size_t bytes = window.kept.front().size();
+  Kept& kept = window.kept.front();
+  const std::size_t bytes = kept.call.size();
   const Way way = window.line && bytes <= options_.line_bytes ? Way::line : Way::agent;
   if (!fits(window, bytes) || (window.calls > 0 && way != window.way)) return std::nullopt;
-  Leaving leaving{std::move(window.kept.front()), way};
+  Leaving leaving{std::move(kept.call), way, kept.task, kept.resent};
   window.kept.pop_front();
   kept_bytes_ -= bytes;
   window.way = way;
@@ -30,21 +31,59 @@ std::optional<CallWindows::Leaving> CallWindows::next(ActorId actor) {
   return leaving;
 }
 
-void CallWindows::put_back(ActorId actor, transport::Frame call) {
+void CallWindows::put_back(ActorId actor, Leaving leaving) {
   Window& window = windows_[actor];
   --window.calls;
-  window.bytes -= call.size();
-  kept_bytes_ += call.size();
-  window.kept.push_front(std::move(call));
+  window.bytes -= leaving.call.size();
+  kept_bytes_ += leaving.call.size();
+  window.kept.push_front({leaving.task, std::move(leaving.call), leaving.resent});
 }
 
-void CallWindows::on_result(ActorId actor, std::size_t bytes) {
+void CallWindows::on_sent(ActorId actor, Leaving leaving) {
+  Window& window = windows_[actor];
+  if (window.rule) window.sent.add({leaving.task, std::move(leaving.call), leaving.resent});
+}
+
+void CallWindows::set_rule(ActorId actor, RestartRule rule) { windows_[actor].rule = rule; }
+
+void CallWindows::take_back(Window& window, std::vector<SentCalls<transport::Frame>::Sent> again) {
+  for (auto sent = again.rbegin(); sent != again.rend(); ++sent) {
+    --window.calls;
+    window.bytes -= std::min(window.bytes, sent->call.size());
+    kept_bytes_ += sent->call.size();
+    window.kept.push_front({sent->task, std::move(sent->call), sent->resent});
+  }
+}
+
+void CallWindows::on_line_lost(ActorId actor, std::size_t untaken) {
+  Window& window = windows_[actor];
+  window.line = false;
+  window.held = true;
+  take_back(window, window.sent.take_untaken(untaken));
+}
+
+std::vector<TaskId> CallWindows::on_restart(ActorId actor) {
+  Window& window = windows_[actor];
+  window.held = false;
+  auto outcome = window.sent.on_death(window.rule.value_or(RestartRule{}));
+  take_back(window, std::move(outcome.again));
+  return std::move(outcome.failed);
+}
+
+void CallWindows::on_result(ActorId actor, TaskId task, std::size_t bytes) {
   const auto found = windows_.find(actor);
   if (found == windows_.end()) return;
   Window& window = found->second;
+  (void)window.sent.remove(task);
+  for (auto kept = window.kept.begin(); kept != window.kept.end() && kept->resent > 0; ++kept) {
+    if (kept->task != task) continue;  // The dead process did answer it.
+    kept_bytes_ -= kept->call.size();
+    window.kept.erase(kept);
+    return;
+  }
   window.calls -= std::min<std::size_t>(window.calls, 1);
   window.bytes -= std::min(window.bytes, bytes);
-  if (window.calls == 0 && window.kept.empty() && !window.line) windows_.erase(found);
+  if (window.calls == 0 && window.kept.empty() && !window.line && !window.held) windows_.erase(found);
 }
 
 void CallWindows::set_line(ActorId actor, bool open) { windows_[actor].line = open; }
@@ -57,7 +96,7 @@ bool CallWindows::on_line(ActorId actor) const {
 void CallWindows::forget(ActorId actor) {
   const auto found = windows_.find(actor);
   if (found == windows_.end()) return;
-  for (const auto& call : found->second.kept) kept_bytes_ -= call.size();
+  for (const auto& kept : found->second.kept) kept_bytes_ -= kept.call.size();
   windows_.erase(found);
 }
 

@@ -4,7 +4,9 @@
 #include <deque>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
+#include "actors/sent_calls.h"
 #include "runtime/base/ids.h"
 #include "runtime/transport/transport.h"
 
@@ -18,6 +20,10 @@ namespace paceline::actors {
 ///
 /// Calls of one actor go one way at a time, through the agent or over a line (runtime/channel/lines.h): the next one
 /// that has to go the other way waits until all that are under way have their results, so that none overtakes another.
+///
+/// What a line has been given to an actor that may be started again is remembered. When its process dies with the line,
+/// nothing more leaves until the agent has said what became of the actor: on_line_lost, then on_restart (or forget).
+/// What is sent again then goes before all that was kept.
 class CallWindows {
  public:
   struct Options {
@@ -30,22 +36,33 @@ class CallWindows {
   struct Leaving {
     transport::Frame call;
     Way way = Way::agent;
+    TaskId task{};
+    int resent = 0;  ///< How often before.
   };
 
   explicit CallWindows(Options options) : options_(options) {}
 
   /// False: a caller that can wait should wait for a result first.
   bool has_room() const { return kept_bytes_ < options_.kept_bytes_max; }
-  void add(ActorId actor, transport::Frame call);
+  void add(ActorId actor, TaskId task, transport::Frame call);
   /// The oldest call that is kept, if it may leave now.
   std::optional<Leaving> next(ActorId actor);
   /// It could not leave after all: it is the oldest that is kept, again.
-  void put_back(ActorId actor, transport::Frame call);
+  void put_back(ActorId actor, Leaving leaving);
+  /// It has left over a line.
+  void on_sent(ActorId actor, Leaving leaving);
   /// A call of so many bytes has its result.
-  void on_result(ActorId actor, std::size_t bytes);
+  void on_result(ActorId actor, TaskId task, std::size_t bytes);
 
   /// From here on small calls may go over a line, or not any more.
   void set_line(ActorId actor, bool open);
+  /// The actor may be started again: what leaves over the line is remembered.
+  void set_rule(ActorId actor, RestartRule rule);
+  /// The line of such an actor has ended, and its process did not take the last `untaken` calls.
+  void on_line_lost(ActorId actor, std::size_t untaken);
+  /// It is started again. Returns the calls under way that nobody knows the fate of, and that are not sent again: each
+  /// is the caller's to fail, and has its result with that.
+  std::vector<TaskId> on_restart(ActorId actor);
   /// Whether calls are under way over a line.
   bool on_line(ActorId actor) const;
   /// The actor is dead: what is kept for it is dropped, and the caller's to fail.
@@ -53,13 +70,22 @@ class CallWindows {
   void forget_all();
 
  private:
+  struct Kept {
+    TaskId task;
+    transport::Frame call;
+    int resent = 0;
+  };
   struct Window {
     std::size_t calls = 0;
     std::size_t bytes = 0;
     Way way = Way::agent;  ///< Of those under way.
     bool line = false;     ///< There is one.
-    std::deque<transport::Frame> kept;
+    bool held = false;     ///< Nobody knows yet what became of the actor.
+    std::deque<Kept> kept;
+    std::optional<RestartRule> rule;
+    SentCalls<transport::Frame> sent;  ///< By the line, where there is a rule.
   };
+  void take_back(Window& window, std::vector<SentCalls<transport::Frame>::Sent> again);
   bool fits(const Window& window, std::size_t bytes) const;
 
   Options options_;

@@ -1,5 +1,6 @@
 #include "actors/call_windows.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -7,6 +8,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace paceline::actors {
 namespace {
@@ -20,7 +22,7 @@ class CallWindowsTest : public testing::Test {
   std::string offer(ActorId actor, const std::string& names, std::size_t bytes = 10) {
     std::string left;
     for (const char name : names) {
-      sut.add(actor, transport::Frame(bytes, static_cast<std::byte>(name)));
+      sut.add(actor, TaskId{++tasks}, transport::Frame(bytes, static_cast<std::byte>(name)));
       left += leaving(actor);
     }
     return left;
@@ -28,16 +30,19 @@ class CallWindowsTest : public testing::Test {
   /// Those that may leave now; over a line: in capitals.
   std::string leaving(ActorId actor) {
     std::string all;
-    while (const auto next = sut.next(actor))
-      all += next->way == CallWindows::Way::line ? static_cast<char>(std::toupper(text(next->call)[0]))
-                                                 : text(next->call)[0];
+    while (const auto next = sut.next(actor)) {
+      const bool by_line = next->way == CallWindows::Way::line;
+      all += by_line ? static_cast<char>(std::toupper(text(next->call)[0])) : text(next->call)[0];
+      if (by_line) sut.on_sent(actor, *next);
+    }
     return all;
   }
   std::string result(ActorId actor, std::size_t bytes = 10) {
-    sut.on_result(actor, bytes);
+    sut.on_result(actor, TaskId{}, bytes);
     return leaving(actor);
   }
 
+  std::uint64_t tasks = 0;
   CallWindows sut{{.calls = 3, .bytes = 100, .kept_bytes_max = 50, .line_bytes = 20}};
 };
 
@@ -113,13 +118,66 @@ TEST_F(CallWindowsTest, ALargeCallGoesThroughTheAgentAndNoneOvertakesIt) {
 TEST_F(CallWindowsTest, ALineThatIsFullOrGoneLosesNothing) {
   sut.set_line(kOne, true);
   EXPECT_EQ(offer(kOne, "a"), "A");
-  sut.add(kOne, transport::Frame(10, std::byte{'b'}));
-  sut.put_back(kOne, std::move(sut.next(kOne)->call));
+  sut.add(kOne, TaskId{2}, transport::Frame(10, std::byte{'b'}));
+  sut.put_back(kOne, *sut.next(kOne));
   EXPECT_EQ(offer(kOne, ""), "");
   EXPECT_EQ(result(kOne), "B");
   sut.set_line(kOne, false);
   EXPECT_EQ(offer(kOne, "c"), "");
   EXPECT_EQ(result(kOne), "c");
+}
+
+TEST_F(CallWindowsTest, ARestartKeepsWhatTheDeadHadNotTakenAndFailsWhatItHad) {
+  sut.set_line(kOne, true);
+  sut.set_rule(kOne, {.restarts = 1});
+  EXPECT_EQ(offer(kOne, "abc"), "ABC");
+  EXPECT_EQ(offer(kOne, "d"), "");
+  sut.on_line_lost(kOne, 2);
+  EXPECT_EQ(offer(kOne, "e"), "") << "nobody knows yet what became of the actor";
+  EXPECT_EQ(sut.on_restart(kOne), std::vector{TaskId{1}});
+  EXPECT_EQ(leaving(kOne), "") << "a has no result yet, and they go another way";
+  sut.on_result(kOne, TaskId{1}, 10);
+  EXPECT_EQ(leaving(kOne), "bcd");
+}
+
+TEST_F(CallWindowsTest, WhatIsSentAgainGoesBeforeWhatWasKept) {
+  sut.set_line(kOne, true);
+  sut.set_rule(kOne, {.restarts = 1, .call_retries = 1});
+  EXPECT_EQ(offer(kOne, "abcd"), "ABC");
+  sut.on_line_lost(kOne, 1);
+  EXPECT_THAT(sut.on_restart(kOne), testing::IsEmpty());
+  const auto again = sut.next(kOne);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(text(again->call), "a");
+  EXPECT_EQ(again->resent, 1);
+  EXPECT_EQ(leaving(kOne), "bc");
+  EXPECT_EQ(result(kOne), "d");
+}
+
+TEST_F(CallWindowsTest, ALateResultOfTheDeadTakesItsCallBack) {
+  sut.set_line(kOne, true);
+  sut.set_rule(kOne, {.restarts = 1, .call_retries = 1});
+  EXPECT_EQ(offer(kOne, "ab"), "AB");
+  sut.on_line_lost(kOne, 0);
+  sut.on_result(kOne, TaskId{1}, 10);
+  EXPECT_THAT(sut.on_restart(kOne), testing::IsEmpty());
+  sut.on_result(kOne, TaskId{2}, 10);
+  EXPECT_EQ(offer(kOne, "cdef"), "cde") << "the window is as empty as it was";
+}
+
+TEST_F(CallWindowsTest, ACallThatHasBeenSentAgainOftenEnoughFails) {
+  sut.set_line(kOne, true);
+  sut.set_rule(kOne, {.restarts = -1, .call_retries = 1});
+  EXPECT_EQ(offer(kOne, "a"), "A");
+  sut.on_line_lost(kOne, 0);
+  EXPECT_THAT(sut.on_restart(kOne), testing::IsEmpty());
+  sut.set_line(kOne, true);
+  sut.set_rule(kOne, {.restarts = -1, .call_retries = 1});
+  const auto again = sut.next(kOne);
+  ASSERT_TRUE(again);
+  sut.on_sent(kOne, *again);
+  sut.on_line_lost(kOne, 0);
+  EXPECT_EQ(sut.on_restart(kOne), std::vector{TaskId{1}});
 }
 
 /// Whatever the sizes, the order of results, and lines that come and go: all calls leave, in order, within the bounds,
@@ -134,7 +192,7 @@ TEST_F(CallWindowsTest, EveryCallLeavesInOrder) {
     const auto send = [&] {
       while (auto leaving = windows.next(kOne)) {
         if (leaving->way == CallWindows::Way::line && random() % 4 == 0) {
-          windows.put_back(kOne, std::move(leaving->call));
+          windows.put_back(kOne, *std::move(leaving));
           break;
         }
         ASSERT_EQ(static_cast<int>(leaving->call[0]), left++);
@@ -150,9 +208,9 @@ TEST_F(CallWindowsTest, EveryCallLeavesInOrder) {
     while (offered < kCalls || left < kCalls || !under_way.empty()) {
       if (random() % 10 == 0) windows.set_line(kOne, random() % 2 == 0);
       if (offered < kCalls && random() % 2 == 0) {
-        windows.add(kOne, transport::Frame(1 + random() % 70, static_cast<std::byte>(offered++)));
+        windows.add(kOne, TaskId{}, transport::Frame(1 + random() % 70, static_cast<std::byte>(offered++)));
       } else if (!under_way.empty()) {
-        windows.on_result(kOne, under_way.front().first);
+        windows.on_result(kOne, TaskId{}, under_way.front().first);
         under_way.pop_front();
       }
       send();

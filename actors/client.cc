@@ -80,7 +80,7 @@ void Client::open_lines() {
       return decode(root.getCallResult(), message).map([this](CallResult result) { on_result(std::move(result)); });
     });
   };
-  listener.ended = [this](const std::string& peer) { on_line_ended(peer); };
+  listener.ended = [this](const std::string& peer, std::size_t untaken) { on_line_ended(peer, untaken); };
   auto lines = channel::Lines::create(options_.name, std::move(listener));
   if (!lines) return;
   lines_ = *std::move(lines);
@@ -161,7 +161,8 @@ bool Client::flush(transport::Transport& transport) {
         std::lock_guard lock(mutex_);
         for (auto actor : release->actors) {
           dead_.erase(actor);
-          if (const auto line = line_to_.find(actor); line != line_to_.end() && line->second.peer.empty())
+          if (const auto line = line_to_.find(actor);
+              line != line_to_.end() && line->second.peer.empty() && line->second.state != Line::State::lost)
             line_to_.erase(line);
         }
       }
@@ -282,7 +283,7 @@ void Client::on_result(CallResult result) {
     } else {
       slot = std::move(found->second.result);
       const ActorId actor = found->second.actor;
-      windows_.on_result(actor, found->second.bytes);
+      windows_.on_result(actor, result.task, found->second.bytes);
       send_kept(actor);
       room_.notify_all();
       if (lines_ && node_of(actor) == node()) {
@@ -414,14 +415,21 @@ void Client::fail_calls_to(ActorId actor, const Error& error) {
 /// What may leave now. Under the lock, so that nothing overtakes it.
 void Client::send_kept(ActorId actor) {
   while (auto leaving = windows_.next(actor)) {
-    auto message = as_message(std::move(leaving->call));
     if (leaving->way == CallWindows::Way::agent) {
-      outbox_->push_anyway(std::move(message));
-    } else if (!lines_->send_out(line_to_[actor].peer, message)) {
-      windows_.put_back(actor, std::move(message.front()));
-      if (full_.insert(actor).second) outbox_->notify();
-      return;
+      outbox_->push_anyway(leaving->resent == 0 ? as_message(std::move(leaving->call))
+                                                : resent(leaving->call, leaving->resent));
+      continue;
     }
+    auto message = as_message(std::move(leaving->call));
+    const bool sent = lines_->send_out(line_to_[actor].peer, message);
+    leaving->call = std::move(message.front());
+    if (sent) {
+      windows_.on_sent(actor, *std::move(leaving));
+      continue;
+    }
+    windows_.put_back(actor, *std::move(leaving));
+    if (full_.insert(actor).second) outbox_->notify();
+    return;
   }
 }
 
@@ -441,31 +449,58 @@ void Client::ask_for_line(ActorId actor, Line& line) {
 
 /// The agent's word of where an actor of this node is, or of how it ended.
 void Client::on_line(ActorId actor, const Result<std::string>& reply) {
+  const auto parsed = reply ? parse_json(*reply) : nlohmann::json();
+  const auto told = parsed.is_object() ? parsed : nlohmann::json::object();
+  std::vector<PendingResultPtr> unknown;
   {
     std::lock_guard lock(mutex_);
     const auto found = line_to_.find(actor);
     if (found == line_to_.end()) return;
     Line& line = found->second;
-    if (line.state == Line::State::lost && reply) {  // It has not heard of it yet.
-      line.ask_again = steady_now() + kLineLook;
-      return;
-    }
     if (line.state == Line::State::asked) {
-      const auto told = reply ? parse_json(*reply) : nlohmann::json();
-      const auto peer = told.is_object() ? told.value("peer", "") : std::string();
-      const bool open = !peer.empty() && lines_->connect(peer, told.value("path", "")).has_value();
-      line.state = open ? Line::State::open : Line::State::refused;
-      if (!open) return;
+      const auto peer = told.value("peer", "");
+      if (told.contains("may_restart"))
+        line.rule = RestartRule{told.value("may_restart", 0), told.value("call_retries", 0)};
+      line.restarts = told.value("restarts", 0);
+      const auto opened =
+          peer.empty() ? fail(ErrorKind::disconnected, "") : lines_->connect(peer, told.value("path", ""));
+      const bool has_another = line.rule && !opened && opened.error().kind == ErrorKind::disconnected;
+      line.state = opened ? Line::State::open : has_another ? Line::State::none : Line::State::refused;
+      line.results = 0;
+      if (!opened) return;
       line.peer = peer;
       windows_.set_line(actor, true);
+      if (line.rule) windows_.set_rule(actor, *line.rule);
       return send_kept(actor);
     }
     if (line.state != Line::State::lost) return;
+    if (reply && told.value("restarts", 0) <= line.restarts) {  // It has not heard of it yet.
+      line.ask_again = steady_now() + kLineLook;
+      return;
+    }
+    if (reply) unknown = on_restarted(actor, line);
   }
-  fail_calls_to(actor, reply.error());
+  if (!reply) return fail_calls_to(actor, reply.error());
+  for (auto& result : unknown) result->complete(fail(ErrorKind::disconnected, told.value("ended", "")));
 }
 
-void Client::on_line_ended(const std::string& peer) {
+/// The actor has another process. Returns the calls of whose fate nobody knows, and that are not sent again.
+std::vector<PendingResultPtr> Client::on_restarted(ActorId actor, Line& line) {
+  std::vector<PendingResultPtr> unknown;
+  for (const TaskId task : windows_.on_restart(actor)) {
+    const auto call = in_flight_.extract(task);
+    if (call.empty()) continue;
+    windows_.on_result(actor, task, call.mapped().bytes);
+    unknown.push_back(std::move(call.mapped().result));
+  }
+  line = Line{};
+  --lost_;
+  send_kept(actor);
+  room_.notify_all();
+  return unknown;
+}
+
+void Client::on_line_ended(const std::string& peer, std::size_t untaken) {
   std::lock_guard lock(mutex_);
   if (const auto worker = worker_named(peer); worker && task_lines_.erase(*worker) > 0) {
     const Instant now = steady_now();
@@ -476,7 +511,8 @@ void Client::on_line_ended(const std::string& peer) {
     if (line.state != Line::State::open || line.peer != peer) continue;
     windows_.set_line(actor, false);
     line.peer.clear();
-    if (!windows_.on_line(actor)) {
+    if (line.rule) windows_.on_line_lost(actor, untaken);
+    if (!line.rule && !windows_.on_line(actor)) {
       line.state = Line::State::refused;
       return send_kept(actor);
     }
@@ -653,7 +689,7 @@ void Client::send_to_actor(Call call, const PendingResultPtr& result, Duration p
   const auto refused = wait_for_room(lock, call.actor, patience, [this] { return windows_.has_room(); });
   if (!refused) {
     in_flight_.emplace(call.task, InFlight{result, call.actor, frame.size()});
-    windows_.add(call.actor, std::move(frame));
+    windows_.add(call.actor, call.task, std::move(frame));
     return send_kept(call.actor);
   }
   lock.unlock();
@@ -673,7 +709,14 @@ void Client::send_task(const Call& call, PendingResultPtr result, const TaskNeed
   result->complete(tl::unexpected(*refused));
 }
 
-Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node) {
+Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node,
+                               RestartRule rule) {
+  if (rule.restarts < -1 || rule.call_retries < -1)
+    return fail(ErrorKind::invalid, "restarts and call_retries of an actor are numbers from 0, or -1: always");
+  if (rule.call_retries != 0 && rule.restarts == 0)
+    return fail(ErrorKind::invalid,
+                "call_retries without restarts: calls are sent again only to an actor that is started again, give it "
+                "restarts, too");
   if (node.value < 0) {
     std::lock_guard lock(mutex_);
     node = nodes_.empty() ? NodeId(node_) : nodes_[turn_++ % nodes_.size()];
@@ -687,6 +730,7 @@ Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> argum
   for (auto& argument : arguments) message.arguments.emplace_back(std::move(argument));
   message.name = std::move(name);
   message.owner = options_.name;
+  message.rule = rule;
   PACELINE_TRY(outbox_->push(encode(message), options_.send_patience));
   return message.actor;
 }

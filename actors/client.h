@@ -86,7 +86,8 @@ class Client {
   PendingResultPtr submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs);
   /// Asks for an actor on `node` (-1: nodes in turn). The id is valid at once; calls to it wait for, or fail with, its
   /// constructor.
-  Result<ActorId> create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node);
+  Result<ActorId> create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node,
+                         RestartRule rule = {});
   /// How the workers are started that are asked for from here on.
   Result<void> set_executable(const Executable& executable);
   /// Where an actor's owner says that it may end: outlives the client, and then does nothing.
@@ -122,7 +123,9 @@ class Client {
   /// Of an actor of this node: how calls to it get there.
   struct Line {
     enum class State { none, asked, open, lost, refused };
-    int results = 0;  ///< Through the agent.
+    int results = 0;                    ///< Through the agent.
+    std::optional<RestartRule> rule{};  ///< Of an actor that may be started again;
+    int restarts = 0;                   ///< so often before this line was there.
     State state = State::none;
     std::string peer;
     std::optional<Instant> ask_again;  ///< Lost: when the agent is asked once more how the actor ended,
@@ -162,7 +165,8 @@ class Client {
   void send_kept(ActorId actor);
   void ask_for_line(ActorId actor, Line& line);
   void on_line(ActorId actor, const Result<std::string>& reply);
-  void on_line_ended(const std::string& peer);
+  void on_line_ended(const std::string& peer, std::size_t untaken);
+  std::vector<PendingResultPtr> on_restarted(ActorId actor, Line& line);
   std::optional<Duration> look_after_lines(Instant now);
   void fail_calls_to(ActorId actor, const Error& error);
   std::optional<Error> refusal(ActorId actor) const;

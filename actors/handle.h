@@ -14,6 +14,13 @@ struct ActorOptions {
   std::string name{};  ///< For people: in status and errors.
   int count = 1;       ///< For create_many.
   int node = -1;       ///< Where it lives; -1: nodes in turn.
+  /// How often it is started again, constructed from the same arguments, when its process dies (a crash, a kill, an
+  /// exit; not with its last handle or its node); -1: always. Its state is lost. Calls that the dead process had taken
+  /// fail as `disconnected`; those that wait go to the next one.
+  int restarts = 0;
+  /// How often a call that the dead process had taken is sent again instead, before later ones: it may run twice. -1:
+  /// always.
+  int call_retries = 0;
 };
 
 namespace actors {
@@ -118,8 +125,8 @@ Handle<T> create(const ActorOptions& options, Args&&... arguments) {
     std::vector<Bytes> encoded;
     actors::append_bytes(encoded, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
     auto& client = actors::process_client();
-    const auto actor =
-        actors::or_throw(client.create(std::move(function), std::move(encoded), options.name, NodeId(options.node)));
+    const auto actor = actors::or_throw(client.create(std::move(function), std::move(encoded), options.name,
+                                                      NodeId(options.node), {options.restarts, options.call_retries}));
     return Handle<T>(std::make_shared<actors::Ownership>(client.outbox(), actor));
   }
 }

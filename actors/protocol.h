@@ -7,6 +7,7 @@
 
 #include "actors/function_ref.h"
 #include "actors/process_ids.h"
+#include "actors/sent_calls.h"
 #include "actors/serialise.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
@@ -47,6 +48,7 @@ struct CreateActor {
   std::string name;         ///< For people; may be empty.
   std::string owner;        ///< Peer that ends it, and that hears of its death.
   Executable executable{};  ///< The owner's; filled in by its agent.
+  RestartRule rule{};
 };
 
 /// The constructor returned (error empty), threw, or the actor died.
@@ -65,6 +67,7 @@ struct Call {
   std::vector<Bytes> arguments;
   std::string owner;     ///< Peer that the result goes to; its agent knows it.
   bool by_line = false;  ///< It came past the agent (runtime/channel/lines.h), and so does its result. Not sent.
+  int resent = 0;        ///< How often before, to an actor whose process died.
 };
 
 struct CallResult {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/base/json.h"
 
 namespace paceline::actors {
@@ -121,6 +122,8 @@ Frames encode(const CreateActor& message) {
   builder.setOwner(message.owner);
   builder.setNode(node_of(message.actor).value);
   if (!message.executable.path.empty()) write(builder.initExecutable(), message.executable);
+  builder.setRestarts(message.rule.restarts);
+  builder.setCallRetries(message.rule.call_retries);
   return as_message(out.to_frame());
 }
 
@@ -143,6 +146,7 @@ Frames encode(const Call& message) {
   write(builder.initFunction(), message.function);
   write(builder.initArguments(static_cast<unsigned>(message.arguments.size())), message.arguments);
   if (!message.owner.empty()) builder.setOwner(message.owner);
+  builder.setResent(message.resent);
   return as_message(out.to_frame());
 }
 
@@ -238,8 +242,13 @@ Result<Loan> decode(wire::Loan::Reader reader) {
 Result<CreateActor> decode(wire::CreateActor::Reader reader) {
   auto arguments = read(reader.getArguments());
   if (!arguments) return tl::unexpected(std::move(arguments).error());
-  CreateActor message{ActorId(reader.getActor()), read(reader.getFunction()), *std::move(arguments),
-                      text(reader.getName()),     text(reader.getOwner()),    decode(reader.getExecutable())};
+  CreateActor message{ActorId(reader.getActor()),
+                      read(reader.getFunction()),
+                      *std::move(arguments),
+                      text(reader.getName()),
+                      text(reader.getOwner()),
+                      decode(reader.getExecutable()),
+                      {reader.getRestarts(), reader.getCallRetries()}};
   if (message.actor.value == 0) return fail(ErrorKind::invalid, "an actor without an id");
   return message;
 }
@@ -251,8 +260,24 @@ Result<ActorReady> decode(wire::ActorReady::Reader reader) {
 Result<Call> decode(wire::Call::Reader reader) {
   auto arguments = read(reader.getArguments());
   if (!arguments) return tl::unexpected(std::move(arguments).error());
-  return Call{TaskId(reader.getTask()), ActorId(reader.getActor()), read(reader.getFunction()), *std::move(arguments),
-              text(reader.getOwner())};
+  Call call{TaskId(reader.getTask()), ActorId(reader.getActor()), read(reader.getFunction()),
+            *std::move(arguments), text(reader.getOwner())};
+  call.resent = reader.getResent();
+  return call;
+}
+
+Frames resent(const transport::Frame& call, int times) {
+  auto received = wire::Received::parse(transport::Frame(call));
+  PACELINE_CHECK(received, "a call of this process cannot be read");
+  Frames frames;
+  const auto read = received->visit([&](wire::Envelope::Reader root) {
+    return decode(root.getCall()).map([&](Call again) {
+      again.resent = times;
+      frames = encode(again);
+    });
+  });
+  PACELINE_CHECK(read, "a call of this process cannot be read");
+  return frames;
 }
 
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames) {

@@ -34,6 +34,8 @@ Executable decode(wire::Executable::Reader reader);
 Result<CreateActor> decode(wire::CreateActor::Reader reader);
 Result<ActorReady> decode(wire::ActorReady::Reader reader);
 Result<Call> decode(wire::Call::Reader reader);
+/// An encoded call as it is sent again, for the `times`-th time.
+Frames resent(const transport::Frame& call, int times);
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames);
 
 Result<PushTask> decode(wire::PushTask::Reader reader, std::vector<transport::Frame>& frames);

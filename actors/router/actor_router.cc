@@ -9,11 +9,15 @@
 namespace paceline::actors {
 namespace {
 
+/// An actor whose process keeps dying before its constructor has returned is not started for ever, whatever its rule.
+constexpr int kDeathsBeforeReadyMax = 5;
 constexpr const char* kUnsaid = " has not said how its workers are started";
 
 std::string short_name(WorkerId worker) {
   return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32);
 }
+
+std::string times(int count) { return count == 1 ? "once" : std::to_string(count) + " times"; }
 
 }  // namespace
 
@@ -118,8 +122,9 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
   note_owner(owner, from);
   const auto id = create.actor;
   Actor actor{std::move(create), root, from, {}, {}, {}};
-  actor.worker =
-      start_worker(actions, std::exchange(actor.create.executable, {}), root, id, actor.create.name, describe(actor));
+  auto executable = std::exchange(actor.create.executable, {});
+  if (actor.restartable()) actor.executable = executable;
+  actor.worker = start_worker(actions, std::move(executable), root, id, actor.create.name, describe(actor));
   actors_.emplace(id, std::move(actor));
   return actions;
 }
@@ -155,12 +160,18 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
   }
   in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
   actor->second.calls.insert(task);
-  if (workers_.at(actor->second.worker).ready) {
-    actions.push_back(Send{worker_peer(actor->second.worker), std::move(call)});
+  if (const auto& worker = workers_.at(actor->second.worker); worker.ready && !worker.cut_off) {
+    send_to_worker(actions, actor->second, std::move(call));
   } else {
     actor->second.queue.push_back(std::move(call));
   }
   return actions;
+}
+
+void ActorRouter::send_to_worker(Actions& actions, Actor& actor, Call call) {
+  if (actor.restartable())
+    actor.sent.add({call.task, actor.create.rule.call_retries == 0 ? Call{} : call, call.resent});
+  actions.push_back(Send{worker_peer(actor.worker), std::move(call)});
 }
 
 ActorRouter::Actions ActorRouter::on_worker_ready(WorkerId worker) {
@@ -175,8 +186,8 @@ ActorRouter::Actions ActorRouter::on_worker_ready(WorkerId worker) {
   }
   auto& actor = actors_.at(found->second.actor);
   actions.push_back(Send{worker_peer(worker), actor.create});
-  actor.create.arguments.clear();
-  for (auto& call : std::exchange(actor.queue, {})) actions.push_back(Send{worker_peer(worker), std::move(call)});
+  if (!actor.restartable()) actor.create.arguments.clear();
+  for (auto& call : std::exchange(actor.queue, {})) send_to_worker(actions, actor, std::move(call));
   return actions;
 }
 
@@ -197,7 +208,10 @@ ActorRouter::Actions ActorRouter::on_actor_ready(ActorReady ready) {
   }
   const auto actor = actors_.find(ready.actor);
   if (actor == actors_.end()) return actions;
+  if (actor->second.restarts > 0 && !ready.error.text.empty())
+    ready.error.text += ", when it was started again (" + times(actor->second.restarts) + ")";
   if (ready.error.text.empty()) {
+    actor->second.deaths_before_ready = 0;
     tell_owner(actions, actor->second, std::move(ready));
     return actions;
   }
@@ -220,6 +234,30 @@ void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, b
   if (tell) tell_owner(actions, actor, {id, actor.create.owner, true, reason});
 }
 
+/// Starts the actor's next process. What its dead one had taken fails or is sent again, before what waits. False: it is
+/// not to be started again.
+bool ActorRouter::restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how) {
+  const auto& rule = actor.create.rule;
+  if (!rule.may_restart(actor.restarts) || ++actor.deaths_before_ready > kDeathsBeforeReadyMax) return false;
+  ++actor.restarts;
+  actor.ended = {ErrorKind::disconnected, describe(actor) +
+                                              " is started again, and whether it has done this call is unknown: " +
+                                              short_name(worker) + " " + how};
+  auto outcome = actor.sent.on_death(rule);
+  for (const auto task : outcome.failed) {
+    actor.calls.erase(task);
+    const auto call = in_flight_.extract(task);
+    answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(actor.ended)});
+  }
+  for (auto again = outcome.again.rbegin(); again != outcome.again.rend(); ++again) {
+    again->call.resent = again->resent;
+    actor.queue.push_front(std::move(again->call));
+  }
+  actor.worker =
+      start_worker(actions, actor.executable, actor.root, actor.create.actor, actor.create.name, describe(actor));
+  return true;
+}
+
 bool ActorRouter::was_asked(const InFlight& call, const std::string& peer) const {
   return !is_here(call.target) || peer == worker_peer(worker_of(call.actor));
 }
@@ -234,8 +272,10 @@ ActorRouter::Actions ActorRouter::on_result(CallResult result, const std::string
   if (const auto found = in_flight_.find(result.task); found != in_flight_.end()) {
     if (!was_asked(found->second, from)) return actions;
     const auto call = in_flight_.extract(found);
-    if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end())
+    if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end()) {
       actor->second.calls.erase(result.task);
+      actor->second.sent.remove(result.task);
+    }
     answer(actions, call.mapped().owner, call.mapped().origin, std::move(result));
     return actions;
   }
@@ -354,9 +394,14 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
   const auto gone = std::move(found->second);
   workers_.erase(found);
   if (gone.actor.value != 0) {
-    if (const auto actor = actors_.find(gone.actor); actor != actors_.end()) {
+    const auto actor = actors_.find(gone.actor);
+    if (actor != actors_.end() && !restart(actions, actor->second, worker, how)) {
+      auto restarted = actor->second.restarts > 0 ? ", restarted " + times(actor->second.restarts) : std::string();
+      if (actor->second.deaths_before_ready > kDeathsBeforeReadyMax)
+        restarted += ", the last " + times(kDeathsBeforeReadyMax) + " without coming through its constructor";
       end_actor(actions, gone.actor,
-                {ErrorKind::disconnected, describe(actor->second) + " is dead: " + short_name(worker) + " " + how},
+                {ErrorKind::disconnected,
+                 describe(actor->second) + " is dead" + restarted + ": " + short_name(worker) + " " + how},
                 true);
     }
   } else if (const auto lent = lending_.on_worker_gone(worker)) {
@@ -417,8 +462,10 @@ void ActorRouter::break_circle(Actions& actions, const std::vector<WorkerId>& ci
   for (const WorkerId worker : circle) {
     const auto task = workers_.at(worker).waits->task;
     if (const auto call = in_flight_.extract(task); !call.empty()) {
-      if (const auto called = actors_.find(call.mapped().actor); called != actors_.end())
+      if (const auto called = actors_.find(call.mapped().actor); called != actors_.end()) {
         called->second.calls.erase(task);
+        called->second.sent.remove(task);
+      }
       answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(error)});
     } else {  // It is a task, or went past this agent.
       answer(actions, worker_peer(worker), options_.node, {task, {}, tl::unexpected(error)});
@@ -447,6 +494,8 @@ ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Rel
 
 ActorRouter::Actions ActorRouter::on_owner_gone(const std::string& owner) {
   Actions actions;
+  if (const auto worker = workers_.find(worker_named(owner).value_or(WorkerId{})); worker != workers_.end())
+    worker->second.cut_off = true;
   std::vector<ActorId> owned;
   for (const auto& [id, actor] : actors_) {
     if (actor.create.owner == owner) owned.push_back(id);
@@ -572,8 +621,9 @@ std::vector<ActorRouter::WorkerView> ActorRouter::workers() const {
   std::vector<WorkerView> views;
   for (const auto& [id, worker] : workers_) {
     const auto actor = actors_.find(worker.actor);
-    views.push_back({id, worker.root, worker.name, worker.actor, worker.ready,
-                     actor == actors_.end() ? 0 : actor->second.calls.size()});
+    const bool lives = actor != actors_.end();
+    views.push_back({id, worker.root, worker.name, worker.actor, worker.ready, lives ? actor->second.calls.size() : 0,
+                     lives ? actor->second.restarts : 0});
   }
   return views;
 }
@@ -583,10 +633,14 @@ WorkerId ActorRouter::worker_of(ActorId actor) const {
   return found == actors_.end() ? WorkerId{} : found->second.worker;
 }
 
-Result<WorkerId> ActorRouter::line_to(ActorId actor) const {
-  if (!is_here(node_of(actor))) return WorkerId{};
-  if (const auto worker = workers_.find(worker_of(actor)); worker != workers_.end())
-    return worker->second.ready && !worker->second.ending ? worker->first : WorkerId{};
+Result<ActorRouter::LineTo> ActorRouter::line_to(ActorId actor) const {
+  if (!is_here(node_of(actor))) return LineTo{};
+  if (const auto found = actors_.find(actor); found != actors_.end()) {
+    const auto& worker = workers_.at(found->second.worker);
+    const bool takes = worker.ready && !worker.ending && !worker.cut_off;
+    return LineTo{takes ? found->second.worker : WorkerId{}, found->second.create.rule, found->second.restarts,
+                  found->second.ended};
+  }
   if (const auto dead = dead_.find(actor); dead != dead_.end()) return tl::unexpected(dead->second);
   return fail(ErrorKind::not_found,
               "actor " + to_string(actor) + " does not exist on node " + to_string(options_.node));

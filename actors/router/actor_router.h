@@ -94,13 +94,20 @@ class ActorRouter {
     ActorId actor;     ///< 0: runs tasks.
     bool ready = false;
     std::size_t calls = 0;  ///< In flight.
+    int restarts = 0;       ///< Of its actor.
   };
   /// For status, in order of ids.
   std::vector<WorkerView> workers() const;
   /// The worker of an actor of this node; 0 if there is none.
   WorkerId worker_of(ActorId actor) const;
-  /// The worker that calls to the actor may go to past this agent; 0: they have to come here. Or why there is none.
-  Result<WorkerId> line_to(ActorId actor) const;
+  struct LineTo {
+    WorkerId worker;  ///< That calls to the actor may go to past this agent; 0: they have to come here.
+    RestartRule rule{};
+    int restarts = 0;  ///< So far,
+    Error ended{};     ///< and how the process before the last one ended.
+  };
+  /// Or why there is none.
+  Result<LineTo> line_to(ActorId actor) const;
   /// Actors of other nodes that peers of this one own, and workers that they have lent: how many, and whether any is
   /// on `node`.
   std::size_t actors_elsewhere() const { return remote_.size() + lending_.elsewhere(); }
@@ -124,6 +131,13 @@ class ActorRouter {
     WorkerId worker;
     std::deque<Call> queue;  ///< Until the worker is there.
     std::set<TaskId> calls;  ///< In flight.
+    // Of one that may be started again:
+    Executable executable{};
+    SentCalls<Call> sent{};       ///< To its worker; without their contents where none is sent again.
+    int restarts = 0;             ///< So far.
+    int deaths_before_ready = 0;  ///< Before its constructor returned, in a row.
+    Error ended{};                ///< How its last worker did, as a call that it had hears it.
+    bool restartable() const { return create.rule.restarts != 0; }
   };
   struct Worker {
     std::string root;
@@ -132,6 +146,7 @@ class ActorRouter {
     bool ready = false;
     bool ending = false;
     std::optional<Awaited> waits{};
+    bool cut_off = false;  ///< Its connection has ended, so it will: what is for its actor waits for the next one.
   };
 
   bool is_here(NodeId node) const { return node == options_.node; }
@@ -145,6 +160,8 @@ class ActorRouter {
   void tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const;
   void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
   void remember_dead(ActorId actor, Error reason);
+  void send_to_worker(Actions& actions, Actor& actor, Call call);
+  bool restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how);
   bool was_asked(const InFlight& call, const std::string& peer) const;
   void tell_borrower(Actions& actions, const Lending::Owner& owner, Loan loan) const;
   void refuse_loan(Actions& actions, const Lending::Lent& wanted, const Error& error) const;

@@ -33,11 +33,13 @@ class ActorRouterTest : public testing::Test {
     return options;
   }
 
-  CreateActor create(ActorId id, std::string owner = "driver/1") {
+  CreateActor create(ActorId id, std::string owner = "driver/1", RestartRule rule = {}) {
     CreateActor message;
     message.actor = id;
     message.name = "counter";
     message.owner = std::move(owner);
+    message.rule = rule;
+    message.arguments = {bytes(3)};
     return message;
   }
   Call call(std::uint64_t task, ActorId to, std::string owner = "driver/1") {
@@ -80,9 +82,10 @@ class ActorRouterTest : public testing::Test {
     return found;
   }
   /// Creates an actor whose worker is up; returns the worker.
-  WorkerId running_actor(ActorId id) {
-    const auto fork = all<ActorRouter::Fork>(sut.on_create(create(id), kHere)).at(0);
+  WorkerId running_actor(ActorId id, RestartRule rule = {}) {
+    const auto fork = all<ActorRouter::Fork>(sut.on_create(create(id, "driver/1", rule), kHere)).at(0);
     sut.on_worker_ready(fork.worker);
+    sut.on_actor_ready({id, "driver/1", false, {}});
     return fork.worker;
   }
 
@@ -149,6 +152,95 @@ TEST_F(ActorRouterTest, ADeathFailsAllCallsInFlightAtOnceNamingIt) {
   const auto late = sent<CallResult>(sut.on_call(call(3, actor), kHere));
   ASSERT_THAT(late, SizeIs(1));
   EXPECT_THAT(late[0].second.value.error().text, HasSubstr("SIGSEGV"));
+}
+
+TEST_F(ActorRouterTest, AnActorThatMayBeRestartedIsConstructedAgainInAnotherProcess) {
+  const auto worker = running_actor(actor, {.restarts = 1});
+  const auto actions = sut.on_worker_gone(worker, "killed by SIGSEGV");
+  EXPECT_THAT(sent<ActorReady>(actions), IsEmpty()) << "it is not dead";
+  const auto forks = all<ActorRouter::Fork>(actions);
+  ASSERT_THAT(forks, SizeIs(1));
+  EXPECT_EQ(forks[0].executable.path, "/script");
+  EXPECT_NE(forks[0].worker, worker);
+  const auto constructed = sent<CreateActor>(sut.on_worker_ready(forks[0].worker));
+  ASSERT_THAT(constructed, SizeIs(1));
+  EXPECT_EQ(constructed[0].second.arguments, std::vector<Bytes>{bytes(3)});
+  EXPECT_EQ(sut.workers().at(0).restarts, 1);
+}
+
+TEST_F(ActorRouterTest, ARestartFailsWhatTheDeadProcessHadAndKeepsTheRest) {
+  const auto worker = running_actor(actor, {.restarts = 1});
+  sut.on_call(call(1, actor), kHere);
+  sut.on_owner_gone(peer_of(worker));  // Its connection ends first.
+  EXPECT_THAT(sut.on_call(call(2, actor), kHere), IsEmpty());
+  const auto actions = sut.on_worker_gone(worker, "killed by SIGSEGV");
+  const auto answers = sent<CallResult>(actions);
+  ASSERT_THAT(answers, SizeIs(1));
+  EXPECT_EQ(answers[0].second.task, TaskId(1));
+  EXPECT_EQ(answers[0].second.value.error().kind, ErrorKind::disconnected);
+  EXPECT_THAT(answers[0].second.value.error().text, testing::AllOf(HasSubstr("unknown"), HasSubstr("SIGSEGV")));
+  sut.on_call(call(3, actor), kHere);
+  const auto calls = sent<Call>(sut.on_worker_ready(all<ActorRouter::Fork>(actions).at(0).worker));
+  ASSERT_THAT(calls, SizeIs(2));
+  EXPECT_EQ(calls[0].second.task, TaskId(2));
+  EXPECT_EQ(calls[1].second.task, TaskId(3));
+}
+
+TEST_F(ActorRouterTest, CallsAreSentAgainBeforeLaterOnesAsOftenAsTheRuleSays) {
+  auto worker = running_actor(actor, {.restarts = -1, .call_retries = 1});
+  auto first = call(1, actor);
+  first.arguments = {bytes(7)};
+  sut.on_call(first, kHere);
+  auto actions = sut.on_worker_gone(worker, "killed");
+  EXPECT_THAT(sent<CallResult>(actions), IsEmpty());
+  sut.on_call(call(2, actor), kHere);
+  worker = all<ActorRouter::Fork>(actions).at(0).worker;
+  const auto calls = sent<Call>(sut.on_worker_ready(worker));
+  ASSERT_THAT(calls, SizeIs(2));
+  EXPECT_EQ(calls[0].second.task, TaskId(1));
+  EXPECT_EQ(calls[0].second.arguments, first.arguments);
+  EXPECT_EQ(calls[1].second.task, TaskId(2));
+  const auto failed = sent<CallResult>(sut.on_worker_gone(worker, "killed"));
+  ASSERT_THAT(failed, SizeIs(1)) << "call 2 may be sent again";
+  EXPECT_EQ(failed[0].second.task, TaskId(1));
+}
+
+TEST_F(ActorRouterTest, OnceItsRestartsAreUsedUpAnActorIsDead) {
+  auto worker = running_actor(actor, {.restarts = 1});
+  worker = all<ActorRouter::Fork>(sut.on_worker_gone(worker, "killed")).at(0).worker;
+  sut.on_call(call(1, actor), kHere);
+  const auto actions = sut.on_worker_gone(worker, "killed by SIGKILL");
+  ASSERT_THAT(sent<ActorReady>(actions), SizeIs(1));
+  ASSERT_THAT(sent<CallResult>(actions), SizeIs(1)) << "also what waited";
+  EXPECT_THAT(sent<CallResult>(actions)[0].second.value.error().text, HasSubstr("is dead, restarted once: "));
+}
+
+TEST_F(ActorRouterTest, AnActorThatNeverComesThroughItsConstructorIsNotStartedForEver) {
+  auto actions = sut.on_create(create(actor, "driver/1", {.restarts = -1}), kHere);
+  int forks = 0;
+  while (!all<ActorRouter::Fork>(actions).empty()) {
+    ASSERT_LT(++forks, 100);
+    actions = sut.on_worker_gone(all<ActorRouter::Fork>(actions)[0].worker, "killed by SIGSEGV");
+  }
+  EXPECT_EQ(forks, 6);
+  EXPECT_THAT(sent<ActorReady>(actions).at(0).second.error.text, HasSubstr("without coming through its constructor"));
+}
+
+TEST_F(ActorRouterTest, AConstructorThatThrowsAtARestartEndsTheActor) {
+  const auto worker = running_actor(actor, {.restarts = -1});
+  sut.on_worker_ready(all<ActorRouter::Fork>(sut.on_worker_gone(worker, "killed")).at(0).worker);
+  const auto actions = sut.on_actor_ready({actor, "driver/1", false, {ErrorKind::invalid, "boom"}});
+  EXPECT_THAT(all<ActorRouter::Kill>(actions), SizeIs(1));
+  EXPECT_EQ(sent<ActorReady>(actions).at(0).second.error.text, "boom, when it was started again (once)");
+}
+
+TEST_F(ActorRouterTest, WhoReleasesAnActorThatIsStartedAgainEndsIt) {
+  const auto worker = running_actor(actor, {.restarts = -1});
+  const auto next = all<ActorRouter::Fork>(sut.on_worker_gone(worker, "killed")).at(0).worker;
+  const auto kills = all<ActorRouter::Kill>(sut.on_owner_gone("driver/1"));
+  ASSERT_THAT(kills, SizeIs(1));
+  EXPECT_EQ(kills[0].worker, next);
+  EXPECT_THAT(all<ActorRouter::Fork>(sut.on_worker_gone(next, "killed by SIGKILL")), IsEmpty());
 }
 
 TEST_F(ActorRouterTest, AFailedConstructorFailsTheCallsAndEndsTheWorker) {
@@ -328,8 +420,8 @@ TEST_F(ActorRouterTest, ACircleOfCallsThatWentPastTheAgentIsFoundAsWell) {
 TEST_F(ActorRouterTest, WhereCallsCanGoPastTheAgent) {
   EXPECT_FALSE(sut.line_to(actor)) << "there is no such actor";
   const auto worker = running_actor(actor);
-  EXPECT_EQ(sut.line_to(actor), worker);
-  EXPECT_EQ(sut.line_to(actor_on(NodeId{3}, 1)), WorkerId{}) << "elsewhere: by its agent";
+  EXPECT_EQ(sut.line_to(actor)->worker, worker);
+  EXPECT_EQ(sut.line_to(actor_on(NodeId{3}, 1))->worker, WorkerId{}) << "elsewhere: by its agent";
   sut.on_worker_gone(worker, "killed by SIGKILL");
   EXPECT_THAT(sut.line_to(actor).error().text, HasSubstr("killed by SIGKILL"));
 }

@@ -272,7 +272,13 @@ Result<void> Agent::tell_line(const transport::Peer& peer, const wire::Request::
   const auto to = router_.line_to(ActorId(body.is_object() ? body.value("actor", std::uint64_t{0}) : 0));
   if (!to) return tl::unexpected(to.error());
   json line = json::object();
-  if (to->value != 0) line = {{"peer", actors::worker_peer(*to)}, {"path", actors::line_path(options_.directory, *to)}};
+  if (to->worker.value != 0)
+    line = {{"peer", actors::worker_peer(to->worker)}, {"path", actors::line_path(options_.directory, to->worker)}};
+  if (to->rule != actors::RestartRule{})
+    line.update({{"may_restart", to->rule.restarts},
+                 {"call_retries", to->rule.call_retries},
+                 {"restarts", to->restarts},
+                 {"ended", to->ended.text}});
   wire::Message message;
   auto reply = message.root().initReply();
   reply.setId(request.getId());

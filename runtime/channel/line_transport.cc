@@ -61,7 +61,7 @@ Result<void> LineTransport::open(const std::string& self) {
   auto lines = Lines::create(
       self, {.called = [this](const Peer& peer, Message message) { on_line(peer, false, std::move(message)); },
              .answered = [this](const Peer& peer, Message message) { on_line(peer, true, std::move(message)); },
-             .ended = [this](const Peer& peer) { on_line_ended(peer); },
+             .ended = [this](const Peer& peer, std::size_t) { on_line_ended(peer); },
              .left = [this](const Peer& peer) { on_line_ended(peer); }});
   if (!lines) return tl::unexpected(lines.error());
   lines_ = *std::move(lines);

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/channel/ring_channel.h"
 #include "runtime/process/fd_passing.h"
 
 namespace paceline::channel {
@@ -41,10 +40,11 @@ bool is_ours(int socket) {
 
 struct Lines::Line {
   std::mutex sending;
-  std::unique_ptr<Channel> channel;
+  std::unique_ptr<RingChannel> channel;
   process::Fd socket;
   bool ending = false;
   bool dropped = false;
+  bool over = false;  ///< Under `sending`: nothing more is sent.
 };
 
 Result<std::unique_ptr<Lines>> Lines::create(std::string self, Listener listener) {
@@ -111,7 +111,7 @@ void Lines::on_first_word(int fd) {
   (void)add(in_, word->bytes, *std::move(channel), std::move(socket));
 }
 
-Result<void> Lines::add(Map& lines, const std::string& peer, std::unique_ptr<Channel> channel, process::Fd socket) {
+Result<void> Lines::add(Map& lines, const std::string& peer, std::unique_ptr<RingChannel> channel, process::Fd socket) {
   auto line = std::make_shared<Line>();
   const int bell = channel->descriptor(), life = socket.get();
   line->channel = std::move(channel);
@@ -147,7 +147,7 @@ bool Lines::send(const Map& lines, const std::string& peer, std::span<const Fram
   const auto line = find(lines, peer);
   if (!line) return false;
   std::lock_guard lock(line->sending);
-  return line->channel->send(message, Duration::zero()).has_value();
+  return !line->over && line->channel->send(message, Duration::zero()).has_value();
 }
 
 /// False: nothing more will come.
@@ -175,7 +175,13 @@ void Lines::end(Map& lines, const std::string& peer) {
   }
   if (line->dropped) return;
   remove(lines, peer, *line);
-  if (&lines == &out_) return listener_.ended(peer);
+  std::size_t untaken = 0;
+  {
+    std::lock_guard lock(line->sending);
+    line->over = true;
+    untaken = line->channel->untaken();
+  }
+  if (&lines == &out_) return listener_.ended(peer, untaken);
   if (listener_.left) listener_.left(peer);
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/base/event_loop.h"
-#include "runtime/channel/channel.h"
+#include "runtime/channel/ring_channel.h"
 #include "runtime/process/fd.h"
 
 namespace paceline::channel {
@@ -27,8 +27,9 @@ class Lines {
   struct Listener {
     std::function<void(const std::string& peer, Message message)> called;    ///< By a line that came in.
     std::function<void(const std::string& peer, Message message)> answered;  ///< By one that went out.
-    /// A line that went out has ended; what came before it has been told.
-    std::function<void(const std::string& peer)> ended;
+    /// A line that went out has ended; what came before it has been told. Of what was sent the other end has not taken
+    /// the last `untaken` messages, and begun nothing of them.
+    std::function<void(const std::string& peer, std::size_t untaken)> ended;
     /// The same of a line that came in; may be nobody.
     std::function<void(const std::string& peer)> left{};
   };
@@ -67,7 +68,7 @@ class Lines {
   Lines(std::string self, Listener listener, EventLoop loop);
 
   bool send(const Map& lines, const std::string& peer, std::span<const Frame> message);
-  Result<void> add(Map& lines, const std::string& peer, std::unique_ptr<Channel> channel, process::Fd socket);
+  Result<void> add(Map& lines, const std::string& peer, std::unique_ptr<RingChannel> channel, process::Fd socket);
   std::shared_ptr<Line> find(const Map& lines, const std::string& peer);
   bool hear(Map& lines, const std::string& peer);
   void end(Map& lines, const std::string& peer);

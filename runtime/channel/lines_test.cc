@@ -38,7 +38,10 @@ struct Side {
             name,
             {.called = [this](const std::string& peer, Message m) { told.push_back(peer + " calls " + text(m)); },
              .answered = [this](const std::string& peer, Message m) { told.push_back(peer + " answers " + text(m)); },
-             .ended = [this](const std::string& peer) { told.push_back(peer + " ended"); }})) {}
+             .ended =
+                 [this](const std::string& peer, std::size_t untaken) {
+                   told.push_back(peer + " ended, " + std::to_string(untaken) + " left");
+                 }})) {}
 
   void serve(std::size_t until = 1) {
     for (int i = 0; i < 200 && told.size() < until; ++i) {
@@ -103,8 +106,25 @@ TEST_F(LinesTest, WhoEndsIsHeardOutFirst) {
   EXPECT_TRUE(callee.lines->send_in("caller", message("last word")));
   callee.lines.reset();
   caller.serve(2);
-  EXPECT_THAT(caller.told, ElementsAre("callee answers last word", "callee ended"));
+  EXPECT_THAT(caller.told, ElementsAre("callee answers last word", "callee ended, 0 left"));
   EXPECT_FALSE(caller.lines->send_out("callee", message("two")));
+}
+
+TEST_F(LinesTest, WhatTheOtherEndHasNotTakenIsCounted) {
+  for (const char* text : {"one", "two", "three"}) EXPECT_TRUE(caller.lines->send_out("callee", message(text)));
+  callee.serve(3);
+  EXPECT_EQ(callee.told.size(), 3U);
+  for (const char* text : {"four", "five"}) EXPECT_TRUE(caller.lines->send_out("callee", message(text)));
+  callee.lines.reset();
+  caller.serve();
+  EXPECT_THAT(caller.told, ElementsAre("callee ended, 2 left"));
+}
+
+TEST_F(LinesTest, WhatWasSentToSomebodyWhoNeverTookTheLineIsCounted) {
+  EXPECT_TRUE(caller.lines->send_out("callee", message("one")));
+  callee.lines.reset();
+  caller.serve();
+  EXPECT_THAT(caller.told, ElementsAre("callee ended, 1 left"));
 }
 
 TEST_F(LinesTest, AProcessThatIsKilledEndsItsLines) {

@@ -20,8 +20,9 @@ enum class Sleep : std::uint32_t {
 /// What both sides of a ring share, besides its bytes. The other side may be hostile, or dead in mid-write: nothing
 /// read from here is believed before it was checked.
 struct RingHeader {
-  alignas(64) std::atomic<std::uint64_t> tail{0};           ///< Bytes written so far. The writer's.
-  alignas(64) std::atomic<std::uint64_t> head{0};           ///< Bytes read so far. The reader's.
+  alignas(64) std::atomic<std::uint64_t> tail{0};  ///< Bytes written so far. The writer's.
+  alignas(64) std::atomic<std::uint64_t> head{0};  ///< Bytes read so far, as the writer has to know. The reader's.
+  std::atomic<std::uint64_t> taken{0};             ///< Whole messages read so far, exactly. The reader's.
   alignas(64) std::atomic<std::uint32_t> reader_sleeps{0};  ///< A Sleep.
   alignas(64) std::atomic<std::uint32_t> writer_sleeps{0};
 };
@@ -66,6 +67,8 @@ class RingWriter {
   /// Sleeps until there are `wanted` bytes, at most `timeout` (negative: for ever), after looking `spins` times without
   /// sleeping. False: there are not.
   bool wait_for_room(std::uint64_t wanted, Duration timeout, int spins);
+  /// Messages that the reader says it has taken: what it was about to do with others it has not begun.
+  std::uint64_t taken() const { return memory_.header->taken.load(std::memory_order_acquire); }
 
  private:
   RingMemory memory_;
@@ -90,6 +93,8 @@ class RingReader {
   Found next(Fragment& fragment);
   /// Done with the fragment that next() gave. The writer hears of the room now and then, and when the ring is empty.
   void pop();
+  /// A message is whole, and about to be somebody's: said before anything is done with it.
+  void take() { memory_.header->taken.store(++taken_, std::memory_order_release); }
 
   /// Says how it will sleep. False: there is something to read, and it is awake.
   bool arm(Sleep how);
@@ -107,6 +112,7 @@ class RingReader {
   int bell_;
   std::uint64_t head_ = 0;
   std::uint64_t shown_ = 0;  ///< Of head_, to the writer.
+  std::uint64_t taken_ = 0;  ///< Messages.
   std::uint64_t tail_ = 0;   ///< As it was last seen.
   std::uint64_t size_ = 0;   ///< Of the fragment that next() gave, with its header.
 };

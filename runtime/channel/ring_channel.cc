@@ -17,7 +17,7 @@
 namespace paceline::channel {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31676e6972636170;  // "pacring1"
+constexpr std::uint64_t kMagic = 0x32676e6972636170;  // "pacring2"
 
 /// The first page of the memory; behind it lie the bytes of the ring to the maker, then those of the other.
 struct Head {
@@ -175,8 +175,11 @@ Result<void> RingChannel::send(std::span<const Frame> frames, Duration patience)
     return fail(ErrorKind::overloaded, "the channel is full: its other end does not read");
   for (std::size_t i = 0; i < frames.size(); ++i) writer_.write(frames[i], i + 1 < frames.size() ? kMoreFrames : 0);
   writer_.publish();
+  ++sent_;
   return {};
 }
+
+std::uint64_t RingChannel::untaken() const { return sent_ - std::min(sent_, writer_.taken()); }
 
 /// A message that is larger than the ring: in fragments, while the other end reads.
 Result<void> RingChannel::stream(std::span<const Frame> frames, Duration patience) {
@@ -200,6 +203,7 @@ Result<void> RingChannel::stream(std::span<const Frame> frames, Duration patienc
       begun = true;
     } while (!rest.empty());
   }
+  ++sent_;
   return {};
 }
 
@@ -232,6 +236,7 @@ Result<bool> RingChannel::receive(Message& message, Duration timeout) {
         if (partial_.size() > frames_) partial_.resize(frames_);
         message.swap(partial_);
         frames_ = partial_bytes_ = 0;
+        reader_.take();
         return true;
       case RingReader::Found::nonsense:
         broken_ = Error{ErrorKind::disconnected, "what stands in its memory is no message"};

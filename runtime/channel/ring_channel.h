@@ -42,6 +42,10 @@ class RingChannel final : public Channel {
   Result<bool> receive(Message& message, Duration timeout) override;
   int descriptor() const override { return own_bell_.get(); }
 
+  /// How many of the last messages that were sent the other end has not taken, once it is gone: it has begun nothing of
+  /// them. Of the sending thread.
+  std::uint64_t untaken() const;
+
   /// How often receive() and send() look before they sleep; none while a core would be taken from somebody.
   void set_spins(int spins) { spins_ = spins; }
 
@@ -60,7 +64,8 @@ class RingChannel final : public Channel {
   RingWriter writer_;
   RingReader reader_;
   pid_t owner_;
-  Message partial_;  ///< What came of a message so far, in its first `frames_` frames.
+  std::uint64_t sent_ = 0;  ///< Messages.
+  Message partial_;         ///< What came of a message so far, in its first `frames_` frames.
   std::size_t frames_ = 0;
   bool frame_open_ = false;  ///< The last of them lacks a part.
   std::uint64_t partial_bytes_ = 0;
