@@ -260,8 +260,8 @@ Result<ActorReady> decode(wire::ActorReady::Reader reader) {
 Result<Call> decode(wire::Call::Reader reader) {
   auto arguments = read(reader.getArguments());
   if (!arguments) return tl::unexpected(std::move(arguments).error());
-  Call call{TaskId(reader.getTask()), ActorId(reader.getActor()), read(reader.getFunction()),
-            *std::move(arguments), text(reader.getOwner())};
+  Call call{TaskId(reader.getTask()), ActorId(reader.getActor()), read(reader.getFunction()), *std::move(arguments),
+            text(reader.getOwner())};
   call.resent = reader.getResent();
   return call;
 }
