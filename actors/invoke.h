@@ -21,8 +21,24 @@ template <class T>
 class Future;
 template <class T>
 class Handle;
+template <class T>
+class Async;
 
 namespace actors {
+
+template <class T>
+class AsyncCall;
+
+/// A method that has begun, and goes on later on the thread that began it. Ended where it is by its destructor.
+class UnfinishedCall {
+ public:
+  virtual ~UnfinishedCall() = default;
+  virtual bool done() const = 0;
+  /// Once it is done; throws what the method threw.
+  virtual Bytes result() = 0;
+  /// `then` is called when it is done, and must not end it.
+  virtual void on_done(std::function<void()> then) = 0;
+};
 
 /// What a thunk is given and gives. Argument 0 names the callee where it is a run-time value (a pointer), the others
 /// are the caller's.
@@ -32,6 +48,7 @@ struct Invocation {
   std::shared_ptr<void> created;  ///< Constructors: the new instance.
   Bytes result;
   std::string_view build;  ///< Of the object that holds the thunk: a callee's name without one is of the same.
+  std::unique_ptr<UnfinishedCall> unfinished{};  ///< Coroutine methods: instead of the result.
 };
 /// Decodes the arguments and calls. `invalid` where they do not decode; what the user's code throws passes through.
 using Thunk = Result<void> (*)(Invocation&);
@@ -48,6 +65,19 @@ struct FutureValue<Future<T>> {
 };
 template <class T>
 inline constexpr bool is_future = FutureValue<std::remove_cvref_t<T>>::is_future;
+
+template <class T>
+struct AsyncValue {
+  static constexpr bool is_async = false;
+  using type = T;
+};
+template <class T>
+struct AsyncValue<Async<T>> {
+  static constexpr bool is_async = true;
+  using type = T;
+};
+template <class T>
+inline constexpr bool is_async = AsyncValue<std::remove_cvref_t<T>>::is_async;
 
 /// The type as which a value of type T travels: texts own their characters.
 template <class T>
@@ -209,12 +239,16 @@ Result<std::tuple<T...>> decode_arguments(std::span<const Bytes> arguments, std:
   return values;
 }
 
+/// A coroutine is done when it returns here: nothing else could run meanwhile.
 template <class Call>
 Result<void> keep_result(Invocation& invocation, Call&& call) {
-  if constexpr (std::is_void_v<decltype(call())>) {
+  using R = std::remove_cvref_t<decltype(call())>;
+  if constexpr (is_async<R>) {
+    return keep_result(invocation, [&] { return call().get(); });
+  } else if constexpr (std::is_void_v<R>) {
     call();
   } else {
-    invocation.result = to_bytes<std::remove_cvref_t<decltype(call())>>(call());
+    invocation.result = to_bytes<R>(call());
   }
   return {};
 }
@@ -262,13 +296,21 @@ Result<void> run_method(Invocation& invocation) {
   if (name->function.build.empty()) name->function.build = invocation.build;
   auto method = resolve_as<Method>(*name);
   if (!method) return tl::unexpected(std::move(method).error());
-  return keep_result(invocation, [&]() -> decltype(auto) {
+  const auto call = [&](auto& arguments) -> decltype(auto) {
     return std::apply(
         [&](auto&&... value) -> decltype(auto) {
           return std::invoke(*method, static_cast<T*>(invocation.object), std::forward<decltype(value)>(value)...);
         },
-        *std::move(values));
-  });
+        std::move(arguments));
+  };
+  using R = std::remove_cvref_t<decltype(call(*values))>;
+  if constexpr (is_async<R>) {
+    auto kept = std::make_shared<std::remove_cvref_t<decltype(*values)>>(*std::move(values));
+    invocation.unfinished = std::make_unique<AsyncCall<typename AsyncValue<R>::type>>(kept, call);
+    return {};
+  } else {
+    return keep_result(invocation, [&]() -> decltype(auto) { return call(*values); });
+  }
 }
 
 template <class T, class Encoded>

@@ -37,28 +37,27 @@ std::string thrown() {
   }
 }
 
-}  // namespace
-
-Executor::Answer Executor::run(actors::Work work) {
-  if (auto* create = std::get_if<actors::CreateActor>(&work)) return construct(std::move(*create));
-  return call(std::move(std::get<actors::Call>(work)));
-}
-
-Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<Bytes> arguments, void* object,
-                              std::shared_ptr<void>* created, Bytes* result) {
-  auto address = actors::resolve(function);
-  if (!address) return tl::unexpected(std::move(address).error());
-  actors::Invocation invocation{object, arguments, {}, {}, function.build};
+/// `run`, which users' code may leave by throwing anything.
+template <class Run>
+auto caught(Run run) -> decltype(run()) {
   try {
-    PACELINE_TRY(reinterpret_cast<actors::Thunk>(*address)(invocation));
+    return run();
   } catch (abi::__forced_unwind&) {
     throw;  // A thread's cancellation is no exception of the user's.
   } catch (...) {
     return fail(ErrorKind::invalid, thrown());
   }
-  if (created != nullptr) *created = std::move(invocation.created);
-  if (result != nullptr) *result = std::move(invocation.result);
-  return {};
+}
+
+}  // namespace
+
+Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<Bytes> arguments,
+                              actors::Invocation& invocation) {
+  auto address = actors::resolve(function);
+  if (!address) return tl::unexpected(std::move(address).error());
+  invocation.arguments = arguments;
+  invocation.build = function.build;
+  return caught([&] { return reinterpret_cast<actors::Thunk>(*address)(invocation); });
 }
 
 actors::ActorReady Executor::construct(actors::CreateActor create) {
@@ -69,7 +68,9 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
   }
   actor_ = create.actor;
   name_ = create.name;
-  const auto done = invoke(create.function, std::move(create.arguments), nullptr, &instance_, nullptr);
+  actors::Invocation invocation;
+  const auto done = invoke(create.function, std::move(create.arguments), invocation);
+  instance_ = std::move(invocation.created);
   if (!done) {
     ready.error = {done.error().kind, done.error().text + " (in the constructor of actor " +
                                           (name_.empty() ? to_string(actor_) : "'" + name_ + "'") + ", " + where_ +
@@ -78,30 +79,56 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
   return ready;
 }
 
-actors::CallResult Executor::call(actors::Call call) {
+std::optional<actors::CallResult> Executor::call(actors::Call call) {
   actors::CallResult answer{call.task, call.owner, Bytes{}, call.by_line, false, {}};
   if (call.actor.value != 0 && (!instance_ || call.actor != actor_)) {
     answer.value = fail(ErrorKind::not_found, "actor " + to_string(call.actor) + " is not on " + where_);
     return answer;
   }
-  Bytes result;
+  actors::Invocation invocation;
+  invocation.object = call.actor.value != 0 ? instance_.get() : nullptr;
   const Instant began = steady_now();
-  const auto done = invoke(call.function, std::move(call.arguments), call.actor.value != 0 ? instance_.get() : nullptr,
-                           nullptr, &result);
+  const auto invoked = invoke(call.function, std::move(call.arguments), invocation);
   answer.ran = steady_now() - began;
-  if (done && result.size() > actors::kResultBytesMax) {
-    answer.value = fail(ErrorKind::invalid, "the result takes " + std::to_string(result.size() >> 20) +
-                                                " MiB; at most " + std::to_string(actors::kResultBytesMax >> 20) +
-                                                " MiB can come back by value: give it in parts");
-  } else if (done) {
-    answer.value = std::move(result);
-  } else {
-    const std::string who = call.actor.value == 0 ? ""
-                            : name_.empty()       ? "actor " + to_string(actor_) + ", "
-                                                  : "actor '" + name_ + "', ";
-    answer.value = fail(done.error().kind, done.error().text + " (" + who + where_ + ")");
+  if (invoked && invocation.unfinished && !invocation.unfinished->done()) {
+    const TaskId task = call.task;
+    invocation.unfinished->on_done([this, task] { done_.push_back(task); });
+    begun_.insert_or_assign(task, Begun{std::move(answer), std::move(invocation.unfinished)});
+    return std::nullopt;
   }
+  answer.value =
+      value_of(!invoked                ? tl::unexpected(invoked.error())
+               : invocation.unfinished ? caught([&] { return Result<Bytes>(invocation.unfinished->result()); })
+                                       : Result<Bytes>(std::move(invocation.result)));
   return answer;
+}
+
+std::vector<actors::CallResult> Executor::resume(const std::function<void()>& go_on) {
+  go_on();
+  std::vector<actors::CallResult> answers;
+  for (const TaskId task : std::exchange(done_, {})) {
+    auto begun = begun_.extract(task);
+    if (begun.empty()) continue;
+    auto& [answer, call] = begun.mapped();
+    answer.value = value_of(caught([&] { return Result<Bytes>(call->result()); }));
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+/// As the caller gets it: bounded, and an error says where it happened.
+Result<Bytes> Executor::value_of(Result<Bytes> result) const {
+  if (!result) {
+    const std::string who = actor_.value == 0 ? ""
+                            : name_.empty()   ? "actor " + to_string(actor_) + ", "
+                                              : "actor '" + name_ + "', ";
+    return fail(result.error().kind, result.error().text + " (" + who + where_ + ")");
+  }
+  if (result->size() > actors::kResultBytesMax)
+    return fail(ErrorKind::invalid, "the result takes " + std::to_string(result->size() >> 20) + " MiB; at most " +
+                                        std::to_string(actors::kResultBytesMax >> 20) +
+                                        " MiB can come back by value: give it in parts");
+  return result;
 }
 
 }  // namespace paceline::worker

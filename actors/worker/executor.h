@@ -1,10 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
-#include <variant>
+#include <unordered_map>
+#include <vector>
 
 #include "actors/client.h"
+#include "actors/invoke.h"
 
 namespace paceline::worker {
 
@@ -13,23 +16,30 @@ namespace paceline::worker {
 /// and `where`.
 class Executor {
  public:
-  using Answer = std::variant<actors::ActorReady, actors::CallResult>;
-
   /// `where` ends every error: "worker 3 on node 0, log /run/worker-3.log".
   explicit Executor(std::string where) : where_(std::move(where)) {}
 
-  Answer run(actors::Work work);
+  actors::ActorReady construct(actors::CreateActor create);
+  /// Nothing: a coroutine method has begun, and waits for something.
+  std::optional<actors::CallResult> call(actors::Call call);
+  /// One of them goes on. The answers of those that are done with that.
+  std::vector<actors::CallResult> resume(const std::function<void()>& go_on);
 
  private:
-  actors::ActorReady construct(actors::CreateActor create);
-  actors::CallResult call(actors::Call call);
-  Result<void> invoke(const actors::FunctionRef& function, std::vector<Bytes> arguments, void* object,
-                      std::shared_ptr<void>* created, Bytes* result);
+  struct Begun {
+    actors::CallResult answer;  ///< Without its value.
+    std::unique_ptr<actors::UnfinishedCall> call;
+  };
+  Result<void> invoke(const actors::FunctionRef& function, std::vector<Bytes> arguments,
+                      actors::Invocation& invocation);
+  Result<Bytes> value_of(Result<Bytes> result) const;
 
   std::string where_;
   std::string name_;  ///< The actor's.
   ActorId actor_;
   std::shared_ptr<void> instance_;
+  std::unordered_map<TaskId, Begun> begun_;
+  std::vector<TaskId> done_;  ///< Of them.
 };
 
 }  // namespace paceline::worker

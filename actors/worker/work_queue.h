@@ -2,9 +2,12 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "actors/client.h"
@@ -12,8 +15,14 @@
 
 namespace paceline::worker {
 
+/// A coroutine of an actor goes on.
+struct Resumption {
+  TaskId within;  ///< The call that it is of.
+  std::function<void()> go_on;
+};
+
 /// From a worker's I/O thread to its compute thread. Bound: kWorkMax; each caller has at most a window of calls under
-/// way (CallWindows).
+/// way (CallWindows). What has begun goes before what has not.
 class WorkQueue {
  public:
   static constexpr std::size_t kWorkMax = std::size_t{1} << 20;
@@ -28,16 +37,40 @@ class WorkQueue {
     arrived_.notify_one();
     return true;
   }
+  /// At most one for each call that has begun.
+  void resume(Resumption resumption) {
+    {
+      std::lock_guard lock(mutex_);
+      resumptions_.push_back(std::move(resumption));
+    }
+    arrived_.notify_one();
+  }
+  /// Of the thread that pops.
+  void resume_at(Instant when, Resumption resumption) {
+    std::lock_guard lock(mutex_);
+    timers_.emplace(when, std::move(resumption));
+  }
+  using Next = std::variant<actors::CreateActor, actors::Call, Resumption>;
   /// Blocks until there is work.
-  actors::Work pop() {
+  Next pop() {
     std::unique_lock lock(mutex_);
     busy_ = false;
-    arrived_.wait(lock, [this] { return !work_.empty(); });
-    auto work = std::move(work_.front());
-    work_.pop_front();
+    while (true) {
+      if (!timers_.empty()) {
+        for (const Instant now = steady_now(); !timers_.empty() && timers_.begin()->first <= now;)
+          resumptions_.push_back(std::move(timers_.extract(timers_.begin()).mapped()));
+      }
+      if (!resumptions_.empty() || !work_.empty()) break;
+      if (timers_.empty()) {
+        arrived_.wait(lock);
+      } else {
+        arrived_.wait_for(lock, timers_.begin()->first - steady_now());
+      }
+    }
     busy_ = true;
     began_ = steady_now();
-    return work;
+    if (!resumptions_.empty()) return take_front(resumptions_);
+    return std::visit([](auto&& work) -> Next { return std::move(work); }, take_front(work_));
   }
   /// Tasks that wait behind something that has run for `patience` are the owners' again. `again`: when to ask next;
   /// none while nothing waits.
@@ -63,9 +96,18 @@ class WorkQueue {
   }
 
  private:
+  template <class T>
+  static T take_front(std::deque<T>& queue) {
+    T front = std::move(queue.front());
+    queue.pop_front();
+    return front;
+  }
+
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<actors::Work> work_;
+  std::deque<Resumption> resumptions_;
+  std::multimap<Instant, Resumption> timers_;
   bool busy_ = false;  ///< With what was taken last,
   Instant began_{};    ///< since then.
 };

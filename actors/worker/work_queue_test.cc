@@ -54,5 +54,27 @@ TEST(WorkQueue, CallsOfItsActorStay) {
   EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{2});
 }
 
+TEST(WorkQueue, WhatHasBegunGoesBeforeWhatHasNot) {
+  WorkQueue sut;
+  ASSERT_TRUE(sut.push(call(1, ActorId{7})));
+  sut.resume({TaskId{2}, [] {}});
+  sut.resume({TaskId{3}, [] {}});
+  EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{2});
+  EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{3});
+  EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{1});
+}
+
+TEST(WorkQueue, WhatSleepsGoesOnWhenItsTimeHasComeAndKeepsNobody) {
+  WorkQueue sut;
+  const Instant begun = steady_now();
+  sut.resume_at(begun + std::chrono::milliseconds(20), {TaskId{2}, [] {}});
+  sut.resume_at(begun + std::chrono::milliseconds(10), {TaskId{3}, [] {}});
+  ASSERT_TRUE(sut.push(call(1, ActorId{7})));
+  EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{1});
+  EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{3});
+  EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{2});
+  EXPECT_GE(steady_now() - begun, std::chrono::milliseconds(20));
+}
+
 }  // namespace
 }  // namespace paceline::worker

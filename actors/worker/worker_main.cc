@@ -10,6 +10,7 @@
 
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
+#include "actors/resumer.h"
 #include "actors/worker/executor.h"
 #include "actors/worker/work_queue.h"
 #include "runtime/base/check.h"
@@ -59,6 +60,21 @@ class TellAgent final : public actors::WaitObserver {
   }
 
   actors::Client& client_;
+};
+
+/// An actor's coroutines go on in its compute thread.
+class ResumeHere final : public actors::Resumer {
+ public:
+  explicit ResumeHere(WorkQueue& queue) : queue_(queue) {}
+  std::function<void()> later(std::function<void()> go_on) override {
+    return [&queue = queue_, call = within, go_on = std::move(go_on)] { queue.resume({call, go_on}); };
+  }
+  void after(Duration duration, std::function<void()> go_on) override {
+    queue_.resume_at(steady_now() + duration, {within, std::move(go_on)});
+  }
+
+ private:
+  WorkQueue& queue_;
 };
 
 [[noreturn]] void give_up(WorkerId worker, const Error& error) {
@@ -113,16 +129,30 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
 
   TellAgent tell_agent(*context->client);
   actors::observe_waits(&tell_agent);
+  ResumeHere resume_here(*queue);
   Executor executor(where(worker));
+  const auto send = [&](actors::CallResult result) {
+    if (const auto sent = context->client->answer(std::move(result)); !sent) give_up(worker, sent.error());
+  };
   while (true) {
-    auto work = queue->pop();
-    if (const auto* call = std::get_if<actors::Call>(&work)) within = call->task;
-    auto answer = executor.run(std::move(work));
-    std::fflush(stdout);
-    const auto posted = std::holds_alternative<actors::CallResult>(answer)
-                            ? context->client->answer(std::get<actors::CallResult>(std::move(answer)))
-                            : context->client->post(actors::encode(std::get<actors::ActorReady>(answer)));
-    if (!posted) give_up(worker, posted.error());
+    auto next = queue->pop();
+    if (auto* create = std::get_if<actors::CreateActor>(&next)) {
+      actors::set_resumer(&resume_here);
+      const auto ready = executor.construct(std::move(*create));
+      std::fflush(stdout);
+      if (const auto sent = context->client->post(actors::encode(ready)); !sent) give_up(worker, sent.error());
+    } else if (auto* call = std::get_if<actors::Call>(&next)) {
+      within = call->task;
+      auto result = executor.call(std::move(*call));
+      std::fflush(stdout);
+      if (result) send(*std::move(result));
+    } else {
+      auto& resumption = std::get<Resumption>(next);
+      within = resumption.within;
+      auto results = executor.resume(resumption.go_on);
+      std::fflush(stdout);
+      for (auto& result : results) send(std::move(result));
+    }
   }
 }
 

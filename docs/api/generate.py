@@ -28,6 +28,7 @@ PAGES = {
     "algorithms/train/include/paceline/checkpoint.h": "checkpoint",
     "actors/async.h": "async",
     "actors/handle.h": "handle",
+    "actors/coroutine.h": "coroutine",
     "actors/future.h": "future",
     "actors/task_error.h": "task_error",
     "actors/arguments.h": "arguments",
@@ -37,7 +38,7 @@ INCLUDE = {"actors": "paceline.h", "algorithms": "paceline/train.h"}
 
 # What objects of a class are called in examples: a method's use is `me.next(`.
 RECEIVERS = {"Worker": "me", "Shared": r"shared|\w", "Batches": "batches", "Sampler": r"me\.sampler\(.*\)", "Dataset": r"data|test|text|birds",
-             "Future": r"heavy|answer|a|c|\)", "Handle": r"counter|\w+", "Model": "model", "Trainer": r"\w*",
+             "Future": r"heavy|answer|a|c|\)", "Async": r"first", "Handle": r"counter|\w+", "Model": "model", "Trainer": r"\w*",
              "RunResult": r"result|first|second|\)", "TaskError": "error", "Evaluation": r"one", "TrainingLoss": "loss",
              "LoadResult": "loaded", "Batch": "batch"}
 BRACED = ("Trainer",)  # Made with the names of their fields.
