@@ -37,6 +37,7 @@ Action add_replay(Flags app);
 Action add_report(Flags app);
 Action add_simulate(Flags app);
 Action add_reproduce(Flags app);
+Action add_bench(Flags app);
 /// `line`: whose commands and flags it names.
 Action add_completion(Flags app, const CommandLine& line);
 Action add_check(Flags app);

@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
       {"report", add_report(app)},
       {"simulate", add_simulate(app)},
       {"reproduce", add_reproduce(app)},
+      {"bench", add_bench(app)},
       {"completion", add_completion(app, line)},
       {"check", add_check(app)},
       {"clean", add_clean(app)},

@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 
-from harness import ENDLESS, IntegrationTest, PACELINE, QUADRATIC, SLOWDOWN, SOURCE, main, parent_of, wait_until
+from harness import ENDLESS, IntegrationTest, PACELINE, QUADRATIC, SLOWDOWN, SOURCE, in_release, main, parent_of, wait_until
 
 RESULT_FIELDS = {"event", "strategy", "time_to_target_s", "samples_per_s", "step_s", "metric", "wait_s",
                  "group_averages", "global_averages", "skipped_steps", "abandoned_batches"}
@@ -302,6 +302,23 @@ class Runs(IntegrationTest):
                              env=self.environment)
         self.assertEqual(few.returncode, 1, few.stdout + few.stderr)
         self.assertRegex(few.stdout, r"descriptors +64 +bad")
+
+    @in_release  # It compiles its script.
+    def test_bench_measures_what_it_is_asked_for(self):
+        environment = {"XDG_CACHE_HOME": os.path.join(self.folder, "cache")}
+        listed = [json.loads(line)["name"] for line in self.paceline("bench", "--list", "--json").out.splitlines()]
+        self.assertIn("single_client_tasks_sync", listed)
+        run = self.paceline("bench", "--seconds", "0.01", "--rounds", "1", "--json", environment=environment, timeout=150)
+        self.assertEqual(run.code, 0, run.said())
+        found = [json.loads(line) for line in run.out.splitlines()]
+        self.assertEqual([line["name"] for line in found], listed)
+        for line in found:
+            self.assertGreater(line["per_second"], 0, line)
+            self.assertEqual(line["spread"], 0, line)
+        wrong = self.paceline("bench", "single_client_task_sync")
+        self.assertEqual(wrong.code, 2, wrong.said())
+        self.assertIn("did you mean single_client_tasks_sync?", wrong.err)
+        self.assertEqual(self.paceline("bench", "--seconds", "0").code, 2)
 
     def test_clean_removes_old_runs_and_the_cache_and_nothing_else(self):
         cache = os.path.join(self.folder, "cache")

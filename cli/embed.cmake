@@ -1,5 +1,6 @@
-# cmake -DFILES=a;b -DOUT=x.cc -P embed.cmake: the function asset() of assets.h, which holds the files.
-set(source "#include \"cli/report/assets.h\"\n\nnamespace paceline::report {\n\nstd::string_view asset(std::string_view name) {\n")
+# cmake -DFILES=a;b -DOUT=x.cc -DHEADER=cli/report/assets.h -DNAMESPACE=paceline::report -P embed.cmake: the function asset() of
+# that header, which holds the files.
+set(source "#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n\nstd::string_view asset(std::string_view name) {\n")
 foreach(file IN LISTS FILES)
   get_filename_component(name "${file}" NAME)
   file(READ "${file}" text)
@@ -8,5 +9,5 @@ foreach(file IN LISTS FILES)
   endif()
   string(APPEND source "  if (name == \"${name}\")\n    return R\"PACELINE(${text})PACELINE\";\n")
 endforeach()
-string(APPEND source "  return {};\n}\n\n}  // namespace paceline::report\n")
+string(APPEND source "  return {};\n}\n\n}  // namespace ${NAMESPACE}\n")
 file(WRITE "${OUT}" "${source}")
