@@ -14,6 +14,14 @@ struct TaskOptions {
   int node = -1;    ///< Where it runs; -1: where there is room, on this node first.
 };
 
+namespace actors {
+/// A task of a call whose first source is the callable.
+inline PendingResultPtr submit_task(Call call, std::vector<ArgumentSource> sources, const TaskOptions& options) {
+  return process_client().submit(std::move(call), std::move(sources),
+                                 {{options.cpus, NodeId(options.node)}, options.retries});
+}
+}  // namespace actors
+
 /// Runs `function(arguments...)` on some worker. `function` is a function pointer or a lambda; what it captures has to
 /// be plain values, by copy (trivially copyable; a captured reference or pointer throws TaskError). Arguments travel by
 /// value, as the parameters' types; a Future as an argument stands for its result, and the task runs when that is
@@ -46,8 +54,7 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const 
       std::vector<actors::ArgumentSource> sources;
       sources.emplace_back(actors::or_throw(actors::encode_callable<Callable>(function)));
       actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
-      return Future<T>(actors::process_client().submit(std::move(call), std::move(sources),
-                                                       {{options.cpus, NodeId(options.node)}, options.retries}));
+      return Future<T>(actors::submit_task(std::move(call), std::move(sources), options));
     }
   }
 }

@@ -70,6 +70,17 @@ std::vector<TaskId> CallWindows::on_restart(ActorId actor) {
   return std::move(outcome.failed);
 }
 
+bool CallWindows::drop(ActorId actor, TaskId task) {
+  const auto window = windows_.find(actor);
+  if (window == windows_.end()) return false;
+  auto& kept = window->second.kept;
+  const auto call = std::find_if(kept.begin(), kept.end(), [task](const Kept& one) { return one.task == task; });
+  if (call == kept.end()) return false;
+  kept_bytes_ -= call->call.size();
+  kept.erase(call);
+  return true;
+}
+
 void CallWindows::on_result(ActorId actor, TaskId task, std::size_t bytes) {
   const auto found = windows_.find(actor);
   if (found == windows_.end()) return;

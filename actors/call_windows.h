@@ -49,6 +49,8 @@ class CallWindows {
   std::optional<Leaving> next(ActorId actor);
   /// It could not leave after all: it is the oldest that is kept, again.
   void put_back(ActorId actor, Leaving leaving);
+  /// It leaves no more; false: it has left.
+  bool drop(ActorId actor, TaskId task);
   /// It has left over a line.
   void on_sent(ActorId actor, Leaving leaving);
   /// A call of so many bytes has its result.

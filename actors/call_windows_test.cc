@@ -180,6 +180,18 @@ TEST_F(CallWindowsTest, ACallThatHasBeenSentAgainOftenEnoughFails) {
   EXPECT_EQ(sut.on_restart(kOne), std::vector{TaskId{1}});
 }
 
+TEST_F(CallWindowsTest, WhatIsDroppedLeavesNoMore) {
+  EXPECT_EQ(offer(kOne, "abcdefgh"), "abc");
+  EXPECT_FALSE(sut.has_room());
+  EXPECT_FALSE(sut.drop(kOne, TaskId{2})) << "it has left";
+  EXPECT_FALSE(sut.drop(kTwo, TaskId{5}));
+  EXPECT_TRUE(sut.drop(kOne, TaskId{5}));
+  EXPECT_FALSE(sut.drop(kOne, TaskId{5}));
+  EXPECT_TRUE(sut.has_room());
+  EXPECT_EQ(result(kOne), "d");
+  EXPECT_EQ(result(kOne), "f");
+}
+
 /// Whatever the sizes, the order of results, and lines that come and go: all calls leave, in order, within the bounds,
 /// and those under way all went the same way.
 TEST_F(CallWindowsTest, EveryCallLeavesInOrder) {

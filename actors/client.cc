@@ -66,6 +66,11 @@ void Client::open_lines() {
   channel::Lines::Listener listener;
   listener.called = [this, hear](const std::string& peer, channel::Message message) {
     hear(message, [&](wire::Envelope::Reader root) -> Result<void> {
+      if (root.isCancel()) {
+        auto cancel = decode(root.getCancel());
+        cancel.owner = peer;
+        if (options_.on_cancel) options_.on_cancel(*this, cancel);
+      }
       if (!root.isCall()) return {};
       return decode(root.getCall()).map([&](Call call) {
         call.owner = peer;
@@ -214,6 +219,9 @@ void Client::on_message(std::vector<transport::Frame> frames) {
       case wire::Envelope::CALL: return decode(root.getCall()).map([this](Call call) { on_call(std::move(call)); });
       case wire::Envelope::PUSH_TASK:
         return decode(root.getPushTask(), frames).map([this](PushTask push) { on_push(std::move(push)); });
+      case wire::Envelope::CANCEL:
+        if (options_.on_cancel) options_.on_cancel(*this, decode(root.getCancel()));
+        return {};
       case wire::Envelope::LOAN: return decode(root.getLoan()).map([this](const Loan& loan) { on_loan(loan); });
       case wire::Envelope::ALIVE: {
         wire::Message yes;
@@ -268,6 +276,7 @@ void Client::on_create(CreateActor create) {
 
 void Client::on_result(CallResult result) {
   PendingResultPtr slot;
+  std::vector<PendingResultPtr> over;
   {
     std::lock_guard lock(mutex_);
     const auto found = in_flight_.find(result.task);
@@ -275,6 +284,7 @@ void Client::on_result(CallResult result) {
       const Instant now = steady_now();
       if (result.unbegun) {
         tasks_.on_unbegun(result.task, now);
+        over = tasks_.take_cancelled();
       } else {
         slot = tasks_.on_result(result.task, result.ran, now);
         room_.notify_all();
@@ -293,6 +303,7 @@ void Client::on_result(CallResult result) {
       in_flight_.erase(found);
     }
   }
+  end_cancelled(std::move(over));
   if (slot) slot->complete(std::move(result.value));  // Else it has failed before, with its actor or worker.
 }
 
@@ -354,13 +365,15 @@ bool Client::open_line_to(WorkerId worker) {
 }
 
 void Client::on_worker_gone(WorkerId worker, const Error& error) {
-  std::vector<PendingResultPtr> failed;
+  std::vector<PendingResultPtr> failed, over;
   {
     std::lock_guard lock(mutex_);
     failed = tasks_.on_gone(worker);
+    over = tasks_.take_cancelled();
     room_.notify_all();
     push_tasks(steady_now());
   }
+  end_cancelled(std::move(over));
   for (const auto& result : failed) result->complete(tl::unexpected(error));
 }
 
@@ -607,7 +620,7 @@ void Client::finish(Error error) {
 
 PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs) {
   call.task = task_id(process_, next_task_++);
-  auto result = std::make_shared<PendingResult>(call.task);
+  auto result = std::make_shared<PendingResult>(call.task, call.actor);
   std::vector<PendingResultPtr> awaited;
   for (const auto& argument : arguments) {
     const auto* source = std::get_if<PendingResultPtr>(&argument);
@@ -626,10 +639,16 @@ PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments
     std::atomic<std::size_t> left;
   };
   auto deferred = std::make_shared<Deferred>(std::move(call), std::move(arguments), awaited.size());
+  {
+    std::lock_guard lock(mutex_);
+    deferred_.insert(result->task());
+  }
   for (const auto& source : awaited) {
     source->when_ready([this, deferred, result, needs] {
-      if (--deferred->left == 0)
-        send_now(std::move(deferred->call), result, std::move(deferred->arguments), needs, Duration::zero());
+      if (--deferred->left > 0) return;
+      send_now(std::move(deferred->call), result, std::move(deferred->arguments), needs, Duration::zero());
+      std::lock_guard lock(mutex_);
+      deferred_.erase(result->task());  // Where it could not be sent.
     });
   }
   return result;
@@ -645,16 +664,16 @@ void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSo
     if (const auto& value = std::get<PendingResultPtr>(arguments[i])->wait()) {
       call.arguments.push_back(*value);
     } else {
-      return result->complete(
+      return (void)result->complete(
           fail(value.error().kind, "argument " + std::to_string(i) + " failed: " + value.error().text));
     }
   }
   std::size_t size = 0;
   for (const auto& argument : call.arguments) size += argument.size();
   if (size > kArgumentBytesMax || call.arguments.size() > kArgumentsMax) {
-    return result->complete(fail(ErrorKind::invalid, "the arguments of a call take " + std::to_string(size >> 20) +
-                                                         " MiB; at most " + std::to_string(kArgumentBytesMax >> 20) +
-                                                         " can go by value"));
+    return (void)result->complete(
+        fail(ErrorKind::invalid, "the arguments of a call take " + std::to_string(size >> 20) + " MiB; at most " +
+                                     std::to_string(kArgumentBytesMax >> 20) + " can go by value"));
   }
   if (call.actor.value != 0) return send_to_actor(std::move(call), result, patience);
   send_task(call, std::move(result), needs, patience);
@@ -687,6 +706,7 @@ void Client::send_to_actor(Call call, const PendingResultPtr& result, Duration p
   auto frame = std::move(encode(call).front());
   std::unique_lock lock(mutex_);
   const auto refused = wait_for_room(lock, call.actor, patience, [this] { return windows_.has_room(); });
+  if (is_wanted_no_more(call.task, patience)) return;
   if (!refused) {
     in_flight_.emplace(call.task, InFlight{result, call.actor, frame.size()});
     windows_.add(call.actor, call.task, std::move(frame));
@@ -701,12 +721,74 @@ void Client::send_task(const Call& call, PendingResultPtr result, const TaskNeed
   frame.shrink_to_fit();
   std::unique_lock lock(mutex_);
   const auto refused = wait_for_room(lock, ActorId{}, patience, [this] { return tasks_.has_room(); });
+  if (is_wanted_no_more(call.task, patience)) return;
   if (!refused) {
     tasks_.add(call.task, needs.shape, needs.retries, std::move(frame), std::move(result));
     return push_tasks(steady_now());
   }
   lock.unlock();
   result->complete(tl::unexpected(*refused));
+}
+
+/// A call or a task whose arguments have come (it has no patience) may have been cancelled meanwhile. Under the lock.
+bool Client::is_wanted_no_more(TaskId task, Duration patience) {
+  return patience == Duration::zero() && deferred_.erase(task) == 0;
+}
+
+void Client::end_cancelled(std::vector<PendingResultPtr> over) {
+  for (const auto& result : over) {
+    result->complete(fail(ErrorKind::cancelled, "task " + to_string(result->task()) + " was cancelled"));
+  }
+}
+
+Result<Client::CancelWord> Client::cancel(const PendingResultPtr& result, bool force) {
+  const TaskId task = result->task();
+  const ActorId actor = result->actor();
+  if (force && actor.value != 0 && !result->local())
+    return fail(
+        ErrorKind::invalid,
+        "a call of an actor cannot be cancelled by force, which would end the actor: cancel it without force, or "
+        "let the actor's last handle go");
+  bool ended = result->local();
+  if (!result->ready() && !ended) {
+    std::lock_guard lock(mutex_);
+    if (deferred_.erase(task) > 0) {
+      ended = true;
+    } else if (in_flight_.contains(task)) {
+      ended = windows_.drop(actor, task);
+      if (ended) {
+        in_flight_.erase(task);
+        room_.notify_all();
+      } else {
+        const auto line = line_to_.find(actor);
+        send_cancel({task, WorkerId{}, actor, options_.name, false},
+                    line != line_to_.end() && windows_.on_line(actor) ? line->second.peer : std::string());
+        return CancelWord::told;
+      }
+    } else if (const auto with = tasks_.cancel(task)) {
+      (void)tasks_.take_cancelled();
+      ended = with->worker.value == 0;
+      room_.notify_all();
+      if (!ended) {
+        send_cancel({task, with->worker, ActorId{}, options_.name, force},
+                    with->by_line ? worker_peer(with->worker) : std::string());
+        return CancelWord::told;
+      }
+      push_tasks(steady_now());
+    }
+  }
+  const std::string what = actor.value == 0 ? "task " : "call ";
+  if (ended && result->complete(fail(ErrorKind::cancelled, what + to_string(task) + " was cancelled before it began")))
+    return CancelWord::ended;
+  if (!result->ready()) return CancelWord::done;  // It is just arriving.
+  const auto& value = result->wait();
+  return !value && value.error().kind == ErrorKind::cancelled ? CancelWord::already : CancelWord::done;
+}
+
+/// The way that the call has gone, so that it is there first; where that has no room, it may be overtaken.
+void Client::send_cancel(const Cancel& cancel, const std::string& line) {
+  auto message = encode(cancel);
+  if (line.empty() || !lines_->send_out(line, message)) outbox_->push_anyway(std::move(message));
 }
 
 Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node,

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -64,6 +65,7 @@ class Client {
     std::function<void()> on_hang_up;
     std::function<void(const Error&)> on_lost;  ///< The agent is gone.
     std::function<bool(Work)> on_work;          ///< False: no room; the caller hears `overloaded`.
+    std::function<void(Client&, const Cancel&)> on_cancel;
     std::function<void(JobId, std::string json)> on_job_event;
     OtherHandler on_other;  ///< Messages that are not this class's.
     /// Run in every turn; when it wants to be run again if nothing else happens.
@@ -103,6 +105,11 @@ class Client {
 
   /// The result of a call, back the way that it came.
   Result<void> answer(CallResult result);
+  /// What became of a wish that a task or a call ends.
+  enum class CancelWord { ended, told, done, already };
+  /// `invalid` for a call by force.
+  Result<CancelWord> cancel(const PendingResultPtr& result, bool force);
+
   /// The actor that is to answer this call; 0: none.
   ActorId actor_of(TaskId task);
 
@@ -153,6 +160,9 @@ class Client {
   void finish(Error error);
   void send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, const TaskNeeds& needs,
                 Duration patience);
+  bool is_wanted_no_more(TaskId task, Duration patience);
+  void end_cancelled(std::vector<PendingResultPtr> over);
+  void send_cancel(const Cancel& cancel, const std::string& line);
   void send_task(const Call& call, PendingResultPtr result, const TaskNeeds& needs, Duration patience);
   void push_tasks(Instant now);
   void on_push(PushTask push);
@@ -189,6 +199,7 @@ class Client {
   std::unordered_map<ActorId, Line> line_to_;
   std::map<std::uint64_t, ActorId> line_requests_;
   OwnedTasks tasks_;
+  std::unordered_set<TaskId> deferred_;      ///< Calls and tasks whose arguments are not there yet.
   bool crowded_ = false;                     ///< A line to a worker had no room for a task.
   std::set<WorkerId> task_lines_;            ///< Workers for tasks to which lines go.
   int lost_ = 0;                             ///< Of line_to_.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "actors/gathering.h"
+
 namespace paceline::actors {
 namespace {
 
@@ -24,49 +26,30 @@ Guard& guard_of(const PendingResult* result) {
 }  // namespace
 
 void observe_waits(WaitObserver* given) { observer = given; }
-
-bool PendingResult::ready() const {
-  std::lock_guard lock(guard_of(this).mutex);
-  return value_ != nullptr;
-}
+WaitObserver* wait_observer() { return observer; }
 
 bool PendingResult::wait_for(Duration timeout) const {
-  std::unique_lock lock(guard_of(this).mutex);
-  return wait(lock, timeout);
+  ObservedWait observed;
+  return wait(observed, timeout);
 }
 
 const Result<Bytes>& PendingResult::wait() const {
-  std::unique_lock lock(guard_of(this).mutex);
-  (void)wait(lock, std::nullopt);
-  return *value_;
+  ObservedWait observed;
+  (void)wait(observed, std::nullopt);
+  return *value_.load(std::memory_order_acquire);
 }
 
-/// False: it did not arrive in time.
-bool PendingResult::wait(std::unique_lock<std::mutex>& lock, std::optional<Duration> timeout) const {
-  const auto there = [this] { return value_ != nullptr; };
-  const auto wait_on = [&](std::optional<Duration> at_most) {
-    auto& arrived = guard_of(this).arrived;
-    if (at_most) return arrived.wait_for(lock, *at_most, there);
-    arrived.wait(lock, there);
-    return true;
-  };
-  WaitObserver* const told = observer;
-  if (told == nullptr || (timeout && *timeout <= WaitObserver::kLongWait)) return wait_on(timeout);
-  if (wait_on(WaitObserver::kLongWait)) return true;
-  lock.unlock();
-  told->waits(timeout ? TaskId{} : task_);
-  lock.lock();
-  const bool came = wait_on(timeout ? std::optional(*timeout - WaitObserver::kLongWait) : std::nullopt);
-  lock.unlock();
-  told->goes_on();
-  lock.lock();
-  return came;
+bool PendingResult::wait(ObservedWait& observed, std::optional<Duration> timeout) const {
+  if (ready()) return true;
+  Guard& guard = guard_of(this);
+  std::unique_lock lock(guard.mutex);
+  return observed.wait(lock, guard.arrived, timeout, task_, [this] { return ready(); });
 }
 
 void PendingResult::when_ready(std::function<void()> then) {
   {
     std::lock_guard lock(guard_of(this).mutex);
-    if (!value_) {
+    if (!ready()) {
       if (!then_) then_ = std::make_unique<std::vector<std::function<void()>>>();
       then_->push_back(std::move(then));
       return;
@@ -75,24 +58,48 @@ void PendingResult::when_ready(std::function<void()> then) {
   then();
 }
 
-void PendingResult::complete(Result<Bytes> value) {
+bool PendingResult::complete(Result<Bytes> value) {
   std::unique_ptr<std::vector<std::function<void()>>> then;
   std::shared_ptr<const void> held;  // Goes when the lock has: its end may do anything.
   {
     std::lock_guard lock(guard_of(this).mutex);
-    if (value_) return;
+    if (ready()) return false;
     held = std::move(held_);
-    value_ = std::make_unique<const Result<Bytes>>(std::move(value));
+    value_.store(new Result<Bytes>(std::move(value)), std::memory_order_release);
     then = std::move(then_);
+    while (Waiter* const waiter = waiters_) {
+      waiters_ = waiter->next;
+      if (waiters_ != nullptr) waiters_->link = &waiters_;
+      waiter->link = nullptr;
+      waiter->gathering->on_arrival(*waiter);
+    }
     guard_of(this).arrived.notify_all();
   }
   if (then)
     for (auto& run : *then) run();
+  return true;
 }
 
 void PendingResult::hold(std::shared_ptr<const void> what) {
   std::lock_guard lock(guard_of(this).mutex);
-  if (!value_) held_ = std::move(what);
+  if (!ready()) held_ = std::move(what);
+}
+
+void PendingResult::add(Waiter& waiter) const {
+  std::lock_guard lock(guard_of(this).mutex);
+  if (ready()) return waiter.gathering->on_arrival(waiter);
+  waiter.next = waiters_;
+  waiter.link = &waiters_;
+  if (waiters_ != nullptr) waiters_->link = &waiter.next;
+  waiters_ = &waiter;
+}
+
+void PendingResult::withdraw(Waiter& waiter) const {
+  std::lock_guard lock(guard_of(this).mutex);
+  if (waiter.link == nullptr) return;
+  *waiter.link = waiter.next;
+  if (waiter.next != nullptr) waiter.next->link = waiter.link;
+  waiter.link = nullptr;
 }
 
 }  // namespace paceline::actors

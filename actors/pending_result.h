@@ -1,6 +1,6 @@
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -8,52 +8,64 @@
 #include <vector>
 
 #include "actors/protocol.h"
+#include "actors/wait_observer.h"
 #include "runtime/base/instant.h"
 
 namespace paceline::actors {
 
-/// Told when a thread waits for a result for longer than kLongWait: a worker's thread tells its agent, who may run
-/// something else meanwhile.
-class WaitObserver {
- public:
-  static constexpr Duration kLongWait = std::chrono::milliseconds(2);
-  virtual ~WaitObserver() = default;
-  virtual void waits(TaskId task) = 0;  ///< TaskId 0: not for ever.
-  virtual void goes_on() = 0;
+class Gathering;
+/// What a result keeps of a thread that waits for it among others (actors/gathering.h).
+struct Waiter {
+  Gathering* gathering = nullptr;
+  Waiter* next = nullptr;
+  Waiter** link = nullptr;  ///< What points to this; nullptr: the result does not know it.
 };
-/// Of the calling thread; nullptr: nobody (so it begins). Not owned.
-void observe_waits(WaitObserver* observer);
 
 /// The place where the result of one call arrives. Any thread may wait; completed once, by the client's I/O thread.
 /// There may be very many: they share a few locks.
 class PendingResult {
  public:
-  explicit PendingResult(TaskId task) : task_(task) {}
+  explicit PendingResult(TaskId task, ActorId actor = {}, bool local = false)
+      : task_(task), actor_(actor), local_(local) {}
+  ~PendingResult() { delete value_.load(std::memory_order_relaxed); }
   PendingResult(const PendingResult&) = delete;
   PendingResult& operator=(const PendingResult&) = delete;
 
   TaskId task() const { return task_; }
+  /// That is to give it; 0: a task does.
+  ActorId actor() const { return actor_; }
+  /// This process makes it itself, of what that task or call gives.
+  bool local() const { return local_; }
 
-  bool ready() const;
+  bool ready() const { return value_.load(std::memory_order_acquire) != nullptr; }
   /// False if it did not arrive in time.
   bool wait_for(Duration timeout) const;
   /// Blocks. The value stays, so that several may read it.
   const Result<Bytes>& wait() const;
+  /// The same, as part of a longer wait; false after `timeout`.
+  bool wait(ObservedWait& wait, std::optional<Duration> timeout) const;
 
-  /// Runs `then` once, when the result is there: now, or later on the completing thread. It must not block.
+  /// Runs `then` once, when the result is there: now, or later on the completing thread. It must not block, and cannot
+  /// be withdrawn: who waits adds a Waiter instead.
   void when_ready(std::function<void()> then);
-  /// Ignored if it is complete already.
-  void complete(Result<Bytes> value);
+  /// Ignored (false) if it is complete already.
+  bool complete(Result<Bytes> value);
   /// Holds `what` until the result is there, and no longer: the actor that is to give it.
   void hold(std::shared_ptr<const void> what);
 
- private:
-  bool wait(std::unique_lock<std::mutex>& lock, std::optional<Duration> timeout) const;
+  /// Its gathering is told, now or later, unless it is withdrawn before: within the lock, so that after withdraw() it
+  /// is not told any more.
+  void add(Waiter& waiter) const;
+  void withdraw(Waiter& waiter) const;
 
+ private:
   const TaskId task_;
-  std::unique_ptr<const Result<Bytes>> value_;  ///< Apart: most of what waits has none yet.
+  const ActorId actor_;
+  const bool local_;
+  std::atomic<const Result<Bytes>*> value_{nullptr};  ///< Apart: most of what waits has none yet.
   std::unique_ptr<std::vector<std::function<void()>>> then_;
   std::shared_ptr<const void> held_;
+  mutable Waiter* waiters_ = nullptr;
 };
 
 using PendingResultPtr = std::shared_ptr<PendingResult>;

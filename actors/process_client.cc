@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "actors/arguments.h"
+#include "actors/continuations.h"
 #include "actors/embedded_cluster.h"
 #include "actors/task_error.h"
 #include "runtime/base/check.h"
@@ -128,6 +129,7 @@ void close_process_client() {
     client = process().client.get();
   }
   if (client != nullptr) client->close();
+  continuations().close();
   process().own.reset();
 }
 

@@ -87,6 +87,15 @@ struct PushTask {
   std::vector<std::byte> call;  ///< Encoded.
 };
 
+/// Its owner does not want a call or a task any more.
+struct Cancel {
+  TaskId task;
+  WorkerId worker;  ///< That the task is with; 0: a call, of
+  ActorId actor;
+  std::string owner;
+  bool force = false;  ///< If it runs, its worker ends.
+};
+
 /// Of how many workers for tasks of a shape a process has use, those that it has among them, and which it needs no
 /// longer.
 struct Wants {

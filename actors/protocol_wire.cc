@@ -212,6 +212,17 @@ Frames encode(const Loan& message) {
   return as_message(out.to_frame());
 }
 
+Frames encode(const Cancel& message) {
+  wire::Message out;
+  auto builder = out.root().initCancel();
+  builder.setTask(message.task.value);
+  builder.setWorker(message.worker.value);
+  builder.setActor(message.actor.value);
+  builder.setOwner(message.owner);
+  builder.setForce(message.force);
+  return as_message(out.to_frame());
+}
+
 Result<PushTask> decode(wire::PushTask::Reader reader, std::vector<transport::Frame>& frames) {
   if (frames.size() < 2) return fail(ErrorKind::invalid, "a task without its call");
   return PushTask{WorkerId(reader.getWorker()), TaskId(reader.getTask()), text(reader.getOwner()),
@@ -237,6 +248,11 @@ Result<Loan> decode(wire::Loan::Reader reader) {
               WorkerId(reader.getWorker()),
               reader.getCount(),
               read(reader.getError())};
+}
+
+Cancel decode(wire::Cancel::Reader reader) {
+  return {TaskId(reader.getTask()), WorkerId(reader.getWorker()), ActorId(reader.getActor()), text(reader.getOwner()),
+          reader.getForce()};
 }
 
 Result<CreateActor> decode(wire::CreateActor::Reader reader) {

@@ -76,6 +76,14 @@ TEST(ProtocolWireTest, WhatIsWantedAndWhatIsLentArriveAsTheyWereSent) {
   EXPECT_EQ(lent->worker, loan.worker);
   EXPECT_EQ(lent->count, 2u);
   EXPECT_EQ(lent->error.text, "killed");
+
+  const Cancel cancel{TaskId{5}, WorkerId{6}, ActorId{7}, "driver/1-2", true};
+  const auto cancelled = sent(cancel, [](auto envelope, auto&) { return decode(envelope.getCancel()); });
+  EXPECT_EQ(cancelled.task, cancel.task);
+  EXPECT_EQ(cancelled.worker, cancel.worker);
+  EXPECT_EQ(cancelled.actor, cancel.actor);
+  EXPECT_EQ(cancelled.owner, cancel.owner);
+  EXPECT_TRUE(cancelled.force);
 }
 
 TEST(ProtocolWireTest, AnActorsCreationAndItsDeathArriveAsTheyWereSent) {

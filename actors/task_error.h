@@ -13,7 +13,8 @@ class TaskError : public std::runtime_error {
  public:
   explicit TaskError(const Error& error) : std::runtime_error(error.text), kind_(error.kind) {}
   /// `invalid` for what a task or a method threw, and for a wrong use; `disconnected` where a process is gone;
-  /// `infeasible` where no node has what a task asks for.
+  /// `infeasible` where no node has what a task asks for; `timed_out` where a result was not there in time; `cancelled`
+  /// where nobody wanted it any more.
   ErrorKind kind() const { return kind_; }
 
  private:

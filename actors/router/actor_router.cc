@@ -367,6 +367,41 @@ ActorRouter::Actions ActorRouter::on_push(PushTask push, NodeId from) {
   return actions;  // Else its owner hears, or has heard, of the worker's end.
 }
 
+ActorRouter::Actions ActorRouter::on_cancel(Cancel cancel, NodeId from) {
+  Actions actions;
+  const bool is_call = cancel.worker.value == 0;
+  if (const NodeId node = is_call ? node_of(cancel.actor) : node_of(cancel.worker); !is_here(node)) {
+    if (!is_here(from)) return actions;
+    const auto owner = cancel.owner;
+    actions.push_back(Forward{node, std::move(cancel), owner});
+    return actions;
+  }
+  if (!is_call) {
+    const auto* const lent = lending_.lent(cancel.worker);
+    if (lent != nullptr && lent->owner == Lending::Owner{cancel.owner, from})
+      actions.push_back(Send{worker_peer(cancel.worker), std::move(cancel)});
+    return actions;
+  }
+  const auto actor = actors_.find(cancel.actor);
+  if (actor == actors_.end()) return actions;  // Its owner hears, or has heard, of its end.
+  auto& queue = actor->second.queue;
+  const auto waits = std::find_if(queue.begin(), queue.end(), [&](const Call& call) {
+    return call.task == cancel.task && call.owner == cancel.owner;
+  });
+  if (waits == queue.end()) {
+    actions.push_back(Send{worker_peer(actor->second.worker), std::move(cancel)});
+    return actions;
+  }
+  queue.erase(waits);
+  actor->second.calls.erase(cancel.task);
+  in_flight_.erase(cancel.task);
+  answer(actions, cancel.owner, from,
+         {cancel.task,
+          {},
+          fail(ErrorKind::cancelled, "call " + to_string(cancel.task) + " was cancelled before it began")});
+  return actions;
+}
+
 ActorRouter::Actions ActorRouter::on_loan(Loan loan) {
   Actions actions;
   const Lending::Owner owner{loan.owner, options_.node};

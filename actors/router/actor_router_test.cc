@@ -436,6 +436,35 @@ TEST_F(ActorRouterTest, TheResultOfACallThatWentPastTheAgentIsPassedOn) {
   EXPECT_EQ(sent_on[0].first, "driver/1");
 }
 
+TEST_F(ActorRouterTest, ACancelledTaskIsItsWorkersBusiness) {
+  const auto worker = lent_worker();
+  const auto words = sent<Cancel>(sut.on_cancel({TaskId(3), worker, {}, "driver/1", true}, kHere));
+  ASSERT_THAT(words, SizeIs(1));
+  EXPECT_EQ(words[0].first, peer_of(worker));
+  EXPECT_TRUE(words[0].second.force);
+  EXPECT_THAT(sut.on_cancel({TaskId(3), worker, {}, "driver/2", true}, kHere), IsEmpty()) << "not whom it is lent to";
+  const auto there = worker_id(kThere, 1);
+  EXPECT_THAT(all<ActorRouter::Forward>(sut.on_cancel({TaskId(3), there, {}, "driver/1", false}, kHere)), SizeIs(1));
+  EXPECT_THAT(sut.on_cancel({TaskId(3), there, {}, "driver/1", false}, kThere), IsEmpty()) << "it came the wrong way";
+}
+
+TEST_F(ActorRouterTest, ACallThatIsCancelledBeforeItsActorIsThereEndsHere) {
+  const auto worker = all<ActorRouter::Fork>(sut.on_create(create(actor), kHere)).at(0).worker;
+  sut.on_call(call(1, actor), kHere);
+  sut.on_call(call(2, actor), kHere);
+  const auto answers = sent<CallResult>(sut.on_cancel({TaskId(1), {}, actor, "driver/1", false}, kHere));
+  ASSERT_THAT(answers, SizeIs(1));
+  EXPECT_EQ(answers[0].second.value.error().kind, ErrorKind::cancelled);
+  const auto calls = sent<Call>(sut.on_worker_ready(worker));
+  ASSERT_THAT(calls, SizeIs(1));
+  EXPECT_EQ(calls[0].second.task, TaskId(2));
+  const auto words = sent<Cancel>(sut.on_cancel({TaskId(2), {}, actor, "driver/1", false}, kHere));
+  ASSERT_THAT(words, SizeIs(1));
+  EXPECT_EQ(words[0].first, peer_of(worker));
+  sut.on_worker_gone(worker, "killed");
+  EXPECT_THAT(sut.on_cancel({TaskId(2), {}, actor, "driver/1", false}, kHere), IsEmpty());
+}
+
 TEST_F(ActorRouterTest, WhoWaitsForOneThatRunsWaits) {
   const ActorId other = actor_on(kHere, 6);
   const auto one = running_actor(actor);

@@ -74,8 +74,27 @@ void OwnedTasks::take_off(Pool& pool, Worker& worker, TaskId task) {
 }
 
 void OwnedTasks::queue_again(TaskId task, Task& entry) {
+  if (entry.cancelled) return end_cancelled(task);
   entry.worker = WorkerId{};
   pools_[entry.pool]->queue.push_front(task);
+}
+
+void OwnedTasks::end_cancelled(TaskId task) {
+  const auto entry = tasks_.extract(task);
+  bytes_ -= entry.mapped().call.size();
+  over_.push_back(std::move(entry.mapped().result));
+}
+
+std::optional<OwnedTasks::With> OwnedTasks::cancel(TaskId task) {
+  const auto found = tasks_.find(task);
+  if (found == tasks_.end()) return std::nullopt;
+  Task& entry = found->second;
+  entry.cancelled = true;
+  Pool& pool = *pools_[entry.pool];
+  if (entry.worker.value != 0) return With{entry.worker, pool.workers.at(entry.worker).by_line};
+  pool.queue.erase(std::find(pool.queue.begin(), pool.queue.end(), task));
+  end_cancelled(task);
+  return With{};
 }
 
 void OwnedTasks::put_back(TaskId task) {
@@ -190,7 +209,7 @@ std::vector<PendingResultPtr> OwnedTasks::on_gone(WorkerId worker) {
   for (auto task = gone.under_way.rbegin(); task != gone.under_way.rend(); ++task) {
     const auto found = tasks_.find(*task);
     const bool may_have_begun = *task == gone.under_way.front();
-    if (may_have_begun && found->second.retries <= 0) {
+    if (may_have_begun && found->second.retries <= 0 && !found->second.cancelled) {
       failed.push_back(std::move(found->second.result));
       bytes_ -= found->second.call.size();
       tasks_.erase(found);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "actors/pending_result.h"
@@ -84,6 +85,17 @@ class OwnedTasks {
   std::vector<PendingResultPtr> on_refused(const Shape& shape);
   std::vector<PendingResultPtr> forget_all();
 
+  /// Where a task is.
+  struct With {
+    WorkerId worker;
+    bool by_line = false;
+  };
+  /// It is wanted no more: one that is queued is over, one that is under way is never run again. Nothing: it is not
+  /// here. Worker 0: it was queued; else that one is to hear of it.
+  std::optional<With> cancel(TaskId task);
+  /// Cancelled, and over without an answer of a worker's: the caller's to fail.
+  std::vector<PendingResultPtr> take_cancelled() { return std::exchange(over_, {}); }
+
  private:
   struct Task {
     Frame call;
@@ -91,6 +103,7 @@ class OwnedTasks {
     WorkerId worker;  ///< 0: queued.
     std::uint32_t pool;
     std::int32_t retries;
+    bool cancelled = false;
   };
   struct Worker {
     std::deque<TaskId> under_way{};  ///< In the order in which it got them.
@@ -122,6 +135,7 @@ class OwnedTasks {
   bool may_take(const Worker& worker, std::size_t depth, std::size_t bytes) const;
   void take_off(Pool& pool, Worker& worker, TaskId task);
   void queue_again(TaskId task, Task& entry);
+  void end_cancelled(TaskId task);
   void give_back(Pool& pool, std::map<WorkerId, Worker>::iterator worker);
   void leave_if_idle(Pool& pool, WorkerId worker, Instant now);
 
@@ -129,6 +143,7 @@ class OwnedTasks {
   std::unordered_map<TaskId, Task> tasks_;
   std::vector<std::unique_ptr<Pool>> pools_;  ///< By shape; there are few.
   std::map<WorkerId, std::uint32_t> pool_with_;
+  std::vector<PendingResultPtr> over_;
   std::size_t bytes_ = 0;
 };
 

@@ -234,6 +234,50 @@ TEST_F(OwnedTasksTest, WhatNobodyCanRunFails) {
   EXPECT_TRUE(sut.next_word(now)) << "it is asked for again";
 }
 
+TEST_F(OwnedTasksTest, OneThatIsQueuedAndCancelledIsOver) {
+  for (std::uint64_t id = 1; id <= 3; ++id) add(id);
+  const auto with = sut.cancel(TaskId{2});
+  ASSERT_TRUE(with);
+  EXPECT_EQ(with->worker, WorkerId{});
+  EXPECT_THAT(sut.take_cancelled(), SizeIs(1));
+  EXPECT_FALSE(sut.cancel(TaskId{2}));
+  lend(kFirst);
+  EXPECT_THAT(push()[kFirst], ElementsAre(1));
+  result(1);
+  EXPECT_THAT(push()[kFirst], ElementsAre(3));
+  EXPECT_THAT(sut.take_cancelled(), IsEmpty());
+}
+
+TEST_F(OwnedTasksTest, OneThatIsUnderWayAndCancelledIsNeverRunAgain) {
+  for (std::uint64_t id = 1; id <= 3; ++id) add(id, 5);
+  lend(kFirst);
+  push();
+  result(1);
+  EXPECT_THAT(push()[kFirst], ElementsAre(2, 3));
+  for (const std::uint64_t id : {2, 3}) {
+    const auto with = sut.cancel(TaskId{id});
+    ASSERT_TRUE(with);
+    EXPECT_EQ(with->worker, kFirst);
+    EXPECT_TRUE(with->by_line);
+  }
+  EXPECT_THAT(sut.take_cancelled(), IsEmpty()) << "the worker answers";
+  sut.on_unbegun(TaskId{3}, now);
+  EXPECT_THAT(sut.take_cancelled(), SizeIs(1));
+  EXPECT_THAT(sut.on_gone(kFirst), IsEmpty());
+  EXPECT_THAT(sut.take_cancelled(), SizeIs(1));
+  EXPECT_EQ(sut.size(), 0u);
+  EXPECT_TRUE(sut.has_room());
+}
+
+TEST_F(OwnedTasksTest, OneThatAnswersThoughItIsCancelledHasItsResult) {
+  add(1);
+  lend(kFirst);
+  push();
+  sut.cancel(TaskId{1});
+  EXPECT_TRUE(result(1));
+  EXPECT_THAT(sut.take_cancelled(), IsEmpty());
+}
+
 /// Random lives: workers come, answer, give back, are asked back, lose their lines and die. Every task ends once; one
 /// that must not be run again is begun by one worker only.
 TEST(OwnedTasks, EveryTaskEndsOnceWhateverHappens) {
@@ -246,6 +290,7 @@ TEST(OwnedTasks, EveryTaskEndsOnceWhateverHappens) {
     std::uint32_t next_worker = 1;
     std::map<WorkerId, std::vector<TaskId>> workers;  // What each has been given and has not answered, in order.
     std::map<TaskId, int> begun, ended, retries;
+    std::set<TaskId> cancelled;
     const auto begin = [&](WorkerId worker) {  // The worker runs its tasks in order: the first one has begun.
       if (!workers[worker].empty()) begun.try_emplace(workers[worker].front(), 0);
     };
@@ -262,16 +307,32 @@ TEST(OwnedTasks, EveryTaskEndsOnceWhateverHappens) {
       }
     };
     const auto any = [&] { return std::next(workers.begin(), upto(static_cast<unsigned>(workers.size())))->first; };
+    const auto end_cancelled = [&] {
+      for (const auto& over : sut.take_cancelled()) {
+        ++ended[over->task()];
+        EXPECT_TRUE(cancelled.contains(over->task())) << seed;
+      }
+    };
     const auto die = [&](WorkerId worker) {
       if (!workers[worker].empty()) ++begun[workers[worker].front()];
       workers.erase(worker);
       for (const auto& failed : sut.on_gone(worker)) {
         ++ended[failed->task()];
         EXPECT_EQ(begun[failed->task()], retries[failed->task()] + 1) << seed;
+        EXPECT_FALSE(cancelled.contains(failed->task())) << seed;
       }
+      end_cancelled();
     };
     for (int step = 0; step < 400; ++step) {
       now += std::chrono::microseconds(upto(3000));
+      if (upto(10) == 0 && next_task > 1) {
+        const TaskId task{1 + upto(static_cast<unsigned>(next_task - 1))};
+        const auto with = sut.cancel(task);
+        EXPECT_EQ(with.has_value(), !ended.contains(task)) << seed;
+        if (with) cancelled.insert(task);
+        end_cancelled();
+        EXPECT_EQ(ended.contains(task), !with || with->worker.value == 0) << seed;
+      }
       switch (upto(8)) {
         case 0:
         case 1: {
@@ -297,6 +358,7 @@ TEST(OwnedTasks, EveryTaskEndsOnceWhateverHappens) {
             auto& tasks = workers[any()];  // None of them has begun where the first one is given back, too.
             for (const std::size_t left = upto(2); tasks.size() > left;) {
               sut.on_unbegun(tasks.back(), now);
+              end_cancelled();
               tasks.pop_back();
             }
           }

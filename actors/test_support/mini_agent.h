@@ -106,6 +106,11 @@ class MiniAgent {
         push.owner = peer;
         return carry_out(router_.on_push(std::move(push), here));
       }
+      case wire::Envelope::CANCEL: {
+        auto cancel = decode(root.getCancel());
+        cancel.owner = peer;
+        return carry_out(router_.on_cancel(std::move(cancel), here));
+      }
       case wire::Envelope::CALL: {
         auto call = decode(root.getCall()).value();
         call.owner = peer;

@@ -2,40 +2,14 @@
 
 #include <cxxabi.h>
 
-#include <cstdlib>
-#include <exception>
 #include <utility>
 
 #include "actors/invoke.h"
-#include "runtime/base/readable.h"
+#include "actors/thrown.h"
 #include "runtime/base/steady_now.h"
 
 namespace paceline::worker {
 namespace {
-
-std::string demangled(const std::type_info* type) {
-  if (type == nullptr) return "an unknown exception";
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status),
-                                                   &std::free);
-  return status == 0 && name ? name.get() : type->name();
-}
-
-/// In a catch block: type and text of what was thrown.
-std::string thrown() {
-  auto type = demangled(abi::__cxa_current_exception_type());
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    return type + ": " + readable(error.what());
-  } catch (const std::string& text) {
-    return "std::string: " + readable(text);
-  } catch (const char* text) {
-    return text == nullptr ? type : type + ": " + readable(text);
-  } catch (...) {
-    return type;
-  }
-}
 
 /// `run`, which users' code may leave by throwing anything.
 template <class Run>
@@ -45,7 +19,7 @@ auto caught(Run run) -> decltype(run()) {
   } catch (abi::__forced_unwind&) {
     throw;  // A thread's cancellation is no exception of the user's.
   } catch (...) {
-    return fail(ErrorKind::invalid, thrown());
+    return fail(ErrorKind::invalid, actors::thrown());
   }
 }
 

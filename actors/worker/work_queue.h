@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -71,6 +72,18 @@ class WorkQueue {
     began_ = steady_now();
     if (!resumptions_.empty()) return take_front(resumptions_);
     return std::visit([](auto&& work) -> Next { return std::move(work); }, take_front(work_));
+  }
+  /// What waits here leaves the queue.
+  std::optional<actors::Call> take(TaskId task, const std::string& owner) {
+    std::lock_guard lock(mutex_);
+    for (auto work = work_.begin(); work != work_.end(); ++work) {
+      auto* const call = std::get_if<actors::Call>(&*work);
+      if (call == nullptr || call->task != task || call->owner != owner) continue;
+      std::optional<actors::Call> taken(std::move(*call));
+      work_.erase(work);
+      return taken;
+    }
+    return std::nullopt;
   }
   /// Tasks that wait behind something that has run for `patience` are the owners' again. `again`: when to ask next;
   /// none while nothing waits.

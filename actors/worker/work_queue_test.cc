@@ -76,5 +76,17 @@ TEST(WorkQueue, WhatSleepsGoesOnWhenItsTimeHasComeAndKeepsNobody) {
   EXPECT_GE(steady_now() - begun, std::chrono::milliseconds(20));
 }
 
+TEST(WorkQueue, WhatIsCancelledLeavesIt) {
+  WorkQueue sut;
+  for (std::uint64_t task = 1; task <= 3; ++task) ASSERT_TRUE(sut.push(call(task)));
+  EXPECT_FALSE(sut.take(TaskId{2}, "somebody")) << "it is not theirs";
+  const auto taken = sut.take(TaskId{2}, "");
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->task, TaskId{2});
+  EXPECT_FALSE(sut.take(TaskId{2}, ""));
+  EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{1});
+  EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{3});
+}
+
 }  // namespace
 }  // namespace paceline::worker

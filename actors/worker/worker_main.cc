@@ -1,5 +1,6 @@
 #include "actors/worker/worker_main.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <climits>
@@ -8,10 +9,12 @@
 #include <utility>
 #include <variant>
 
+#include "actors/cancel.h"
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
 #include "actors/resumer.h"
 #include "actors/worker/executor.h"
+#include "actors/worker/stops.h"
 #include "actors/worker/work_queue.h"
 #include "runtime/base/check.h"
 #include "runtime/base/steady_now.h"
@@ -77,6 +80,10 @@ class ResumeHere final : public actors::Resumer {
   WorkQueue& queue_;
 };
 
+tl::unexpected<Error> cancelled(const std::string& what, TaskId task, const std::string& when) {
+  return fail(ErrorKind::cancelled, what + to_string(task) + " was cancelled " + when);
+}
+
 [[noreturn]] void give_up(WorkerId worker, const Error& error) {
   std::fprintf(stderr, "paceline: %s: %s\n", where(worker).c_str(), error.text.c_str());
   std::fflush(stderr);
@@ -95,7 +102,8 @@ Context& current() {
 void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFactory transport) {
   // A worker ends by _exit or a signal, so what it printed must not wait in a buffer.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  static auto* queue = new WorkQueue;  // The I/O thread uses it until the process ends.
+  static auto* queue = new WorkQueue;  // The I/O thread uses it until the process ends, and the other one.
+  static auto* stops = new Stops;
   auto executable = actors::this_executable();
   if (!executable) give_up(worker, executable.error());
   actors::Client::Options options;
@@ -110,6 +118,13 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   options.on_hang_up = [] { _exit(process::kExitAgentGone); };
   options.on_lost = [worker](const Error& error) { give_up(worker, error); };
   options.on_work = [](actors::Work work) { return queue->push(std::move(work)); };
+  options.on_cancel = [](actors::Client& client, const actors::Cancel& cancel) {
+    auto call = queue->take(cancel.task, cancel.owner);
+    if (!call) return stops->cancel(cancel, [] { kill(getpid(), SIGKILL); });
+    const std::string what = call->actor.value == 0 ? "task " : "call ";
+    (void)client.answer(
+        {call->task, std::move(call->owner), cancelled(what, call->task, "before it began"), call->by_line});
+  };
   options.on_turn = [](actors::Client& client) {
     std::optional<Instant> again;
     for (auto& call : queue->take_unbegun(steady_now(), kTaskPatience, again)) {
@@ -131,24 +146,35 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   actors::observe_waits(&tell_agent);
   ResumeHere resume_here(*queue);
   Executor executor(where(worker));
+  std::string what = "task ";  // Is run here.
   const auto send = [&](actors::CallResult result) {
+    if (stops->end(result.task)) result.value = cancelled(what, result.task, "while it ran (" + where(worker) + ")");
     if (const auto sent = context->client->answer(std::move(result)); !sent) give_up(worker, sent.error());
   };
   while (true) {
     auto next = queue->pop();
     if (auto* create = std::get_if<actors::CreateActor>(&next)) {
+      what = "call ";
       actors::set_resumer(&resume_here);
       const auto ready = executor.construct(std::move(*create));
       std::fflush(stdout);
       if (const auto sent = context->client->post(actors::encode(ready)); !sent) give_up(worker, sent.error());
     } else if (auto* call = std::get_if<actors::Call>(&next)) {
       within = call->task;
+      const auto token = stops->begin(*call);
+      actors::set_stop_token(token);
+      if (token.stop_requested()) {  // It was cancelled before it came.
+        (void)stops->end(call->task);
+        send({call->task, call->owner, cancelled(what, call->task, "before it began"), call->by_line});
+        continue;
+      }
       auto result = executor.call(std::move(*call));
       std::fflush(stdout);
       if (result) send(*std::move(result));
     } else {
       auto& resumption = std::get<Resumption>(next);
       within = resumption.within;
+      actors::set_stop_token(stops->token_of(within));
       auto results = executor.resume(resumption.go_on);
       std::fflush(stdout);
       for (auto& result : results) send(std::move(result));

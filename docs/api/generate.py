@@ -30,6 +30,9 @@ PAGES = {
     "actors/handle.h": "handle",
     "actors/coroutine.h": "coroutine",
     "actors/future.h": "future",
+    "actors/wait.h": "wait",
+    "actors/map.h": "map",
+    "actors/cancel.h": "cancel",
     "actors/task_error.h": "task_error",
     "actors/arguments.h": "arguments",
     "actors/serialise.h": "serialise",
@@ -40,17 +43,18 @@ INCLUDE = {"actors": "paceline.h", "algorithms": "paceline/train.h"}
 RECEIVERS = {"Worker": "me", "Shared": r"shared|\w", "Batches": "batches", "Sampler": r"me\.sampler\(.*\)", "Dataset": r"data|test|text|birds",
              "Future": r"heavy|answer|a|c|\)", "Async": r"first", "Handle": r"counter|\w+", "Model": "model", "Trainer": r"\w*",
              "RunResult": r"result|first|second|\)", "TaskError": "error", "Evaluation": r"one", "TrainingLoss": "loss",
-             "LoadResult": "loaded", "Batch": "batch"}
+             "LoadResult": "loaded", "Batch": "batch", "Waited": "waited"}
 BRACED = ("Trainer",)  # Made with the names of their fields.
 
 # Where options are given: a use of a field of theirs stands in such a statement. Other structs have fields of the same names.
 GIVEN = {"CsvOptions": r"\bcsv\(", "ImageOptions": r"\bimages\(", "TokenOptions": r"\btokens\(", "BatchOptions": r"\bbatches\(",
-         "LoadOptions": r"\bload\(", "ActorOptions": r"\bcreate(_many)?<", "TaskOptions": r"\basync\(", "Metric": r"\bMetric\b",
+         "LoadOptions": r"\bload\(", "ActorOptions": r"\bcreate(_many)?<", "TaskOptions": r"\basync\(", "WaitOptions": r"\bwait\(",
+         "GetOptions": r"paceline::get\(", "MapOptions": r"paceline::map\(", "ForOptions": r"parallel_for\(", "CancelOptions": r"\bcancel\(", "Metric": r"\bMetric\b",
          "StepOptions": r"\.step\(", "Stopped": r"^\s*try \{", "Sampler": r"\bmake_data_loader\("}
 
 # What else the use of a name looks like: of a class, where examples do not spell it out; of a field, where others have one so called.
 USES = {"Shared": r"= me\.share\(", "Batches": r"= me\.batches\(", "Sampler": r"me\.sampler\(", "Batch": r"\] = batches\.next\(",
-        "Stopped": r"catch \(const paceline::Stopped", "Metric": r"\bMetric\b", "Future": r"= paceline::async\(",
+        "Stopped": r"catch \(const paceline::Stopped", "Metric": r"\bMetric\b", "Future": r"= paceline::async\(", "Waited": r"= paceline::wait\(",
         "Batch::data": r"\bbatch\.data\b", "Batch::target": r"\bbatch\.target\b", "Trainer::metric": r"\.metric = \[",
         "Trainer::data": r"\.data = paceline::", "Trainer::test": r"\.test = paceline::"}
 

@@ -32,6 +32,7 @@ struct Envelope {
     executable @15 :Executable;     # from a driver or a worker: how the workers that it asks for are started
     wants @39 :Wants;               # from a process: of how many workers for tasks it has use; what it gives back
     loan @40 :Loan;                 # to it: a worker is lent, gone, or asked back
+    cancel @41 :Cancel;             # to who runs or queues a call or a task: it is wanted no more
     waits @37 :Waits;               # from a worker: its thread waits for a result, or goes on
     alive @35 :Alive;               # to a worker: is somebody there? From its I/O thread: yes
 
@@ -106,6 +107,8 @@ struct Loan {
   kind @4 :Kind; count @5 :UInt32; error @6 :Failure;
   enum Kind { lent @0; gone @1; recalled @2; refused @3; }   # recalled: so many; refused: none of this shape can be had
 }
+
+struct Cancel { task @0 :UInt64; worker @1 :UInt64; actor @2 :UInt64; owner @3 :Text; force @4 :Bool; }   # worker: that the task is with, or actor; force: if it runs its worker ends
 
 struct Waits { task @0 :UInt64; begins @1 :Bool; actor @2 :UInt64; within @3 :UInt64; }   # task 0: one that may end by itself, with a timeout; actor: that is called, 0: a task's; within: the task that waits
 struct Alive {}

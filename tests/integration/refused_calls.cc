@@ -3,6 +3,7 @@
 #include <paceline.h>
 
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -32,7 +33,10 @@ int main() {
   adder.call(&Adder::add, 2);
   adder.call(&Adder::add, adder.call(&Adder::add, number));
   adder.call(&Adder::keep, "a name");
-  paceline::async(twice, 1.5F);
+  paceline::async(twice, 1.5F).then([&number](long k) { number = k; });
+  number = paceline::map(twice, std::vector<int>{1}).at(0);
+  paceline::map([](long k) { (void)k; }, std::vector<paceline::Future<long>>{});
+  paceline::parallel_for(0L, 10, [number](long k) { return k + number; });
 #elif CASE == 1   // an argument cannot be converted to the method's parameter
   adder.call(&Adder::add, "hello");
 #elif CASE == 2   // an argument cannot be converted to the method's parameter
@@ -61,5 +65,21 @@ int main() {
   adder = paceline::create<Adder>(paceline::Future<long>());
 #elif CASE == 14  // the result cannot travel: see paceline::Serialisable
   paceline::async([](long k) { return new long(k); }, 1);
+#elif CASE == 15  // an argument cannot be converted to the function's parameter
+  paceline::map(twice, std::vector<std::string>{"a"});
+#elif CASE == 16  // paceline::map takes a function and a range of its arguments
+  paceline::map(twice, 7);
+#elif CASE == 17  // the arguments of paceline::async do not fit the function's parameters
+  paceline::map([](long, long) { return 1; }, std::vector<long>{1});
+#elif CASE == 18  // the function of paceline::parallel_for takes an index
+  paceline::parallel_for(0, 10, [](const std::string&) {});
+#elif CASE == 19  // paceline::parallel_for takes a function, or a lambda that captures plain values by copy
+  paceline::parallel_for(0, 10, [text](int) {});
+#elif CASE == 20  // paceline::parallel_for counts from one integer to another
+  paceline::parallel_for(0.5, 10, [](double) {});
+#elif CASE == 21  // then() takes a function of what the future gives
+  paceline::async(twice, 1).then([](const std::string&) {});
+#elif CASE == 22  // what the function of then() gives cannot travel: see paceline::Serialisable
+  paceline::async(twice, 1).then([](long k) { return new long(k); });
 #endif
 }

@@ -1,0 +1,35 @@
+#include "actors/cancel.h"
+
+#include <utility>
+
+#include "actors/process_client.h"
+#include "actors/submit.h"
+
+namespace paceline {
+namespace actors {
+namespace {
+
+thread_local std::stop_token current;
+
+}  // namespace
+
+void set_stop_token(std::stop_token token) { current = std::move(token); }
+
+Cancelled cancel(const PendingResultPtr& result, const CancelOptions& options) {
+  if (!result) throw TaskError({ErrorKind::invalid, "an empty future cannot be cancelled"});
+  using Word = Client::CancelWord;
+  switch (or_throw(process_client().cancel(result, options.force))) {
+    case Word::ended: return Cancelled::ended;
+    case Word::told: return Cancelled::told;
+    case Word::already: return Cancelled::already;
+    case Word::done: break;
+  }
+  return Cancelled::done;
+}
+
+}  // namespace actors
+
+bool cancelled() { return actors::current.stop_requested(); }
+std::stop_token stop_token() { return actors::current; }
+
+}  // namespace paceline
