@@ -34,7 +34,10 @@ using paceline::test::has;
 
 constexpr auto kEnough = 60s;  // For whatever is to end.
 
-void append(const std::string& path, const std::string& line) {
+/// In records that divide a page: a process that is killed while it writes leaves a whole one or none.
+void append(const std::string& path, std::string line) {
+  constexpr std::size_t kRecord = 64;
+  if (!line.empty()) line.insert(line.size() - 1, kRecord - line.size(), ' ');
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0 || ::write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
   ::close(file);
