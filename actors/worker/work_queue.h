@@ -23,7 +23,7 @@ struct Resumption {
 };
 
 /// From a worker's I/O thread to its compute thread. Bound: kWorkMax; each caller has at most a window of calls under
-/// way (CallWindows). What has begun goes before what has not.
+/// way (CallWindows). What has begun and what has not take turns: neither can keep the other waiting for ever.
 class WorkQueue {
  public:
   static constexpr std::size_t kWorkMax = std::size_t{1} << 20;
@@ -70,7 +70,8 @@ class WorkQueue {
     }
     busy_ = true;
     began_ = steady_now();
-    if (!resumptions_.empty()) return take_front(resumptions_);
+    resumed_ = !resumptions_.empty() && (work_.empty() || !resumed_);
+    if (resumed_) return take_front(resumptions_);
     return std::visit([](auto&& work) -> Next { return std::move(work); }, take_front(work_));
   }
   /// What waits here leaves the queue.
@@ -121,8 +122,9 @@ class WorkQueue {
   std::deque<actors::Work> work_;
   std::deque<Resumption> resumptions_;
   std::multimap<Instant, Resumption> timers_;
-  bool busy_ = false;  ///< With what was taken last,
-  Instant began_{};    ///< since then.
+  bool resumed_ = false;  ///< What was taken last.
+  bool busy_ = false;     ///< With what was taken last,
+  Instant began_{};       ///< since then.
 };
 
 }  // namespace paceline::worker

@@ -54,14 +54,16 @@ TEST(WorkQueue, CallsOfItsActorStay) {
   EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{2});
 }
 
-TEST(WorkQueue, WhatHasBegunGoesBeforeWhatHasNot) {
+TEST(WorkQueue, WhatHasBegunAndWhatHasNotTakeTurns) {
   WorkQueue sut;
   ASSERT_TRUE(sut.push(call(1, ActorId{7})));
-  sut.resume({TaskId{2}, [] {}});
-  sut.resume({TaskId{3}, [] {}});
-  EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{2});
+  ASSERT_TRUE(sut.push(call(2, ActorId{7})));
+  for (std::uint64_t task = 3; task <= 5; ++task) sut.resume({TaskId{task}, [] {}});
   EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{3});
   EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{1});
+  EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{4});
+  EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{2});
+  EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{5});
 }
 
 TEST(WorkQueue, WhatSleepsGoesOnWhenItsTimeHasComeAndKeepsNobody) {

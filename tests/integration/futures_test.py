@@ -48,7 +48,7 @@ class Futures(IntegrationTest):
             self.check("map", nodes=nodes)
 
     def test_parallel_for_gives_each_index_once(self):
-        self.check("counts", self.path("seen"))
+        self.check("counts", self.path("indices"))  # With AddressSanitizer some other ends look like addresses.
 
     def test_what_is_cancelled_ends(self):
         cpus = len(os.sched_getaffinity(0))
