@@ -72,7 +72,7 @@ class WorkQueue {
     began_ = steady_now();
     resumed_ = !resumptions_.empty() && (work_.empty() || !resumed_);
     if (resumed_) return take_front(resumptions_);
-    return std::visit([](auto&& work) -> Next { return std::move(work); }, take_front(work_));
+    return std::visit([](auto&& work) -> Next { return std::forward<decltype(work)>(work); }, take_front(work_));
   }
   /// What waits here leaves the queue.
   std::optional<actors::Call> take(TaskId task, const std::string& owner) {
