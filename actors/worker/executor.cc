@@ -83,9 +83,9 @@ std::vector<actors::CallResult> Executor::resume(const std::function<void()>& go
   for (const TaskId task : std::exchange(done_, {})) {
     auto begun = begun_.extract(task);
     if (begun.empty()) continue;
-    auto& [answer, call] = begun.mapped();
-    answer.value = value_of(caught([&] { return Result<Bytes>(call->result()); }));
-    answers.push_back(std::move(answer));
+    Begun& ended = begun.mapped();
+    ended.answer.value = value_of(caught([&] { return Result<Bytes>(ended.call->result()); }));
+    answers.push_back(std::move(ended.answer));
   }
   return answers;
 }
