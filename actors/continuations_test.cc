@@ -108,7 +108,7 @@ TEST(Then, OfNothingAndToNothing) {
 
 TEST(Then, AFutureOrAResultIsFlat) {
   const auto source = future<int>(), inner = future<int>();
-  const auto flat = source.then([inner](int) { return inner; });
+  const auto flat = source.then([inner](int) { return Future<int>(inner); });
   const auto fails = source.then([](int x) -> Result<int> { return fail(ErrorKind::not_found, std::to_string(x)); });
   const auto fits = source.then([](int x) -> Result<std::string> { return std::to_string(x); });
   const auto nothing = source.then([](int) -> Result<void> { return {}; });

@@ -14,7 +14,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 /// A thread's other work: what is to go on lies in `ready` until the test lets it.
 class Loop final : public actors::Resumer {
