@@ -17,14 +17,7 @@ void set_stop_token(std::stop_token token) { current = std::move(token); }
 
 Cancelled cancel(const PendingResultPtr& result, const CancelOptions& options) {
   if (!result) throw TaskError({ErrorKind::invalid, "an empty future cannot be cancelled"});
-  using Word = Client::CancelWord;
-  switch (or_throw(process_client().cancel(result, options.force))) {
-    case Word::ended: return Cancelled::ended;
-    case Word::told: return Cancelled::told;
-    case Word::already: return Cancelled::already;
-    case Word::done: break;
-  }
-  return Cancelled::done;
+  return or_throw(process_client().cancel(result, options.force));
 }
 
 }  // namespace actors

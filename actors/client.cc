@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "actors/cancel.h"
 #include "actors/protocol_wire.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
@@ -741,7 +742,7 @@ void Client::end_cancelled(std::vector<PendingResultPtr> over) {
   }
 }
 
-Result<Client::CancelWord> Client::cancel(const PendingResultPtr& result, bool force) {
+Result<Cancelled> Client::cancel(const PendingResultPtr& result, bool force) {
   const TaskId task = result->task();
   const ActorId actor = result->actor();
   if (force && actor.value != 0 && !result->local())
@@ -763,7 +764,7 @@ Result<Client::CancelWord> Client::cancel(const PendingResultPtr& result, bool f
         const auto line = line_to_.find(actor);
         send_cancel({task, WorkerId{}, actor, options_.name, false},
                     line != line_to_.end() && windows_.on_line(actor) ? line->second.peer : std::string());
-        return CancelWord::told;
+        return Cancelled::told;
       }
     } else if (const auto with = tasks_.cancel(task)) {
       (void)tasks_.take_cancelled();
@@ -772,17 +773,17 @@ Result<Client::CancelWord> Client::cancel(const PendingResultPtr& result, bool f
       if (!ended) {
         send_cancel({task, with->worker, ActorId{}, options_.name, force},
                     with->by_line ? worker_peer(with->worker) : std::string());
-        return CancelWord::told;
+        return Cancelled::told;
       }
       push_tasks(steady_now());
     }
   }
   const std::string what = actor.value == 0 ? "task " : "call ";
   if (ended && result->complete(fail(ErrorKind::cancelled, what + to_string(task) + " was cancelled before it began")))
-    return CancelWord::ended;
-  if (!result->ready()) return CancelWord::done;  // It is just arriving.
+    return Cancelled::ended;
+  if (!result->ready()) return Cancelled::done;  // It is just arriving.
   const auto& value = result->wait();
-  return !value && value.error().kind == ErrorKind::cancelled ? CancelWord::already : CancelWord::done;
+  return !value && value.error().kind == ErrorKind::cancelled ? Cancelled::already : Cancelled::done;
 }
 
 /// The way that the call has gone, so that it is there first; where that has no room, it may be overtaken.

@@ -23,6 +23,9 @@
 #include "runtime/channel/lines.h"
 #include "runtime/transport/transport.h"
 
+namespace paceline {
+enum class Cancelled;  // actors/cancel.h
+}
 namespace paceline::wire {
 class Received;
 }
@@ -106,9 +109,8 @@ class Client {
   /// The result of a call, back the way that it came.
   Result<void> answer(CallResult result);
   /// What became of a wish that a task or a call ends.
-  enum class CancelWord { ended, told, done, already };
   /// `invalid` for a call by force.
-  Result<CancelWord> cancel(const PendingResultPtr& result, bool force);
+  Result<Cancelled> cancel(const PendingResultPtr& result, bool force);
 
   /// The actor that is to answer this call; 0: none.
   ActorId actor_of(TaskId task);

@@ -53,31 +53,26 @@ struct Invocation {
 /// Decodes the arguments and calls. `invalid` where they do not decode; what the user's code throws passes through.
 using Thunk = Result<void> (*)(Invocation&);
 
-template <class T>
-struct FutureValue {
-  static constexpr bool is_future = false;
+/// What a Wrapper<T> is of; anything else is of itself.
+template <template <class> class Wrapper, class T>
+struct Unwrapped {
+  static constexpr bool was_wrapped = false;
+  using type = T;
+};
+template <template <class> class Wrapper, class T>
+struct Unwrapped<Wrapper, Wrapper<T>> {
+  static constexpr bool was_wrapped = true;
   using type = T;
 };
 template <class T>
-struct FutureValue<Future<T>> {
-  static constexpr bool is_future = true;
-  using type = T;
-};
+using FutureValue = Unwrapped<Future, std::remove_cvref_t<T>>;
 template <class T>
-inline constexpr bool is_future = FutureValue<std::remove_cvref_t<T>>::is_future;
+inline constexpr bool is_future = FutureValue<T>::was_wrapped;
 
 template <class T>
-struct AsyncValue {
-  static constexpr bool is_async = false;
-  using type = T;
-};
+using AsyncValue = Unwrapped<Async, std::remove_cvref_t<T>>;
 template <class T>
-struct AsyncValue<Async<T>> {
-  static constexpr bool is_async = true;
-  using type = T;
-};
-template <class T>
-inline constexpr bool is_async = AsyncValue<std::remove_cvref_t<T>>::is_async;
+inline constexpr bool is_async = AsyncValue<T>::was_wrapped;
 
 /// The type as which a value of type T travels: texts own their characters.
 template <class T>
@@ -153,8 +148,7 @@ using parameters_t = typename Signature<std::remove_pointer_t<std::decay_t<F>>>:
 /// happen at the caller; as its own type where there is no list of parameters or the numbers differ (which the
 /// callability check reports).
 template <class Arg, class Param>
-using encoded_as_t =
-    std::conditional_t<is_future<Arg>, typename FutureValue<std::remove_cvref_t<Arg>>::type, travels_t<Param>>;
+using encoded_as_t = std::conditional_t<is_future<Arg>, typename FutureValue<Arg>::type, travels_t<Param>>;
 
 template <class List, class ArgList>
 struct EncodedTypes;

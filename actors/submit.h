@@ -41,7 +41,7 @@ struct ResultOf<F, std::tuple<Encoded...>> {
 template <class F, class... Encoded>
 requires(std::is_invocable_v<F, Encoded...>) struct ResultOf<F, std::tuple<Encoded...>> {
   static constexpr bool callable = true;
-  using type = typename AsyncValue<std::remove_cvref_t<std::invoke_result_t<F, Encoded...>>>::type;
+  using type = typename AsyncValue<std::invoke_result_t<F, Encoded...>>::type;
 };
 
 template <class T, class Method, class Encoded>

@@ -2,13 +2,9 @@
 
 namespace paceline::actors {
 
-void check_none_empty(std::span<const PendingResultPtr> results) {
+void wait_for_each(std::span<const PendingResultPtr> results, const GetOptions& options) {
   for (const auto& result : results)
     if (!result) throw TaskError({ErrorKind::invalid, "an empty future was asked for its result"});
-}
-
-void wait_for_each(std::span<const PendingResultPtr> results, const GetOptions& options) {
-  check_none_empty(results);
   const std::size_t late = wait_for_all(results, options.timeout);
   if (late == results.size()) return;
   const Error error = not_there(*results[late], *options.timeout);

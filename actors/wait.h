@@ -44,9 +44,7 @@ std::vector<PendingResultPtr> results_of(const std::vector<Future<T>>& futures) 
   return results;
 }
 
-/// Throws TaskError where one is empty.
-void check_none_empty(std::span<const PendingResultPtr> results);
-/// The same where one is not there in time, with which it is.
+/// Throws TaskError where one is empty, or is not there in time, with which it is.
 void wait_for_each(std::span<const PendingResultPtr> results, const GetOptions& options);
 /// `invalid` where there are fewer than that.
 void check_wait(std::size_t futures, std::size_t count);

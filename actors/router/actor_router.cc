@@ -234,6 +234,17 @@ void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, b
   if (tell) tell_owner(actions, actor, {id, actor.create.owner, true, reason});
 }
 
+/// It has its answer: nothing knows it any more. Nothing: nobody did.
+std::optional<ActorRouter::InFlight> ActorRouter::end_call(TaskId task) {
+  auto call = in_flight_.extract(task);
+  if (call.empty()) return std::nullopt;
+  if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end()) {
+    actor->second.calls.erase(task);
+    actor->second.sent.remove(task);
+  }
+  return std::move(call.mapped());
+}
+
 /// Starts the actor's next process. What its dead one had taken fails or is sent again, before what waits. False: it is
 /// not to be started again.
 bool ActorRouter::restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how) {
@@ -245,9 +256,8 @@ bool ActorRouter::restart(Actions& actions, Actor& actor, WorkerId worker, const
                                               short_name(worker) + " " + how};
   auto outcome = actor.sent.on_death(rule);
   for (const auto task : outcome.failed) {
-    actor.calls.erase(task);
-    const auto call = in_flight_.extract(task);
-    answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(actor.ended)});
+    if (const auto call = end_call(task))
+      answer(actions, call->owner, call->origin, {task, {}, tl::unexpected(actor.ended)});
   }
   for (auto again = outcome.again.rbegin(); again != outcome.again.rend(); ++again) {
     again->call.resent = again->resent;
@@ -271,12 +281,8 @@ ActorRouter::Actions ActorRouter::on_result(CallResult result, const std::string
   }
   if (const auto found = in_flight_.find(result.task); found != in_flight_.end()) {
     if (!was_asked(found->second, from)) return actions;
-    const auto call = in_flight_.extract(found);
-    if (const auto actor = actors_.find(call.mapped().actor); actor != actors_.end()) {
-      actor->second.calls.erase(result.task);
-      actor->second.sent.remove(result.task);
-    }
-    answer(actions, call.mapped().owner, call.mapped().origin, std::move(result));
+    const auto call = *end_call(result.task);
+    answer(actions, call.owner, call.origin, std::move(result));
     return actions;
   }
   // A task: of a worker that is lent to its owner, or of one that another node has lent.
@@ -393,8 +399,7 @@ ActorRouter::Actions ActorRouter::on_cancel(Cancel cancel, NodeId from) {
     return actions;
   }
   queue.erase(waits);
-  actor->second.calls.erase(cancel.task);
-  in_flight_.erase(cancel.task);
+  (void)end_call(cancel.task);
   answer(actions, cancel.owner, from,
          {cancel.task,
           {},
@@ -496,12 +501,8 @@ void ActorRouter::break_circle(Actions& actions, const std::vector<WorkerId>& ci
   const Error error{ErrorKind::invalid, "calls that would wait for each other for ever: " + names};
   for (const WorkerId worker : circle) {
     const auto task = workers_.at(worker).waits->task;
-    if (const auto call = in_flight_.extract(task); !call.empty()) {
-      if (const auto called = actors_.find(call.mapped().actor); called != actors_.end()) {
-        called->second.calls.erase(task);
-        called->second.sent.remove(task);
-      }
-      answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(error)});
+    if (const auto call = end_call(task)) {
+      answer(actions, call->owner, call->origin, {task, {}, tl::unexpected(error)});
     } else {  // It is a task, or went past this agent.
       answer(actions, worker_peer(worker), options_.node, {task, {}, tl::unexpected(error)});
     }

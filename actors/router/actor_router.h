@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -163,6 +164,7 @@ class ActorRouter {
   void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
   void remember_dead(ActorId actor, Error reason);
   void send_to_worker(Actions& actions, Actor& actor, Call call);
+  std::optional<InFlight> end_call(TaskId task);
   bool restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how);
   bool was_asked(const InFlight& call, const std::string& peer) const;
   void tell_borrower(Actions& actions, const Lending::Owner& owner, Loan loan) const;

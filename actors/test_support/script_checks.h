@@ -2,6 +2,7 @@
 
 #include <paceline.h>
 
+#include <chrono>
 #include <cstdio>
 #include <string>
 
@@ -28,6 +29,9 @@ std::string error_of(Do run) {
 }
 
 inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+using Clock = std::chrono::steady_clock;
+inline double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// Of main.
 inline int exit_status() { return failures == 0 ? 0 : 1; }

@@ -11,9 +11,8 @@ BEFORE = (0, 50)  # Calls, so few or so many that those that count go past the a
 
 
 class Calls(IntegrationTest):
-    def check(self, *arguments, nodes=1, timeout=100):
-        done = self.paceline("run", CALLS, "--nodes", str(nodes), "--", *map(str, arguments), timeout=timeout)
-        self.assertEqual(done.code, 0, f"{arguments}, {nodes} nodes: {done.said()}")
+    def check(self, *arguments, **options):
+        self.run_script(CALLS, *arguments, **options)
 
     def test_a_flood_of_calls_arrives(self):
         for nodes in NODES:

@@ -8,10 +8,8 @@ WAYS = (None, {"PACELINE_CHANNELS": "zmq"})  # Past the agent, and through it.
 
 
 class Coroutines(IntegrationTest):
-    def check(self, *arguments, nodes=1, environment=None):
-        done = self.paceline("run", COROUTINES, "--nodes", str(nodes), "--", *map(str, arguments), timeout=100,
-                             environment=environment)
-        self.assertEqual(done.code, 0, f"{arguments}, {nodes} nodes: {done.said()}")
+    def check(self, *arguments, **options):
+        self.run_script(COROUTINES, *arguments, **options)
 
     def test_a_method_awaits_calls_tasks_and_its_own_actor(self):
         for nodes in NODES:

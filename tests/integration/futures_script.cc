@@ -27,14 +27,13 @@ namespace {
 
 using paceline::ErrorKind;
 using paceline::Future;
+using paceline::test::Clock;
 using paceline::test::error_of;
 using paceline::test::expect;
 using paceline::test::has;
+using paceline::test::since;
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 int square(int x) { return x * x; }
 int nap(int ms) {

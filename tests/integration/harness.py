@@ -234,6 +234,12 @@ class IntegrationTest(unittest.TestCase):
         run.wait(timeout)
         return run
 
+    def run_script(self, script, *arguments, nodes=1, timeout=100, environment=None):
+        """Runs an actor script that checks its own answers: all were right."""
+        done = self.paceline("run", script, "--nodes", nodes, "--", *arguments, timeout=timeout, environment=environment)
+        self.assertEqual(done.code, 0, f"{arguments}, {nodes} nodes: {done.said()}")
+        return done
+
     def start_quadratic(self, *flags, nodes=1, workers=4, **options):
         """The quadratic job in the background; `flags` are of `paceline run`, `options` of the job."""
         directory = os.path.join(self.folder, f"run-{self.runs}")

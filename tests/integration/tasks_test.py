@@ -10,11 +10,8 @@ WITHOUT_LINES = {"PACELINE_CHANNELS": "zmq"}
 
 
 class Tasks(IntegrationTest):
-    def check(self, *arguments, nodes=1, timeout=100, environment=None):
-        done = self.paceline("run", TASKS, "--nodes", str(nodes), "--", *map(str, arguments), timeout=timeout,
-                             environment=environment)
-        self.assertEqual(done.code, 0, f"{arguments}, {nodes} nodes: {done.said()}")
-        return done
+    def check(self, *arguments, **options):
+        return self.run_script(TASKS, *arguments, **options)
 
     def path(self, name):
         return os.path.join(self.folder, name)
