@@ -39,22 +39,22 @@ Result<void> KeptCheckpoints::keep(std::int64_t update, bool is_best) {
   return {};
 }
 
-Result<bool> KeptCheckpoints::take_fresh(std::int64_t update) {
+Result<bool> KeptCheckpoints::take_fresh(Rank writer, std::int64_t update) {
   if (update <= newest_) {
-    drop_fresh();
+    drop_fresh(writer);
     return false;
   }
   std::error_code failed;
-  const std::string fresh = run_.fresh_checkpoint();
+  const std::string fresh = run_.fresh_checkpoint(writer);
   fs::rename(fresh, run_.checkpoint(), failed);
   if (failed) return fail(ErrorKind::invalid, "take " + fresh + " as the checkpoint: " + failed.message());
   PACELINE_TRY(keep(update, /*is_best=*/false));
   return true;
 }
 
-void KeptCheckpoints::drop_fresh() {
+void KeptCheckpoints::drop_fresh(Rank writer) {
   std::error_code failed;
-  fs::remove(run_.fresh_checkpoint(), failed);
+  fs::remove(run_.fresh_checkpoint(writer), failed);
 }
 
 }  // namespace paceline::cluster

@@ -4,6 +4,7 @@
 #include <deque>
 #include <string>
 
+#include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/observe/run_directory.h"
 
@@ -21,10 +22,10 @@ class KeptCheckpoints {
 
   /// The evaluation after so many updates has written its checkpoint, and the next one is not asked for yet.
   Result<void> keep(std::int64_t update, bool is_best);
-  /// A worker has written a fresh checkpoint after so many updates, and no evaluation is under way: it becomes the
+  /// `writer` has written a fresh checkpoint after so many updates, and no evaluation is under way: it becomes the
   /// run's, unless that one is as new. Whether it did.
-  Result<bool> take_fresh(std::int64_t update);
-  void drop_fresh();
+  Result<bool> take_fresh(Rank writer, std::int64_t update);
+  void drop_fresh(Rank writer);
 
  private:
   observe::RunDirectory run_;

@@ -53,22 +53,34 @@ TEST_F(KeptCheckpointsTest, SoManyOfTheLastAreKept) {
 
 TEST_F(KeptCheckpointsTest, AFreshOneTakesThePlaceOfAnOlderOne) {
   KeptCheckpoints sut(folder, 2);
-  const auto write_fresh = [&](const std::string& text) { std::ofstream(run.fresh_checkpoint()) << text; };
+  const auto write_fresh = [&](Rank writer, const std::string& text) {
+    std::ofstream(run.fresh_checkpoint(writer)) << text;
+  };
   write("evaluated at 10");
   ASSERT_TRUE(sut.keep(10, true));
-  write_fresh("saved at 15");
-  EXPECT_TRUE(sut.take_fresh(15).value());
+  write_fresh(Rank{1}, "saved at 15");
+  EXPECT_TRUE(sut.take_fresh(Rank{1}, 15).value());
   EXPECT_EQ(text_of(run.checkpoint()), "saved at 15");
   EXPECT_EQ(text_of(run.best_checkpoint()), "evaluated at 10");
   EXPECT_EQ(kept(), (std::set<std::string>{"update-10.safetensors", "update-15.safetensors"}));
   write("evaluated at 20");
   ASSERT_TRUE(sut.keep(20, false));
-  write_fresh("saved at 18");
-  EXPECT_FALSE(sut.take_fresh(18).value()) << "an evaluation was faster";
+  write_fresh(Rank{0}, "saved at 18");
+  EXPECT_FALSE(sut.take_fresh(Rank{0}, 18).value()) << "an evaluation was faster";
   EXPECT_EQ(text_of(run.checkpoint()), "evaluated at 20");
-  EXPECT_FALSE(fs::exists(run.fresh_checkpoint()));
-  EXPECT_FALSE(sut.take_fresh(25)) << "there is none";
+  EXPECT_FALSE(fs::exists(run.fresh_checkpoint(Rank{0})));
+  EXPECT_FALSE(sut.take_fresh(Rank{0}, 25)) << "there is none";
   EXPECT_EQ(text_of(run.checkpoint()), "evaluated at 20");
+}
+
+TEST_F(KeptCheckpointsTest, OfTwoWritersEachOnesIsTaken) {
+  KeptCheckpoints sut(folder, 1);
+  std::ofstream(run.fresh_checkpoint(Rank{0})) << "of 0 at 15";
+  std::ofstream(run.fresh_checkpoint(Rank{1})) << "of 1 at 16";
+  EXPECT_TRUE(sut.take_fresh(Rank{0}, 15).value());
+  EXPECT_EQ(text_of(run.checkpoint()), "of 0 at 15");
+  EXPECT_TRUE(sut.take_fresh(Rank{1}, 16).value());
+  EXPECT_EQ(text_of(run.checkpoint()), "of 1 at 16");
 }
 
 TEST_F(KeptCheckpointsTest, WithoutACheckpointThereIsNothingToKeep) {

@@ -400,6 +400,7 @@ std::string TrainingJob::not_in_time() const {
 /// Whether it was there until now.
 bool TrainingJob::lose(Rank rank) {
   life_.leave(rank);
+  if (saving_.erase(rank) > 0) kept_.drop_fresh(rank);
   return gone_.insert(rank).second;
 }
 
@@ -474,17 +475,19 @@ void TrainingJob::ask_for_checkpoint(Instant now) {
     return averagings_->window(rank)->progress().step.load(std::memory_order_relaxed);
   };
   for (const auto& [rank, worker] : worker_of_) {
-    if (gone_.contains(rank) || !averagings_->window(rank)) continue;
+    if (gone_.contains(rank) || saving_.contains(rank) || !averagings_->window(rank)) continue;
     if (!furthest || step(rank) > step(*furthest)) furthest = rank;
   }
   if (!furthest) return;
   saved_ = now;
+  saving_.insert(*furthest);
   averagings_->control(*furthest)->words().save_wanted.fetch_add(1, std::memory_order_release);
 }
 
 void TrainingJob::on_saved(Rank rank, std::int64_t update) {
-  if (evaluating_) return kept_.drop_fresh();  // It saves, too.
-  const auto taken = kept_.take_fresh(update + 1);
+  saving_.erase(rank);
+  if (evaluating_) return kept_.drop_fresh(rank);  // It saves, too.
+  const auto taken = kept_.take_fresh(rank, update + 1);
   if (!taken) outbox_.to_driver({{"event", "warning"}, {"text", taken.error().text}});
   if (taken && *taken) outbox_.to_driver({{"event", "saved"}, {"worker", rank.value}, {"update", update + 1}});
 }

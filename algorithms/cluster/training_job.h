@@ -180,6 +180,7 @@ class TrainingJob {
   std::optional<Rank> evaluator_;
   Instant evaluating_since_{};
   std::optional<Instant> saved_;  ///< Node 0: when a checkpoint was asked for last, or the job began.
+  std::set<Rank> saving_;         ///< Asked, and have not answered; the next one is asked of another.
   JobEnd end_;
   SignsOfLife life_;
   std::optional<Instant> began_;  ///< Waiting for workers to share their models.

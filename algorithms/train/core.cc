@@ -189,7 +189,7 @@ bool Core::next() {
       }
       case PACELINE_SAVE:
         follow_model();
-        save_checkpoint(settings_.fresh_checkpoint_path());
+        save_checkpoint(settings_.fresh_checkpoint_path(Rank{start_.rank}));
         paceline_session_saved(session_.get());
         break;
       case PACELINE_RESTORE: {

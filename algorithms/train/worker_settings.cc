@@ -25,8 +25,8 @@ std::string WorkerSettings::checkpoint_path() const {
   return run_directory.empty() ? "" : observe::RunDirectory::at(run_directory).checkpoint();
 }
 
-std::string WorkerSettings::fresh_checkpoint_path() const {
-  return run_directory.empty() ? "" : observe::RunDirectory::at(run_directory).fresh_checkpoint();
+std::string WorkerSettings::fresh_checkpoint_path(Rank writer) const {
+  return run_directory.empty() ? "" : observe::RunDirectory::at(run_directory).fresh_checkpoint(writer);
 }
 
 Result<WorkerSettings> parse_worker_settings(std::string_view text) {

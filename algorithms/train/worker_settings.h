@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "algorithms/train/straggler.h"
+#include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 
 namespace paceline::train {
@@ -32,7 +33,7 @@ struct WorkerSettings {
 
   /// Where this run's checkpoint is written by evaluations, and between them; empty without a run directory.
   std::string checkpoint_path() const;
-  std::string fresh_checkpoint_path() const;
+  std::string fresh_checkpoint_path(Rank writer) const;
 };
 
 /// `invalid` names the key, its value and what it should be.

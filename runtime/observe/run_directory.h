@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 
 namespace paceline::observe {
@@ -28,8 +29,10 @@ class RunDirectory {
   std::string logs() const { return path_ + "/logs"; }
   /// The last one.
   std::string checkpoint() const { return path_ + "/checkpoint.safetensors"; }
-  /// One that was written beside an evaluation's, until it takes its place.
-  std::string fresh_checkpoint() const { return path_ + "/fresh.safetensors"; }
+  /// One that a worker has written beside an evaluation's, until it takes its place.
+  std::string fresh_checkpoint(Rank writer) const {
+    return path_ + "/fresh-" + std::to_string(writer.value) + ".safetensors";
+  }
   std::string best_checkpoint() const { return path_ + "/best.safetensors"; }
   /// Earlier ones, where they are kept.
   std::string checkpoints() const { return path_ + "/checkpoints"; }
