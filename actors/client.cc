@@ -158,19 +158,7 @@ bool Client::flush(transport::Transport& transport) {
     if (!unsent_) unsent_ = outbox_->take();
     if (!unsent_) {
       if (auto release = outbox_->take_release()) {
-        wire::Message message;
-        auto request = message.root().initRequest();
-        request.setVerb(kReleaseVerb);
-        request.setJson(to_json(*release));
-        request.setFrom(options_.name);
-        unsent_ = as_message(message.to_frame());
-        std::lock_guard lock(mutex_);
-        for (auto actor : release->actors) {
-          dead_.erase(actor);
-          if (const auto line = line_to_.find(actor);
-              line != line_to_.end() && line->second.peer.empty() && line->second.state != Line::State::lost)
-            line_to_.erase(line);
-        }
+        unsent_ = release_message(*release);
       }
     }
     if (!unsent_) return true;
@@ -179,6 +167,22 @@ bool Client::flush(transport::Transport& transport) {
     unsent_.reset();
     if (!sent) finish(sent.error());
   }
+}
+
+std::vector<transport::Frame> Client::release_message(const Release& release) {
+  wire::Message message;
+  auto request = message.root().initRequest();
+  request.setVerb(kReleaseVerb);
+  request.setJson(to_json(release));
+  request.setFrom(options_.name);
+  std::lock_guard lock(mutex_);
+  for (auto actor : release.actors) {
+    dead_.erase(actor);
+    if (const auto line = line_to_.find(actor);
+        line != line_to_.end() && line->second.peer.empty() && line->second.state != Line::State::lost)
+      line_to_.erase(line);
+  }
+  return as_message(message.to_frame());
 }
 
 void Client::on_event(transport::Event event) {
@@ -276,6 +280,7 @@ void Client::on_create(CreateActor create) {
 }
 
 void Client::on_result(CallResult result) {
+  if (on_ended(result)) return;
   PendingResultPtr slot;
   std::vector<PendingResultPtr> over;
   {
@@ -396,6 +401,7 @@ void Client::push_tasks(Instant now) {
 }
 
 void Client::on_actor(const ActorReady& message) {
+  if (on_name(message)) return;
   if (message.error.text.empty() && !message.dead) return;
   {
     std::lock_guard lock(mutex_);
@@ -606,6 +612,8 @@ void Client::finish(Error error) {
     failed.push_back(welcome_);
     for (auto& [task, call] : in_flight_) failed.push_back(std::move(call.result));
     for (auto& [id, request] : requests_) failed.push_back(std::move(request));
+    for (auto& [actor, decided] : std::exchange(names_, {})) failed.push_back(decided);
+    for (auto& [task, ended] : std::exchange(ends_, {})) failed.push_back(ended);
     in_flight_.clear();
     windows_.forget_all();
     line_to_.clear();
@@ -792,14 +800,20 @@ void Client::send_cancel(const Cancel& cancel, const std::string& line) {
   if (line.empty() || !lines_->send_out(line, message)) outbox_->push_anyway(std::move(message));
 }
 
-Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node,
-                               RestartRule rule) {
+Result<Client::Created> Client::create(FunctionRef constructor, std::vector<Bytes> arguments, ActorName name,
+                                       NodeId node, RestartRule rule) {
   if (rule.restarts < -1 || rule.call_retries < -1)
     return fail(ErrorKind::invalid, "restarts and call_retries of an actor are numbers from 0, or -1: always");
   if (rule.call_retries != 0 && rule.restarts == 0)
     return fail(ErrorKind::invalid,
                 "call_retries without restarts: calls are sent again only to an actor that is started again, give it "
                 "restarts, too");
+  if (name.text.empty() && (name.rule.detached || name.rule.get_if_exists))
+    return fail(ErrorKind::invalid,
+                "an actor that is detached, or that may exist already, is found by its name: give it one");
+  if (name.rule.claims && name.text.size() > kActorNameMax)
+    return fail(ErrorKind::invalid, "the name of an actor has " + std::to_string(name.text.size()) +
+                                        " bytes: at most " + std::to_string(kActorNameMax) + " are possible");
   if (node.value < 0) {
     std::lock_guard lock(mutex_);
     node = nodes_.empty() ? NodeId(node_) : nodes_[turn_++ % nodes_.size()];
@@ -811,11 +825,18 @@ Result<ActorId> Client::create(FunctionRef constructor, std::vector<Bytes> argum
   message.actor = actor_id(node, process_, next_actor_++);
   message.function = std::move(constructor);
   for (auto& argument : arguments) message.arguments.emplace_back(std::move(argument));
-  message.name = std::move(name);
+  message.name = std::move(name.text);
+  message.type = std::move(name.type);
+  message.naming = name.rule;
   message.owner = options_.name;
   message.rule = rule;
-  PACELINE_TRY(outbox_->push(encode(message), options_.send_patience));
-  return message.actor;
+  const auto decided = name.rule.claims ? expect_name(message.actor) : nullptr;
+  if (const auto pushed = outbox_->push(encode(message), options_.send_patience); !pushed) {
+    std::lock_guard lock(mutex_);
+    names_.erase(message.actor);
+    return tl::unexpected(pushed.error());
+  }
+  return decided ? await_name(message.actor, decided, name.rule.detached) : Created{message.actor};
 }
 
 Result<void> Client::set_executable(const Executable& executable) {

@@ -89,10 +89,18 @@ class Client {
   /// A task, or a call if `call.actor` is set; fills in the id. It leaves when its arguments are there, without
   /// blocking for them. The result also tells of every failure.
   PendingResultPtr submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs);
+  struct Created {
+    ActorId actor;
+    bool owned = true;  ///< Ends by its release.
+  };
   /// Asks for an actor on `node` (-1: nodes in turn). The id is valid at once; calls to it wait for, or fail with, its
-  /// constructor.
-  Result<ActorId> create(FunctionRef constructor, std::vector<Bytes> arguments, std::string name, NodeId node,
+  /// constructor. One that claims its name blocks until that is decided: `invalid` if another has it.
+  Result<Created> create(FunctionRef constructor, std::vector<Bytes> arguments, ActorName name, NodeId node,
                          RestartRule rule = {});
+  /// The actor of this name, if it is of this class (empty: of any). `not_found`, `invalid`.
+  Result<ActorId> find(const std::string& name, const std::string& type);
+  /// Ends an actor at once; returns when it takes no more calls. How it had ended before, if it had.
+  Result<std::optional<Error>> end(ActorId actor);
   /// How the workers are started that are asked for from here on.
   Result<void> set_executable(const Executable& executable);
   /// Where an actor's owner says that it may end: outlives the client, and then does nothing.
@@ -158,6 +166,12 @@ class Client {
   }
   void on_result(CallResult result);
   void on_actor(const ActorReady& message);
+  // client_names.cc
+  PendingResultPtr expect_name(ActorId actor);
+  Result<Created> await_name(ActorId actor, const PendingResultPtr& decided, bool detached);
+  bool on_name(const ActorReady& message);
+  bool on_ended(CallResult& result);
+  std::vector<transport::Frame> release_message(const Release& release);
   void on_reply(std::uint64_t id, Result<std::string> reply);
   void finish(Error error);
   void send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, const TaskNeeds& needs,
@@ -208,6 +222,8 @@ class Client {
   std::set<ActorId> full_;                   ///< Whose lines had no room.
   std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
   std::map<std::uint64_t, PendingResultPtr> requests_;
+  std::map<ActorId, PendingResultPtr> names_;  ///< Of actors of ours whose names are not decided.
+  std::map<TaskId, PendingResultPtr> ends_;    ///< Of actors that are to end.
   std::vector<NodeId> nodes_;
   std::function<void(JobId, std::string)> job_event_;
   OtherHandler other_;

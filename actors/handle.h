@@ -2,16 +2,24 @@
 
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include "actors/submit.h"
+#include "runtime/base/demangled.h"
 
 namespace paceline {
 
-/// What an actor is called, and where it lives.
+/// How long an actor lives.
+enum class Lifetime {
+  owned,     ///< Until its last handle in the process that created it goes, or that process ends.
+  detached,  ///< Until it dies, somebody kills it, or its node or cluster ends. It needs a name.
+};
+
+/// What an actor is called, and where and how long it lives.
 struct ActorOptions {
-  std::string name{};  ///< For people: in status and errors.
+  std::string name{};  ///< Of one living actor in the cluster at a time: get_actor() finds it by its name.
   int count = 1;       ///< For create_many.
   int node = -1;       ///< Where it lives; -1: nodes in turn.
   /// How often it is started again, constructed from the same arguments, when its process dies (a crash, a kill, an
@@ -21,6 +29,8 @@ struct ActorOptions {
   /// How often a call that the dead process had taken is sent again instead, before later ones: it may run twice. -1:
   /// always.
   int call_retries = 0;
+  bool get_if_exists = false;  ///< A living actor of that name will do, wherever it lives: nothing is created then.
+  Lifetime lifetime = Lifetime::owned;  ///< How long it lives.
 };
 
 namespace actors {
@@ -43,6 +53,8 @@ class Handle {
  public:
   Handle() = default;
   explicit Handle(std::shared_ptr<actors::Ownership> owner) : owner_(std::move(owner)), actor_(owner_->actor) {}
+  /// The actor of this id, not owned.
+  explicit Handle(ActorId actor) : actor_(actor) {}
 
   /// Calls `method` in the actor's process; arguments as for async(). What the method throws, and the actor's death,
   /// come from the future's get().
@@ -82,11 +94,7 @@ class Handle {
 
   /// The same actor, not owned: neither this handle nor calls through it keep the actor. For calls that its end is to
   /// cut short.
-  Handle borrowed() const {
-    Handle other;
-    other.actor_ = actor_;
-    return other;
-  }
+  Handle borrowed() const { return Handle(actor_); }
 
   /// As status and logs name it; 0: the handle is empty.
   ActorId id() const { return actor_; }
@@ -107,10 +115,14 @@ class Handle {
   ActorId actor_;
 };
 
-/// A new actor: an object of class T in a process of its own, constructed there from `arguments`. Does not wait; what
-/// the constructor throws comes from every call's get(). Throws TaskError where there is no cluster.
+namespace actors {
+template <class T>
+std::string type_name() {
+  return demangled(typeid(T).name());
+}
+
 template <class T, class... Args>
-Handle<T> create(const ActorOptions& options, Args&&... arguments) {
+Handle<T> create_called(ActorName name, NodeId node, RestartRule rule, Args&&... arguments) {
   using Encoded = std::tuple<actors::travels_t<Args>...>;
   static_assert(!(actors::is_future<Args> || ...), "a constructor takes values: pass future.get()");
   static_assert((actors::is_future<Args> || ...) || actors::AllSerialisable<Encoded>::value,
@@ -125,10 +137,23 @@ Handle<T> create(const ActorOptions& options, Args&&... arguments) {
     std::vector<Bytes> encoded;
     actors::append_bytes(encoded, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
     auto& client = actors::process_client();
-    const auto actor = actors::or_throw(client.create(std::move(function), std::move(encoded), options.name,
-                                                      NodeId(options.node), {options.restarts, options.call_retries}));
-    return Handle<T>(std::make_shared<actors::Ownership>(client.outbox(), actor));
+    const auto made =
+        actors::or_throw(client.create(std::move(function), std::move(encoded), std::move(name), node, rule));
+    if (!made.owned) return Handle<T>(made.actor);
+    return Handle<T>(std::make_shared<actors::Ownership>(client.outbox(), made.actor));
   }
+}
+}  // namespace actors
+
+/// A new actor: an object of class T in a process of its own, constructed there from `arguments`. Does not wait; what
+/// the constructor throws comes from every call's get(). One with a name waits until it has it, and throws TaskError
+/// (`invalid`) where another has it, or where the actor that get_if_exists finds is no T. Throws TaskError where there
+/// is no cluster. What is detached, or was there already, is not owned by the handle.
+template <class T, class... Args>
+Handle<T> create(const ActorOptions& options, Args&&... arguments) {
+  const actors::NameRule rule{!options.name.empty(), options.get_if_exists, options.lifetime == Lifetime::detached, {}};
+  return actors::create_called<T>({options.name, actors::type_name<T>(), rule}, NodeId(options.node),
+                                  {options.restarts, options.call_retries}, std::forward<Args>(arguments)...);
 }
 
 /// The same without options and arguments.

@@ -60,7 +60,14 @@ void PendingResult::when_ready(std::function<void()> then) {
 
 bool PendingResult::complete(Result<Bytes> value) {
   std::unique_ptr<std::vector<std::function<void()>>> then;
-  std::shared_ptr<const void> held;  // Goes when the lock has: its end may do anything.
+  // What is held goes without the lock, since its end may do anything, and before the result shows: whoever has the
+  // result may use the name of an actor that has been let go.
+  std::shared_ptr<const void> held;
+  {
+    std::lock_guard lock(guard_of(this).mutex);
+    held = std::move(held_);
+  }
+  held.reset();
   {
     std::lock_guard lock(guard_of(this).mutex);
     if (ready()) return false;

@@ -50,7 +50,7 @@ class PendingResult {
   void when_ready(std::function<void()> then);
   /// Ignored (false) if it is complete already.
   bool complete(Result<Bytes> value);
-  /// Holds `what` until the result is there, and no longer: the actor that is to give it.
+  /// Holds `what` until the result comes, and no longer: the actor that is to give it.
   void hold(std::shared_ptr<const void> what);
 
   /// Its gathering is told, now or later, unless it is withdrawn before: within the lock, so that after withdraw() it

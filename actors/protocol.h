@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/function_ref.h"
+#include "actors/named.h"
 #include "actors/process_ids.h"
 #include "actors/sent_calls.h"
 #include "actors/serialise.h"
@@ -45,10 +46,12 @@ struct CreateActor {
   ActorId actor;
   FunctionRef function;
   std::vector<Bytes> arguments;
-  std::string name;         ///< For people; may be empty.
+  std::string name;         ///< For people, or claimed; may be empty.
   std::string owner;        ///< Peer that ends it, and that hears of its death.
   Executable executable{};  ///< The owner's; filled in by its agent.
   RestartRule rule{};
+  std::string type{};  ///< Its class.
+  NameRule naming{};
 };
 
 /// The constructor returned (error empty), threw, or the actor died.
@@ -56,7 +59,8 @@ struct ActorReady {
   ActorId actor;
   std::string owner;
   bool dead = false;
-  Error error;  ///< Text empty: it is ready.
+  Error error;      ///< Text empty: it is ready.
+  ActorId named{};  ///< Not ready yet, but this actor has the name that it claims, itself or another.
 };
 
 /// A method call (`actor` set) or a task.
@@ -68,6 +72,7 @@ struct Call {
   std::string owner;     ///< Peer that the result goes to; its agent knows it.
   bool by_line = false;  ///< It came past the agent (runtime/channel/lines.h), and so does its result. Not sent.
   int resent = 0;        ///< How often before, to an actor whose process died.
+  bool kill = false;     ///< No call: the actor ends, and this is answered.
 };
 
 struct CallResult {

@@ -124,6 +124,11 @@ Frames encode(const CreateActor& message) {
   if (!message.executable.path.empty()) write(builder.initExecutable(), message.executable);
   builder.setRestarts(message.rule.restarts);
   builder.setCallRetries(message.rule.call_retries);
+  builder.setType(message.type);
+  builder.setClaims(message.naming.claims);
+  builder.setGetIfExists(message.naming.get_if_exists);
+  builder.setDetached(message.naming.detached);
+  builder.setAfter(message.naming.after.value);
   return as_message(out.to_frame());
 }
 
@@ -135,6 +140,7 @@ Frames encode(const ActorReady& message) {
   if (!message.error.text.empty()) write(builder.initError(), message.error);
   builder.setDead(message.dead);
   builder.setOwner(message.owner);
+  builder.setNamed(message.named.value);
   return as_message(out.to_frame());
 }
 
@@ -147,6 +153,7 @@ Frames encode(const Call& message) {
   write(builder.initArguments(static_cast<unsigned>(message.arguments.size())), message.arguments);
   if (!message.owner.empty()) builder.setOwner(message.owner);
   builder.setResent(message.resent);
+  builder.setKill(message.kill);
   return as_message(out.to_frame());
 }
 
@@ -264,13 +271,16 @@ Result<CreateActor> decode(wire::CreateActor::Reader reader) {
                       text(reader.getName()),
                       text(reader.getOwner()),
                       decode(reader.getExecutable()),
-                      {reader.getRestarts(), reader.getCallRetries()}};
+                      {reader.getRestarts(), reader.getCallRetries()},
+                      text(reader.getType()),
+                      {reader.getClaims(), reader.getGetIfExists(), reader.getDetached(), ActorId(reader.getAfter())}};
   if (message.actor.value == 0) return fail(ErrorKind::invalid, "an actor without an id");
   return message;
 }
 
 Result<ActorReady> decode(wire::ActorReady::Reader reader) {
-  return ActorReady{ActorId(reader.getActor()), text(reader.getOwner()), reader.getDead(), read(reader.getError())};
+  return ActorReady{ActorId(reader.getActor()), text(reader.getOwner()), reader.getDead(), read(reader.getError()),
+                    ActorId(reader.getNamed())};
 }
 
 Result<Call> decode(wire::Call::Reader reader) {
@@ -279,6 +289,7 @@ Result<Call> decode(wire::Call::Reader reader) {
   Call call{TaskId(reader.getTask()), ActorId(reader.getActor()), read(reader.getFunction()), *std::move(arguments),
             text(reader.getOwner())};
   call.resent = reader.getResent();
+  call.kill = reader.getKill();
   return call;
 }
 

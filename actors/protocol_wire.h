@@ -52,6 +52,8 @@ Error read(wire::Failure::Reader reader);
 /// Request of a process to its agent: {"actor": id} -> {"peer": name, "path": socket} of the line to it, or {}: calls
 /// have to go through the agent. An error: the actor's end.
 inline constexpr const char* kLineVerb = "line";
+/// Request of a process to the head: {"name", "type"} -> {"actor"}. `not_found`, `invalid`.
+inline constexpr const char* kFindVerb = "find_actor";
 /// The socket at which a worker listens for lines.
 std::string line_path(const std::string& runtime_directory, WorkerId worker);
 /// In the directory of the agent that listens at this address; empty: it has none.

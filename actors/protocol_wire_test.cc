@@ -40,6 +40,29 @@ TEST(ProtocolWireTest, ACallArrivesAsItWasSent) {
   EXPECT_EQ(got->owner, call.owner);
 }
 
+TEST(ProtocolWireTest, WhatANameIsToAnActorArrivesAsItWasSent) {
+  CreateActor create;
+  create.actor = actor_id(NodeId{3}, 1, 9);
+  create.name = "x";
+  create.type = "Counter";
+  create.naming = {true, true, true, actor_id(NodeId{1}, 2, 3)};
+  const auto created = sent(create, [](auto envelope, auto&) { return decode(envelope.getCreateActor()); });
+  ASSERT_TRUE(created);
+  EXPECT_EQ(created->name, "x");
+  EXPECT_EQ(created->type, "Counter");
+  EXPECT_EQ(created->naming, create.naming);
+  const auto ready = sent(ActorReady{create.actor, "driver/1", false, {}, create.naming.after},
+                          [](auto envelope, auto&) { return decode(envelope.getActorReady()); });
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->named, create.naming.after);
+  Call kill;
+  kill.actor = create.actor;
+  kill.kill = true;
+  const auto killed = sent(kill, [](auto envelope, auto&) { return decode(envelope.getCall()); });
+  ASSERT_TRUE(killed);
+  EXPECT_TRUE(killed->kill);
+}
+
 TEST(ProtocolWireTest, ATaskTravelsToALentWorkerAsItIs) {
   const auto got = sent(PushTask{WorkerId{3}, TaskId{7}, "driver/1-2", bytes_of("a call")},
                         [](auto envelope, auto& frames) { return decode(envelope.getPushTask(), frames); });

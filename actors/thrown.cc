@@ -2,29 +2,17 @@
 
 #include <cxxabi.h>
 
-#include <cstdlib>
 #include <exception>
-#include <memory>
 #include <typeinfo>
 
 #include "actors/task_error.h"
+#include "runtime/base/demangled.h"
 #include "runtime/base/readable.h"
 
 namespace paceline::actors {
-namespace {
-
-std::string demangled(const std::type_info* type) {
-  if (type == nullptr) return "an unknown exception";
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status),
-                                                   &std::free);
-  return status == 0 && name ? name.get() : type->name();
-}
-
-}  // namespace
-
 std::string thrown() {
-  auto type = demangled(abi::__cxa_current_exception_type());
+  const auto* const of = abi::__cxa_current_exception_type();
+  const auto type = of == nullptr ? "an unknown exception" : demangled(of->name());
   try {
     throw;
   } catch (abi::__forced_unwind&) {

@@ -170,4 +170,12 @@ Result<fs::path> find_cluster(const RuntimeRoot& root, const std::string& named)
                                         (others.empty() ? ": start one with `paceline up`" : "; these are: " + others));
 }
 
+Result<fs::path> find_any_cluster(const RuntimeRoot& root, const std::string& named) {
+  auto directory = find_cluster(root, named);
+  const auto running = running_clusters(root);
+  const bool asked_for_one = !named.empty() || std::getenv("PACELINE_CLUSTER");
+  if (!directory && !asked_for_one && running.size() == 1) return root.path / running.front();
+  return directory;
+}
+
 }  // namespace paceline::cli

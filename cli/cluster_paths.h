@@ -70,5 +70,7 @@ std::vector<std::string> running_clusters(const RuntimeRoot& root);
 /// The folder of the cluster that a command means: `named` (may be empty), else PACELINE_CLUSTER (a name or a folder),
 /// else "default". `not_found` if it does not run; the text lists those that do.
 Result<std::filesystem::path> find_cluster(const RuntimeRoot& root, const std::string& named);
+/// The same, or else the only one that is up.
+Result<std::filesystem::path> find_any_cluster(const RuntimeRoot& root, const std::string& named);
 
 }  // namespace paceline::cli

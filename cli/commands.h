@@ -30,6 +30,10 @@ Action add_options(Flags app);
 Action add_up(Flags app);
 Action add_down(Flags app, Ask ask);
 Action add_status(Flags app, Ask ask);
+Action add_list(Flags app, Ask ask);
+/// Ends the actor of this name or id in a cluster; returns its id. `not_found`.
+using KillActor = std::function<Result<std::string>(const std::filesystem::path& cluster, const std::string& actor)>;
+Action add_kill(Flags app, KillActor kill_actor);
 Action add_metrics(Flags app, Ask ask);
 Action add_export(Flags app);
 Action add_logs(Flags app);

@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
       {"up", add_up(app)},
       {"down", add_down(app, paceline::cluster::ask)},
       {"status", add_status(app, paceline::cluster::ask)},
+      {"list", add_list(app, paceline::cluster::ask)},
+      {"kill", add_kill(app, paceline::cluster::kill_actor)},
       {"metrics", add_metrics(app, paceline::cluster::ask)},
       {"export", add_export(app)},
       {"logs", add_logs(app)},

@@ -34,14 +34,11 @@ Action add_status(Flags app, Ask ask) {
     const auto root = RuntimeRoot::open();
     if (!root) return report(root.error());
     sweep_stale(*root);
-    auto directory = find_cluster(*root, flags->name);
-    const auto running = running_clusters(*root);
-    const bool asked_for_one = !flags->name.empty() || std::getenv("PACELINE_CLUSTER");
-    if (!directory && !asked_for_one && running.size() == 1) directory = root->path / running.front();
+    const auto directory = find_any_cluster(*root, flags->name);
     if (!directory) return report(directory.error());
     const bool redraws = flags->watch && !flags->json && ::isatty(STDOUT_FILENO) == 1;
     for (bool first = true;; first = false) {
-      const auto answer = ask(*directory, "status", nlohmann::json::object());
+      const auto answer = ask(*directory, "status", {{"actors", "detached"}});
       if (!answer) return first ? report(answer.error()) : kDone;
       const std::string text = flags->json ? json_text(*answer) + "\n" : status_text(*answer);
       std::fputs(((redraws ? kClear : "") + text).c_str(), stdout);

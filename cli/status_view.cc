@@ -121,9 +121,36 @@ std::string status_text(const json& status) {
   for (const json& node : list(status, "nodes"))
     nodes.add({cell(node, "node"), cell(node, "pid"), cell(node, "workers"), megabytes(node, "rss")});
   text += nodes.text();
+  if (!list(status, "actors").empty()) text += "\ndetached actors\n" + actors_text(status);
   if (list(status, "jobs").empty()) return text + "\nno job runs\n";
   for (const json& job : list(status, "jobs")) text += job_text(job);
   return text;
+}
+
+std::string actors_text(const json& status) {
+  if (list(status, "actors").empty()) return "no actor lives\n";
+  observe::Table actors({"id", "name", "class", "node", "pid", "state", "owner", "calls"});
+  for (const json& actor : list(status, "actors")) {
+    const bool detached = actor.is_object() && actor.value("detached", json()) == true;
+    const auto name = cell(actor, "name");
+    actors.add({cell(actor, "id"), name.empty() ? "-" : name, cell(actor, "class"), cell(actor, "node"),
+                number(actor, "pid") > 0 ? cell(actor, "pid") : "-", cell(actor, "state"),
+                detached ? "detached" : cell(actor, "owner"), cell(actor, "calls")});
+  }
+  return actors.text();
+}
+
+std::string actors_json(const json& status) {
+  std::string text;
+  for (const json& actor : list(status, "actors")) text += json_text(actor) + "\n";
+  return text;
+}
+
+std::vector<std::string> silent_nodes(const json& status) {
+  std::vector<std::string> silent;
+  for (const json& node : list(status, "nodes"))
+    if (node.is_object() && node.value("answers", json()) != true) silent.push_back(cell(node, "node"));
+  return silent;
 }
 
 }  // namespace paceline::cli

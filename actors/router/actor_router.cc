@@ -73,6 +73,7 @@ void ActorRouter::answer(Actions& actions, const std::string& owner, NodeId orig
 
 void ActorRouter::tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const {
   ready.owner = actor.create.owner;
+  if (ready.owner.starts_with(kDetached)) return;  // Its own: nobody is to be told.
   if (is_here(actor.origin)) {
     actions.push_back(Send{ready.owner, std::move(ready)});
   } else {
@@ -105,28 +106,35 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
   if (!is_here(node)) {
     if (!is_here(from))
       return refuse(ErrorKind::invalid, "node " + to_string(node) + " was asked for through the wrong node");
-    remote_[create.actor] = {owner, root_of(owner, from)};
+    note_hindrance(create);
+    remote_[create.actor] = {owner, root_of(owner, from), create.naming.claims ? create.name : "",
+                             create.naming.detached};
     note_owner(owner, from);
     actions.push_back(Forward{node, std::move(create), owner});
     return actions;
   }
-  if (actors_.contains(create.actor) || dead_.contains(create.actor)) {
+  if (actors_.contains(create.actor) || dead_.contains(create.actor) || claiming_.contains(create.actor)) {
     return refuse(ErrorKind::invalid, "actor id " + to_string(create.actor) + " is in use: create it again");
   }
-  if (actors_.size() >= options_.actors_max) {
+  if (actors_.size() + claiming_.size() >= options_.actors_max) {
     return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " +
                                              std::to_string(options_.actors_max) +
                                              " actors, its bound: " + options_.mend);
   }
-  const auto root = root_of(owner, from);
+  if (is_here(from)) note_hindrance(create);
   note_owner(owner, from);
+  create.naming.claims ? claim(actions, std::move(create), from) : begin(actions, std::move(create), from);
+  return actions;
+}
+
+void ActorRouter::begin(Actions& actions, CreateActor create, NodeId from) {
+  const auto root = create.naming.detached ? create.owner : root_of(create.owner, from);
   const auto id = create.actor;
   Actor actor{std::move(create), root, from, {}, {}, {}};
   auto executable = std::exchange(actor.create.executable, {});
   if (actor.restartable()) actor.executable = executable;
   actor.worker = start_worker(actions, std::move(executable), root, id, actor.create.name, describe(actor));
   actors_.emplace(id, std::move(actor));
-  return actions;
 }
 
 ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
@@ -148,6 +156,7 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
     if (!is_here(from))
       return refuse(ErrorKind::invalid, "a call for node " + to_string(node) + " came through the wrong node");
     in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
+    called_.insert(node);
     actions.push_back(Forward{node, std::move(call), owner});
     return actions;
   }
@@ -157,6 +166,10 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
       return refuse(dead->second.kind, dead->second.text);
     return refuse(ErrorKind::not_found,
                   "actor " + to_string(call.actor) + " does not exist on node " + to_string(options_.node));
+  }
+  if (call.kill) {
+    kill_actor(actions, actor->second, call, from);
+    return actions;
   }
   in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
   actor->second.calls.insert(task);
@@ -195,6 +208,8 @@ ActorRouter::Actions ActorRouter::on_actor_ready(ActorReady ready) {
   Actions actions;
   if (!is_here(node_of(ready.actor))) {  // From another node, for an owner here.
     const bool over = ready.dead || !ready.error.text.empty();
+    if (const auto remote = remote_.find(ready.actor); ready.named.value != 0 && remote != remote_.end())
+      if (ready.named != ready.actor || remote->second.detached) remote_.erase(remote);  // Nobody here owns it.
     if (over) {
       remote_.erase(ready.actor);
       std::erase_if(in_flight_, [&](const auto& entry) {
@@ -212,6 +227,7 @@ ActorRouter::Actions ActorRouter::on_actor_ready(ActorReady ready) {
     ready.error.text += ", when it was started again (" + times(actor->second.restarts) + ")";
   if (ready.error.text.empty()) {
     actor->second.deaths_before_ready = 0;
+    actor->second.constructed = true;
     tell_owner(actions, actor->second, std::move(ready));
     return actions;
   }
@@ -227,6 +243,7 @@ void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, b
   const auto actor = std::move(found->second);
   actors_.erase(found);
   remember_dead(id, reason);
+  if (actor.create.naming.claims) actions.push_back(Unclaim{id, actor.create.name});
   for (auto task : actor.calls) {
     const auto call = in_flight_.extract(task);
     answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(reason)});
@@ -251,6 +268,7 @@ bool ActorRouter::restart(Actions& actions, Actor& actor, WorkerId worker, const
   const auto& rule = actor.create.rule;
   if (!rule.may_restart(actor.restarts) || ++actor.deaths_before_ready > kDeathsBeforeReadyMax) return false;
   ++actor.restarts;
+  actor.constructed = false;
   actor.ended = {ErrorKind::disconnected, describe(actor) +
                                               " is started again, and whether it has done this call is unknown: " +
                                               short_name(worker) + " " + how};
@@ -512,7 +530,10 @@ void ActorRouter::break_circle(Actions& actions, const std::vector<WorkerId>& ci
 ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Release& release) {
   Actions actions;
   for (auto id : release.actors) {
+    if (const auto claims = claiming_.find(id); claims != claiming_.end() && claims->second.create.owner == owner)
+      claiming_.erase(claims);  // Where the name is granted none the less it is given back.
     if (const auto remote = remote_.find(id); remote != remote_.end() && remote->second.owner == owner) {
+      note_ending(remote->second, id);
       actions.push_back(Forward{node_of(id), Release{{id}}, owner});
       remote_.erase(remote);
     }
@@ -535,6 +556,9 @@ ActorRouter::Actions ActorRouter::on_owner_gone(const std::string& owner) {
   std::vector<ActorId> owned;
   for (const auto& [id, actor] : actors_) {
     if (actor.create.owner == owner) owned.push_back(id);
+  }
+  for (const auto& [id, claims] : claiming_) {
+    if (claims.create.owner == owner) owned.push_back(id);
   }
   for (const auto& [id, remote] : remote_) {
     if (remote.owner == owner) owned.push_back(id);
@@ -578,9 +602,12 @@ void ActorRouter::end_root_if_unused(Actions& actions, const std::string& root) 
     if (worker.root == root && worker.actor.value == 0) workers.push_back(id);
   }
   for (auto worker : workers) kill(actions, worker);
+  const auto is_of_root = [&](const auto& entry) { return entry.second.root == root; };
+  if (root.starts_with(kDetached) && std::none_of(workers_.begin(), workers_.end(), is_of_root)) asked_.erase(root);
 }
 
 bool ActorRouter::owns_actors_on(NodeId node) const {
+  if (called_.contains(node)) return true;
   const auto first = remote_.lower_bound(actor_id(node, 0, 0));
   return (first != remote_.end() && node_of(first->first) == node) || !lending_.lent_elsewhere(node).empty();
 }
@@ -603,11 +630,16 @@ ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& h
   });
   for (const auto& [worker, lent] : lending_.lent_elsewhere(node)) tell_gone(actions, lent, worker, reason);
   lending_.on_node(node, 0);
+  called_.erase(node);
+  std::erase_if(ending_, [&](const auto& entry) { return node_of(entry.second) == node; });
   // What its peers owned here ends.
   for (const auto& owner : lending_.owners_on(node)) on_borrower_gone(actions, owner, {});
   std::vector<std::pair<std::string, ActorId>> orphans;
   for (const auto& [id, actor] : actors_) {
     if (actor.origin == node) orphans.emplace_back(actor.create.owner, id);
+  }
+  for (const auto& [id, claims] : claiming_) {
+    if (claims.origin == node) orphans.emplace_back(claims.create.owner, id);
   }
   for (const auto& [owner, id] : orphans) {
     auto more = on_release(owner, Release{{id}});
@@ -660,6 +692,14 @@ std::vector<ActorRouter::WorkerView> ActorRouter::workers() const {
     const bool lives = actor != actors_.end();
     views.push_back({id, worker.root, worker.name, worker.actor, worker.ready, lives ? actor->second.calls.size() : 0,
                      lives ? actor->second.restarts : 0});
+    if (!lives) continue;
+    const auto& create = actor->second.create;
+    auto& view = views.back();
+    view.actor_name = create.name;
+    view.type = create.type;
+    view.owner = create.owner;
+    view.detached = create.naming.detached;
+    view.constructed = actor->second.constructed;
   }
   return views;
 }

@@ -14,13 +14,17 @@
 
 namespace paceline::actors {
 
+inline constexpr const char* kDetached =
+    "detached/";  ///< And its id: what a detached actor's owner, and root, is called.
+
 /// The agent's side of actors and tasks: decides which worker processes to start and end, where each call goes, and who
 /// hears what when something dies. Sans-I/O: the agent's shell steps it and carries out the actions, in order. Owned by
 /// the control loop.
 ///
 /// An actor has a worker of its own; workers for tasks are lent to who has tasks (actors/router/lending.h). Everything
 /// belongs to a *root*, the driver at the beginning of the chain of creations: when it goes, its workers on this node
-/// end. A call to an actor of another node goes to that node's agent, and the answer comes back the same way.
+/// end. A call to an actor of another node goes to that node's agent, and the answer comes back the same way. A
+/// detached actor is a root itself.
 class ActorRouter {
  public:
   struct Options {
@@ -56,7 +60,16 @@ class ActorRouter {
     std::variant<CreateActor, ActorReady, Call, CallResult, Release, PushTask, Wants, Loan, Cancel> message;
     std::string owner;
   };
-  using Action = std::variant<Fork, Kill, Send, Forward>;
+  /// Ask the head for the actor's name; on_claimed() or on_claim_refused() follows.
+  struct Claim {
+    NameClaim claim;
+  };
+  /// Tell the head that the actor does not have this name any more; not answered.
+  struct Unclaim {
+    ActorId actor;
+    std::string name;
+  };
+  using Action = std::variant<Fork, Kill, Send, Forward, Claim, Unclaim>;
   using Actions = std::vector<Action>;
 
   explicit ActorRouter(Options options) : options_(options), lending_({.node = options.node, .cpus = options.cpus}) {}
@@ -90,6 +103,16 @@ class ActorRouter {
   Actions on_node(NodeId node, double cpus);
   Actions on_node_gone(NodeId node, const std::string& how);
 
+  // Names of actors of this node (actor_names.cc)
+  /// The head's word of a claim: `holder` has the name, the actor itself or another one.
+  Actions on_claimed(ActorId actor, const std::string& name, ActorId holder);
+  Actions on_claim_refused(ActorId actor, const Error& error);
+  /// While this node was away from the head, another actor got its name.
+  Actions on_name_lost(ActorId actor);
+  /// Those that actors of this node have, for a head that does not know them.
+  std::vector<NameClaim> names() const;
+  bool has_name(ActorId actor) const;
+
   struct WorkerView {
     WorkerId worker;
     std::string root;
@@ -98,6 +121,12 @@ class ActorRouter {
     bool ready = false;
     std::size_t calls = 0;  ///< In flight.
     int restarts = 0;       ///< Of its actor.
+    // Of an actor:
+    std::string actor_name{};
+    std::string type{};
+    std::string owner{};
+    bool detached = false;
+    bool constructed = false;
   };
   /// For status, in order of ids.
   std::vector<WorkerView> workers() const;
@@ -113,7 +142,7 @@ class ActorRouter {
   Result<LineTo> line_to(ActorId actor) const;
   /// Actors of other nodes that peers of this one own, and workers that they have lent: how many, and whether any is
   /// on `node`.
-  std::size_t actors_elsewhere() const { return remote_.size() + lending_.elsewhere(); }
+  std::size_t actors_elsewhere() const { return remote_.size() + lending_.elsewhere() + called_.size(); }
   bool owns_actors_on(NodeId node) const;
 
  private:
@@ -126,6 +155,12 @@ class ActorRouter {
   struct Remote {
     std::string owner;
     std::string root;
+    std::string name{};  ///< That it claims.
+    bool detached = false;
+  };
+  struct Claiming {
+    CreateActor create;
+    NodeId origin;
   };
   struct Actor {
     CreateActor create;
@@ -134,6 +169,7 @@ class ActorRouter {
     WorkerId worker;
     std::deque<Call> queue;  ///< Until the worker is there.
     std::set<TaskId> calls;  ///< In flight.
+    bool constructed = false;
     // Of one that may be started again:
     Executable executable{};
     SentCalls<Call> sent{};       ///< To its worker; without their contents where none is sent again.
@@ -162,6 +198,12 @@ class ActorRouter {
   void answer(Actions& actions, const std::string& owner, NodeId origin, CallResult result) const;
   void tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const;
   void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
+  void begin(Actions& actions, CreateActor create, NodeId from);
+  void claim(Actions& actions, CreateActor create, NodeId from);
+  void tell_claimer(Actions& actions, const std::string& owner, NodeId origin, ActorReady ready) const;
+  void note_hindrance(CreateActor& create);
+  void note_ending(const Remote& remote, ActorId actor);
+  void kill_actor(Actions& actions, Actor& actor, const Call& call, NodeId from);
   void remember_dead(ActorId actor, Error reason);
   void send_to_worker(Actions& actions, Actor& actor, Call call);
   std::optional<InFlight> end_call(TaskId task);
@@ -186,6 +228,9 @@ class ActorRouter {
   std::map<std::string, std::set<NodeId>> asked_;  // By root: nodes that owners of it have asked for workers.
   std::map<TaskId, InFlight> in_flight_;           // Method calls.
   std::map<ActorId, Remote> remote_;               // Actors of other nodes that peers of this one own.
+  std::map<ActorId, Claiming> claiming_;           // Of this node, whose names are not decided.
+  std::map<std::string, ActorId> ending_;          // Names of actors of other nodes that those have been told to end.
+  std::set<NodeId> called_;                        // Other nodes whose actors have been called from here.
   std::map<ActorId, Error> dead_;
   std::deque<ActorId> dead_order_;
   std::set<std::string> owners_here_;

@@ -139,6 +139,8 @@ class MiniAgent {
         start(*fork);
       } else if (auto* kill = std::get_if<ActorRouter::Kill>(&action)) {
         end(kill->worker);
+      } else if (auto* claims = std::get_if<ActorRouter::Claim>(&action)) {  // Nobody else is there.
+        carry_out(router_.on_claimed(claims->claim.actor, claims->claim.name, claims->claim.actor));
       } else if (auto* send = std::get_if<ActorRouter::Send>(&action)) {
         auto frames = std::visit([](auto& message) { return encode(std::move(message)); }, send->message);
         (void)transport_->send(send->peer, std::move(frames));  // A peer that is gone hears nothing.

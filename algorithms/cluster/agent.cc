@@ -9,6 +9,7 @@
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
 #include "algorithms/cluster/head.h"
+#include "algorithms/cluster/name_requests.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
@@ -20,7 +21,6 @@ namespace {
 using nlohmann::json;
 
 const transport::Peer kHead = "head";
-const transport::Peer kSelf = "agent";  // Who asks the head where it is this agent itself.
 constexpr Duration kBacklogLook = std::chrono::milliseconds(1);
 
 bool is_session(const transport::Peer& peer) { return peer.starts_with("session/"); }
@@ -133,7 +133,10 @@ void Agent::act_on_time(Instant now) {
       within(*job, [&, &due = *job] { due.tick(now); });
   for (const auto& request : head_.given_up(now)) {
     log_.error("nobody starts the head again: '" + request.verb + "' gets no answer");
-    if (request.from != kSelf) send_local(request.from, {failed_reply(request.id, request.from, kHeadGone)});
+    if (request.from != HeadRequests::kSelf)
+      send_local(request.from, {failed_reply(request.id, request.from, kHeadGone)});
+    else
+      on_claim_decided(request.id, tl::unexpected(kHeadGone));
   }
   to_local_.flush();
   unread_ = false;
@@ -315,7 +318,7 @@ void Agent::on_local_gone(const transport::Peer& peer) {
   process_ids_.leave(peer);
   if (worker_of(peer).value != 0) return;
   // A driver's jobs end with it, those that the head is just being asked for, too.
-  const auto told = ask_head({kSelf, next_request_++, kGoneVerb, json_text(json{{"peer", peer}})});
+  const auto told = ask_head({HeadRequests::kSelf, next_request_++, kGoneVerb, json_text(json{{"peer", peer}})});
   if (!told) log_.error(told.error().text);
 }
 
@@ -431,8 +434,14 @@ void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader
 
 Result<void> Agent::on_peer_request(const wire::Request::Reader& request) {
   const std::string verb = wire::text(request.getVerb());
-  if (verb == "node_status") on_node_status(request.getId());
+  if (verb == "node_status") on_node_status(request.getId(), parse_json(wire::text(request.getJson())));
   if (verb == kDownVerb) down_ = true;
+  if (verb == kHasNameVerb || verb == kLostNameVerb) {
+    const auto body = parse_json(wire::text(request.getJson()));
+    if (!body.is_object()) return {};
+    if (verb == kHasNameVerb) tell_whether_named(request.getId(), body);
+    if (verb == kLostNameVerb) act(router_.on_name_lost(ActorId{body.value("actor", std::uint64_t{0})}));
+  }
   if (verb != actors::kReleaseVerb) return {};
   const auto release = actors::release_from_json(wire::text(request.getJson()));
   if (!release) return tl::unexpected(release.error());
@@ -443,7 +452,11 @@ Result<void> Agent::on_peer_request(const wire::Request::Reader& request) {
 void Agent::on_reply(const wire::Reply::Reader& reply) {
   const std::string to = wire::text(reply.getTo());
   head_.answered(to, reply.getId());
-  if (to == kSelf) return;
+  if (to == HeadRequests::kSelf) {
+    Result<std::string> said = wire::text(reply.getJson());
+    if (!reply.getOk()) said = tl::unexpected(actors::read(reply.getError()));
+    return on_claim_decided(reply.getId(), said);
+  }
   wire::Message copy;
   copy.root().setReply(reply);
   send_local(to, {copy.to_frame()});
@@ -471,6 +484,7 @@ void Agent::register_at_head() {
     for (unsigned i = 0; const NodeId node : lost) without.set(i++, node.value);
     send_peer(kHead, runs);
   }
+  tell_names();
   wire::Message hello;
   auto body = hello.root().initHello();
   body.setRole("agent");
@@ -525,8 +539,8 @@ void Agent::report_cut_off(NodeId node, const std::string& how) {
   for (const auto& [id, job] : jobs_)
     if (job->other_nodes().contains(node) && reported_.insert({id, node}).second) jobs.push_back(id.value);
   if (jobs.empty()) return;
-  const auto told = ask_head(
-      {kSelf, next_request_++, kCutOffVerb, json_text(json{{"node", node.value}, {"jobs", jobs}, {"cause", how}})});
+  const auto told = ask_head({HeadRequests::kSelf, next_request_++, kCutOffVerb,
+                              json_text(json{{"node", node.value}, {"jobs", jobs}, {"cause", how}})});
   if (!told) log_.error(told.error().text);
 }
 
@@ -669,7 +683,7 @@ void Agent::on_close_job(JobId id) {
   to_driver(settings, event);
 }
 
-void Agent::on_node_status(std::uint64_t query) {
+void Agent::on_node_status(std::uint64_t query, const json& asked) {
   const auto longest = loop_.take_longest_turns();
   json status{{"workers", workers_.size()},
               {"rss", resident_bytes()},
@@ -678,6 +692,8 @@ void Agent::on_node_status(std::uint64_t query) {
               {"jobs", json::array()}};
   const Instant now = steady_now();
   for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->status(now));
+  if (const std::string which = asked.is_object() ? asked.value("actors", "") : ""; !which.empty())
+    status["actors"] = actors_view(which);
   wire::Message message;
   auto body = message.root().initReply();
   body.setId(query);

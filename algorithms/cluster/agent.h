@@ -86,6 +86,13 @@ class Agent {
   void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
   Result<void> on_peer_request(const wire::Request::Reader& request);
   void on_reply(const wire::Reply::Reader& reply);
+  // Names of actors (agent_names.cc)
+  void carry_out(const actors::ActorRouter::Claim& claim);
+  void carry_out(const actors::ActorRouter::Unclaim& unclaim);
+  void on_claim_decided(std::uint64_t request, const Result<std::string>& answer);
+  void tell_names();
+  nlohmann::json actors_view(const std::string& which) const;
+  void tell_whether_named(std::uint64_t request, const nlohmann::json& body);
   void on_head_gone();
   void register_at_head();
   void ask(const HeadRequests::Request& request);
@@ -100,7 +107,7 @@ class Agent {
   Result<void> on_open_job(const wire::OpenJob::Reader& open);
   Result<std::unique_ptr<TrainingJob>> make_job(TrainingJob::Settings settings, const wire::OpenJob::Reader& open);
   void on_close_job(JobId job);
-  void on_node_status(std::uint64_t query);
+  void on_node_status(std::uint64_t query, const nlohmann::json& body);
   // Actors
   void act(const actors::ActorRouter::Actions& actions);
   void carry_out(const actors::ActorRouter::Fork& fork);
@@ -145,8 +152,9 @@ class Agent {
   std::set<std::pair<JobId, NodeId>> reported_;  ///< To the head: nodes of jobs that cannot be reached.
   EarlyMessages early_;
   HeadRequests head_;
-  std::uint64_t next_request_ = 1;          // Of its own to the head.
-  std::unique_ptr<Background> background_;  // From start() on; ends before what its work follows to.
+  std::uint64_t next_request_ = 1;           // Of its own to the head.
+  std::map<std::uint64_t, ActorId> claims_;  // Those that ask for names.
+  std::unique_ptr<Background> background_;   // From start() on; ends before what its work follows to.
   std::map<NodeId, std::string> addresses_;
   std::size_t actors_elsewhere_ = 0;       // When depends_on() was last told.
   std::map<NodeId, double> cpus_of_;       // Other nodes, as the head says.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "algorithms/cluster/head.h"
+#include "algorithms/cluster/name_requests.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/base/test_directory.h"
@@ -57,7 +58,8 @@ class AgentTest : public testing::Test {
       if (envelope.isHello())
         heard += &other == &head_ ? "hello:" + std::to_string(envelope.getHello().getNewestJob()) + " " : "hello ";
       if (envelope.isOpenJob()) heard += "runs:" + std::to_string(envelope.getOpenJob().getJob()) + " ";
-      if (envelope.isRequest()) heard += wire::text(envelope.getRequest().getVerb()) + " ";
+      if (envelope.isRequest() && wire::text(envelope.getRequest().getVerb()) != kNamesVerb)
+        heard += wire::text(envelope.getRequest().getVerb()) + " ";
       if (envelope.isJobEvent()) {
         const auto body = json::parse(wire::text(envelope.getJobEvent().getJson()));
         if (body["event"] != "progress") heard += body.value("event", "") + ":" + body.value("text", "") + " ";
@@ -222,6 +224,41 @@ TEST_F(AgentTest, AHeadThatIsStartedAnewHearsWhatRunsAndIsAskedAgain) {
   EXPECT_EQ(heard_by(head_), "linked ");
   open_job(2);  // It is open already.
   EXPECT_EQ(heard_by(zero_), "");
+}
+
+TEST_F(AgentTest, AHeadIsToldOfNamesFirstAndWhatHasOneNoMoreGivesItBack) {
+  const auto told = [&] {
+    std::string words;
+    deliver();
+    while (auto event = head_.endpoint->poll(Duration::zero())) {
+      if (event->kind != transport::Event::Kind::message) continue;
+      const auto message = *wire::Received::parse(std::move(event->frames.front()));
+      const auto envelope = message.root();
+      if (envelope.isHello()) words += "hello ";
+      if (envelope.isRequest()) words += wire::text(envelope.getRequest().getVerb()) + " ";
+      if (envelope.isReply()) words += wire::text(envelope.getReply().getJson()) + " ";
+    }
+    return words;
+  };
+  wire::Message granted;  // To an actor that nobody owns any more.
+  auto body = granted.root().initReply();
+  body.setId(1);
+  body.setTo(HeadRequests::kSelf);
+  body.setOk(true);
+  body.setJson(R"({"asked": 7, "actor": 7, "name": "x"})");
+  say(head_, granted);
+  EXPECT_EQ(told(), "unclaim ");
+  wire::Message question;
+  auto request = question.root().initRequest();
+  request.setVerb(kHasNameVerb);
+  request.setJson(R"({"actor": 7})");
+  say(head_, question);
+  EXPECT_EQ(told(), R"({"has":false} )");
+  network_.kill("head");
+  deliver();
+  head_.endpoint = network_.endpoint("head");
+  EXPECT_TRUE(head_.endpoint->listen("sim:head"));
+  EXPECT_EQ(told(), "names hello ");
 }
 
 TEST_F(AgentTest, EachProcessIsGivenWhatMarksItsIds) {

@@ -2,19 +2,37 @@
 
 #include <unistd.h>
 
+#include <charconv>
+#include <memory>
+#include <optional>
+
 #include "actors/client.h"
 #include "actors/process_client.h"
 #include "runtime/base/json.h"
 
 namespace paceline::cluster {
+namespace {
 
-Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::string& verb, const nlohmann::json& body) {
+Result<std::unique_ptr<actors::Client>> connect_to(const std::filesystem::path& cluster) {
   actors::Client::Options options;
   options.role = "cli";
   options.name = "cli/" + std::to_string(getpid());
   options.agent_address = actors::agent_address(cluster.string());
   options.welcome_patience = std::chrono::seconds(3);
-  auto client = actors::Client::connect(std::move(options), actors::process_transport());
+  return actors::Client::connect(std::move(options), actors::process_transport());
+}
+
+/// The number that a text is; nullopt: it is none.
+std::optional<std::uint64_t> number_of(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::string& verb, const nlohmann::json& body) {
+  const auto client = connect_to(cluster);
   if (!client) return tl::unexpected(client.error());
   const auto answer = (*client)->request(verb, json_text(body), std::chrono::seconds(5));
   if (!answer) return tl::unexpected(answer.error());
@@ -22,6 +40,19 @@ Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::stri
   if (json.is_discarded())
     return fail(ErrorKind::internal, "the cluster answered '" + verb + "' with something that is no JSON");
   return json;
+}
+
+Result<std::string> kill_actor(const std::filesystem::path& cluster, const std::string& actor) {
+  const auto client = connect_to(cluster);
+  if (!client) return tl::unexpected(client.error());
+  auto id = (*client)->find(actor, "");
+  const auto number = number_of(actor);
+  if (!id && id.error().kind == ErrorKind::not_found && number) id = ActorId(*number);
+  if (!id) return tl::unexpected(id.error());
+  const auto ended = (*client)->end(*id);
+  if (!ended) return tl::unexpected(ended.error());
+  if (*ended) return fail(ErrorKind::not_found, (*ended)->text);
+  return to_string(*id);
 }
 
 }  // namespace paceline::cluster

@@ -12,4 +12,8 @@ namespace paceline::cluster {
 /// `timed_out` when it does not answer.
 Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::string& verb, const nlohmann::json& body);
 
+/// Ends the actor of this name or, where none has it, of this id, and returns its id. `not_found` where there is none;
+/// the others as above.
+Result<std::string> kill_actor(const std::filesystem::path& cluster, const std::string& actor);
+
 }  // namespace paceline::cluster

@@ -6,7 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "actors/protocol_wire.h"
 #include "algorithms/cluster/logged_values.h"
+#include "algorithms/cluster/name_requests.h"
 #include "algorithms/cluster/training_job.h"
 #include "algorithms/job/options.h"
 #include "runtime/base/contained.h"
@@ -18,9 +20,10 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kStatusPatience = std::chrono::milliseconds(80);
+constexpr Duration kListPatience = std::chrono::seconds(4);
 constexpr Duration kMissingPatience = std::chrono::milliseconds(200);  // For nodes that are about to register.
 constexpr Duration kNodesPatience = std::chrono::seconds(5);           // For one that is started again.
-constexpr std::size_t kSubmitsMax = 1024;
+constexpr std::size_t kWaitingMax = 1024;
 constexpr std::string_view kAgentPrefix = "agent/";
 
 /// Ranks in contiguous blocks, as even as possible: neighbours in rank are neighbours in memory.
@@ -106,8 +109,12 @@ void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader&
       const auto body = parse_json(wire::text(request.getJson()));
       return on_request(asker, wire::text(request.getVerb()), body.is_object() ? body : json::object(), now);
     }
-    case wire::Envelope::REPLY: {  // An agent's answer to node_status.
+    case wire::Envelope::REPLY: {  // An agent's answer to node_status or has_name.
       const auto answer = envelope.getReply();
+      if (of_names_.contains(answer.getId())) {
+        const auto said = parse_json(wire::text(answer.getJson()));
+        return act(names_.on_confirmed(answer.getId(), said.is_object() && said.value("has", false)), now);
+      }
       const auto query = queries_.find(answer.getId());
       if (query == queries_.end()) return;
       query->second.answers[node_of_peer(peer)] = parse_json(wire::text(answer.getJson()));
@@ -158,7 +165,9 @@ void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& ope
 /// Jobs that have workers there fail, and say so, but for those that can go on: they wait for what the other node says.
 void Head::on_gone(const transport::Peer& peer, const std::string& cause, Instant now) {
   const NodeId node = node_of_peer(peer);
-  if (nodes_.erase(node) == 0) return;
+  const bool was_here = nodes_.erase(node) > 0;
+  act(names_.on_node_gone(node), now);
+  if (!was_here) return;
   act(jobs_.on_gone(node, cause), now);
   ++epoch_;
   broadcast_nodes();
@@ -230,6 +239,7 @@ void Head::depend_on_nodes_of_jobs() {
   for (const auto& [id, job] : jobs_.jobs())
     std::copy_if(job.node_of.begin(), job.node_of.end(), std::inserter(needed, needed.end()),
                  [&without = job.without](NodeId node) { return !without.contains(node); });
+  needed.merge(names_.nodes());
   for (const auto& [node, entry] : nodes_) transport_->depends_on(entry.peer, needed.contains(node));
 }
 
@@ -257,7 +267,7 @@ void Head::on_linked(NodeId node, std::int64_t epoch, Instant now) {
   if (it == nodes_.end()) return;
   it->second.linked = epoch;
   if (!ready()) return;
-  for (const auto& waiting : std::exchange(submits_, {})) answer(waiting, now);
+  for (const auto& waiting : std::exchange(waiting_, {})) answer(waiting, now);
 }
 
 bool Head::ready() const {
@@ -283,29 +293,93 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
           now);
     return reply(asker, json::object());
   }
-  if (verb == "submit") return start_submit(asker, body, now);
+  if (verb == "submit" || verb == kClaimVerb || verb == actors::kFindVerb)
+    return answer_when_ready(asker, verb, body, now);
+  if (verb == kUnclaimVerb)
+    return names_.on_unclaim(body.value("name", ""), ActorId{body.value("actor", std::uint64_t{0})});
+  if (verb == kNamesVerb) return on_names(asker.agent, body);
   if (verb == "stop") return reply(asker, stop_job(body));
   if (verb == "close") {
     act(jobs_.close(JobId{body.value("job", std::uint64_t{0})}), now);
     return reply(asker, json::object());  // Closed already is closed, too: it may be asked twice.
   }
-  if (verb == "status") return start_status(asker, now);
+  if (verb == "status") return start_status(asker, body, now);
   if (verb == kDownVerb) return end_cluster(asker);
   reply(asker, fail(ErrorKind::invalid, "the head knows no request '" + verb + "'"));
 }
 
-void Head::start_submit(const Asker& asker, const json& body, Instant now) {
-  submits_.push_back({asker, body, now + kNodesPatience});
-  if (!ready() && submits_.size() <= kSubmitsMax) return;
-  const Waiting waiting = std::move(submits_.back());
-  submits_.pop_back();
+void Head::answer_when_ready(const Asker& asker, const std::string& verb, const json& body, Instant now) {
+  waiting_.push_back({asker, verb, body, now + kNodesPatience});
+  if (!ready() && waiting_.size() <= kWaitingMax) return;
+  const Waiting waiting = std::move(waiting_.back());
+  waiting_.pop_back();
   answer(waiting, now);
 }
 
 void Head::answer(const Waiting& waiting, Instant now) {
+  if (waiting.verb != "submit") return answer_of_name(waiting, now);
   Result<json> said;
   const auto made = contained([&] { said = submit(waiting.asker, waiting.body, now); });
   reply(waiting.asker, made ? said : tl::unexpected(made.error()));
+}
+
+// Names of actors
+// -----------------------------------------------------------------------------------------------------------------
+
+void Head::answer_of_name(const Waiting& waiting, Instant now) {
+  const std::uint64_t request = next_query_++;
+  NameDirectory::Actions actions;
+  const auto read = contained([&] {
+    actions = waiting.verb == kClaimVerb
+                  ? names_.on_claim(request, claim_from(waiting.body))
+                  : names_.on_find(request, waiting.body.value("name", ""), waiting.body.value("type", ""));
+  });
+  if (!read) return reply(waiting.asker, tl::unexpected(read.error()));
+  of_names_.emplace(request, waiting);
+  act(actions, now);
+}
+
+void Head::on_names(const transport::Peer& peer, const json& body) {
+  for (const ActorId lost : names_.on_told(node_of_peer(peer), names_from(body))) {
+    wire::Message message;
+    auto word = message.root().initRequest();
+    word.setVerb(kLostNameVerb);
+    word.setJson(json_text(json{{"actor", lost.value}}));
+    send(peer, message);
+  }
+}
+
+void Head::act(const NameDirectory::Actions& actions, Instant now) {
+  for (const auto& action : actions) std::visit([&](const auto& a) { carry_out(a, now); }, action);
+}
+
+void Head::carry_out(const NameDirectory::Found& found, Instant) {
+  const auto asked = of_names_.extract(found.request);
+  if (!asked) return;
+  const auto& body = asked.mapped().body;
+  reply(asked.mapped().asker, json{{"actor", found.actor.value},
+                                   {"asked", body.value("actor", std::uint64_t{0})},
+                                   {"name", body.value("name", "")}});
+  depend_on_nodes_of_jobs();
+}
+
+void Head::carry_out(const NameDirectory::Refused& refused, Instant) {
+  if (const auto asked = of_names_.extract(refused.request)) reply(asked.mapped().asker, tl::unexpected(refused.error));
+}
+
+void Head::carry_out(const NameDirectory::Confirm& confirm, Instant now) {
+  if (!nodes_.contains(confirm.node)) return act(names_.on_node_gone(confirm.node), now);
+  wire::Message message;
+  auto request = message.root().initRequest();
+  request.setId(confirm.request);
+  request.setVerb(kHasNameVerb);
+  request.setJson(json_text(json{{"actor", confirm.actor.value}}));
+  send(agent_peer(confirm.node), message);
+}
+
+void Head::carry_out(const NameDirectory::Again& again, Instant now) {
+  if (const auto asked = of_names_.extract(again.request))
+    answer_when_ready(asked.mapped().asker, asked.mapped().verb, asked.mapped().body, now);
 }
 
 Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
@@ -369,10 +443,12 @@ void Head::end_cluster(const Asker& asker) {
   to_all(message);
 }
 
-void Head::start_status(const Asker& asker, Instant now) {
+void Head::start_status(const Asker& asker, const json& body, Instant now) {
   const std::uint64_t id = next_query_++;
+  const auto actors = body.value("actors", "");
   const bool missing = static_cast<std::int32_t>(nodes_.size()) < options_.nodes;
-  queries_[id] = {asker, {}, now + (missing ? kMissingPatience : kStatusPatience)};
+  const auto patience = actors == "all" ? kListPatience : missing ? kMissingPatience : kStatusPatience;
+  queries_[id] = {asker, actors, {}, now + patience};
   for (const auto& [node, entry] : nodes_) ask_for_status(entry.peer, id);
 }
 
@@ -381,7 +457,7 @@ void Head::ask_for_status(const transport::Peer& peer, std::uint64_t query) {
   auto request = message.root().initRequest();
   request.setId(query);
   request.setVerb("node_status");
-  request.setJson("{}");
+  request.setJson(json_text(json{{"actors", queries_.at(query).actors}}));
   send(peer, message);
 }
 
@@ -396,6 +472,7 @@ void Head::finish_status(std::uint64_t id, Instant now) {
 
 json Head::status_of(const StatusQuery& query, Instant now) const {
   json status{{"name", options_.cluster}, {"nodes", json::array()}, {"jobs", json::array()}};
+  if (!query.actors.empty()) status["actors"] = json::array();
   std::map<std::uint64_t, json> jobs;
   for (const auto& [node_id, entry] : nodes_) {
     json row{{"node", node_id.value},
@@ -408,6 +485,7 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
       row["workers"] = it->second.value("workers", 0);
       row["rss"] = it->second.value("rss", std::int64_t{0});
       for (const char* name : {"longest_turn_s", "longest_turn_cpu_s"}) row[name] = it->second.value(name, 0.0);
+      for (auto& actor : it->second.value("actors", json::array())) status["actors"].push_back(std::move(actor));
       for (const auto& part : it->second.value("jobs", json::array())) {
         auto& job = jobs[part.value("job", std::uint64_t{0})];
         if (job.is_null()) {
@@ -440,9 +518,9 @@ void Head::tick(Instant now) {
   for (const auto& [id, query] : queries_)
     if (now >= query.deadline) late.push_back(id);
   for (const std::uint64_t id : late) finish_status(id, now);
-  while (!submits_.empty() && now >= submits_.front().until) {
-    const Waiting waiting = std::move(submits_.front());
-    submits_.pop_front();
+  while (!waiting_.empty() && now >= waiting_.front().until) {
+    const Waiting waiting = std::move(waiting_.front());
+    waiting_.pop_front();
     answer(waiting, now);
   }
   act(jobs_.tick(now), now);
@@ -451,7 +529,7 @@ void Head::tick(Instant now) {
 std::optional<Instant> Head::next_deadline() const {
   auto deadline = earlier(transport_->next_deadline(), jobs_.next_deadline());
   for (const auto& [id, query] : queries_) deadline = earlier(deadline, query.deadline);
-  if (!submits_.empty()) deadline = earlier(deadline, submits_.front().until);
+  if (!waiting_.empty()) deadline = earlier(deadline, waiting_.front().until);
   return deadline;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "algorithms/cluster/job_directory.h"
+#include "algorithms/cluster/name_directory.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
@@ -25,8 +26,9 @@ namespace paceline::cluster {
 ///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy}; the
 ///   same
 ///           request of the same asker is the same job; waits up to 5 s for nodes that are missing
-///   stop    {job, reason} · close {job} · status {} · down {}
-/// and of agents themselves: linked {epoch}, gone {peer}, cut_off {node, jobs, cause}.
+///   stop    {job, reason} · close {job} · status {actors: "all", "detached" or none} · down {}
+///   find_actor {name, type} -> {actor}; waits for missing nodes likewise
+/// and of agents themselves: linked {epoch}, gone {peer}, cut_off {node, jobs, cause}, and of names (name_requests.h).
 class Head {
  public:
   struct Options {
@@ -65,11 +67,13 @@ class Head {
   };
   struct StatusQuery {
     Asker asker;
+    std::string actors;  ///< Which are to be told: "all", "detached", "": none.
     std::map<NodeId, nlohmann::json> answers;
     Instant deadline;
   };
   struct Waiting {
     Asker asker;
+    std::string verb;
     nlohmann::json body;
     Instant until;
   };
@@ -82,8 +86,16 @@ class Head {
   void depend_on_nodes_of_jobs();
   void on_linked(NodeId node, std::int64_t epoch, Instant now);
   void on_request(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
-  void start_submit(const Asker& asker, const nlohmann::json& body, Instant now);
+  void answer_when_ready(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
   void answer(const Waiting& waiting, Instant now);
+  // Names of actors
+  void answer_of_name(const Waiting& waiting, Instant now);
+  void on_names(const transport::Peer& peer, const nlohmann::json& body);
+  void act(const NameDirectory::Actions& actions, Instant now);
+  void carry_out(const NameDirectory::Found& found, Instant now);
+  void carry_out(const NameDirectory::Refused& refused, Instant now);
+  void carry_out(const NameDirectory::Confirm& confirm, Instant now);
+  void carry_out(const NameDirectory::Again& again, Instant now);
   Result<nlohmann::json> submit(const Asker& asker, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> answer_of(JobId job) const;
   Result<nlohmann::json> stop_job(const nlohmann::json& body);
@@ -94,7 +106,7 @@ class Head {
   void carry_out(const JobDirectory::Lost& lost, Instant now);
   void carry_out(const JobDirectory::GoOn& go_on, Instant now);
   void carry_out(const JobDirectory::CloseOn& close, Instant now);
-  void start_status(const Asker& asker, Instant now);
+  void start_status(const Asker& asker, const nlohmann::json& body, Instant now);
   void ask_for_status(const transport::Peer& peer, std::uint64_t query);
   void finish_status(std::uint64_t query, Instant now);
   nlohmann::json status_of(const StatusQuery& query, Instant now) const;
@@ -109,7 +121,9 @@ class Head {
   std::map<NodeId, Node> nodes_;
   JobDirectory jobs_;
   std::map<std::uint64_t, StatusQuery> queries_;
-  std::deque<Waiting> submits_;  ///< For nodes that are missing.
+  std::deque<Waiting> waiting_;  ///< For nodes that are missing.
+  NameDirectory names_;
+  std::map<std::uint64_t, Waiting> of_names_;  ///< Requests that names_ has, by numbers of next_query_.
   std::uint64_t next_query_ = 1;
   std::int64_t epoch_ = 0;
   bool down_ = false;

@@ -17,6 +17,7 @@ class HeadRequests {
  public:
   static constexpr std::size_t kMax = 4096;
   static constexpr Duration kPatience = std::chrono::seconds(10);  ///< For a head that is gone.
+  static constexpr const char* kSelf = "agent";                    ///< Who asks where it is this agent itself.
 
   struct Request {
     std::string from;  ///< Who asks; with the id, whose answer it is.

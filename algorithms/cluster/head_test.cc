@@ -4,6 +4,9 @@
 
 #include <string>
 
+#include "actors/process_ids.h"
+#include "actors/protocol_wire.h"
+#include "algorithms/cluster/name_requests.h"
 #include "runtime/base/json.h"
 #include "runtime/transport/sim/sim_network.h"
 
@@ -172,6 +175,44 @@ TEST_F(HeadTest, OfTwoAgentsThatCannotReachEachOtherTheFirstGoesOnWithTheirJob) 
   }
   request(*one_, kCutOffVerb, R"({"node": 0, "jobs": ["first"]})");
   request(*one_, kCutOffVerb, R"({"node": 0, "jobs": {"a": 1}})");
+}
+
+TEST_F(HeadTest, ANameIsGivenOnceAllNodesAreThereAndToAnotherOnlyIfItsAgentHasItNoMore) {
+  const auto answer = [&](transport::Transport& agent, bool has) {
+    std::uint64_t id = 0;
+    for_each_told(agent, [&](const wire::Envelope::Reader& envelope) {
+      if (envelope.isRequest() && wire::text(envelope.getRequest().getVerb()) == kHasNameVerb)
+        id = envelope.getRequest().getId();
+    });
+    wire::Message message;
+    auto body = message.root().initReply();
+    body.setId(id);
+    body.setOk(true);
+    body.setJson(has ? R"({"has": true})" : R"({"has": false})");
+    say(agent, message);
+  };
+  const auto first = actors::actor_id(NodeId{0}, 1, 1).value;
+  const auto second = actors::actor_id(NodeId{1}, 1, 1).value;
+  hello(*zero_);
+  request(*zero_, kClaimVerb, json_text(json{{"name", "x"}, {"actor", first}}));
+  hello(*one_);
+  EXPECT_EQ(answered(*zero_), "");
+  linked(*one_, 2);
+  EXPECT_EQ(answered(*zero_), json_text(json{{"actor", first}, {"asked", first}, {"name", "x"}}));
+
+  request(*one_, kClaimVerb, json_text(json{{"name", "x"}, {"actor", second}}));
+  EXPECT_EQ(answered(*one_), "");
+  answer(*zero_, true);
+  EXPECT_NE(answered(*one_).find("actor 'x' lives already"), std::string::npos);
+  request(*one_, kClaimVerb, json_text(json{{"name", "x"}, {"actor", second}}));
+  answer(*zero_, false);
+  EXPECT_EQ(answered(*one_), json_text(json{{"actor", second}, {"asked", second}, {"name", "x"}}));
+
+  request(*one_, kUnclaimVerb, json_text(json{{"name", "x"}, {"actor", second}}));
+  request(*zero_, actors::kFindVerb, R"({"name": "x"})");
+  EXPECT_NE(answered(*zero_).find("no actor 'x' lives"), std::string::npos);
+  request(*zero_, kClaimVerb, R"({"name": 7})");
+  EXPECT_NE(answered(*zero_).find("type must be string, but is number"), std::string::npos);
 }
 
 TEST_F(HeadTest, AnAgentsStatusOfAnotherShapeIsTheAskersError) {

@@ -76,7 +76,7 @@ long sum_of(const std::vector<Future<long>>& counts) {
 /// One for every two cores, as Ray's have it.
 Servers servers_for_cores() {
   const unsigned cores = std::thread::hardware_concurrency();
-  return paceline::create_many<Server>({.name = "server", .count = cores < 4 ? 1 : static_cast<int>(cores / 2)});
+  return paceline::create_many<Server>({.count = cores < 4 ? 1 : static_cast<int>(cores / 2)});
 }
 
 Lot tasks_sync() {
@@ -91,7 +91,7 @@ Lot tasks_async(int count) {
 }
 
 Lot multi_client_tasks(int count) {
-  return [clients = paceline::create_many<Client>({.name = "client", .count = 4}), count] {
+  return [clients = paceline::create_many<Client>({.count = 4}), count] {
     std::vector<Future<long>> counts;
     for (const auto& client : clients) counts.push_back(client.call(&Client::tasks, count));
     return sum_of(counts);
@@ -129,7 +129,7 @@ Lot calls_n_n(int calls) {
 
 Lot many_actors(int count) {
   return [count] {
-    const auto actors = paceline::create_many<Server>({.name = "actor", .count = count});
+    const auto actors = paceline::create_many<Server>({.count = count});
     return call_in_turn(actors, count);
   };
 }

@@ -29,6 +29,7 @@ PAGES = {
     "actors/async.h": "async",
     "actors/handle.h": "handle",
     "actors/coroutine.h": "coroutine",
+    "actors/get_actor.h": "get_actor",
     "actors/future.h": "future",
     "actors/wait.h": "wait",
     "actors/map.h": "map",

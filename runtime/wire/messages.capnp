@@ -87,9 +87,17 @@ struct NodeGone { job @0 :UInt64; node @1 :Int32; cause @2 :Text; }
 struct CloseJob { job @0 :UInt64; reason @1 :Text; }
 
 struct FunctionRef { build @0 :Text; offset @1 :UInt64; }                          # build id of the object, offset of the thunk
-struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :List(Data); name @3 :Text; owner @4 :Text; node @5 :Int32; executable @6 :Executable; restarts @7 :Int32; callRetries @8 :Int32; }   # executable: between agents only; below 0: always
-struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; }
-struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; resent @5 :Int32; }   # resent: so often before, to an actor whose process died
+struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :List(Data); name @3 :Text; owner @4 :Text; node @5 :Int32;
+  executable @6 :Executable;                    # between agents only
+  restarts @7 :Int32; callRetries @8 :Int32;    # below 0: always
+  type @9 :Text;                                # its class, as C++ writes it
+  claims @10 :Bool;                             # the name is to be its own in the cluster: it begins when the head has granted it; else it is for people
+  getIfExists @11 :Bool;                        # who has the name already will do
+  detached @12 :Bool;                           # outlives its owner
+  after @13 :UInt64;                            # has the name, and ends: it is no hindrance; 0: nobody
+}
+struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; named @5 :UInt64; }   # named: not ready yet, but this actor has the name that it claims, itself or another
+struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; resent @5 :Int32; kill @6 :Bool; }   # resent: so often before, to an actor whose process died; kill: no call, the actor ends
 struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; byLine @5 :Bool; unbegun @6 :Bool; ranNs @7 :UInt64; }   # byLine: of a call that came past the agent; unbegun: a task that is given back, its worker has something else to do
 struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text; }
 

@@ -175,7 +175,7 @@ void many(int actors) {
 /// nowhere: an actor on a node that does not exist.
 void nowhere() {
   expect_all(paceline::create<Counter>(), 1);
-  auto counter = paceline::create<Counter>({.name = "nowhere", .node = 9});
+  auto counter = paceline::create<Counter>({.node = 9});
   const auto error = error_of([&] { (void)counter.call(&Counter::add, 1).get(); });
   expect(error.find("node 9") != error.npos, "an actor on no node: " + error);
   const auto refused = error_of([] { (void)paceline::create<Counter>({.name = "nowhere", .node = 1024}); });
@@ -211,8 +211,7 @@ void node_lost() {
   std::fflush(stdout);
   std::string created = "not tried";  // Until its agent is there again an actor there fails, and says so.
   for (int i = 0; i < 200 && !created.empty(); ++i) {
-    auto again = paceline::create<Counter>({.name = "again", .node = 1});
-    created = error_of([&] { expect_all(again, 1); });
+    created = error_of([] { expect_all(paceline::create<Counter>({.name = "again", .node = 1}), 1); });
     if (!created.empty()) expect(created.find("node 1 is gone") != created.npos, "an actor there: " + created);
     std::this_thread::sleep_for(50ms);
   }
