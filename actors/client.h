@@ -128,6 +128,8 @@ class Client {
 
   NodeId node() const { return NodeId(node_.load()); }
   const std::string& name() const { return options_.name; }
+  /// As it was given.
+  const Executable& executable() const { return options_.executable; }
   const std::string& agent_address() const { return options_.agent_address; }
 
  private:

@@ -14,6 +14,7 @@
 
 #include "actors/arguments.h"
 #include "actors/continuations.h"
+#include "actors/driver_output.h"
 #include "actors/embedded_cluster.h"
 #include "actors/task_error.h"
 #include "runtime/base/check.h"
@@ -27,6 +28,7 @@ struct Process {
   std::mutex mutex;
   std::optional<EmbeddedCluster> own;  // Outlives the client.
   std::unique_ptr<Client> client;
+  std::optional<DriverOutput> output;
   bool closed = false;
   std::vector<std::string> arguments;
 };
@@ -109,9 +111,12 @@ Client& process_client() {
   options.name = driver_name();
   options.agent_address = agent_address(directory);
   options.executable = *std::move(executable);
+  set_logs(options.executable);
+  if (shows_output()) options.executable.driver = options.name;
   auto client = Client::connect(std::move(options), process_transport());
   if (!client) throw TaskError(client.error());
   here.client = *std::move(client);
+  here.output.emplace(*here.client);
   return *here.client;
 }
 
@@ -128,6 +133,7 @@ void close_process_client() {
     process().closed = true;
     client = process().client.get();
   }
+  if (process().output) process().output->finish();
   if (client != nullptr) client->close();
   continuations().close();
   process().own.reset();

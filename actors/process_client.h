@@ -10,8 +10,8 @@ namespace paceline::actors {
 Client& process_client();
 /// A client made by somebody else (worker_main) becomes the process's. Once.
 void set_process_client(std::unique_ptr<Client> client);
-/// Ends the connection, if there is one, after sending what is queued: the driver's actors end. Handles and futures
-/// that are left may still be destroyed afterwards.
+/// Ends the connection, if there is one, after sending what is queued, and showing what workers have printed: the
+/// driver's actors end. Handles and futures that are left may still be destroyed afterwards.
 void close_process_client();
 
 /// What this process is now, for the agents that are to start workers like it: its program and arguments, its

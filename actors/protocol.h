@@ -23,14 +23,17 @@ inline constexpr std::size_t kArgumentBytesMax = std::size_t{60} << 20;
 inline constexpr std::size_t kResultBytesMax = std::size_t{1000} << 20;
 
 /// How to start the fork server of an executable, so that workers find what the process that asks for them has: its
-/// arguments, its environment, its working directory. Those that differ in `logs` only share a server.
+/// arguments, its environment, its working directory. Those that differ only in where output goes share a server.
 struct Executable {
   std::string path;
   std::vector<std::string> args;
   std::vector<std::string> env;  ///< "NAME=value", all of it, in order of names.
   std::string directory;         ///< Where it works.
   std::string build;
-  std::string logs;  ///< Folder for the logs of workers; empty: the agent's.
+  std::string logs;              ///< Folder for the logs of workers; empty: the agent's.
+  bool logs_if_printed = false;  ///< It is made when needed, and keeps nothing of workers that print nothing.
+  std::string driver{};          ///< Peer that shows what its workers print; empty: nobody does.
+  NodeId driver_node{};          ///< Its; filled in by its agent.
   bool operator==(const Executable&) const = default;
 };
 
@@ -50,7 +53,7 @@ struct CreateActor {
   std::string owner;        ///< Peer that ends it, and that hears of its death.
   Executable executable{};  ///< The owner's; filled in by its agent.
   RestartRule rule{};
-  std::string type{};  ///< Its class.
+  std::string type{};  ///< Its class, as C++ writes it.
   NameRule naming{};
 };
 

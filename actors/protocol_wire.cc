@@ -70,6 +70,10 @@ void write(wire::Executable::Builder builder, const Executable& executable) {
   builder.setDirectory(executable.directory);
   builder.setBuild(executable.build);
   builder.setLogs(executable.logs);
+  builder.setLogsIfPrinted(executable.logs_if_printed);
+  if (executable.driver.empty()) return;
+  builder.setDriver(executable.driver);
+  builder.setDriverNode(executable.driver_node.value);
 }
 
 /// Whatever comes, a duration.
@@ -97,7 +101,8 @@ Error read(wire::Failure::Reader reader) { return {kind_named(text(reader.getKin
 
 Executable decode(wire::Executable::Reader reader) {
   return {wire::raw(reader.getPath()),      read(reader.getArgs()),       read(reader.getEnv()),
-          wire::raw(reader.getDirectory()), wire::raw(reader.getBuild()), wire::raw(reader.getLogs())};
+          wire::raw(reader.getDirectory()), wire::raw(reader.getBuild()), wire::raw(reader.getLogs()),
+          reader.getLogsIfPrinted(),        text(reader.getDriver()),     NodeId{reader.getDriverNode()}};
 }
 
 Frames as_message(transport::Frame frame) {
@@ -121,6 +126,7 @@ Frames encode(const CreateActor& message) {
   builder.setName(message.name);
   builder.setOwner(message.owner);
   builder.setNode(node_of(message.actor).value);
+  if (!message.type.empty()) builder.setType(message.type);
   if (!message.executable.path.empty()) write(builder.initExecutable(), message.executable);
   builder.setRestarts(message.rule.restarts);
   builder.setCallRetries(message.rule.call_retries);

@@ -24,7 +24,8 @@ auto sent(Message message, const Read& read) {
   return read(received->root(), frames);
 }
 
-const Executable kExecutable{"/bin/job", {"--a", "b c"}, {"X=1"}, "/work", "abc123", "/logs"};
+const Executable kExecutable{"/bin/job", {"--a", "b c"}, {"X=1"},      "/work",  "abc123",
+                             "/logs",    true,           "driver/1-2", NodeId{3}};
 
 TEST(ProtocolWireTest, ACallArrivesAsItWasSent) {
   const Call call{TaskId{7}, actor_id(NodeId{3}, 1, 9), {"abc123", 64}, {bytes_of("x"), bytes_of("y")}, "driver/1-2"};
@@ -110,13 +111,20 @@ TEST(ProtocolWireTest, WhatIsWantedAndWhatIsLentArriveAsTheyWereSent) {
 }
 
 TEST(ProtocolWireTest, AnActorsCreationAndItsDeathArriveAsTheyWereSent) {
-  const CreateActor create{
-      actor_id(NodeId{1}, 1, 4), {"abc123", 64}, {bytes_of("start")}, "counter", "driver/1-2", kExecutable};
+  const CreateActor create{actor_id(NodeId{1}, 1, 4),
+                           {"abc123", 64},
+                           {bytes_of("start")},
+                           "counter",
+                           "driver/1-2",
+                           kExecutable,
+                           {},
+                           "Counter"};
   const auto created = sent(create, [](auto envelope, auto&) { return decode(envelope.getCreateActor()); });
   ASSERT_TRUE(created);
   EXPECT_EQ(created->actor, create.actor);
   EXPECT_EQ(created->arguments, create.arguments);
   EXPECT_EQ(created->name, "counter");
+  EXPECT_EQ(created->type, "Counter");
   EXPECT_EQ(created->executable, kExecutable);
 
   const ActorReady dead{create.actor, "driver/1-2", true, {ErrorKind::disconnected, "killed by SIGKILL"}};

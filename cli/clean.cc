@@ -38,9 +38,27 @@ double bytes_in(const fs::path& folder) {
   return bytes;
 }
 
+/// Whether it is the folder of a run of actors and tasks only, which has nothing but logs, and nothing was written
+/// there for so long.
+bool is_old_run_of_actors(const fs::path& folder, double age_s) {
+  const auto now = fs::file_time_type::clock::now();
+  bool has_logs = false;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    const auto name = it->path().lexically_relative(folder);
+    if (name == "logs" && it->is_directory(failed) && !it->is_symlink(failed)) continue;
+    const bool is_log = name.parent_path() == "logs" && name.extension() == ".log";
+    if ((name != "overrides.json" && !is_log) || !it->is_regular_file(failed) || it->is_symlink(failed)) return false;
+    if (std::chrono::duration<double>(now - it->last_write_time(failed)).count() < age_s) return false;
+    has_logs = has_logs || is_log;
+  }
+  return has_logs && !failed;
+}
+
 /// Whether it is the folder of a run, or of a comparison, in which nothing was written down for so long.
 bool is_old_run(const fs::path& folder, double age_s) {
   const auto now = fs::file_time_type::clock::now();
+  if (is_old_run_of_actors(folder, age_s)) return true;
   for (const auto& run : recorded::runs_in(folder)) {
     if (!recorded::is_run(run)) return false;
     for (const char* name : {"configuration.json", "metrics.jsonl", "result.json"}) {

@@ -35,6 +35,22 @@ std::vector<fs::path> log_files(const fs::path& run, const std::string& wanted) 
   return files;
 }
 
+/// The run that was begun last; also one of actors and tasks only, which has nothing but logs.
+fs::path newest_with_logs(const fs::path& base) {
+  fs::path newest = recorded::newest_run(base, recorded::Replays::count);
+  std::error_code failed;
+  auto last = fs::last_write_time(newest / "configuration.json", failed);
+  if (newest.empty() || failed) last = fs::file_time_type::min();
+  for (fs::directory_iterator it(base, failed), end; !failed && it != end; it.increment(failed)) {
+    std::error_code none;
+    const auto written = fs::last_write_time(it->path() / "logs", none);
+    if (none || recorded::is_run(it->path()) || written <= last) continue;
+    newest = it->path();
+    last = written;
+  }
+  return newest;
+}
+
 std::string json_line(const fs::path& file, const std::string& line) {
   return json_text({{"log", file.stem().string()}, {"line", line}});
 }
@@ -75,8 +91,7 @@ Action add_logs(Flags app) {
   command.add("--follow,-f", &flags->follow, "go on with what is written from now on, until the run has ended");
   command.add("--json", &flags->json, "a JSON object a line: log, line");
   return [flags] {
-    const fs::path run =
-        flags->run.empty() ? recorded::newest_run("runs", recorded::Replays::count) : fs::path(flags->run);
+    const fs::path run = flags->run.empty() ? newest_with_logs("runs") : fs::path(flags->run);
     if (run.empty() || !fs::is_directory(run)) {
       return report(
           {ErrorKind::not_found,

@@ -89,6 +89,7 @@ Result<int> run_all(const RunFlags& flags) {
   const auto base = make_run_directory(flags);
   if (!base) return tl::unexpected(base.error());
 
+  if (flags.no_output) ::setenv("PACELINE_OUTPUT", "off", 1);
   const bool compare = !flags.compare.empty();
   if (const auto changed = changed_by_comparison(flags, *runs); !changed.empty() && !flags.json)
     std::printf("%s\n", changed.c_str());

@@ -222,6 +222,8 @@ void add_job_flags(Flags app, RunFlags& flags) {
   app.add("--resume", &flags.resume, "go on from this run directory or checkpoint");
   app.add("--json", &flags.json, "events as JSON lines on stdout");
   app.add("--nodes", &flags.nodes, "node agents of the cluster that is started for the run");
+  app.add("--no-output", &flags.no_output,
+          "do not show what workers print: it stands in the run directory's logs only");
   app.add("--run-dir", &flags.run_directory, "where to write; default runs/DATE-NAME");
   app.add("--time-limit", &flags.time_limit, "stop after 90s, 5m, 1h");
   app.add("--patience", &flags.patience,
@@ -259,8 +261,9 @@ Result<json> options_among(const std::vector<std::string>& arguments) {
     return fail(ErrorKind::invalid, text + " (a flag of `paceline run`; what follows -- is the program's own)");
   };
   if (const auto parsed = line.parse_among_others(arguments); !parsed) return refused(parsed.error().text);
-  for (const auto& [flag, given] :
-       {std::pair{"--compare", !flags.compare.empty()}, {"--nodes", flags.nodes.has_value()}})
+  for (const auto& [flag, given] : {std::pair{"--compare", !flags.compare.empty()},
+                                    {"--nodes", flags.nodes.has_value()},
+                                    {"--no-output", flags.no_output}})
     if (given) return refused(std::string(flag) + " needs `paceline run PROGRAM`");
   const auto runs = plan_runs(flags);
   if (!runs) return refused(runs.error().text);

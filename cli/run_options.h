@@ -37,6 +37,7 @@ struct RunFlags {
   std::string straggle;           ///< "1:40ms".
   std::string resume;
   bool json = false;
+  bool no_output = false;
   std::optional<std::int64_t> nodes;
   std::string run_directory;
   std::string time_limit;  ///< "90s", "5m", "1h"; these four.

@@ -19,6 +19,13 @@ std::string short_name(WorkerId worker) {
 
 std::string times(int count) { return count == 1 ? "once" : std::to_string(count) + " times"; }
 
+void set_output(Executable& executable, const Executable& from) {
+  executable.logs = from.logs;
+  executable.logs_if_printed = from.logs_if_printed;
+  executable.driver = from.driver;
+  executable.driver_node = from.driver_node;
+}
+
 }  // namespace
 
 std::string ActorRouter::describe(const Actor& actor) const {
@@ -39,6 +46,13 @@ void ActorRouter::note_owner(const std::string& owner, NodeId from) {
 }
 
 void ActorRouter::on_executable(const std::string& owner, Executable executable) {
+  if (const auto id = worker_named(owner)) {
+    const auto worker = workers_.find(*id);
+    set_output(executable, worker == workers_.end() ? Executable{} : worker->second.output);
+  } else if (!executable.driver.empty()) {
+    executable.driver = owner;
+    executable.driver_node = options_.node;
+  }
   executables_.insert_or_assign(owner, std::move(executable));
 }
 
@@ -49,10 +63,11 @@ const Executable* ActorRouter::executable_of(const std::string& peer, const std:
 }
 
 WorkerId ActorRouter::start_worker(Actions& actions, Executable executable, const std::string& root, ActorId actor,
-                                   std::string name, std::string description) {
+                                   std::string name, std::string description, std::string type) {
   const WorkerId worker = worker_id(options_.node, next_worker_++);
-  workers_.emplace(worker, Worker{root, std::move(description), actor, false, false});
-  actions.push_back(Fork{worker, std::move(executable), root, std::move(name)});
+  Worker& added = workers_.emplace(worker, Worker{root, std::move(description), actor, false, false}).first->second;
+  set_output(added.output, executable);
+  actions.push_back(Fork{worker, std::move(executable), root, std::move(name), std::move(type)});
   return worker;
 }
 
@@ -133,7 +148,8 @@ void ActorRouter::begin(Actions& actions, CreateActor create, NodeId from) {
   Actor actor{std::move(create), root, from, {}, {}, {}};
   auto executable = std::exchange(actor.create.executable, {});
   if (actor.restartable()) actor.executable = executable;
-  actor.worker = start_worker(actions, std::move(executable), root, id, actor.create.name, describe(actor));
+  actor.worker =
+      start_worker(actions, std::move(executable), root, id, actor.create.name, describe(actor), actor.create.type);
   actors_.emplace(id, std::move(actor));
 }
 
@@ -281,8 +297,8 @@ bool ActorRouter::restart(Actions& actions, Actor& actor, WorkerId worker, const
     again->call.resent = again->resent;
     actor.queue.push_front(std::move(again->call));
   }
-  actor.worker =
-      start_worker(actions, actor.executable, actor.root, actor.create.actor, actor.create.name, describe(actor));
+  actor.worker = start_worker(actions, actor.executable, actor.root, actor.create.actor, actor.create.name,
+                              describe(actor), actor.create.type);
   return true;
 }
 

@@ -42,7 +42,8 @@ class ActorRouter {
     WorkerId worker;
     Executable executable;
     std::string root;
-    std::string name;  ///< The actor's own, "tasks" for a worker of tasks; may be empty, may hold anything.
+    std::string name;    ///< The actor's own, "tasks" for a worker of tasks; may be empty, may hold anything.
+    std::string type{};  ///< The actor's class; empty: it is no actor's.
   };
   /// End a worker (SIGKILL); on_worker_gone follows as usual.
   struct Kill {
@@ -75,7 +76,8 @@ class ActorRouter {
   explicit ActorRouter(Options options) : options_(options), lending_({.node = options.node, .cpus = options.cpus}) {}
 
   // `from`: this node if the message came from a peer of its own, else the node whose agent sent it.
-  /// How the workers of a peer of this node are started, of those that it asks for from here on.
+  /// How the workers of a peer of this node are started, of those that it asks for from here on. Where output goes is
+  /// for drivers to say; what workers start prints where they do.
   void on_executable(const std::string& owner, Executable executable);
   Actions on_create(CreateActor create, NodeId from);
   Actions on_call(Call call, NodeId from);
@@ -186,6 +188,7 @@ class ActorRouter {
     bool ending = false;
     std::optional<Awaited> waits{};
     bool cut_off = false;  ///< Its connection has ended, so it will: what is for its actor waits for the next one.
+    Executable output{};   ///< Of it, where output goes only.
   };
 
   bool is_here(NodeId node) const { return node == options_.node; }
@@ -193,7 +196,7 @@ class ActorRouter {
   void note_owner(const std::string& owner, NodeId from);
   const Executable* executable_of(const std::string& peer, const std::string& otherwise) const;
   WorkerId start_worker(Actions& actions, Executable executable, const std::string& root, ActorId actor,
-                        std::string name, std::string description);
+                        std::string name, std::string description, std::string type = {});
   void kill(Actions& actions, WorkerId worker);
   void answer(Actions& actions, const std::string& owner, NodeId origin, CallResult result) const;
   void tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const;

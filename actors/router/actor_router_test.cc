@@ -550,6 +550,21 @@ TEST_F(ActorRouterTest, AWorkersOwnSettingsHoldForItsActorsAndTheDriversForTasks
   EXPECT_EQ(all<ActorRouter::Fork>(sut.on_wants(wants(1, peer), kHere)).at(0).executable.path, "/script");
 }
 
+TEST_F(ActorRouterTest, WhatWorkersStartPrintsWhereTheyDo) {
+  auto shown = executable("/script", "/logs");
+  shown.driver = "whoever";
+  sut.on_executable("driver/1", shown);
+  const auto fork = all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 1)), kHere)).at(0);
+  EXPECT_EQ(fork.executable.driver, "driver/1") << "nobody speaks for others";
+  EXPECT_EQ(fork.executable.driver_node, kHere);
+  const auto peer = worker_peer(fork.worker);
+  sut.on_executable(peer, executable("/script"));
+  const auto nested = all<ActorRouter::Fork>(sut.on_create(create(actor_on(kHere, 2), peer), kHere)).at(0);
+  EXPECT_EQ(nested.executable.logs, "/logs");
+  EXPECT_EQ(nested.executable.driver, "driver/1");
+  EXPECT_EQ(nested.executable.driver_node, kHere);
+}
+
 TEST_F(ActorRouterTest, AnotherNodeIsToldHowTheOwnersWorkersAreStarted) {
   const auto forward = all<ActorRouter::Forward>(sut.on_create(create(actor_on(kThere, 1)), kHere)).at(0);
   const auto& told = std::get<CreateActor>(forward.message);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/output_message.h"
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
 #include "actors/router/actor_router.h"
@@ -94,6 +95,12 @@ class MiniAgent {
         return;
       }
       case wire::Envelope::EXECUTABLE: return router_.on_executable(peer, decode(root.getExecutable()));
+      case wire::Envelope::OUTPUT_WANTED: {  // It shows nothing.
+        Output all;
+        all.all = true;
+        (void)transport_->send(peer, encode(all));
+        return;
+      }
       case wire::Envelope::CREATE_ACTOR:
         return carry_out(router_.on_create(decode(root.getCreateActor()).value(), here));
       case wire::Envelope::WANTS: {

@@ -37,7 +37,7 @@ Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<B
 actors::ActorReady Executor::construct(actors::CreateActor create) {
   actors::ActorReady ready{create.actor, create.owner, false, {}};
   if (instance_) {
-    ready.error = {ErrorKind::internal, "a second actor was sent to " + where_};
+    ready.error = {ErrorKind::internal, "a second actor was sent to " + where_()};
     return ready;
   }
   actor_ = create.actor;
@@ -47,7 +47,7 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
   instance_ = std::move(invocation.created);
   if (!done) {
     ready.error = {done.error().kind, done.error().text + " (in the constructor of actor " +
-                                          (name_.empty() ? to_string(actor_) : "'" + name_ + "'") + ", " + where_ +
+                                          (name_.empty() ? to_string(actor_) : "'" + name_ + "'") + ", " + where_() +
                                           ")"};
   }
   return ready;
@@ -56,7 +56,7 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
 std::optional<actors::CallResult> Executor::call(actors::Call call) {
   actors::CallResult answer{call.task, call.owner, Bytes{}, call.by_line, false, {}};
   if (call.actor.value != 0 && (!instance_ || call.actor != actor_)) {
-    answer.value = fail(ErrorKind::not_found, "actor " + to_string(call.actor) + " is not on " + where_);
+    answer.value = fail(ErrorKind::not_found, "actor " + to_string(call.actor) + " is not on " + where_());
     return answer;
   }
   actors::Invocation invocation;
@@ -96,7 +96,7 @@ Result<Bytes> Executor::value_of(Result<Bytes> result) const {
     const std::string who = actor_.value == 0 ? ""
                             : name_.empty()   ? "actor " + to_string(actor_) + ", "
                                               : "actor '" + name_ + "', ";
-    return fail(result.error().kind, result.error().text + " (" + who + where_ + ")");
+    return fail(result.error().kind, result.error().text + " (" + who + where_() + ")");
   }
   if (result->size() > actors::kResultBytesMax)
     return fail(ErrorKind::invalid, "the result takes " + std::to_string(result->size() >> 20) + " MiB; at most " +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +18,7 @@ namespace paceline::worker {
 class Executor {
  public:
   /// `where` ends every error: "worker 3 on node 0, log /run/worker-3.log".
-  explicit Executor(std::string where) : where_(std::move(where)) {}
+  explicit Executor(std::function<std::string()> where) : where_(std::move(where)) {}
 
   actors::ActorReady construct(actors::CreateActor create);
   /// Nothing: a coroutine method has begun, and waits for something.
@@ -34,7 +35,7 @@ class Executor {
                       actors::Invocation& invocation);
   Result<Bytes> value_of(Result<Bytes> result) const;
 
-  std::string where_;
+  std::function<std::string()> where_;
   std::string name_;  ///< The actor's.
   ActorId actor_;
   std::shared_ptr<void> instance_;

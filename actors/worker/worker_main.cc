@@ -1,10 +1,12 @@
 #include "actors/worker/worker_main.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
 #include <cstdio>
+#include <iostream>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -30,8 +32,11 @@ constexpr Duration kTaskPatience = std::chrono::milliseconds(5);
 
 thread_local TaskId within;  ///< What this thread runs.
 
-/// The file that standard output goes to, if it is one.
+/// The file that standard output goes to, if it is one in which something stands: others may be gone when somebody
+/// looks.
 std::string log_path() {
+  struct stat status {};
+  if (::fstat(STDOUT_FILENO, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return {};
   char path[PATH_MAX];
   const auto size = readlink("/proc/self/fd/1", path, sizeof path);
   const std::string text(path, size > 0 ? static_cast<std::size_t>(size) : 0);
@@ -42,6 +47,12 @@ std::string where(WorkerId worker) {
   const auto log = log_path();
   return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32) +
          (log.empty() ? "" : ", log " + log);
+}
+
+/// Before a result leaves: who has it may look for what was printed.
+void flush_output() {
+  std::cout.flush();
+  std::fflush(stdout);
 }
 
 /// The agent may give this worker's cpus to others while it waits.
@@ -145,7 +156,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   TellAgent tell_agent(*context->client);
   actors::observe_waits(&tell_agent);
   ResumeHere resume_here(*queue);
-  Executor executor(where(worker));
+  Executor executor([worker] { return where(worker); });
   std::string what = "task ";  // Is run here.
   const auto send = [&](actors::CallResult result) {
     if (stops->end(result.task)) result.value = cancelled(what, result.task, "while it ran (" + where(worker) + ")");
@@ -157,7 +168,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
       what = "call ";
       actors::set_resumer(&resume_here);
       const auto ready = executor.construct(std::move(*create));
-      std::fflush(stdout);
+      flush_output();
       if (const auto sent = context->client->post(actors::encode(ready)); !sent) give_up(worker, sent.error());
     } else if (auto* call = std::get_if<actors::Call>(&next)) {
       within = call->task;
@@ -169,14 +180,14 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
         continue;
       }
       auto result = executor.call(std::move(*call));
-      std::fflush(stdout);
+      flush_output();
       if (result) send(*std::move(result));
     } else {
       auto& resumption = std::get<Resumption>(next);
       within = resumption.within;
       actors::set_stop_token(stops->token_of(within));
       auto results = executor.resume(resumption.go_on);
-      std::fflush(stdout);
+      flush_output();
       for (auto& result : results) send(std::move(result));
     }
   }

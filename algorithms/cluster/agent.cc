@@ -98,10 +98,18 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
           {options_.node, options_.directory, options_.local_address}, loop_, log_,
           {.ended = [this](WorkerId worker, const std::string& how,
                            bool failed) { on_worker_ended(worker, how, failed); },
-           .packet = [this](WorkerId worker, process::Packet packet) { on_worker_packet(worker, std::move(packet)); }}),
+           .packet = [this](WorkerId worker, process::Packet packet) { on_worker_packet(worker, std::move(packet)); },
+           .prints = [this](WorkerOutput::Source source) { output_.watch(std::move(source)); },
+           .printed = [this](WorkerId worker) { output_.on_worker_ended(worker); }}),
       sessions_(loop_, {.message = [this](WorkerId worker,
                                           channel::Frame frame) { on_session_said(worker, std::move(frame)); },
-                        .broken = [this](WorkerId worker, const Error& error) { workers_.end(worker, error.text); }}) {}
+                        .broken = [this](WorkerId worker, const Error& error) { workers_.end(worker, error.text); }}),
+      output_(
+          options_.node, loop_, log_,
+          {.to_driver = [this](const std::string& driver,
+                               actors::Frames frames) { return send_to_driver(driver, std::move(frames)); },
+           .to_node = [this](NodeId node, actors::Frames frames) { send_frames(agent_peer(node), std::move(frames)); },
+           .others = [this] { return reachable_; }}) {}
 
 Agent::~Agent() = default;
 
@@ -138,6 +146,7 @@ void Agent::act_on_time(Instant now) {
     else
       on_claim_decided(request.id, tl::unexpected(kHeadGone));
   }
+  output_.tick(now);
   to_local_.flush();
   unread_ = false;
   if (local_->descriptor() < 0) poll_local();  // Simulated: no loop tells.
@@ -148,6 +157,7 @@ void Agent::act_on_time(Instant now) {
 std::optional<Instant> Agent::next_deadline() const {
   if (unread_) return steady_now();
   std::optional<Instant> next = earlier(peers_->next_deadline(), head_.next_deadline());
+  next = earlier(next, output_.next_deadline());
   if (!to_local_.empty()) next = earlier(next, steady_now() + kBacklogLook);
   for (const auto& [id, job] : jobs_) next = earlier(next, job->next_deadline());
   return next;
@@ -189,7 +199,9 @@ void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hel
   auto list = nodes.root().initNodes().initNodes(static_cast<unsigned>(known_nodes_.size()));
   for (unsigned i = 0; i < known_nodes_.size(); ++i) list[i].setNode(known_nodes_[i]);
   send_local(peer, {nodes.to_frame()});
-  if (wire::text(hello.getRole()) == "worker") act(router_.on_worker_ready(worker_of(peer)));
+  if (wire::text(hello.getRole()) != "worker") return;
+  workers_.on_connected(worker_of(peer), hello.getPid());
+  act(router_.on_worker_ready(worker_of(peer)));
 }
 
 Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
@@ -214,6 +226,7 @@ Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::
       act(router_.on_waits(worker_of(peer), actors::awaited(waits)));
       break;
     }
+    case wire::Envelope::OUTPUT_WANTED: output_.on_wanted(peer, actors::decode(envelope.getOutputWanted())); break;
     case wire::Envelope::EXECUTABLE: router_.on_executable(peer, actors::decode(envelope.getExecutable())); break;
     default: return fail(ErrorKind::invalid, "sent a message that only others may send");
   }
@@ -315,6 +328,7 @@ void Agent::on_local_gone(const transport::Peer& peer) {
   to_local_.forget(peer);
   if (is_session(peer)) return;
   act(router_.on_owner_gone(peer));
+  output_.on_peer_gone(peer);
   process_ids_.leave(peer);
   if (worker_of(peer).value != 0) return;
   // A driver's jobs end with it, those that the head is just being asked for, too.
@@ -398,6 +412,8 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
       break;
     }
     case wire::Envelope::REQUEST: return on_peer_request(envelope.getRequest());
+    case wire::Envelope::OUTPUT: output_.on_output(from, actors::decode(envelope.getOutput())); break;
+    case wire::Envelope::OUTPUT_WANTED: output_.on_wanted(from, actors::decode(envelope.getOutputWanted())); break;
     case wire::Envelope::CREATE_ACTOR:
     case wire::Envelope::CALL:
     case wire::Envelope::PUSH_TASK:
@@ -524,6 +540,7 @@ void Agent::on_reachable(NodeId node) {
 /// is asked fails at once.
 void Agent::on_node_gone(NodeId node, const std::string& how) {
   act(router_.on_node_gone(node, how));
+  output_.on_node_gone(node);
   report_cut_off(node, how);
   linked_.erase(node);
   reachable_.erase(node);
@@ -863,6 +880,13 @@ void Agent::send_local(const transport::Peer& peer, std::vector<transport::Frame
   const auto sent = to_local_.send(peer, std::move(frames));
   if (sent || sent.error().kind == ErrorKind::disconnected) return;  // Its end is told, or has been.
   give_up(peer, sent.error());
+}
+
+/// Whether it is there.
+bool Agent::send_to_driver(const transport::Peer& peer, std::vector<transport::Frame> frames) {
+  const auto sent = to_local_.send(peer, std::move(frames));
+  if (!sent && sent.error().kind != ErrorKind::disconnected) give_up(peer, sent.error());
+  return sent.has_value();
 }
 
 /// A process of this node that takes nothing for long is ended: its callers hear of it then.

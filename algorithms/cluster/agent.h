@@ -10,6 +10,7 @@
 #include "actors/router/actor_router.h"
 #include "algorithms/cluster/early_messages.h"
 #include "algorithms/cluster/head_requests.h"
+#include "algorithms/cluster/output_post.h"
 #include "algorithms/cluster/session_channels.h"
 #include "algorithms/cluster/training_job.h"
 #include "algorithms/cluster/worker_processes.h"
@@ -133,6 +134,7 @@ class Agent {
   void send_local(const transport::Peer& peer, std::vector<transport::Frame> frames);
   void send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk = {});
   void send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames);
+  bool send_to_driver(const transport::Peer& peer, std::vector<transport::Frame> frames);
   void give_up(const transport::Peer& peer, const Error& error);
 
   Options options_;
@@ -147,6 +149,7 @@ class Agent {
   actors::ProcessIds process_ids_;
   WorkerProcesses workers_;
   SessionChannels sessions_;
+  OutputPost output_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
   std::map<JobId, Opening> openings_;
   std::set<std::pair<JobId, NodeId>> reported_;  ///< To the head: nodes of jobs that cannot be reached.

@@ -87,7 +87,7 @@ class Node {
   using Kinds = std::vector<Kind::Which>;
   inline static const Kinds kOfPeers{Kind::HELLO,       Kind::REQUEST,    Kind::CREATE_ACTOR, Kind::CALL,
                                      Kind::CALL_RESULT, Kind::PUSH_TASK,  Kind::ACTOR_READY,  Kind::ALIVE,
-                                     Kind::WAITS,       Kind::EXECUTABLE, Kind::WANTS};
+                                     Kind::WAITS,       Kind::EXECUTABLE, Kind::WANTS,        Kind::OUTPUT_WANTED};
   inline static const Kinds kOfSessions{Kind::OPEN_SHARE,     Kind::ARRIVE,      Kind::ARRIVE,     Kind::REPORT,
                                         Kind::REPLICA_WANTED, Kind::OPEN_OBJECT, Kind::SEAL_OBJECT};
   inline static const Kinds kToHead{Kind::HELLO, Kind::OPEN_JOB, Kind::REQUEST, Kind::REQUEST, Kind::REPLY};
@@ -95,7 +95,8 @@ class Node {
                                       Kind::REPLICA_WANTED, Kind::REPLICA_NONE, Kind::REPLICA_DATA, Kind::SETTLED,
                                       Kind::SHARE,          Kind::GONE,         Kind::AWAITED,      Kind::ENDING,
                                       Kind::EXCHANGE,       Kind::BATCH,        Kind::STOP_ROUNDS,  Kind::NODES,
-                                      Kind::NODE_GONE,      Kind::WANTS,        Kind::LOAN,         Kind::PUSH_TASK};
+                                      Kind::NODE_GONE,      Kind::WANTS,        Kind::LOAN,         Kind::PUSH_TASK,
+                                      Kind::OUTPUT,         Kind::OUTPUT_WANTED};
 
   struct Other {
     std::string name;

@@ -2,17 +2,22 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <set>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "actors/process_client.h"
+#include "runtime/base/readable.h"
 #include "runtime/process/log_tail.h"
 #include "runtime/process/supervise.h"
 
@@ -20,6 +25,7 @@ namespace paceline::cluster {
 namespace {
 
 constexpr std::size_t kLogLines = 5;
+constexpr int kLogTries = 100;
 
 char state_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -43,6 +49,21 @@ std::string log_name(const actors::ActorRouter::Fork& fork) {
   return name;
 }
 
+/// "Counter counter" of an actor, "tasks, worker 3" of who runs tasks.
+std::string shown_name(const actors::ActorRouter::Fork& fork) {
+  constexpr std::size_t kNameMax = 100;
+  const bool is_actor = !fork.type.empty() || (!fork.name.empty() && fork.name != "tasks");
+  if (!is_actor) return "tasks, worker " + std::to_string(fork.worker.value & 0xffffffff);
+  std::string name = fork.type;
+  const std::string_view unnamed = "(anonymous namespace)::";
+  for (std::size_t at = name.find(unnamed); at != std::string::npos; at = name.find(unnamed))
+    name.erase(at, unnamed.size());
+  name = first_of(name, kNameMax);
+  if (!fork.name.empty()) name += (name.empty() ? "" : " ") + std::string(first_of(fork.name, kNameMax));
+  std::replace(name.begin(), name.end(), '\n', ' ');
+  return readable(name);
+}
+
 }  // namespace
 
 WorkerProcesses::WorkerProcesses(Options options, EventLoop& loop, observe::Log& log, Listener listener)
@@ -59,6 +80,12 @@ void WorkerProcesses::fork(const actors::ActorRouter::Fork& fork) {
   Worker worker;
   worker.server = *server;
   worker.log = log_for(fork);
+  if (!fork.executable.driver.empty())
+    worker.output = {fork.worker,
+                     shown_name(fork),
+                     worker.log.path,
+                     worker.log.begin,
+                     {fork.executable.driver, fork.executable.driver_node}};
   process::ForkRequest request;
   request.worker = fork.worker;
   request.log_path = worker.log.path;
@@ -69,17 +96,48 @@ void WorkerProcesses::fork(const actors::ActorRouter::Fork& fork) {
 }
 
 /// NAME.log, NAME-2.log ...: the first that no living worker writes to.
-WorkerProcesses::Log WorkerProcesses::log_for(const actors::ActorRouter::Fork& fork) const {
-  const std::string base =
-      (fork.executable.logs.empty() ? options_.directory : fork.executable.logs) + "/" + log_name(fork);
-  for (int number = 1;; ++number) {
-    Log log{base + (number == 1 ? "" : "-" + std::to_string(number)) + ".log"};
+WorkerProcesses::Log WorkerProcesses::log_for(const actors::ActorRouter::Fork& fork) {
+  const std::string folder = fork.executable.logs.empty() ? options_.directory : fork.executable.logs;
+  const std::string base = folder + "/" + log_name(fork);
+  const bool if_printed = !fork.executable.logs.empty() && fork.executable.logs_if_printed;
+  int tries = kLogTries;  // Who removes an empty log, or its folder, may be another node's agent.
+  for (int number = 1;;) {
+    if (if_printed) make_folder(folder);
+    Log log{base + (number == 1 ? "" : "-" + std::to_string(number)) + ".log", if_printed};
     log.lock.reset(::open(log.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (!log.lock) return log;  // Its fork says why.
-    if (::flock(log.lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+    if (!log.lock) {
+      if (errno == ENOENT && if_printed && --tries > 0) continue;
+      return log;  // Its fork says why.
+    }
+    if (::flock(log.lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      ++number;
+      continue;
+    }
+    struct stat status {};
+    if (::fstat(log.lock.get(), &status) == 0 && status.st_nlink == 0 && --tries > 0) continue;
     log.begin = std::max<off_t>(0, ::lseek(log.lock.get(), 0, SEEK_END));
     return log;
   }
+}
+
+/// What goes wrong says the fork of who is to log there.
+void WorkerProcesses::make_folder(const std::string& logs) {
+  const auto runs = std::filesystem::path(logs).parent_path().parent_path();
+  std::error_code failed;
+  if (std::filesystem::create_directory(runs, failed)) made_.insert(runs.string());
+  std::filesystem::create_directories(logs, failed);
+}
+
+/// Its worker has ended.
+void WorkerProcesses::leave(const Log& log) {
+  struct stat status {};
+  if (!log.if_printed || !log.lock || ::fstat(log.lock.get(), &status) != 0 || status.st_size > 0) return;
+  (void)::unlink(log.path.c_str());
+  const std::filesystem::path folder = std::filesystem::path(log.path).parent_path();
+  const auto run = folder.parent_path();
+  if (::rmdir(folder.c_str()) != 0 || ::rmdir(run.c_str()) != 0) return;  // There is something else.
+  if (made_.contains(run.parent_path().string()) && ::rmdir(run.parent_path().c_str()) == 0)
+    made_.erase(run.parent_path().string());
 }
 
 Result<std::uint32_t> WorkerProcesses::server_for(const actors::Executable& executable) {
@@ -91,8 +149,9 @@ Result<std::uint32_t> WorkerProcesses::server_for(const actors::Executable& exec
   options.args = executable.args;
   options.env = executable.env;
   options.directory = executable.directory;
-  options.log_path = (executable.logs.empty() ? options_.directory : executable.logs) + "/fork-server-" +
-                     to_string(options_.node) + ".log";
+  const bool has_folder = !executable.logs.empty() && !executable.logs_if_printed;
+  options.log_path =
+      (has_folder ? executable.logs : options_.directory) + "/fork-server-" + to_string(options_.node) + ".log";
   auto started = process::ForkServer::start(std::move(options));
   if (!started) return tl::unexpected(started.error());
   const int descriptor = started->descriptor();
@@ -145,8 +204,21 @@ void WorkerProcesses::on_forked(std::uint32_t server, process::ForkServer::Event
   (void)loop_.watch(worker.socket.get(), [this, forked = event.worker] { on_socket(forked); });
   const int flags = ::fcntl(worker.socket.get(), F_GETFL);
   (void)::fcntl(worker.socket.get(), F_SETFL, flags | O_NONBLOCK);  // Of our end only.
+  tell_output(worker, worker.pid);
   send_unsent(event.worker, worker);
   if (worker.kill_when_forked) end(event.worker, std::string(worker.ended_because));
+}
+
+void WorkerProcesses::on_connected(WorkerId worker, pid_t pid) {
+  if (const auto it = workers_.find(worker); it != workers_.end()) tell_output(it->second, pid);
+}
+
+void WorkerProcesses::tell_output(Worker& worker, pid_t pid) {
+  auto output = std::exchange(worker.output, {});
+  if (!output || !listener_.prints) return;
+  output->who += " pid=" + std::to_string(pid);
+  if (output->reader.node != options_.node) output->who += " node " + to_string(options_.node);
+  listener_.prints(*std::move(output));
 }
 
 /// Who runs goes on; who waits to be forked hears why that will not be.
@@ -160,6 +232,7 @@ void WorkerProcesses::on_server_failed(std::uint32_t id, const std::string& why)
 }
 
 void WorkerProcesses::never_started(WorkerId worker, const std::string& why) {
+  if (const auto it = workers_.find(worker); it != workers_.end()) leave(it->second.log);
   workers_.erase(worker);
   listener_.ended(worker, why, false);
 }
@@ -174,6 +247,7 @@ void WorkerProcesses::on_ended(WorkerId worker, const process::Exit& exit) {
   // An end from outside (kill, the kernel's out-of-memory killer) is an absence; an end of its own making is the user's
   // program failing.
   const bool outside = exit.signalled && (exit.code == SIGKILL || exit.code == SIGTERM || exit.code == SIGINT);
+  if (listener_.printed) listener_.printed(worker);
   forget(worker);
   listener_.ended(worker, how, !outside && !by_us && (exit.signalled || exit.code != 0));
 }
@@ -182,6 +256,7 @@ void WorkerProcesses::forget(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
   if (it->second.socket) loop_.forget(it->second.socket.get());
+  leave(it->second.log);
   workers_.erase(it);
 }
 

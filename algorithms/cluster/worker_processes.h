@@ -5,10 +5,13 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "actors/router/actor_router.h"
+#include "algorithms/cluster/worker_output.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/observe/log.h"
 #include "runtime/process/fd.h"
@@ -32,6 +35,10 @@ class WorkerProcesses {
     std::function<void(WorkerId, const std::string& how, bool failed)> ended;
     /// Came over its Unix socket; the descriptors are the listener's.
     std::function<void(WorkerId, process::Packet)> packet;
+    /// It is there, and somebody shows what it prints.
+    std::function<void(WorkerOutput::Source)> prints{};
+    /// It has ended, and its log is not yet another's. `ended` follows.
+    std::function<void(WorkerId)> printed{};
   };
 
   WorkerProcesses(Options options, EventLoop& loop, observe::Log& log, Listener listener);
@@ -41,6 +48,8 @@ class WorkerProcesses {
 
   /// Starts the executable's fork server, if there is none.
   void fork(const actors::ActorRouter::Fork& fork);
+  /// It has connected by itself, perhaps before its fork was told of here.
+  void on_connected(WorkerId worker, pid_t pid);
   /// SIGKILL; `ended` follows, with `reason` as how, if there is one.
   void end(WorkerId worker, const std::string& reason);
   /// Over its Unix socket, without waiting; the descriptors stay the caller's. What it has no room for is kept, as is
@@ -66,7 +75,8 @@ class WorkerProcesses {
   /// A worker's own while it lives: the lock keeps other workers, also of other agents, from the same file.
   struct Log {
     std::string path;
-    std::int64_t begin = 0;  ///< Where its lines begin: before stand those of an earlier one.
+    bool if_printed = false;  ///< It goes with the worker if nothing stands in it.
+    std::int64_t begin = 0;   ///< Where its lines begin: before stand those of an earlier one.
     process::Fd lock{};
   };
   struct Worker {
@@ -76,7 +86,8 @@ class WorkerProcesses {
     process::Fd pidfd, socket;
     std::string ended_because;  ///< Set when its end is our doing.
     bool kill_when_forked = false;
-    std::deque<Unsent> unsent{};  ///< While it has no socket, or its socket no room.
+    std::deque<Unsent> unsent{};                   ///< While it has no socket, or its socket no room.
+    std::optional<WorkerOutput::Source> output{};  ///< Until it is forked.
   };
 
   /// One that is over forks no more; it is kept until its last worker has ended, of which it is to tell.
@@ -86,7 +97,8 @@ class WorkerProcesses {
     bool over = false;
   };
 
-  Log log_for(const actors::ActorRouter::Fork& fork) const;
+  Log log_for(const actors::ActorRouter::Fork& fork);
+  void make_folder(const std::string& logs);
   Result<std::uint32_t> server_for(const actors::Executable& executable);
   void end_idle_servers();
   void on_server_events(std::uint32_t server);
@@ -97,6 +109,8 @@ class WorkerProcesses {
   void send_unsent(WorkerId id, Worker& worker);
   void forget(WorkerId worker);
   void never_started(WorkerId worker, const std::string& why);
+  void tell_output(Worker& worker, pid_t pid);
+  void leave(const Log& log);
 
   Options options_;
   EventLoop& loop_;
@@ -105,6 +119,7 @@ class WorkerProcesses {
   std::map<std::uint32_t, Server> servers_;  // In the order of their start.
   std::uint32_t next_server_ = 0;
   std::map<WorkerId, Worker> workers_;
+  std::set<std::string> made_;  // Folders of runs that were not there, and go when nothing is in them.
 };
 
 }  // namespace paceline::cluster

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "actors/driver_output.h"
 #include "algorithms/job/job_summary.h"
 #include "algorithms/job/metric.h"
 #include "runtime/base/json.h"
@@ -63,6 +64,7 @@ observe::RunView view_of(const JobRecord& record, const json& options) {
 struct JobDisplay::State {
   json options;
   bool as_json = false;
+  const bool shows_output = actors::shows_output();
   std::optional<observe::LiveBlock> live;
   std::optional<observe::PlainLines> plain;
   std::map<std::string, std::streamoff> log_positions;  // Per worker's log: what was shown of it.
@@ -96,6 +98,7 @@ struct JobDisplay::State {
 
   /// New whole lines of the workers' logs, prefixed with the worker.
   void show_logs(std::size_t workers) {
+    if (!shows_output) return;
     const std::string directory = options.value("run_directory", std::string(".")) + "/logs/";
     for (std::size_t rank = 0; rank < workers; ++rank) {
       const std::string name = "worker-" + std::to_string(rank);

@@ -354,6 +354,8 @@ class Job {
   }
 
   RunResult conclude(bool interrupted) {
+    auto& client = actors::process_client();
+    (void)client.set_executable(client.executable());  // What is started from here on is no worker of the job.
     RunResult result;
     json summary = record_->result();
     const bool failed = error_.has_value() || record_->failure().has_value();

@@ -19,6 +19,10 @@ class RunDirectory {
   static Result<RunDirectory> create(const std::string& base, std::string_view name,
                                      std::chrono::system_clock::time_point now);
 
+  /// What create() tries first, without making it.
+  static std::string path_for(const std::string& base, std::string_view name,
+                              std::chrono::system_clock::time_point now);
+
   /// One that is there already.
   static RunDirectory at(std::string path) { return RunDirectory(std::move(path)); }
 

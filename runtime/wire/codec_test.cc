@@ -23,7 +23,7 @@ struct ReadAll {
     text(f.getText());
   }
   void executable(Executable::Reader e) {
-    text(e.getPath()), text(e.getBuild()), text(e.getLogs()), text(e.getDirectory());
+    text(e.getPath()), text(e.getBuild()), text(e.getLogs()), text(e.getDirectory()), text(e.getDriver());
     for (auto arg : e.getArgs()) text(arg);
     for (auto entry : e.getEnv()) text(entry);
   }
@@ -60,6 +60,10 @@ struct ReadAll {
       case Envelope::WANTS: text(root.getWants().getOwner()), executable(root.getWants().getExecutable()); break;
       case Envelope::LOAN: text(root.getLoan().getOwner()), failure(root.getLoan().getError()); break;
       case Envelope::EXECUTABLE: executable(root.getExecutable()); break;
+      case Envelope::OUTPUT:
+        for (auto part : root.getOutput().getParts()) text(part.getWho()), seen += part.getLines().size();
+        break;
+      case Envelope::OUTPUT_WANTED: text(root.getOutputWanted().getDriver()); break;
       case Envelope::REPORT: text(root.getReport().getName()), text(root.getReport().getText()); break;
       case Envelope::OPEN_OBJECT: text(root.getOpenObject().getKey()); break;
       case Envelope::PARTIAL: seen += static_cast<std::size_t>(root.getPartial().getContributions()); break;
@@ -114,7 +118,7 @@ TEST(Codec, CallComesBackAsItWas) {
 
 TEST(Codec, EveryKindComesBackAsThatKind) {
   const auto schema = capnp::Schema::from<Envelope>();
-  ASSERT_EQ(schema.getUnionFields().size(), 41u);
+  ASSERT_EQ(schema.getUnionFields().size(), 43u);
   for (auto field : schema.getUnionFields()) {
     Message message;
     capnp::DynamicStruct::Builder(message.root()).init(field);

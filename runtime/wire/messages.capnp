@@ -35,6 +35,8 @@ struct Envelope {
     cancel @41 :Cancel;             # to who runs or queues a call or a task: it is wanted no more
     waits @37 :Waits;               # from a worker: its thread waits for a result, or goes on
     alive @35 :Alive;               # to a worker: is somebody there? From its I/O thread: yes
+    output @42 :Output;             # agent -> the driver, maybe through its node's: what workers print
+    outputWanted @43 :OutputWanted; # from the driver, maybe through its node's agent
 
     # worker's session <-> its agent
     openShare @16 :OpenShare;       # answered over the Unix socket, with descriptors
@@ -99,7 +101,10 @@ struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :L
 struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; named @5 :UInt64; }   # named: not ready yet, but this actor has the name that it claims, itself or another
 struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; resent @5 :Int32; kill @6 :Bool; }   # resent: so often before, to an actor whose process died; kill: no call, the actor ends
 struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; byLine @5 :Bool; unbegun @6 :Bool; ranNs @7 :UInt64; }   # byLine: of a call that came past the agent; unbegun: a task that is given back, its worker has something else to do
-struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text; }
+struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text;
+  logsIfPrinted @6 :Bool;             # that folder is made when needed, and keeps nothing of workers that print nothing
+  driver @7 :Text; driverNode @8 :Int32;   # who shows what workers print; empty: nobody
+}
 
 # Tasks are their owner's; agents lend it workers (actors/router/lending.h). A shape is what a task needs: cpus, and a node of one's choice or -1.
 struct PushTask { worker @0 :UInt64; owner @1 :Text; task @2 :UInt64; }
@@ -120,6 +125,11 @@ struct Cancel { task @0 :UInt64; worker @1 :UInt64; actor @2 :UInt64; owner @3 :
 
 struct Waits { task @0 :UInt64; begins @1 :Bool; actor @2 :UInt64; within @3 :UInt64; }   # task 0: one that may end by itself, with a timeout; actor: that is called, 0: a task's; within: the task that waits
 struct Alive {}
+
+struct Output { to @0 :Text; node @1 :Int32; bytes @2 :UInt32; parts @3 :List(Part); all @4 :Bool;   # bytes: that `to` is to say again when it has shown them; all: nothing is left of what there was when it was asked for
+  struct Part { who @0 :Text; log @1 :Text; leftOut @2 :UInt64; lines @3 :Data; }                   # leftOut: lines before these that are in the log only
+}
+struct OutputWanted { driver @0 :Text; node @1 :Int32; bytes @2 :UInt32; all @3 :Bool; gone @4 :Bool; }   # node: whose workers'; bytes: shown; all: now, the driver ends; gone: nobody is there who would show it
 
 struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; }
 struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; loss @4 :Float64; bodies @5 :Int32 = -1; }  # bodies: not published yet, a batch is over after so many mini-batches that took computeNs each

@@ -324,10 +324,13 @@ class Runs(IntegrationTest):
         cache = os.path.join(self.folder, "cache")
         environment = {"XDG_CACHE_HOME": cache}
         os.makedirs(os.path.join(cache, "paceline", "scripts", "old"))
-        for name, age in (("old", 7200), ("young", 60), ("comparison/1-a", 7200), ("comparison/2-b", 60), ("no run", 7200)):
+        for name, file, age in (("old", "metrics.jsonl", 7200), ("young", "metrics.jsonl", 60),
+                                ("comparison/1-a", "metrics.jsonl", 7200), ("comparison/2-b", "metrics.jsonl", 60),
+                                ("no run", "notes", 7200), ("actors/logs", "counter.log", 7200),
+                                ("young actors/logs", "counter.log", 60), ("no actors/logs", "notes", 7200)):
             folder = os.path.join(self.folder, "runs", name)
             os.makedirs(folder)
-            path = os.path.join(folder, "notes" if name == "no run" else "metrics.jsonl")
+            path = os.path.join(folder, file)
             with open(path, "w", encoding="utf-8") as file:
                 file.write("x" * 1000)
             os.utime(path, (time.time() - age, time.time() - age))
@@ -338,11 +341,12 @@ class Runs(IntegrationTest):
             self.assertIn("runs/old", run.out)
             return sorted(os.listdir(os.path.join(self.folder, "runs")))
 
-        self.assertEqual(clean("--dry-run"), ["comparison", "no run", "old", "young"])
+        kept = ["comparison", "no actors", "no run", "young", "young actors"]
+        self.assertEqual(clean("--dry-run"), sorted([*kept, "actors", "old"]))
         listed = self.paceline("clean", "--runs", "1h", "--dry-run", "--json", environment=environment, directory=self.folder)
         self.assertIn({"path": "runs/old", "bytes": 1000}, [json.loads(line) for line in listed.out.splitlines()])
         self.assertTrue(os.path.exists(os.path.join(cache, "paceline", "scripts", "old")))
-        self.assertEqual(clean(), ["comparison", "no run", "young"])
+        self.assertEqual(clean(), kept)
         self.assertFalse(os.path.exists(os.path.join(cache, "paceline", "scripts", "old")))
         self.assertEqual(self.paceline("clean", "--runs", "1d", environment=environment, directory=self.folder).code, 0)
         self.assertEqual(self.paceline("clean", "--runs", "d", environment=environment, directory=self.folder).code, 2)
