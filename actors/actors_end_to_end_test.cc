@@ -24,6 +24,7 @@ TEST(ActorsEndToEnd, AScriptRunsItsActorsAndTasksInRealProcesses) {
   const pid_t driver = fork();
   if (driver == 0) {
     setenv(kClusterEnv, directory.c_str(), 1);
+    setenv("TSAN_OPTIONS", "halt_on_error=1", 0);  // Workers have it, too: a race ends them, and so the test.
     execl(PACELINE_ACTORS_SCRIPT, PACELINE_ACTORS_SCRIPT, "argument", nullptr);
     _exit(127);
   }

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <map>
@@ -53,6 +55,19 @@ class Relay {
   paceline::Handle<Counter> counter_;
 };
 
+/// Its calls run at a time.
+class Tally {
+ public:
+  int add(int k) { return sum_ += k; }
+  paceline::Async<int> add_later(int k) {
+    co_await paceline::sleep_for(std::chrono::milliseconds(1));
+    co_return add(k);
+  }
+
+ private:
+  std::atomic<int> sum_{0};
+};
+
 int square(int x) { return x * x; }
 double total(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
@@ -87,6 +102,20 @@ void deaths() {
   expect(has(text, "'victim'") && has(text, "SIGSEGV"), text.c_str());
   expect(has(error_of([&] { crash.get(); }), "SIGSEGV"), "the call that crashed");
   expect(has(error_of([&] { victim.call(&Counter::add, 1).get(); }), "SIGSEGV"), "a call to a dead actor");
+}
+
+void threads() {
+  auto tally = paceline::create<Tally>({.concurrency = 4, .groups = {{"others", 2}}});
+  const auto others = tally.in_group("others");
+  std::vector<paceline::Future<int>> calls;
+  for (int i = 0; i < 25; ++i) {
+    calls.push_back(tally.call(&Tally::add, 1));
+    calls.push_back(tally.call(&Tally::add_later, 1));
+    calls.push_back(others.call(&Tally::add, 1));
+    calls.push_back(others.call(&Tally::add_later, 1));
+  }
+  for (const auto& call : calls) (void)call.get();
+  expect(tally.call(&Tally::add, 0).get() == 100, "several threads of an actor");
 }
 
 void tasks() {
@@ -125,6 +154,7 @@ int main(int argc, char** argv) {
   expect(argc == 2 && std::string(argv[1]) == "argument", "arguments arrive");
   actors();
   deaths();
+  threads();
   tasks();
   return paceline::test::exit_status();
 }

@@ -21,20 +21,51 @@ std::optional<CallWindows::Leaving> CallWindows::next(ActorId actor) {
   Kept& kept = window.kept.front();
   const std::size_t bytes = kept.call.size();
   const Way way = window.line && bytes <= options_.line_bytes ? Way::line : Way::agent;
-  if (!fits(window, bytes) || (window.calls > 0 && way != window.way)) return std::nullopt;
+  if (!fits(window, bytes)) return std::nullopt;
+  if (way != window.way && !may_turn(window)) {
+    // Where its line has gone, or what it carried may be sent again over it, one waits for all results.
+    const bool is_enough =
+        window.way == Way::agent || (window.line && (!window.rule || window.rule->call_retries == 0));
+    if (window.fence || !is_enough) return std::nullopt;
+    return Leaving{.way = window.way, .fence = true};
+  }
   Leaving leaving{std::move(kept.call), way, kept.task, kept.resent};
   window.kept.pop_front();
   kept_bytes_ -= bytes;
   window.way = way;
-  window.bytes += bytes;
-  ++window.calls;
+  window.arrived = false;
+  window.fence.reset();  // One that is under way is not behind this call.
+  leave(window, way, bytes);
   return leaving;
+}
+
+/// Whether all that went the way of the last one has arrived.
+bool CallWindows::may_turn(const Window& window) {
+  return window.arrived || (window.way == Way::line ? window.by_line : window.calls - window.by_line) == 0;
+}
+
+void CallWindows::leave(Window& window, Way way, std::size_t bytes) {
+  ++window.calls;
+  window.by_line += way == Way::line ? 1 : 0;
+  window.bytes += bytes;
+}
+
+void CallWindows::come_back(Window& window, Way way, std::size_t bytes) {
+  window.calls -= std::min<std::size_t>(window.calls, 1);
+  window.by_line = std::min(window.calls, window.by_line - (way == Way::line && window.by_line > 0 ? 1 : 0));
+  window.bytes -= std::min(window.bytes, bytes);
+}
+
+void CallWindows::add_fence(ActorId actor, const Leaving& leaving) {
+  Window& window = windows_[actor];
+  window.fence = leaving.task;
+  leave(window, leaving.way, leaving.call.size());
 }
 
 void CallWindows::put_back(ActorId actor, Leaving leaving) {
   Window& window = windows_[actor];
-  --window.calls;
-  window.bytes -= leaving.call.size();
+  come_back(window, leaving.way, leaving.call.size());
+  if (leaving.fence) return window.fence.reset();
   kept_bytes_ += leaving.call.size();
   window.kept.push_front({leaving.task, std::move(leaving.call), leaving.resent});
 }
@@ -48,8 +79,7 @@ void CallWindows::set_rule(ActorId actor, RestartRule rule) { windows_[actor].ru
 
 void CallWindows::take_back(Window& window, std::vector<SentCalls<transport::Frame>::Sent> again) {
   for (auto sent = again.rbegin(); sent != again.rend(); ++sent) {
-    --window.calls;
-    window.bytes -= std::min(window.bytes, sent->call.size());
+    come_back(window, Way::line, sent->call.size());
     kept_bytes_ += sent->call.size();
     window.kept.push_front({sent->task, std::move(sent->call), sent->resent});
   }
@@ -59,6 +89,9 @@ void CallWindows::on_line_lost(ActorId actor, std::size_t untaken) {
   Window& window = windows_[actor];
   window.line = false;
   window.held = true;
+  window.way = Way::agent;  // Nothing is under way over the line any more, once this is known of each.
+  window.fence.reset();
+  window.arrived = false;
   take_back(window, window.sent.take_untaken(untaken));
 }
 
@@ -81,7 +114,7 @@ bool CallWindows::drop(ActorId actor, TaskId task) {
   return true;
 }
 
-void CallWindows::on_result(ActorId actor, TaskId task, std::size_t bytes) {
+void CallWindows::on_result(ActorId actor, TaskId task, std::size_t bytes, Way way) {
   const auto found = windows_.find(actor);
   if (found == windows_.end()) return;
   Window& window = found->second;
@@ -92,8 +125,11 @@ void CallWindows::on_result(ActorId actor, TaskId task, std::size_t bytes) {
     window.kept.erase(kept);
     return;
   }
-  window.calls -= std::min<std::size_t>(window.calls, 1);
-  window.bytes -= std::min(window.bytes, bytes);
+  if (window.fence == task) {
+    window.fence.reset();
+    window.arrived = true;
+  }
+  come_back(window, way, bytes);
   if (window.calls == 0 && window.kept.empty() && !window.line && !window.held) windows_.erase(found);
 }
 
@@ -101,7 +137,7 @@ void CallWindows::set_line(ActorId actor, bool open) { windows_[actor].line = op
 
 bool CallWindows::on_line(ActorId actor) const {
   const auto found = windows_.find(actor);
-  return found != windows_.end() && found->second.calls > 0 && found->second.way == Way::line;
+  return found != windows_.end() && found->second.by_line > 0;
 }
 
 void CallWindows::forget(ActorId actor) {

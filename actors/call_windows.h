@@ -18,8 +18,10 @@ namespace paceline::actors {
 ///
 ///   add -> kept -> next -> under way (sent, no result yet) -> on_result, after which next may have more
 ///
-/// Calls of one actor go one way at a time, through the agent or over a line (runtime/channel/lines.h): the next one
-/// that has to go the other way waits until all that are under way have their results, so that none overtakes another.
+/// Calls go through the agent or over a line (runtime/channel/lines.h). Before the next one goes another way than those
+/// before it, these have to have arrived, so that it overtakes none: a fence is sent behind them, which is answered as
+/// soon as it is there, however long they run. (Where they may be sent again over the line, that is not enough: they
+/// have to have their results.)
 ///
 /// What a line has been given to an actor that may be started again is remembered. When its process dies with the line,
 /// nothing more leaves until the agent has said what became of the actor: on_line_lost, then on_restart (or forget).
@@ -37,7 +39,8 @@ class CallWindows {
     transport::Frame call;
     Way way = Way::agent;
     TaskId task{};
-    int resent = 0;  ///< How often before.
+    int resent = 0;      ///< How often before.
+    bool fence = false;  ///< `call` and `task` are to be filled in: then add_fence().
   };
 
   explicit CallWindows(Options options) : options_(options) {}
@@ -45,16 +48,18 @@ class CallWindows {
   /// False: a caller that can wait should wait for a result first.
   bool has_room() const { return kept_bytes_ < options_.kept_bytes_max; }
   void add(ActorId actor, TaskId task, transport::Frame call);
-  /// The oldest call that is kept, if it may leave now.
+  /// The oldest call that is kept, if it may leave now, or the fence that has to leave before it.
   std::optional<Leaving> next(ActorId actor);
+  /// It leaves: a call like others, until it has its result, is put back, or is sent again.
+  void add_fence(ActorId actor, const Leaving& leaving);
   /// It could not leave after all: it is the oldest that is kept, again.
   void put_back(ActorId actor, Leaving leaving);
   /// It leaves no more; false: it has left.
   bool drop(ActorId actor, TaskId task);
   /// It has left over a line.
   void on_sent(ActorId actor, Leaving leaving);
-  /// A call of so many bytes has its result.
-  void on_result(ActorId actor, TaskId task, std::size_t bytes);
+  /// A call of so many bytes that went this way has its result.
+  void on_result(ActorId actor, TaskId task, std::size_t bytes, Way way);
 
   /// From here on small calls may go over a line, or not any more.
   void set_line(ActorId actor, bool open);
@@ -79,16 +84,22 @@ class CallWindows {
   };
   struct Window {
     std::size_t calls = 0;
+    std::size_t by_line = 0;  ///< Of them.
     std::size_t bytes = 0;
-    Way way = Way::agent;  ///< Of those under way.
-    bool line = false;     ///< There is one.
-    bool held = false;     ///< Nobody knows yet what became of the actor.
+    Way way = Way::agent;         ///< Of the last one that left.
+    std::optional<TaskId> fence;  ///< Behind it.
+    bool arrived = false;         ///< It has been answered.
+    bool line = false;            ///< There is one.
+    bool held = false;            ///< Nobody knows yet what became of the actor.
     std::deque<Kept> kept;
     std::optional<RestartRule> rule;
     SentCalls<transport::Frame> sent;  ///< By the line, where there is a rule.
   };
   void take_back(Window& window, std::vector<SentCalls<transport::Frame>::Sent> again);
   bool fits(const Window& window, std::size_t bytes) const;
+  static bool may_turn(const Window& window);
+  static void leave(Window& window, Way way, std::size_t bytes);
+  static void come_back(Window& window, Way way, std::size_t bytes);
 
   Options options_;
   std::unordered_map<ActorId, Window> windows_;

@@ -257,6 +257,7 @@ void Client::on_message(std::vector<transport::Frame> frames) {
 }
 
 void Client::on_call(Call call) {
+  if (call.fence) return (void)answer({call.task, std::move(call.owner), Bytes{}, call.by_line});
   CallResult refused{call.task, call.owner,
                      fail(ErrorKind::overloaded, options_.name + " has no room for more calls: wait for some first"),
                      call.by_line};
@@ -299,7 +300,8 @@ void Client::on_result(CallResult result) {
     } else {
       slot = std::move(found->second.result);
       const ActorId actor = found->second.actor;
-      windows_.on_result(actor, result.task, found->second.bytes);
+      windows_.on_result(actor, result.task, found->second.bytes,
+                         result.by_line ? CallWindows::Way::line : CallWindows::Way::agent);
       send_kept(actor);
       room_.notify_all();
       if (lines_ && node_of(actor) == node()) {
@@ -435,6 +437,7 @@ void Client::fail_calls_to(ActorId actor, const Error& error) {
 /// What may leave now. Under the lock, so that nothing overtakes it.
 void Client::send_kept(ActorId actor) {
   while (auto leaving = windows_.next(actor)) {
+    if (leaving->fence) add_fence(actor, *leaving);
     if (leaving->way == CallWindows::Way::agent) {
       outbox_->push_anyway(leaving->resent == 0 ? as_message(std::move(leaving->call))
                                                 : resent(leaving->call, leaving->resent));
@@ -447,10 +450,22 @@ void Client::send_kept(ActorId actor) {
       windows_.on_sent(actor, *std::move(leaving));
       continue;
     }
+    if (leaving->fence) in_flight_.erase(leaving->task);
     windows_.put_back(actor, *std::move(leaving));
     if (full_.insert(actor).second) outbox_->notify();
     return;
   }
+}
+
+void Client::add_fence(ActorId actor, CallWindows::Leaving& leaving) {
+  Call call;
+  call.task = leaving.task = task_id(process_, next_task_++);
+  call.actor = actor;
+  call.fence = true;
+  leaving.call = std::move(encode(call).front());
+  in_flight_.emplace(call.task,
+                     InFlight{std::make_shared<PendingResult>(call.task, actor), actor, leaving.call.size()});
+  windows_.add_fence(actor, leaving);
 }
 
 void Client::ask_for_line(ActorId actor, Line& line) {
@@ -510,7 +525,7 @@ std::vector<PendingResultPtr> Client::on_restarted(ActorId actor, Line& line) {
   for (const TaskId task : windows_.on_restart(actor)) {
     const auto call = in_flight_.extract(task);
     if (call.empty()) continue;
-    windows_.on_result(actor, task, call.mapped().bytes);
+    windows_.on_result(actor, task, call.mapped().bytes, CallWindows::Way::line);
     unknown.push_back(std::move(call.mapped().result));
   }
   line = Line{};
@@ -801,13 +816,14 @@ void Client::send_cancel(const Cancel& cancel, const std::string& line) {
 }
 
 Result<Client::Created> Client::create(FunctionRef constructor, std::vector<Bytes> arguments, ActorName name,
-                                       NodeId node, RestartRule rule) {
+                                       NodeId node, RestartRule rule, Concurrency concurrency) {
   if (rule.restarts < -1 || rule.call_retries < -1)
     return fail(ErrorKind::invalid, "restarts and call_retries of an actor are numbers from 0, or -1: always");
   if (rule.call_retries != 0 && rule.restarts == 0)
     return fail(ErrorKind::invalid,
                 "call_retries without restarts: calls are sent again only to an actor that is started again, give it "
                 "restarts, too");
+  PACELINE_TRY(concurrency.check());
   if (name.text.empty() && (name.rule.detached || name.rule.get_if_exists))
     return fail(ErrorKind::invalid,
                 "an actor that is detached, or that may exist already, is found by its name: give it one");
@@ -830,6 +846,7 @@ Result<Client::Created> Client::create(FunctionRef constructor, std::vector<Byte
   message.naming = name.rule;
   message.owner = options_.name;
   message.rule = rule;
+  message.concurrency = std::move(concurrency);
   const auto decided = name.rule.claims ? expect_name(message.actor) : nullptr;
   if (const auto pushed = outbox_->push(encode(message), options_.send_patience); !pushed) {
     std::lock_guard lock(mutex_);

@@ -96,7 +96,7 @@ class Client {
   /// Asks for an actor on `node` (-1: nodes in turn). The id is valid at once; calls to it wait for, or fail with, its
   /// constructor. One that claims its name blocks until that is decided: `invalid` if another has it.
   Result<Created> create(FunctionRef constructor, std::vector<Bytes> arguments, ActorName name, NodeId node,
-                         RestartRule rule = {});
+                         RestartRule rule = {}, Concurrency concurrency = {});
   /// The actor of this name, if it is of this class (empty: of any). `not_found`, `invalid`.
   Result<ActorId> find(const std::string& name, const std::string& type);
   /// Ends an actor at once; returns when it takes no more calls. How it had ended before, if it had.
@@ -191,6 +191,7 @@ class Client {
                                      const std::function<bool()>& has_room);
   void send_to_actor(Call call, const PendingResultPtr& result, Duration patience);
   void send_kept(ActorId actor);
+  void add_fence(ActorId actor, CallWindows::Leaving& leaving);
   void ask_for_line(ActorId actor, Line& line);
   void on_line(ActorId actor, const Result<std::string>& reply);
   void on_line_ended(const std::string& peer, std::size_t untaken);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/concurrency.h"
 #include "actors/submit.h"
 #include "runtime/base/demangled.h"
 
@@ -31,6 +32,10 @@ struct ActorOptions {
   int call_retries = 0;
   bool get_if_exists = false;  ///< A living actor of that name will do, wherever it lives: nothing is created then.
   Lifetime lifetime = Lifetime::owned;  ///< How long it lives.
+  /// Calls that run at a time, each on a thread of its own: from 2 on, the actor's data need locks. They begin in each
+  /// caller's order.
+  int concurrency = 1;
+  std::vector<ConcurrencyGroup> groups{};  ///< Further threads, for the calls made through Handle::in_group().
 };
 
 namespace actors {
@@ -44,6 +49,9 @@ struct Ownership {
   const ActorId actor;
 };
 }  // namespace actors
+
+template <class T>
+class GroupHandle;
 
 /// Reaches an actor of class T. Copies share it; it ends when the last copy in the process that created it goes and the
 /// calls made through them have their results, or when that process ends. As an argument a handle travels without
@@ -60,37 +68,11 @@ class Handle {
   /// come from the future's get().
   template <class Method, class... Args>
   requires(std::is_member_function_pointer_v<Method>) auto call(Method method, Args&&... arguments) const {
-    using Encoded = actors::encoded_t<Method, Args...>;
-    using Invoked = actors::MethodResultOf<T, Method, Encoded>;
-    static_assert(actors::AllSerialisable<Encoded>::value,
-                  "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no "
-                  "pointers)");
-    static_assert(!actors::AllSerialisable<Encoded>::value || !actors::takes_values<Method>() || Invoked::callable,
-                  "the arguments of call() do not fit the method's parameters, or it is no method of the actor");
-    static_assert(actors::takes_values<Method>(),
-                  "a parameter is a non-const reference: nothing comes back through it, return the result instead");
-    static_assert(!Invoked::callable || actors::Convertible<Encoded, Args...>::value,
-                  "an argument cannot be converted to the method's parameter");
-    if constexpr (actors::AllSerialisable<Encoded>::value && Invoked::callable &&
-                  actors::Convertible<Encoded, Args...>::value) {
-      using R = typename Invoked::type;
-      static_assert(Serialisable<R>, "the result cannot travel: see paceline::Serialisable");
-      if constexpr (Serialisable<R>) {
-        if (actor_.value == 0) throw TaskError({ErrorKind::invalid, "call() through an empty handle"});
-        actors::Call call;
-        call.actor = actor_;
-        call.function = actors::or_throw(actors::name_of(&actors::run_method<T, Method, Encoded>));
-        auto name = actors::or_throw(actors::name_of(method));
-        if (name.function.build == call.function.build) name.function.build.clear();  // Said once a call.
-        std::vector<actors::ArgumentSource> sources;
-        sources.emplace_back(actors::to_bytes(name));
-        actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
-        auto result = actors::process_client().submit(std::move(call), std::move(sources), {});
-        if (owner_) result->hold(owner_);
-        return Future<R>(std::move(result));
-      }
-    }
+    return call_in({}, method, std::forward<Args>(arguments)...);
   }
+
+  /// The same actor: calls through what this gives run on the threads of the concurrency group `name` of its options.
+  GroupHandle<T> in_group(std::string name) const { return GroupHandle<T>(*this, std::move(name)); }
 
   /// The same actor, not owned: neither this handle nor calls through it keep the actor. For calls that its end is to
   /// cut short.
@@ -111,8 +93,63 @@ class Handle {
   }
 
  private:
+  template <class>
+  friend class GroupHandle;
+
+  template <class Method, class... Args>
+  auto call_in(std::string group, Method method, Args&&... arguments) const {
+    using Encoded = actors::encoded_t<Method, Args...>;
+    using Invoked = actors::MethodResultOf<T, Method, Encoded>;
+    static_assert(actors::AllSerialisable<Encoded>::value,
+                  "an argument cannot travel: see paceline::Serialisable (give its type a serialize(), pass values, no "
+                  "pointers)");
+    static_assert(!actors::AllSerialisable<Encoded>::value || !actors::takes_values<Method>() || Invoked::callable,
+                  "the arguments of call() do not fit the method's parameters, or it is no method of the actor");
+    static_assert(actors::takes_values<Method>(),
+                  "a parameter is a non-const reference: nothing comes back through it, return the result instead");
+    static_assert(!Invoked::callable || actors::Convertible<Encoded, Args...>::value,
+                  "an argument cannot be converted to the method's parameter");
+    if constexpr (actors::AllSerialisable<Encoded>::value && Invoked::callable &&
+                  actors::Convertible<Encoded, Args...>::value) {
+      using R = typename Invoked::type;
+      static_assert(Serialisable<R>, "the result cannot travel: see paceline::Serialisable");
+      if constexpr (Serialisable<R>) {
+        if (actor_.value == 0) throw TaskError({ErrorKind::invalid, "call() through an empty handle"});
+        actors::Call call;
+        call.actor = actor_;
+        call.group = std::move(group);
+        call.function = actors::or_throw(actors::name_of(&actors::run_method<T, Method, Encoded>));
+        auto name = actors::or_throw(actors::name_of(method));
+        if (name.function.build == call.function.build) name.function.build.clear();  // Said once a call.
+        std::vector<actors::ArgumentSource> sources;
+        sources.emplace_back(actors::to_bytes(name));
+        actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
+        auto result = actors::process_client().submit(std::move(call), std::move(sources), {});
+        if (owner_) result->hold(owner_);
+        return Future<R>(std::move(result));
+      }
+    }
+  }
+
   std::shared_ptr<actors::Ownership> owner_;  ///< Empty: borrowed.
   ActorId actor_;
+};
+
+/// A handle whose calls run in one concurrency group of the actor's.
+template <class T>
+class GroupHandle {
+ public:
+  GroupHandle(Handle<T> handle, std::string group) : handle_(std::move(handle)), group_(std::move(group)) {}
+
+  /// As Handle::call(). `invalid` where the actor has no such group.
+  template <class Method, class... Args>
+  requires(std::is_member_function_pointer_v<Method>) auto call(Method method, Args&&... arguments) const {
+    return handle_.call_in(group_, method, std::forward<Args>(arguments)...);
+  }
+
+ private:
+  Handle<T> handle_;
+  std::string group_;
 };
 
 namespace actors {
@@ -122,7 +159,7 @@ std::string type_name() {
 }
 
 template <class T, class... Args>
-Handle<T> create_called(ActorName name, NodeId node, RestartRule rule, Args&&... arguments) {
+Handle<T> create_called(ActorName name, NodeId node, RestartRule rule, Concurrency concurrency, Args&&... arguments) {
   using Encoded = std::tuple<actors::travels_t<Args>...>;
   static_assert(!(actors::is_future<Args> || ...), "a constructor takes values: pass future.get()");
   static_assert((actors::is_future<Args> || ...) || actors::AllSerialisable<Encoded>::value,
@@ -137,8 +174,8 @@ Handle<T> create_called(ActorName name, NodeId node, RestartRule rule, Args&&...
     std::vector<Bytes> encoded;
     actors::append_bytes(encoded, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
     auto& client = actors::process_client();
-    const auto made =
-        actors::or_throw(client.create(std::move(function), std::move(encoded), std::move(name), node, rule));
+    const auto made = actors::or_throw(
+        client.create(std::move(function), std::move(encoded), std::move(name), node, rule, std::move(concurrency)));
     if (!made.owned) return Handle<T>(made.actor);
     return Handle<T>(std::make_shared<actors::Ownership>(client.outbox(), made.actor));
   }
@@ -153,7 +190,8 @@ template <class T, class... Args>
 Handle<T> create(const ActorOptions& options, Args&&... arguments) {
   const actors::NameRule rule{!options.name.empty(), options.get_if_exists, options.lifetime == Lifetime::detached, {}};
   return actors::create_called<T>({options.name, actors::type_name<T>(), rule}, NodeId(options.node),
-                                  {options.restarts, options.call_retries}, std::forward<Args>(arguments)...);
+                                  {options.restarts, options.call_retries}, {options.concurrency, options.groups},
+                                  std::forward<Args>(arguments)...);
 }
 
 /// The same without options and arguments.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/concurrency.h"
 #include "actors/function_ref.h"
 #include "actors/named.h"
 #include "actors/process_ids.h"
@@ -55,6 +56,7 @@ struct CreateActor {
   RestartRule rule{};
   std::string type{};  ///< Its class, as C++ writes it.
   NameRule naming{};
+  Concurrency concurrency{};
 };
 
 /// The constructor returned (error empty), threw, or the actor died.
@@ -76,6 +78,8 @@ struct Call {
   bool by_line = false;  ///< It came past the agent (runtime/channel/lines.h), and so does its result. Not sent.
   int resent = 0;        ///< How often before, to an actor whose process died.
   bool kill = false;     ///< No call: the actor ends, and this is answered.
+  std::string group{};   ///< Of the actor's concurrency groups; empty: none.
+  bool fence = false;    ///< No call: answered as soon as it has arrived, and so has all that was sent before it.
 };
 
 struct CallResult {

@@ -81,6 +81,11 @@ Duration ran_of(std::uint64_t ns) {
   return Duration(static_cast<std::int64_t>(std::min<std::uint64_t>(ns, std::uint64_t{1} << 53)));
 }
 
+/// Whatever comes, a number that can be added to others.
+int threads_of(std::uint32_t threads) {
+  return static_cast<int>(std::min<std::uint32_t>(threads, Concurrency::kThreadsMax + 1));
+}
+
 ErrorKind kind_named(std::string_view name) {
   for (auto kind :
        {ErrorKind::invalid, ErrorKind::not_found, ErrorKind::stale, ErrorKind::overloaded, ErrorKind::disconnected,
@@ -126,7 +131,6 @@ Frames encode(const CreateActor& message) {
   builder.setName(message.name);
   builder.setOwner(message.owner);
   builder.setNode(node_of(message.actor).value);
-  if (!message.type.empty()) builder.setType(message.type);
   if (!message.executable.path.empty()) write(builder.initExecutable(), message.executable);
   builder.setRestarts(message.rule.restarts);
   builder.setCallRetries(message.rule.call_retries);
@@ -135,6 +139,13 @@ Frames encode(const CreateActor& message) {
   builder.setGetIfExists(message.naming.get_if_exists);
   builder.setDetached(message.naming.detached);
   builder.setAfter(message.naming.after.value);
+  builder.setThreads(static_cast<std::uint32_t>(message.concurrency.threads));
+  const auto& groups = message.concurrency.groups;
+  auto built = builder.initGroups(static_cast<unsigned>(groups.size()));
+  for (unsigned i = 0; i < groups.size(); ++i) {
+    built[i].setName(groups[i].name);
+    built[i].setThreads(static_cast<std::uint32_t>(groups[i].threads));
+  }
   return as_message(out.to_frame());
 }
 
@@ -160,6 +171,8 @@ Frames encode(const Call& message) {
   if (!message.owner.empty()) builder.setOwner(message.owner);
   builder.setResent(message.resent);
   builder.setKill(message.kill);
+  if (!message.group.empty()) builder.setGroup(message.group);
+  builder.setFence(message.fence);
   return as_message(out.to_frame());
 }
 
@@ -281,6 +294,10 @@ Result<CreateActor> decode(wire::CreateActor::Reader reader) {
                       text(reader.getType()),
                       {reader.getClaims(), reader.getGetIfExists(), reader.getDetached(), ActorId(reader.getAfter())}};
   if (message.actor.value == 0) return fail(ErrorKind::invalid, "an actor without an id");
+  message.concurrency.threads = threads_of(reader.getThreads());
+  for (const auto group : reader.getGroups())
+    message.concurrency.groups.push_back({text(group.getName()), threads_of(group.getThreads())});
+  if (const auto checked = message.concurrency.check(); !checked) return tl::unexpected(checked.error());
   return message;
 }
 
@@ -296,6 +313,8 @@ Result<Call> decode(wire::Call::Reader reader) {
             text(reader.getOwner())};
   call.resent = reader.getResent();
   call.kill = reader.getKill();
+  call.group = text(reader.getGroup());
+  call.fence = reader.getFence();
   return call;
 }
 

@@ -41,6 +41,28 @@ TEST(ProtocolWireTest, ACallArrivesAsItWasSent) {
   EXPECT_EQ(got->owner, call.owner);
 }
 
+TEST(ProtocolWireTest, HowManyCallsRunAtATimeArrivesAsItWasSent) {
+  CreateActor create;
+  create.actor = actor_id(NodeId{3}, 1, 9);
+  const auto arrived = [&] {
+    return sent(create, [](auto envelope, auto&) { return decode(envelope.getCreateActor()); });
+  };
+  ASSERT_TRUE(arrived());
+  EXPECT_TRUE(arrived()->concurrency.is_one_at_a_time());
+  create.concurrency = {4, {{"io", 2}, {"other", 1}}};
+  ASSERT_TRUE(arrived());
+  EXPECT_EQ(arrived()->concurrency, create.concurrency);
+  create.concurrency.groups[0].threads = -1;  // Whatever comes.
+  ASSERT_FALSE(arrived());
+  EXPECT_THAT(arrived().error().text, HasSubstr("at most 1024"));
+  Call call;
+  call.actor = create.actor;
+  call.group = "io";
+  const auto called = sent(call, [](auto envelope, auto&) { return decode(envelope.getCall()); });
+  ASSERT_TRUE(called);
+  EXPECT_EQ(called->group, "io");
+}
+
 TEST(ProtocolWireTest, WhatANameIsToAnActorArrivesAsItWasSent) {
   CreateActor create;
   create.actor = actor_id(NodeId{3}, 1, 9);

@@ -25,13 +25,17 @@ const ActorId kActor = actor_id(kHere, 1, 1);
 constexpr int kCallers = 3;
 constexpr int kCalls = 30;  // Of each caller.
 
-/// A call is its number among those of its caller, in one byte.
-transport::Frame frame_of(int call) { return {static_cast<std::byte>(call)}; }
+/// A call is its number among those of its caller, in the first byte. Some are too large for a line.
+transport::Frame frame_of(int call, bool is_large) {
+  return transport::Frame(is_large ? 150 : 1, static_cast<std::byte>(call));
+}
+constexpr unsigned kFences = 1000;  // Their numbers, from here on.
 TaskId task_of(int caller, int call) {
   return task_id(static_cast<ProcessId>(caller + 1), static_cast<unsigned>(call));
 }
 int caller_of(TaskId task) { return static_cast<int>(task.value >> 33) - 1; }
-int call_of(TaskId task) { return static_cast<int>(task.value & 0xff); }
+int call_of(TaskId task) { return static_cast<int>(task.value & 0xffffff); }
+bool is_fence(TaskId task) { return call_of(task) >= static_cast<int>(kFences); }
 
 struct OnItsWay {
   TaskId task;
@@ -53,6 +57,7 @@ struct Caller {
   enum class State { none, asked, open, lost };
   CallWindows windows{{.calls = 6, .bytes = 1000, .line_bytes = 100}};
   int made = 0;
+  unsigned fences = 0;
   std::map<TaskId, std::size_t> in_flight;
   std::map<TaskId, Result<Bytes>> ended;
   State state = State::none;
@@ -139,13 +144,19 @@ class Restarts {
     Caller& caller = callers_[which];
     if (caller.made == kCalls) return;
     const TaskId task = task_of(which, caller.made);
-    auto frame = frame_of(caller.made++);
+    auto frame = frame_of(caller.made++, chance(6));
     caller.in_flight[task] = frame.size();
     caller.windows.add(kActor, task, std::move(frame));
     send_kept(caller);
   }
   void send_kept(Caller& caller) {
     while (auto leaving = caller.windows.next(kActor)) {
+      if (leaving->fence) {
+        leaving->task = task_of(static_cast<int>(&caller - callers_), static_cast<int>(kFences + caller.fences++));
+        leaving->call = transport::Frame(1);
+        caller.in_flight[leaving->task] = 1;
+        caller.windows.add_fence(kActor, *leaving);
+      }
       if (leaving->way == CallWindows::Way::agent) {
         Call call;
         call.task = leaving->task;
@@ -157,16 +168,17 @@ class Restarts {
         caller.line_out.push_back(leaving->task);
         caller.windows.on_sent(kActor, *std::move(leaving));
       } else {
+        if (leaving->fence) caller.in_flight.erase(leaving->task);
         return caller.windows.put_back(kActor, *std::move(leaving));
       }
     }
   }
-  void end(Caller& caller, TaskId task, Result<Bytes> value) {
+  void end(Caller& caller, TaskId task, Result<Bytes> value, bool by_line) {
     const auto found = caller.in_flight.find(task);
     if (found == caller.in_flight.end()) return;
-    caller.windows.on_result(kActor, task, found->second);
+    caller.windows.on_result(kActor, task, found->second, by_line ? CallWindows::Way::line : CallWindows::Way::agent);
     caller.in_flight.erase(found);
-    ASSERT_TRUE(caller.ended.emplace(task, std::move(value)).second);
+    if (!is_fence(task)) ASSERT_TRUE(caller.ended.emplace(task, std::move(value)).second);
     send_kept(caller);
   }
   void ask(Caller& caller) {
@@ -187,7 +199,8 @@ class Restarts {
     if (caller.from_agent.empty()) return;
     auto message = std::move(caller.from_agent.front());
     caller.from_agent.pop_front();
-    if (const auto* result = std::get_if<CallResult>(&message)) return end(caller, result->task, result->value);
+    if (const auto* result = std::get_if<CallResult>(&message))
+      return end(caller, result->task, result->value, result->by_line);
     on_line(caller, std::get<1>(message));
   }
   void on_line(Caller& caller, const Result<ActorRouter::LineTo>& to) {
@@ -207,13 +220,13 @@ class Restarts {
       caller.windows.forget(kActor);
       caller.state = Caller::State::none;
       for (auto& [task, bytes] : std::exchange(caller.in_flight, {}))
-        caller.ended.emplace(task, tl::unexpected(to.error()));
+        if (!is_fence(task)) caller.ended.emplace(task, tl::unexpected(to.error()));
       return;
     }
     if (to->restarts <= caller.restarts) return;
     for (const TaskId task : caller.windows.on_restart(kActor)) {
       EXPECT_FALSE(rule_.call_retries < 0);
-      end(caller, task, tl::unexpected(to->ended));
+      end(caller, task, tl::unexpected(to->ended), true);
     }
     caller.state = Caller::State::none;
     send_kept(caller);
@@ -222,7 +235,7 @@ class Restarts {
     if (!caller.line_in.empty()) {
       const TaskId task = caller.line_in.front();
       caller.line_in.pop_front();
-      return end(caller, task, Bytes{});
+      return end(caller, task, Bytes{}, true);
     }
     if (caller.state != Caller::State::open || caller.line->lives) return;
     caller.line.reset();
@@ -236,14 +249,18 @@ class Restarts {
     if (chance(2) && !process_->from_agent.empty()) {
       auto message = std::move(process_->from_agent.front());
       process_->from_agent.pop_front();
-      if (const auto* call = std::get_if<Call>(&message)) {
+      if (const auto* call = std::get_if<Call>(&message); call != nullptr && is_fence(call->task)) {
+        process_->to_agent.push_back({call->task, "caller", Bytes{}});
+      } else if (call != nullptr) {
         process_->taken.push_back({call->task});
       } else {
         process_->constructed = true;
       }
     } else if (caller.line == process_ && !caller.line_out.empty()) {
-      process_->taken.push_back({caller.line_out.front(), true});
+      const TaskId task = caller.line_out.front();
       caller.line_out.pop_front();
+      if (is_fence(task)) return caller.line_in.push_back(task);
+      process_->taken.push_back({task, true});
     }
   }
   void worker_runs() {

@@ -53,6 +53,14 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
   return ready;
 }
 
+Executor Executor::for_another_thread() const {
+  Executor other(where_);
+  other.name_ = name_;
+  other.actor_ = actor_;
+  other.instance_ = instance_;
+  return other;
+}
+
 std::optional<actors::CallResult> Executor::call(actors::Call call) {
   actors::CallResult answer{call.task, call.owner, Bytes{}, call.by_line, false, {}};
   if (call.actor.value != 0 && (!instance_ || call.actor != actor_)) {

@@ -12,15 +12,17 @@
 
 namespace paceline::worker {
 
-/// Executes what the agent asks of a worker, in order of arrival, on the compute thread: constructs the actor, calls
-/// its methods, runs tasks. Owns the actor's instance. What users' code throws becomes an error with the type, the text
-/// and `where`.
+/// Executes what the agent asks of a worker, on the thread that it is of: constructs the actor, calls its methods, runs
+/// tasks. Owns the actor's instance, with those of other threads. What users' code throws becomes an error with the
+/// type, the text and `where`.
 class Executor {
  public:
   /// `where` ends every error: "worker 3 on node 0, log /run/worker-3.log".
   explicit Executor(std::function<std::string()> where) : where_(std::move(where)) {}
 
   actors::ActorReady construct(actors::CreateActor create);
+  /// Of the same actor, for another thread.
+  Executor for_another_thread() const;
   /// Nothing: a coroutine method has begun, and waits for something.
   std::optional<actors::CallResult> call(actors::Call call);
   /// One of them goes on. The answers of those that are done with that.

@@ -22,12 +22,22 @@ struct Resumption {
   std::function<void()> go_on;
 };
 
-/// From a worker's I/O thread to its compute thread. Bound: kWorkMax; each caller has at most a window of calls under
-/// way (CallWindows). What has begun and what has not take turns: neither can keep the other waiting for ever.
+/// From a worker's I/O thread to the threads that run its calls, each of which has a number. Bound: kWorkMax; each
+/// caller has at most a window of calls under way (CallWindows). What has begun goes on in the thread where it began;
+/// it and what has not begun take turns: neither can keep the other waiting for ever.
 class WorkQueue {
  public:
   static constexpr std::size_t kWorkMax = std::size_t{1} << 20;
 
+  /// At most so many from here on, not fewer than before; so it begins with 1.
+  void set_threads(std::size_t threads) {
+    std::lock_guard lock(mutex_);
+    lanes_.resize(threads);
+  }
+  std::size_t threads() const {
+    std::lock_guard lock(mutex_);
+    return lanes_.size();
+  }
   /// False at the bound.
   bool push(actors::Work work) {
     {
@@ -38,40 +48,45 @@ class WorkQueue {
     arrived_.notify_one();
     return true;
   }
-  /// At most one for each call that has begun.
-  void resume(Resumption resumption) {
+  /// In this thread. At most one for each call that has begun.
+  void resume(Resumption resumption, std::size_t thread = 0) {
     {
       std::lock_guard lock(mutex_);
-      resumptions_.push_back(std::move(resumption));
+      lanes_[thread].resumptions.push_back(std::move(resumption));
     }
-    arrived_.notify_one();
+    arrived_.notify_all();
   }
-  /// Of the thread that pops.
-  void resume_at(Instant when, Resumption resumption) {
+  /// Of that thread itself.
+  void resume_at(Instant when, Resumption resumption, std::size_t thread = 0) {
     std::lock_guard lock(mutex_);
-    timers_.emplace(when, std::move(resumption));
+    lanes_[thread].timers.emplace(when, std::move(resumption));
   }
   using Next = std::variant<actors::CreateActor, actors::Call, Resumption>;
-  /// Blocks until there is work.
-  Next pop() {
+  /// Blocks until there is work for this thread.
+  Next pop(std::size_t thread = 0) {
     std::unique_lock lock(mutex_);
     busy_ = false;
+    Lane& lane = lanes_[thread];
+    auto& timers = lane.timers;
     while (true) {
-      if (!timers_.empty()) {
-        for (const Instant now = steady_now(); !timers_.empty() && timers_.begin()->first <= now;)
-          resumptions_.push_back(std::move(timers_.extract(timers_.begin()).mapped()));
+      if (!timers.empty()) {
+        for (const Instant now = steady_now(); !timers.empty() && timers.begin()->first <= now;)
+          lane.resumptions.push_back(std::move(timers.extract(timers.begin()).mapped()));
       }
-      if (!resumptions_.empty() || !work_.empty()) break;
-      if (timers_.empty()) {
+      if (!lane.resumptions.empty() || !work_.empty()) break;
+      if (timers.empty()) {
         arrived_.wait(lock);
       } else {
-        arrived_.wait_for(lock, timers_.begin()->first - steady_now());
+        arrived_.wait_for(lock, timers.begin()->first - steady_now());
       }
     }
     busy_ = true;
     began_ = steady_now();
-    resumed_ = !resumptions_.empty() && (work_.empty() || !resumed_);
-    if (resumed_) return take_front(resumptions_);
+    lane.resumed = !lane.resumptions.empty() && (work_.empty() || !lane.resumed);
+    if (lane.resumed) {
+      if (!work_.empty()) arrived_.notify_one();  // Who was woken for it is this one, which does something else.
+      return take_front(lane.resumptions);
+    }
     return std::visit([](auto&& work) -> Next { return std::forward<decltype(work)>(work); }, take_front(work_));
   }
   /// What waits here leaves the queue.
@@ -117,14 +132,19 @@ class WorkQueue {
     return front;
   }
 
-  std::mutex mutex_;
+  /// What is one thread's alone.
+  struct Lane {
+    std::deque<Resumption> resumptions;
+    std::multimap<Instant, Resumption> timers;
+    bool resumed = false;  ///< What it took last.
+  };
+
+  mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<actors::Work> work_;
-  std::deque<Resumption> resumptions_;
-  std::multimap<Instant, Resumption> timers_;
-  bool resumed_ = false;  ///< What was taken last.
-  bool busy_ = false;     ///< With what was taken last,
-  Instant began_{};       ///< since then.
+  std::deque<Lane> lanes_ = std::deque<Lane>(1);  ///< They keep their places when there are more.
+  bool busy_ = false;                             ///< With what was taken last,
+  Instant began_{};                               ///< since then.
 };
 
 }  // namespace paceline::worker

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <set>
+#include <thread>
+
 namespace paceline::worker {
 namespace {
 
@@ -76,6 +80,52 @@ TEST(WorkQueue, WhatSleepsGoesOnWhenItsTimeHasComeAndKeepsNobody) {
   EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{3});
   EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{2});
   EXPECT_GE(steady_now() - begun, std::chrono::milliseconds(20));
+}
+
+TEST(WorkQueue, WhatHasBegunGoesOnInItsThread) {
+  WorkQueue sut;
+  sut.set_threads(2);
+  sut.resume({TaskId{2}, [] {}}, 1);
+  ASSERT_TRUE(sut.push(call(1, ActorId{7})));
+  EXPECT_EQ(std::get<actors::Call>(sut.pop(0)).task, TaskId{1}) << "the other one's is not for it";
+  EXPECT_EQ(std::get<Resumption>(sut.pop(1)).within, TaskId{2});
+}
+
+/// Each thread's calls go on once in it; all is taken, and once, whoever was woken for what.
+TEST(WorkQueue, ThreadsTakeEverythingOnce) {
+  constexpr std::uint64_t kCalls = 2000;
+  constexpr std::size_t kThreads = 4;
+  WorkQueue sut;
+  sut.set_threads(kThreads);
+  std::mutex mutex;
+  std::multiset<std::uint64_t> begun, gone_on;
+  std::atomic<std::uint64_t> left{kCalls};
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      while (true) {
+        auto next = sut.pop(thread);
+        if (auto* taken = std::get_if<actors::Call>(&next)) {
+          if (taken->task == TaskId{}) return;
+          std::lock_guard lock(mutex);
+          begun.insert(taken->task.value);
+          sut.resume({taken->task, [] {}}, thread);
+        } else {
+          {
+            std::lock_guard lock(mutex);
+            gone_on.insert(std::get<Resumption>(next).within.value);
+          }
+          if (--left > 0) continue;
+          for (std::size_t end = 0; end < kThreads; ++end) EXPECT_TRUE(sut.push(call(0, ActorId{7})));
+        }
+      }
+    });
+  }
+  for (std::uint64_t task = 1; task <= kCalls; ++task) ASSERT_TRUE(sut.push(call(task, ActorId{7})));
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(begun.size(), kCalls);
+  EXPECT_EQ(std::set(begun.begin(), begun.end()).size(), kCalls);
+  EXPECT_EQ(gone_on, begun);
 }
 
 TEST(WorkQueue, WhatIsCancelledLeavesIt) {

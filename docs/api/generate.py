@@ -28,6 +28,7 @@ PAGES = {
     "algorithms/train/include/paceline/checkpoint.h": "checkpoint",
     "actors/async.h": "async",
     "actors/handle.h": "handle",
+    "actors/concurrency.h": "concurrency",
     "actors/coroutine.h": "coroutine",
     "actors/get_actor.h": "get_actor",
     "actors/future.h": "future",
@@ -44,7 +45,7 @@ INCLUDE = {"actors": "paceline.h", "algorithms": "paceline/train.h"}
 RECEIVERS = {"Worker": "me", "Shared": r"shared|\w", "Batches": "batches", "Sampler": r"me\.sampler\(.*\)", "Dataset": r"data|test|text|birds",
              "Future": r"heavy|answer|a|c|\)", "Async": r"first", "Handle": r"counter|\w+", "Model": "model", "Trainer": r"\w*",
              "RunResult": r"result|first|second|\)", "TaskError": "error", "Evaluation": r"one", "TrainingLoss": "loss",
-             "LoadResult": "loaded", "Batch": "batch", "Waited": "waited"}
+             "LoadResult": "loaded", "Batch": "batch", "Waited": "waited", "GroupHandle": r"in_group\(.*\)"}
 BRACED = ("Trainer",)  # Made with the names of their fields.
 
 # Where options are given: a use of a field of theirs stands in such a statement. Other structs have fields of the same names.
@@ -55,7 +56,7 @@ GIVEN = {"CsvOptions": r"\bcsv\(", "ImageOptions": r"\bimages\(", "TokenOptions"
 
 # What else the use of a name looks like: of a class, where examples do not spell it out; of a field, where others have one so called.
 USES = {"Shared": r"= me\.share\(", "Batches": r"= me\.batches\(", "Sampler": r"me\.sampler\(", "Batch": r"\] = batches\.next\(",
-        "Stopped": r"catch \(const paceline::Stopped", "Metric": r"\bMetric\b", "Future": r"= paceline::async\(", "Waited": r"= paceline::wait\(",
+        "Stopped": r"catch \(const paceline::Stopped", "Metric": r"\bMetric\b", "Future": r"= paceline::async\(", "Waited": r"= paceline::wait\(", "GroupHandle": r"\.in_group\(",
         "Batch::data": r"\bbatch\.data\b", "Batch::target": r"\bbatch\.target\b", "Trainer::metric": r"\.metric = \[",
         "Trainer::data": r"\.data = paceline::", "Trainer::test": r"\.test = paceline::"}
 

@@ -92,6 +92,7 @@ class Gate {
     co_return number;
   }
   int waiting() const { return waiting_; }
+  std::size_t size(const std::string& text) const { return text.size(); }
   void open() { open_ = true; }
   int process() const { return getpid(); }
 
@@ -126,6 +127,19 @@ void overlap(int count) {
   gate.call(&Gate::open).get();
   for (int i = 0; i < count; ++i) expect(passes[static_cast<std::size_t>(i)].get() == i, "one that waited");
   expect(gate.call(&Gate::waiting).get() == 0, "none waits any more");
+}
+
+/// Calls go past the agent after a while, and large ones never: none waits for one that waits.
+void turns() {
+  auto gate = paceline::create<Gate>();
+  const auto passes = gate.call(&Gate::pass, 1);
+  for (int i = 0; i < 100; ++i) expect(gate.call(&Gate::waiting).get() == 1, "one waits, and others do not");
+  const auto again = gate.call(&Gate::pass, 2);
+  for (const std::size_t size : {100'000U, 10U, 100'000U})
+    expect(gate.call(&Gate::size, std::string(size, 'x')).get() == size, "a text of another size");
+  expect(gate.call(&Gate::waiting).get() == 2, "two wait");
+  gate.call(&Gate::open).get();
+  expect(passes.get() == 1 && again.get() == 2, "they pass");
 }
 
 /// flood COUNT: calls that wait for one call each.
@@ -172,6 +186,8 @@ int main(int argc, char** argv) {
     relay(number);
   else if (what == "overlap")
     overlap(number);
+  else if (what == "turns")
+    turns();
   else if (what == "flood")
     flood(number);
   else if (what == "killed")

@@ -20,6 +20,10 @@ class Coroutines(IntegrationTest):
         for way in WAYS:
             self.check("overlap", 1000, environment=way)
 
+    def test_calls_that_go_another_way_do_not_wait_for_those_that_wait(self):
+        for way in WAYS:
+            self.check("turns", environment=way)
+
     def test_a_flood(self):
         self.check("flood", 5_000 if SANITIZED else 50_000)
 

@@ -1,0 +1,197 @@
+#include "actors/worker/call_thread.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <iostream>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "actors/cancel.h"
+#include "actors/protocol_wire.h"
+#include "actors/resumer.h"
+#include "actors/wait_observer.h"
+#include "runtime/base/steady_now.h"
+
+namespace paceline::worker {
+namespace {
+
+thread_local TaskId within;  ///< What this thread runs.
+
+/// The file that standard output goes to, if it is one in which something stands: others may be gone when somebody
+/// looks.
+std::string log_path() {
+  struct stat status {};
+  if (::fstat(STDOUT_FILENO, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return {};
+  char path[PATH_MAX];
+  const auto size = readlink("/proc/self/fd/1", path, sizeof path);
+  const std::string text(path, size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text.starts_with('/') && !text.starts_with("/dev/") ? text : std::string();
+}
+
+/// Before a result leaves: who has it may look for what was printed.
+void flush_output() {
+  std::cout.flush();
+  std::fflush(stdout);
+}
+
+/// The agent may give this worker's cpus to others while it waits.
+class TellAgent final : public actors::WaitObserver {
+ public:
+  explicit TellAgent(actors::Client& client) : client_(client) {}
+  void waits(TaskId task) override { tell(task, true); }
+  void goes_on() override { tell(TaskId{}, false); }
+
+ private:
+  void tell(TaskId task, bool begins) {
+    wire::Message message;
+    auto body = message.root().initWaits();
+    body.setTask(task.value);
+    body.setBegins(begins);
+    body.setActor(client_.actor_of(task).value);
+    body.setWithin(within.value);
+    (void)client_.post(actors::as_message(message.to_frame()));  // Without an agent nothing is there to be given back.
+  }
+
+  actors::Client& client_;
+};
+
+/// An actor's coroutines go on in the thread in which they began.
+class ResumeHere final : public actors::Resumer {
+ public:
+  ResumeHere(WorkQueue& queue, std::size_t thread) : queue_(queue), thread_(thread) {}
+  std::function<void()> later(std::function<void()> go_on) override {
+    return [&queue = queue_, thread = thread_, call = within, go_on = std::move(go_on)] {
+      queue.resume({call, go_on}, thread);
+    };
+  }
+  void after(Duration duration, std::function<void()> go_on) override {
+    queue_.resume_at(steady_now() + duration, {within, std::move(go_on)}, thread_);
+  }
+
+ private:
+  WorkQueue& queue_;
+  std::size_t thread_;
+};
+
+class CallThread {
+ public:
+  /// `group` empty: of what is called in none.
+  CallThread(CallThreads& shared, Executor executor, std::string group, WorkQueue& queue, std::size_t thread,
+             std::string what)
+      : shared_(shared),
+        executor_(std::move(executor)),
+        group_(std::move(group)),
+        queue_(queue),
+        thread_(thread),
+        what_(std::move(what)),
+        tell_agent_(*shared.client),
+        resume_here_(queue, thread) {}
+
+  [[noreturn]] void run() {
+    if (what_ == kTask) {
+      actors::observe_waits(&tell_agent_);
+    } else {
+      actors::set_resumer(&resume_here_);
+    }
+    while (true) std::visit([this](auto&& next) { handle(std::move(next)); }, queue_.pop(thread_));
+  }
+
+  static constexpr const char* kTask = "task ";
+  static constexpr const char* kCall = "call ";
+
+ private:
+  void handle(actors::CreateActor create) {
+    what_ = kCall;
+    actors::set_resumer(&resume_here_);
+    const auto concurrency = create.concurrency;
+    auto ready = executor_.construct(std::move(create));
+    // A thread that waits does not keep an actor with others: the agent could make nothing of it.
+    if (!concurrency.is_one_at_a_time()) actors::observe_waits(nullptr);
+    if (ready.error.text.empty() && !concurrency.is_one_at_a_time()) {
+      if (const auto begun = begin_others(); !begun) ready.error = begun.error();
+    }
+    flush_output();
+    if (const auto sent = shared_.client->post(actors::encode(ready)); !sent) shared_.give_up(sent.error());
+  }
+
+  Result<void> begin_others() {
+    try {
+      for (auto& group : shared_.queues.groups()) {
+        for (std::size_t i = group.name.empty() ? 1 : 0; i < group.queue.threads(); ++i) {
+          std::thread([&shared = shared_, executor = executor_.for_another_thread(), &group, i]() mutable {
+            CallThread(shared, std::move(executor), group.name, group.queue, i, kCall).run();
+          }).detach();
+        }
+      }
+    } catch (const std::system_error& error) {
+      return fail(ErrorKind::invalid, std::string("the threads of an actor cannot be started: ") + error.what() + " (" +
+                                          where(shared_.worker) + ")");
+    }
+    return {};
+  }
+
+  void handle(actors::Call call) {
+    if (call.group != group_) {
+      const std::string text =
+          "the actor has no concurrency group '" + call.group + "' (" + where(shared_.worker) + ")";
+      return send({call.task, std::move(call.owner), fail(ErrorKind::invalid, text), call.by_line});
+    }
+    within = call.task;
+    const auto token = shared_.stops.begin(call);
+    actors::set_stop_token(token);
+    if (token.stop_requested()) {  // It was cancelled before it came.
+      (void)shared_.stops.end(call.task);
+      return send({call.task, call.owner, cancelled(what_, call.task, "before it began"), call.by_line});
+    }
+    auto result = executor_.call(std::move(call));
+    flush_output();
+    if (result) send(*std::move(result));
+  }
+
+  void handle(Resumption resumption) {
+    within = resumption.within;
+    actors::set_stop_token(shared_.stops.token_of(within));
+    auto results = executor_.resume(resumption.go_on);
+    flush_output();
+    for (auto& result : results) send(std::move(result));
+  }
+
+  void send(actors::CallResult result) {
+    if (shared_.stops.end(result.task))
+      result.value = cancelled(what_, result.task, "while it ran (" + where(shared_.worker) + ")");
+    if (const auto sent = shared_.client->answer(std::move(result)); !sent) shared_.give_up(sent.error());
+  }
+
+  CallThreads& shared_;
+  Executor executor_;
+  const std::string group_;
+  WorkQueue& queue_;
+  const std::size_t thread_;
+  std::string what_;  ///< Is run here.
+  TellAgent tell_agent_;
+  ResumeHere resume_here_;
+};
+
+}  // namespace
+
+std::string where(WorkerId worker) {
+  const auto log = log_path();
+  return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32) +
+         (log.empty() ? "" : ", log " + log);
+}
+
+tl::unexpected<Error> cancelled(const std::string& what, TaskId task, const std::string& when) {
+  return fail(ErrorKind::cancelled, what + to_string(task) + " was cancelled " + when);
+}
+
+void run_calls(CallThreads& shared) {
+  Executor executor([worker = shared.worker] { return where(worker); });
+  CallThread(shared, std::move(executor), "", shared.queues.first(), 0, CallThread::kTask).run();
+}
+
+}  // namespace paceline::worker
