@@ -127,6 +127,15 @@ Lot calls_n_n(int calls) {
   };
 }
 
+Lot wait_for_each(int count) {
+  return [count] {
+    std::vector<Future<std::string>> waiting;
+    for (int i = 0; i < count; ++i) waiting.push_back(paceline::async(small_value));
+    while (!waiting.empty()) waiting = paceline::wait(std::move(waiting)).pending;
+    return 1L;
+  };
+}
+
 Lot many_actors(int count) {
   return [count] {
     const auto actors = paceline::create_many<Server>({.count = count});
@@ -147,6 +156,7 @@ Lot lot_of(std::string_view name, double seconds) {
   if (name == "1_1_async_actor_calls_async") return calls_async<CoroutineServer>(1000);
   if (name == "1_n_actor_calls_async") return calls_1_n(size(5000));
   if (name == "n_n_actor_calls_async") return calls_n_n(size(5000));
+  if (name == "single_client_wait_1k_refs") return wait_for_each(1000);
   if (name == "many_actors") return many_actors(size(40));
   return nullptr;
 }

@@ -21,6 +21,7 @@ inline constexpr Benchmark kBenchmarks[] = {
     {"1_1_async_actor_calls_async", "1,000 of these, then all results"},
     {"1_n_actor_calls_async", "a client actor, 5,000 calls to each of cores/2 actors"},
     {"n_n_actor_calls_async", "4 client tasks, 5,000 calls each, in turn to cores/2 actors"},
+    {"single_client_wait_1k_refs", "1,000 such tasks, and waits for any one of them until none is left; counted once"},
     {"many_actors", "40 actors created, then a call of each"},
 };
 

@@ -60,6 +60,15 @@ def of_torch(version, untuned):
 
 
 SKIP = "wagma(late=skip)"
+# What Paceline is held to against Ray.
+PEER_BENCHMARKS = (
+    ("1_1_actor_calls_sync", "calls of one actor, one at a time", 20), ("1_1_actor_calls_async", "1,000 at once", 40),
+    ("1_n_actor_calls_async", "of one client to several actors", 50), ("n_n_actor_calls_async", "of four clients to several", 50),
+    ("single_client_tasks_sync", "tasks, one at a time", 20), ("single_client_tasks_async", "1,000 at once", 60),
+    ("multi_client_tasks_async", "of four clients", 60), ("many_tasks", "10,000 at once", 50),
+    ("1_1_async_actor_calls_sync", "coroutine methods, one at a time", 30), ("1_1_async_actor_calls_async", "1,000 at once", 60),
+    ("single_client_wait_1k_refs", "waits for one of 1,000 tasks, until all are there", 50), ("many_actors", "actors created and called", 50))
+
 FIGURES = (
     Figure(1, "main job, one of 4 workers always 4× slower: time per step, times shorter than under our allreduce; each strategy at its own best learning rate where no other is named", "always_slow",
            (*both("≥", 3, "nonblocking", SKIP, digits=1),
@@ -164,4 +173,9 @@ FIGURES = (
            (Value("pipelined", "1,000 at once", "≤", 1.2), Value("round trip", "one at a time, answered", "≤", 1.2)), 1),
     Figure(30, "a flood of calls through the agent (`PACELINE_CHANNELS=zmq`, a million in flights of 100,000) beside a job of two workers whose steps sleep 20 ms", "beside_flood",
            (Value("turn", "the agent's longest turn, processor time", "≤", 5, "ms", 1), Value("step", "the job's step, times the one without the flood", "≤", 1.2)), 2),
+    Figure(31, "Ray's microbenchmarks by `paceline bench`, times the better of Ray's Python and C++ APIs in the same run, and times CAF's remote actors over TCP (`tests/bench/peers/`)", "peers",
+           tuple(value for name, words, bound in PEER_BENCHMARKS
+                 for value in (Value(name, f"`{name}`: {words}", "≥", bound, digits=1), Value(f"rate {name}", f"`{name}`: ours", unit="thousand a second", digits=2)))
+           + (Value("caf 1_1_actor_calls_sync", "`1_1_actor_calls_sync`, times CAF's", "≥", 3, digits=1),
+              Value("caf 1_1_actor_calls_async", "`1_1_actor_calls_async`, times CAF's", "≥", 8, digits=1)), 15),
 )
