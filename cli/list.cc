@@ -3,7 +3,7 @@
 
 #include "cli/cluster_paths.h"
 #include "cli/commands.h"
-#include "cli/status_view.h"
+#include "cli/list_view.h"
 #include "runtime/base/json.h"
 
 namespace paceline::cli {
@@ -12,29 +12,37 @@ Action add_list(Flags app, Ask ask) {
   struct Given {
     std::string what;
     std::string name;
+    ListFilter filter;
     bool json = false;
   };
   auto flags = std::make_shared<Given>();
-  Flags command = app.command("list", "List a cluster's actors: names, classes, processes, owners");
-  command.add("what", &flags->what, "actors").required();
+  Flags command = app.command("list", "List a cluster's nodes, workers, tasks, jobs or actors");
+  command.add("what", &flags->what, "").required().one_of({"nodes", "workers", "tasks", "jobs", "actors"});
+  command.add("--node", &flags->filter.node, "what is on this node only");
+  command.add("--owner", &flags->filter.owner,
+              "only what this process has asked for, or what runs on its behalf: driver/4711, worker/3, detached");
+  command.add("--state", &flags->filter.state, "only what is in this state; a wrong one says which there are");
   command.add("--name", &flags->name,
               "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
-  command.add("--json", &flags->json,
-              "a JSON object a line: id, name, class, node, pid, state, owner, detached, calls");
+  command.add("--json", &flags->json, "a JSON object a line");
   return [flags, ask = std::move(ask)] {
-    if (flags->what != "actors")
-      return report({ErrorKind::invalid, "there is no list of " + flags->what + ": try `paceline list actors`"});
+    const auto listed = listed_by(flags->what);
+    if (!listed) return report(listed.error());
     const auto root = RuntimeRoot::open();
     if (!root) return report(root.error());
     sweep_stale(*root);
     const auto directory = find_any_cluster(*root, flags->name);
     if (!directory) return report(directory.error());
-    const auto answer = ask(*directory, "status", {{"actors", "all"}});
+    const auto answer = ask(*directory, "status", question_for(*listed));
     if (!answer) return report(answer.error());
-    for (const auto& node : silent_nodes(*answer))
-      std::fprintf(stderr, "paceline: node %s does not answer: its actors are not listed\n", node.c_str());
-    std::fputs((flags->json ? actors_json(*answer) : actors_text(*answer)).c_str(), stdout);
-    return silent_nodes(*answer).empty() ? kDone : kFailed;
+    const auto silent = silent_nodes(*listed, *answer, flags->filter);
+    for (const auto& node : silent)
+      std::fprintf(stderr, "paceline: node %s does not answer: its %s are not listed\n", node.c_str(),
+                   *listed == Listed::nodes ? "figures" : name_of(*listed).c_str());
+    const auto rows = rows_of(*listed, *answer, flags->filter);
+    if (!rows) return report(rows.error());
+    std::fputs((flags->json ? rows_json(*rows) : rows_text(*listed, *rows)).c_str(), stdout);
+    return silent.empty() ? kDone : kFailed;
   };
 }
 

@@ -38,7 +38,7 @@ Action add_status(Flags app, Ask ask) {
     if (!directory) return report(directory.error());
     const bool redraws = flags->watch && !flags->json && ::isatty(STDOUT_FILENO) == 1;
     for (bool first = true;; first = false) {
-      const auto answer = ask(*directory, "status", {{"actors", "detached"}});
+      const auto answer = ask(*directory, "status", {{"actors", "detached"}, {"workers", "waiting"}, {"tasks", "all"}});
       if (!answer) return first ? report(answer.error()) : kDone;
       const std::string text = flags->json ? json_text(*answer) + "\n" : status_text(*answer);
       std::fputs(((redraws ? kClear : "") + text).c_str(), stdout);

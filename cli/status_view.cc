@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "algorithms/job/metric.h"
+#include "cli/cells.h"
+#include "cli/list_view.h"
+#include "cli/status_waits.h"
 #include "runtime/base/instant.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/format.h"
@@ -18,38 +20,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kLoggedMax = 16;  // Names that are shown.
-
-/// A field as text; "-" where there is none.
-std::string cell(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  if (!object.is_object() || found == object.end() || found->is_null()) return "-";
-  if (found->is_string()) return found->get<std::string>();
-  if (found->is_number_float()) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f", found->get<double>());
-    return text;
-  }
-  return json_text(*found);
-}
-
-std::string megabytes(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  if (!object.is_object() || found == object.end() || !found->is_number()) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f MB", found->get<double>() / 1e6);
-  return text;
-}
-
-const json& list(const json& object, const char* name) {
-  static const json kEmpty = json::array();
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return object.is_object() && found != object.end() && found->is_array() ? *found : kEmpty;
-}
-
-double number(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return object.is_object() && found != object.end() && found->is_number() ? found->get<double>() : 0;
-}
 
 /// "update 30 of 120 (25 %)".
 std::string progress_text(const json& job) {
@@ -117,40 +87,17 @@ std::string job_text(const json& job) {
 
 std::string status_text(const json& status) {
   std::string text = "cluster '" + cell(status, "name") + "'\n";
-  observe::Table nodes({"node", "pid", "workers", "memory"});
+  observe::Table nodes({"node", "pid", "workers", "cpus", "free", "memory"});
   for (const json& node : list(status, "nodes"))
-    nodes.add({cell(node, "node"), cell(node, "pid"), cell(node, "workers"), megabytes(node, "rss")});
+    nodes.add({cell(node, "node"), cell(node, "pid"), cell(node, "workers"), cell(node, "cpus"),
+               cell(node, "cpus_free") == "-" ? "-" : number_text(number(node, "cpus_free")), megabytes(node, "rss")});
   text += nodes.text();
-  if (!list(status, "actors").empty()) text += "\ndetached actors\n" + actors_text(status);
+  if (const auto waits = waits_text(status); !waits.empty()) text += "\n" + waits;
+  if (const auto actors = rows_of(Listed::actors, status, {}); actors && !actors->empty())
+    text += "\ndetached actors\n" + rows_text(Listed::actors, *actors);
   if (list(status, "jobs").empty()) return text + "\nno job runs\n";
   for (const json& job : list(status, "jobs")) text += job_text(job);
   return text;
-}
-
-std::string actors_text(const json& status) {
-  if (list(status, "actors").empty()) return "no actor lives\n";
-  observe::Table actors({"id", "name", "class", "node", "pid", "state", "owner", "calls"});
-  for (const json& actor : list(status, "actors")) {
-    const bool detached = actor.is_object() && actor.value("detached", json()) == true;
-    const auto name = cell(actor, "name");
-    actors.add({cell(actor, "id"), name.empty() ? "-" : name, cell(actor, "class"), cell(actor, "node"),
-                number(actor, "pid") > 0 ? cell(actor, "pid") : "-", cell(actor, "state"),
-                detached ? "detached" : cell(actor, "owner"), cell(actor, "calls")});
-  }
-  return actors.text();
-}
-
-std::string actors_json(const json& status) {
-  std::string text;
-  for (const json& actor : list(status, "actors")) text += json_text(actor) + "\n";
-  return text;
-}
-
-std::vector<std::string> silent_nodes(const json& status) {
-  std::vector<std::string> silent;
-  for (const json& node : list(status, "nodes"))
-    if (node.is_object() && node.value("answers", json()) != true) silent.push_back(cell(node, "node"));
-  return silent;
 }
 
 }  // namespace paceline::cli

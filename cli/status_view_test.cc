@@ -53,22 +53,13 @@ TEST(StatusViewTest, TheNewestEvaluationAndWhatIsLoggedAreShown) {
   EXPECT_NE(status_text({{"jobs", {job}}}).find("\nand 6 more names: --json has them\n"), std::string::npos);
 }
 
-TEST(StatusViewTest, ActorsAreShownWithTheirOwners) {
-  const json owned = {{"id", "17"},       {"name", ""},          {"class", "Counter"}, {"node", 1}, {"pid", 42},
-                      {"state", "alive"}, {"owner", "driver/1"}, {"detached", false},  {"calls", 3}};
+TEST(StatusViewTest, DetachedActorsAndWhatWaitsAreShown) {
   const json detached = {{"id", "18"},          {"name", "x"}, {"class", "Counter"}, {"node", 0}, {"pid", -1},
                          {"state", "starting"}, {"owner", ""}, {"detached", true},   {"calls", 0}};
-  const json status = {{"nodes", {{{"node", 0}, {"answers", true}}, {{"node", 1}, {"answers", false}}}},
-                       {"actors", {owned, detached}}};
-  EXPECT_EQ(actors_text(status),
-            "id  name  class    node  pid  state     owner     calls\n"
-            "──  ────  ───────  ────  ───  ────────  ────────  ─────\n"
-            "17  -     Counter     1   42  alive     driver/1      3\n"
-            "18  x     Counter     0    -  starting  detached      0\n");
-  EXPECT_NE(status_text(status).find("detached actors\n"), std::string::npos);
-  EXPECT_EQ(actors_json(status), json_text(owned) + "\n" + json_text(detached) + "\n");
-  EXPECT_EQ(silent_nodes(status), std::vector<std::string>{"1"});
-  EXPECT_EQ(actors_text({{"actors", json::array()}}), "no actor lives\n");
+  const json waits = {{"worker", 3}, {"node", 0}, {"waits_for", "a task"}, {"waits_s", 2.0}};
+  const std::string text = status_text({{"actors", {detached}}, {"workers", {waits}}});
+  EXPECT_NE(text.find("detached actors\nid  name  class"), std::string::npos) << text;
+  EXPECT_NE(text.find("waits for a task, for 2.0 s\n"), std::string::npos) << text;
 }
 
 TEST(StatusViewTest, AnIdleClusterSaysSo) {

@@ -67,6 +67,7 @@ WorkerId ActorRouter::start_worker(Actions& actions, Executable executable, cons
   const WorkerId worker = worker_id(options_.node, next_worker_++);
   Worker& added = workers_.emplace(worker, Worker{root, std::move(description), actor, false, false}).first->second;
   set_output(added.output, executable);
+  added.started = now_;
   actions.push_back(Fork{worker, std::move(executable), root, std::move(name), std::move(type)});
   return worker;
 }
@@ -498,6 +499,7 @@ ActorRouter::Actions ActorRouter::on_waits(WorkerId worker, std::optional<Awaite
   if (found == workers_.end()) return actions;
   lending_.on_waits(worker, awaited.has_value());
   found->second.waits = awaited;
+  found->second.waits_since = now_;
   if (awaited) break_circle(actions, circle_through(worker));
   dispatch(actions);
   return actions;
@@ -699,25 +701,6 @@ void ActorRouter::dispatch(Actions& actions) {
       actions.push_back(Forward{ask.node, std::move(word), ask.owner});
     }
   }
-}
-
-std::vector<ActorRouter::WorkerView> ActorRouter::workers() const {
-  std::vector<WorkerView> views;
-  for (const auto& [id, worker] : workers_) {
-    const auto actor = actors_.find(worker.actor);
-    const bool lives = actor != actors_.end();
-    views.push_back({id, worker.root, worker.name, worker.actor, worker.ready, lives ? actor->second.calls.size() : 0,
-                     lives ? actor->second.restarts : 0});
-    if (!lives) continue;
-    const auto& create = actor->second.create;
-    auto& view = views.back();
-    view.actor_name = create.name;
-    view.type = create.type;
-    view.owner = create.owner;
-    view.detached = create.naming.detached;
-    view.constructed = actor->second.constructed;
-  }
-  return views;
 }
 
 WorkerId ActorRouter::worker_of(ActorId actor) const {

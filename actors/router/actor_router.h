@@ -75,6 +75,12 @@ class ActorRouter {
 
   explicit ActorRouter(Options options) : options_(options), lending_({.node = options.node, .cpus = options.cpus}) {}
 
+  /// What follows happens now: for what is seen of how long something lasts.
+  void at(Instant now) {
+    now_ = now;
+    lending_.at(now);
+  }
+
   // `from`: this node if the message came from a peer of its own, else the node whose agent sent it.
   /// How the workers of a peer of this node are started, of those that it asks for from here on. Where output goes is
   /// for drivers to say; what workers start prints where they do.
@@ -129,9 +135,30 @@ class ActorRouter {
     std::string owner{};
     bool detached = false;
     bool constructed = false;
+    std::size_t queued = 0;  ///< Calls of those in flight that wait for its process.
+    int restarts_max = 0;    ///< Below 0: always.
+    // Of one that runs tasks, while it is lent:
+    std::optional<Lending::Lent> lent{};
+    Instant lent_since{};
+    // Of one whose thread waits for a result:
+    std::optional<Awaited> waits{};
+    Instant waits_since{};
+    bool ending = false;  ///< It is being killed.
+    Instant started{};
   };
-  /// For status, in order of ids.
+  // For people (router_views.cc)
+  /// In order of ids.
   std::vector<WorkerView> workers() const;
+  std::vector<Lending::WantView> wants() const { return lending_.wants(); }
+  std::vector<Lending::HoldView> holds() const { return lending_.holds(); }
+  /// Below 0 where more are used than there are, by tasks that have waited and go on.
+  double cpus_free() const { return options_.cpus - lending_.cpus_used(); }
+  /// The actor that is to answer; 0: a task's worker, or unknown.
+  ActorId actor_awaited(const Awaited& awaited) const;
+  /// "actor 'counter'", "a task".
+  std::string describe_awaited(const Awaited& awaited) const;
+  /// The path of what an owner runs; empty: unknown.
+  std::string program_of(const std::string& owner, const std::string& root) const;
   /// The worker of an actor of this node; 0 if there is none.
   WorkerId worker_of(ActorId actor) const;
   struct LineTo {
@@ -187,8 +214,10 @@ class ActorRouter {
     bool ready = false;
     bool ending = false;
     std::optional<Awaited> waits{};
+    Instant waits_since{};
     bool cut_off = false;  ///< Its connection has ended, so it will: what is for its actor waits for the next one.
     Executable output{};   ///< Of it, where output goes only.
+    Instant started{};
   };
 
   bool is_here(NodeId node) const { return node == options_.node; }
@@ -224,6 +253,7 @@ class ActorRouter {
   std::string describe(const Actor& actor) const;
 
   Options options_;
+  Instant now_{};
   Lending lending_;
   std::uint32_t next_worker_ = 1;
   std::map<ActorId, Actor> actors_;

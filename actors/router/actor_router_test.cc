@@ -417,6 +417,29 @@ TEST_F(ActorRouterTest, ACircleOfCallsThatWentPastTheAgentIsFoundAsWell) {
   }
 }
 
+TEST_F(ActorRouterTest, WhatWorkersWaitForIsSeen) {
+  constexpr Instant kBegin{std::chrono::seconds(100)};
+  sut.at(kBegin);
+  const auto worker = running_actor(actor);
+  const auto view = [&] { return sut.workers().at(0); };
+  EXPECT_FALSE(view().waits);
+  EXPECT_EQ(view().started, kBegin);
+  sut.at(kBegin + std::chrono::seconds(3));
+  sut.on_call(call(1, actor_on(NodeId{1}, 7), peer_of(worker)), kHere);
+  for (const auto& [awaited, what] :
+       {std::pair{Awaited{TaskId(1), {}, {}}, "actor " + to_string(actor_on(NodeId{1}, 7))},
+        {Awaited{TaskId(9), actor, {}}, "actor 'counter'"},
+        {Awaited{TaskId(8), {}, {}}, "a task"},
+        {Awaited{}, "a result, with a deadline"}}) {
+    sut.on_waits(worker, awaited);
+    ASSERT_TRUE(view().waits);
+    EXPECT_EQ(sut.describe_awaited(*view().waits), what);
+    EXPECT_EQ(view().waits_since, kBegin + std::chrono::seconds(3));
+    sut.on_waits(worker, std::nullopt);
+  }
+  EXPECT_FALSE(view().waits);
+}
+
 TEST_F(ActorRouterTest, WhereCallsCanGoPastTheAgent) {
   EXPECT_FALSE(sut.line_to(actor)) << "there is no such actor";
   const auto worker = running_actor(actor);

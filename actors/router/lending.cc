@@ -229,6 +229,7 @@ std::optional<Lending::Decision> Lending::next() {
       }
     }
   }
+  note_lacks();
   drop_unused();
   return std::nullopt;
 }
@@ -241,6 +242,7 @@ std::optional<Lending::Decision> Lending::serve(const Owner& owner, const Borrow
     idle->second.pop_back();
     if (idle->second.empty()) idle_.erase(idle);
     workers_.at(worker).lent = Lent{owner, shape};
+    workers_.at(worker).since = now_;
     ++want.here;
     take_cpus(*workers_.at(worker).lent, 1);
     return Lend{worker, owner, shape};

@@ -60,6 +60,9 @@ class Lending {
 
   explicit Lending(Options options) : options_(options) {}
 
+  /// What follows happens now.
+  void at(Instant now) { now_ = now; }
+
   /// `invalid`, `infeasible`: no node has what the shape asks for.
   Result<void> on_wants(const Owner& owner, const std::string& root, const Shape& shape, std::uint32_t workers);
   /// Nothing if it is not lent to this owner. Of another node's: what that node is to hear.
@@ -94,6 +97,28 @@ class Lending {
   std::vector<Lent> give_up(const std::string& root);
   double cpus_used() const { return cpus_used_; }
 
+  // For people (lending_views.cc)
+  /// What an owner of this node has said that it has use of, and what it has.
+  struct WantView {
+    Owner owner;
+    std::string root;
+    Shape shape;
+    std::uint32_t wanted = 0;          ///< Workers in all, as it says: up to twice as many as have use.
+    std::uint32_t lent = 0;            ///< Of this node and others.
+    std::optional<Instant> lacking{};  ///< Since when it has had fewer than it wants, if it has.
+  };
+  std::vector<WantView> wants() const;
+  /// Workers of this node that an owner of any node holds cpus with: not those whose task waits.
+  struct HoldView {
+    Owner owner;
+    std::size_t workers = 0;
+    double cpus = 0;
+    Instant since{};  ///< The first of them.
+  };
+  std::vector<HoldView> holds() const;
+  /// Since when a worker is lent; nullopt: it is not.
+  std::optional<Instant> lent_since(WorkerId worker) const;
+
  private:
   struct Want {
     std::uint32_t workers = 0;                ///< In all.
@@ -102,6 +127,7 @@ class Lending {
     std::map<NodeId, std::uint32_t> asked{};  ///< which have been asked for so many.
     bool lowered = false;                     ///< Since they were.
     bool recalled = false;                    ///< One was asked back.
+    std::optional<Instant> lacking{};         ///< Since when some are missing.
     std::uint32_t have() const;
     std::uint32_t missing() const { return workers > have() ? workers - have() : 0; }
   };
@@ -116,6 +142,7 @@ class Lending {
     bool ready = false;
     bool waits = false;
     std::optional<Lent> lent{};
+    Instant since{};  ///< It is.
   };
 
   bool may_be_here(const Shape& shape) const { return shape.node.value < 0 || shape.node == options_.node; }
@@ -123,12 +150,14 @@ class Lending {
   bool fits(const Shape& shape) const { return shape.cpus <= options_.cpus - cpus_used_ + 1e-6; }
   void take_cpus(const Lent& lent, double sign);
   Want* want_of(const Lent& lent);
+  void note_lacks();
   void drop_unused();
   std::optional<Decision> serve(const Owner& owner, const Borrower& borrower, const Shape& shape, Want& want);
   std::optional<Decision> recall_for(const Owner& needy, const Borrower& borrower, const Shape& shape);
   std::optional<Decision> ask_others(const Owner& owner, const Shape& shape, Want& want);
 
   Options options_;
+  Instant now_{};
   double cpus_used_ = 0;
   std::uint64_t turns_ = 0;
   std::map<Owner, Borrower> owners_;

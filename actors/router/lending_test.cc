@@ -111,6 +111,46 @@ TEST_F(LendingTest, OneThatWaitsFreesItsCpus) {
   EXPECT_EQ(sut.cpus_used(), 3) << "more than there are, until one is given back";
 }
 
+TEST_F(LendingTest, WhoLacksWorkersIsSeenSinceWhen) {
+  constexpr Instant kBegin{std::chrono::seconds(100)};
+  const auto lacking = [&](const Lending::Owner& owner) {
+    for (const auto& want : sut.wants())
+      if (want.owner == owner) return want.lacking;
+    return std::optional<Instant>();
+  };
+  sut.at(kBegin);
+  want(kDriver, 2);
+  EXPECT_EQ(lacking(kDriver), std::nullopt) << "it has them";
+  sut.at(kBegin + std::chrono::seconds(1));
+  want(kOther, 2);
+  sut.at(kBegin + std::chrono::seconds(5));
+  sut.on_returned(kDriver, lent[0].worker);
+  settle();
+  EXPECT_EQ(lacking(kOther), kBegin + std::chrono::seconds(1)) << "it has one, and wants two";
+  ASSERT_THAT(sut.wants(), SizeIs(2));
+  EXPECT_EQ(sut.wants()[1].lent, 1u);
+  EXPECT_EQ(sut.wants()[1].wanted, 2u);
+  ASSERT_THAT(sut.holds(), SizeIs(2));
+  EXPECT_EQ(sut.holds()[0].since, kBegin);
+  EXPECT_EQ(sut.holds()[1].since, kBegin + std::chrono::seconds(5));
+  want(kOther, 1);
+  EXPECT_EQ(lacking(kOther), std::nullopt);
+  sut.on_waits(lent.back().worker, true);
+  EXPECT_THAT(sut.holds(), SizeIs(1)) << "its task waits";
+  EXPECT_EQ(sut.lent_since(lent.back().worker), kBegin + std::chrono::seconds(5));
+  EXPECT_EQ(sut.lent_since(lent.front().worker), std::nullopt) << "it is idle";
+}
+
+TEST_F(LendingTest, OwnersOfOtherNodesAreSeenThereButForWhatTheyHold) {
+  const Lending::Owner far{"driver/3", kThere};
+  sut.on_node(kThere, 2);
+  want(far, 4);
+  EXPECT_THAT(sut.wants(), IsEmpty());
+  ASSERT_THAT(sut.holds(), SizeIs(1));
+  EXPECT_EQ(sut.holds()[0].cpus, 2);
+  EXPECT_EQ(sut.holds()[0].workers, 2u);
+}
+
 TEST_F(LendingTest, TasksThatNeedNoCpuAreBoundedByWorkers) {
   want(kDriver, 1000, Shape{0, NodeId{-1}});
   EXPECT_EQ(started, 64u);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
@@ -70,14 +69,6 @@ std::string owner_of(const transport::Peer& peer, const Message& message) {
 
 actors::Frames failed_result(const transport::Peer& peer, const wire::Call::Reader& call, const Error& error) {
   return actors::encode(actors::CallResult{TaskId(call.getTask()), owner_of(peer, call), tl::unexpected(error)});
-}
-
-std::int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::int64_t total = 0;
-  std::int64_t resident = 0;
-  file >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace
@@ -167,6 +158,7 @@ std::optional<Instant> Agent::next_deadline() const {
 // -----------------------------------------------------------------------------------------------------------------
 
 void Agent::poll_local() {
+  router_.at(steady_now());
   for (TurnBudget budget; budget.take();) {
     auto event = local_->poll(Duration::zero());
     if (!event) return;
@@ -361,6 +353,7 @@ void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire
 // -------------------------------------------------------------------------------------------------------
 
 void Agent::poll_peers() {
+  router_.at(steady_now());
   for (TurnBudget budget; budget.take();) {
     auto event = peers_->poll(Duration::zero());
     if (!event) return;
@@ -700,25 +693,6 @@ void Agent::on_close_job(JobId id) {
   to_driver(settings, event);
 }
 
-void Agent::on_node_status(std::uint64_t query, const json& asked) {
-  const auto longest = loop_.take_longest_turns();
-  json status{{"workers", workers_.size()},
-              {"rss", resident_bytes()},
-              {"longest_turn_s", seconds(longest.wall)},
-              {"longest_turn_cpu_s", seconds(longest.processor)},
-              {"jobs", json::array()}};
-  const Instant now = steady_now();
-  for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->status(now));
-  if (const std::string which = asked.is_object() ? asked.value("actors", "") : ""; !which.empty())
-    status["actors"] = actors_view(which);
-  wire::Message message;
-  auto body = message.root().initReply();
-  body.setId(query);
-  body.setOk(true);
-  body.setJson(json_text(status));
-  send_peer(kHead, message);
-}
-
 // Actors
 // --------------------------------------------------------------------------------------------------------------------------
 
@@ -764,6 +738,7 @@ void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed
   sessions_.close(worker);
   (void)::unlink(actors::line_path(options_.directory, worker).c_str());
   const Instant now = steady_now();
+  router_.at(now);
   for (auto& [id, job] : jobs_)
     if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, how, failed, now); });
   act(router_.on_worker_gone(worker, how));

@@ -92,7 +92,6 @@ class Agent {
   void carry_out(const actors::ActorRouter::Unclaim& unclaim);
   void on_claim_decided(std::uint64_t request, const Result<std::string>& answer);
   void tell_names();
-  nlohmann::json actors_view(const std::string& which) const;
   void tell_whether_named(std::uint64_t request, const nlohmann::json& body);
   void on_head_gone();
   void register_at_head();
@@ -108,7 +107,12 @@ class Agent {
   Result<void> on_open_job(const wire::OpenJob::Reader& open);
   Result<std::unique_ptr<TrainingJob>> make_job(TrainingJob::Settings settings, const wire::OpenJob::Reader& open);
   void on_close_job(JobId job);
+  // What there is to be seen (agent_views.cc)
   void on_node_status(std::uint64_t query, const nlohmann::json& body);
+  nlohmann::json actors_view(const std::string& which, Instant now) const;
+  nlohmann::json workers_view(const std::string& which, Instant now) const;
+  nlohmann::json tasks_view(Instant now) const;
+  nlohmann::json holds_view(Instant now) const;
   // Actors
   void act(const actors::ActorRouter::Actions& actions);
   void carry_out(const actors::ActorRouter::Fork& fork);

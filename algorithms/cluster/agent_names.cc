@@ -2,7 +2,6 @@
 #include "algorithms/cluster/agent.h"
 #include "algorithms/cluster/name_requests.h"
 #include "runtime/base/json.h"
-#include "runtime/base/readable.h"
 
 namespace paceline::cluster {
 
@@ -46,25 +45,6 @@ void Agent::tell_names() {
   body.setVerb(kNamesVerb);
   body.setJson(json_text(to_json(router_.names())));
   send_peer(kHead, message);
-}
-
-/// For status and list. An id is text: many readers of JSON have no integers of 64 bits.
-json Agent::actors_view(const std::string& which) const {
-  json views = json::array();
-  for (const auto& worker : router_.workers()) {
-    if (worker.actor.value == 0 || worker.owner.empty() || (which == "detached" && !worker.detached)) continue;
-    const char* const state = !worker.ready ? "starting" : !worker.constructed ? "constructing" : "alive";
-    views.push_back({{"id", to_string(worker.actor)},
-                     {"name", readable(worker.actor_name)},
-                     {"class", readable(worker.type)},
-                     {"node", options_.node.value},
-                     {"pid", workers_.pid(worker.worker)},
-                     {"state", state},
-                     {"owner", worker.detached ? "" : readable(worker.owner)},
-                     {"detached", worker.detached},
-                     {"calls", worker.calls}});
-  }
-  return views;
 }
 
 void Agent::tell_whether_named(std::uint64_t request, const json& body) {

@@ -13,6 +13,7 @@
 #include "algorithms/job/options.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
+#include "runtime/base/readable.h"
 
 namespace paceline::cluster {
 namespace {
@@ -25,6 +26,9 @@ constexpr Duration kMissingPatience = std::chrono::milliseconds(200);  // For no
 constexpr Duration kNodesPatience = std::chrono::seconds(5);           // For one that is started again.
 constexpr std::size_t kWaitingMax = 1024;
 constexpr std::string_view kAgentPrefix = "agent/";
+/// What `status` may ask for, and what agents call it.
+constexpr std::pair<const char*, const char*> kLists[] = {
+    {"actors", "actors"}, {"workers", "worker_list"}, {"tasks", "tasks"}};
 
 /// Ranks in contiguous blocks, as even as possible: neighbours in rank are neighbours in memory.
 Result<std::vector<NodeId>> place(std::int32_t workers, const std::vector<NodeId>& nodes) {
@@ -445,10 +449,9 @@ void Head::end_cluster(const Asker& asker) {
 
 void Head::start_status(const Asker& asker, const json& body, Instant now) {
   const std::uint64_t id = next_query_++;
-  const auto actors = body.value("actors", "");
   const bool missing = static_cast<std::int32_t>(nodes_.size()) < options_.nodes;
-  const auto patience = actors == "all" ? kListPatience : missing ? kMissingPatience : kStatusPatience;
-  queries_[id] = {asker, actors, {}, now + patience};
+  const auto patience = body.value("patient", false) ? kListPatience : missing ? kMissingPatience : kStatusPatience;
+  queries_[id] = {asker, body, {}, now + patience};
   for (const auto& [node, entry] : nodes_) ask_for_status(entry.peer, id);
 }
 
@@ -457,7 +460,7 @@ void Head::ask_for_status(const transport::Peer& peer, std::uint64_t query) {
   auto request = message.root().initRequest();
   request.setId(query);
   request.setVerb("node_status");
-  request.setJson(json_text(json{{"actors", queries_.at(query).actors}}));
+  request.setJson(json_text(queries_.at(query).body));
   send(peer, message);
 }
 
@@ -471,8 +474,12 @@ void Head::finish_status(std::uint64_t id, Instant now) {
 }
 
 json Head::status_of(const StatusQuery& query, Instant now) const {
-  json status{{"name", options_.cluster}, {"nodes", json::array()}, {"jobs", json::array()}};
-  if (!query.actors.empty()) status["actors"] = json::array();
+  json status{{"name", options_.cluster},
+              {"nodes_expected", options_.nodes},
+              {"nodes", json::array()},
+              {"jobs", json::array()}};
+  for (const auto& [list, its_name] : kLists)
+    if (query.body.contains(list)) status[list] = json::array();
   std::map<std::uint64_t, json> jobs;
   for (const auto& [node_id, entry] : nodes_) {
     json row{{"node", node_id.value},
@@ -484,8 +491,12 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
       row["answers"] = true;
       row["workers"] = it->second.value("workers", 0);
       row["rss"] = it->second.value("rss", std::int64_t{0});
-      for (const char* name : {"longest_turn_s", "longest_turn_cpu_s"}) row[name] = it->second.value(name, 0.0);
-      for (auto& actor : it->second.value("actors", json::array())) status["actors"].push_back(std::move(actor));
+      for (const char* name : {"longest_turn_s", "longest_turn_cpu_s", "cpus_free"})
+        row[name] = it->second.value(name, 0.0);
+      row["actors"] = it->second.value("actors_alive", 0);
+      if (it->second.contains("held")) row["held"] = it->second["held"];
+      for (const auto& [list, its_name] : kLists)
+        for (auto& one : it->second.value(its_name, json::array())) status[list].push_back(std::move(one));
       for (const auto& part : it->second.value("jobs", json::array())) {
         auto& job = jobs[part.value("job", std::uint64_t{0})];
         if (job.is_null()) {
@@ -509,7 +520,19 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
     }
     status["jobs"].push_back(std::move(job));
   }
+  if (status.contains("workers")) name_awaited(status["workers"]);
   return status;
+}
+
+/// An agent does not know what actors of other nodes are called.
+void Head::name_awaited(json& workers) const {
+  std::map<std::string, std::string> name_of;
+  for (const auto& [name, claim] : names_.names()) name_of.emplace(to_string(claim.actor), name);
+  for (json& worker : workers) {
+    if (!worker.is_object() || !worker.value("awaited", json()).is_string()) continue;
+    if (const auto named = name_of.find(worker["awaited"]); named != name_of.end())
+      worker["waits_for"] = "actor '" + readable(named->second) + "'";
+  }
 }
 
 void Head::tick(Instant now) {

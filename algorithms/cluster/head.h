@@ -26,7 +26,9 @@ namespace paceline::cluster {
 ///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy}; the
 ///   same
 ///           request of the same asker is the same job; waits up to 5 s for nodes that are missing
-///   stop    {job, reason} · close {job} · status {actors: "all", "detached" or none} · down {}
+///   stop    {job, reason} · close {job} · down {}
+///   status  {actors: "all", "detached", workers: "all", "waiting", tasks: "all": what is to be told of besides nodes
+///           and jobs, each may be left out; patient: whether to wait for nodes that do not answer at once}
 ///   find_actor {name, type} -> {actor}; waits for missing nodes likewise
 /// and of agents themselves: linked {epoch}, gone {peer}, cut_off {node, jobs, cause}, and of names (name_requests.h).
 class Head {
@@ -67,7 +69,7 @@ class Head {
   };
   struct StatusQuery {
     Asker asker;
-    std::string actors;  ///< Which are to be told: "all", "detached", "": none.
+    nlohmann::json body;
     std::map<NodeId, nlohmann::json> answers;
     Instant deadline;
   };
@@ -110,6 +112,7 @@ class Head {
   void ask_for_status(const transport::Peer& peer, std::uint64_t query);
   void finish_status(std::uint64_t query, Instant now);
   nlohmann::json status_of(const StatusQuery& query, Instant now) const;
+  void name_awaited(nlohmann::json& workers) const;
   void reply(const Asker& asker, const Result<nlohmann::json>& answer);
   void broadcast_nodes();
   void to_all(wire::Message& message);

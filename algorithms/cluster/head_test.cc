@@ -230,5 +230,31 @@ TEST_F(HeadTest, AnAgentsStatusOfAnotherShapeIsTheAskersError) {
   EXPECT_NE(answered(*zero_).find("type must be number, but is string"), std::string::npos);
 }
 
+TEST_F(HeadTest, WhatAgentsAreAskedForIsListedAndActorsAwaitedHaveTheirNames) {
+  hello(*zero_);
+  hello(*one_);
+  request(*zero_, kNamesVerb, R"({"names": [{"actor": 17, "name": "counter", "claims": true}]})");
+  request(*zero_, "status", R"({"workers": "waiting", "tasks": "all"})");
+  wire::Message message;
+  auto body = message.root().initReply();
+  body.setOk(true);
+  body.setJson(R"({"workers": 2, "cpus_free": 0.5, "actors_alive": 3, "held": [{"owner": "driver/1"}],
+                   "tasks": [{"owner": "driver/1"}],
+                   "worker_list": [{"id": "1", "awaited": "17"}, {"id": "2", "awaited": null, "waits_for": "a task"}, 3]})");
+  body.setId(1);
+  for (auto* agent : {&zero_, &one_}) say(**agent, message);
+  const auto status = parse_json(answered(*zero_));
+  ASSERT_TRUE(status.is_object());
+  EXPECT_EQ(status["nodes_expected"], 2);
+  EXPECT_EQ(status["tasks"].size(), 2u);
+  EXPECT_EQ(status["workers"].size(), 6u);
+  EXPECT_EQ(status["workers"][0]["waits_for"], "actor 'counter'");
+  EXPECT_EQ(status["workers"][1]["waits_for"], "a task");
+  EXPECT_FALSE(status.contains("actors"));
+  EXPECT_EQ(status["nodes"][0]["cpus_free"], 0.5);
+  EXPECT_EQ(status["nodes"][0]["actors"], 3);
+  EXPECT_EQ(status["nodes"][0]["held"][0]["owner"], "driver/1");
+}
+
 }  // namespace
 }  // namespace paceline::cluster

@@ -308,6 +308,11 @@ pid_t WorkerProcesses::pid(WorkerId worker) const {
   return it == workers_.end() ? -1 : it->second.pid;
 }
 
+std::string WorkerProcesses::log(WorkerId worker) const {
+  const auto it = workers_.find(worker);
+  return it == workers_.end() ? std::string() : it->second.log.path;
+}
+
 void WorkerProcesses::on_socket(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;

@@ -60,6 +60,8 @@ class WorkerProcesses {
   char state(WorkerId worker) const;
   /// -1 while it is not forked.
   pid_t pid(WorkerId worker) const;
+  /// Its path; empty: there is no such worker.
+  std::string log(WorkerId worker) const;
   std::size_t size() const { return workers_.size(); }
   /// Those that have ended, but whose workers go on, too.
   std::size_t servers() const { return servers_.size(); }

@@ -11,6 +11,8 @@
 namespace paceline::cli {
 namespace {
 
+constexpr const char* kOr = "|";
+
 std::string with_hint(std::string text, std::string_view word, const std::vector<std::string>& known,
                       const std::string& before) {
   const auto meant = did_you_mean(word, {known.begin(), known.end()});
@@ -48,6 +50,12 @@ Flag Flag::excludes(Flag other) { return Flag(option_->excludes(other.option_));
 Flag Flag::needs(Flag other) { return Flag(option_->needs(other.option_)); }
 Flag Flag::group(const std::string& heading) { return Flag(option_->group(heading)); }
 Flag Flag::value_name(const std::string& name) { return Flag(option_->type_name(name)); }
+
+Flag Flag::one_of(const std::vector<std::string>& values) {
+  std::string names;
+  for (const auto& value : values) names += (names.empty() ? "" : kOr) + value;
+  return value_name(names);
+}
 
 Flag Flags::add(const std::string& names, FlagTarget target, const std::string& help) {
   return std::visit(
@@ -128,8 +136,10 @@ Result<void> CommandLine::parse_among_others(const std::vector<std::string>& wor
 
 std::vector<CommandLine::Word> CommandLine::words() const {
   const auto word_of = [](const CLI::App& app, std::string name) {
-    Word word{std::move(name), app.get_description(), {}};
+    Word word{std::move(name), app.get_description(), {}, {}};
     for (const auto* option : app.get_options()) {
+      if (const auto type = option->get_type_name(); option->get_positional() && type.find(kOr) != type.npos)
+        for (const auto& value : CLI::detail::split(type, *kOr)) word.values.push_back(value);
       for (const auto& flag : option->get_lnames()) word.flags.emplace_back("--" + flag, option->get_description());
       for (const auto& flag : option->get_snames()) word.flags.emplace_back("-" + flag, option->get_description());
     }

@@ -45,6 +45,8 @@ class Flag {
   Flag group(const std::string& heading);
   /// What --help calls its value.
   Flag value_name(const std::string& name);
+  /// --help names these values, and shells complete an argument with them; others are not refused.
+  Flag one_of(const std::vector<std::string>& values);
 
  private:
   CLI::Option* option_;
@@ -97,6 +99,7 @@ class CommandLine {
     std::string command;  ///< Or "": the program's own.
     std::string help;
     std::vector<std::pair<std::string, std::string>> flags;  ///< "--lines" or "-n", and what it says of itself.
+    std::vector<std::string> values;                         ///< Of its arguments that are one of some.
   };
   std::vector<Word> words() const;
   /// The subcommand that was named; where there are any, one has to be.

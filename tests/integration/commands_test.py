@@ -285,9 +285,15 @@ class Runs(IntegrationTest):
         self.assertEqual(completed("paceline", "re"), ["replay", "report", "reproduce"])
         self.assertEqual(completed("paceline", "logs", "--fol"), ["--follow"])
         self.assertEqual(completed("paceline", "run", "--strat"), ["--strategy"])
+        self.assertEqual(completed("paceline", "list", ""), ["nodes", "workers", "tasks", "jobs", "actors"])
+        self.assertEqual(completed("paceline", "list", "w"), ["workers"])
+        self.assertEqual(completed("paceline", "completion", "f"), ["fish"])
+        self.assertEqual(completed("paceline", "list", "workers", "--ow"), ["--owner"])
         self.assertEqual(completed("paceline", "run", "examples/fashion"), ["examples/fashion_mnist.cpp"])
         self.assertTrue(self.paceline("completion", "zsh").out.startswith("#compdef paceline\n"), "it may lie in fpath")
-        self.assertIn("-l follow", self.paceline("completion", "fish").out)
+        fish = self.paceline("completion", "fish").out
+        self.assertIn("-l follow", fish)
+        self.assertIn("'__fish_seen_subcommand_from list' -a 'nodes workers tasks jobs actors'", fish)
         self.assertEqual(self.paceline("completion", "csh").code, 2)
 
     def test_check_says_whether_the_machine_is_fit(self):

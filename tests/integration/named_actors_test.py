@@ -164,7 +164,7 @@ class NamedActors(IntegrationTest):
             killed = self.paceline("kill", actor)
             self.assertEqual(killed.code, 2, killed.said())
             self.assertIn(error, killed.err)
-        self.assertIn("there is no list of tasks", self.paceline("list", "tasks").err)
+        self.assertIn("there is no list of things", self.paceline("list", "things").err)
 
     def test_down_ends_detached_actors(self):
         self.up(2)

@@ -1,0 +1,161 @@
+// What an agent says of its node when it is asked (head.h, `status`): for people.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "actors/process_ids.h"
+#include "algorithms/cluster/agent.h"
+#include "runtime/base/json.h"
+#include "runtime/base/readable.h"
+#include "runtime/base/steady_now.h"
+
+namespace paceline::cluster {
+namespace {
+
+using nlohmann::json;
+using WorkerView = actors::ActorRouter::WorkerView;
+
+const transport::Peer kHead = "head";
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t total = 0;
+  std::int64_t resident = 0;
+  file >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+std::uint64_t number_on_node(WorkerId worker) { return worker.value & 0xffffffff; }
+
+/// Of a worker for tasks, or of an actor's.
+const char* state_of(const WorkerView& worker, bool is_frozen) {
+  if (worker.ending) return "ending";
+  if (!worker.ready) return "starting";
+  if (is_frozen) return "frozen";
+  if (worker.waits) return "waiting";
+  if (worker.actor.value != 0) return worker.constructed ? "actor" : "constructing";
+  return worker.lent ? "lent" : "idle";
+}
+
+/// 1.1f is 1.1, and no 1.10000002.
+double cpus_of(const actors::Shape& shape) { return std::round(double{shape.cpus} * 1e6) / 1e6; }
+
+json node_or_null(NodeId node) { return node.value < 0 ? json() : json(node.value); }
+
+}  // namespace
+
+void Agent::on_node_status(std::uint64_t query, const json& asked) {
+  const Instant now = steady_now();
+  const auto longest = loop_.take_longest_turns();
+  const auto workers = router_.workers();
+  json status{{"workers", workers_.size()},
+              {"actors_alive", std::count_if(workers.begin(), workers.end(),
+                                             [](const WorkerView& worker) { return !worker.owner.empty(); })},
+              {"cpus_free", std::max(0.0, std::round(router_.cpus_free() * 1e6) / 1e6)},
+              {"rss", resident_bytes()},
+              {"longest_turn_s", seconds(longest.wall)},
+              {"longest_turn_cpu_s", seconds(longest.processor)},
+              {"jobs", json::array()}};
+  for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->status(now));
+  const auto which = [&](const char* name) { return asked.is_object() ? asked.value(name, "") : std::string(); };
+  if (const auto actors = which("actors"); !actors.empty()) status["actors"] = actors_view(actors, now);
+  if (const auto listed = which("workers"); !listed.empty()) status["worker_list"] = workers_view(listed, now);
+  if (!which("tasks").empty()) {
+    status["tasks"] = tasks_view(now);
+    status["held"] = holds_view(now);
+  }
+  wire::Message message;
+  auto body = message.root().initReply();
+  body.setId(query);
+  body.setOk(true);
+  body.setJson(json_text(status));
+  send_peer(kHead, message);
+}
+
+/// An id is text: many readers of JSON have no integers of 64 bits.
+json Agent::actors_view(const std::string& which, Instant now) const {
+  json views = json::array();
+  for (const auto& worker : router_.workers()) {
+    if (worker.actor.value == 0 || worker.owner.empty() || (which == "detached" && !worker.detached)) continue;
+    const char* const state = !worker.ready ? "starting" : !worker.constructed ? "constructing" : "alive";
+    views.push_back({{"id", to_string(worker.actor)},
+                     {"name", readable(worker.actor_name)},
+                     {"class", readable(worker.type)},
+                     {"node", options_.node.value},
+                     {"pid", workers_.pid(worker.worker)},
+                     {"state", state},
+                     {"owner", worker.detached ? "" : readable(worker.owner)},
+                     {"detached", worker.detached},
+                     {"calls", worker.calls},
+                     {"queued", worker.queued},
+                     {"restarts", worker.restarts},
+                     {"restarts_max", worker.restarts_max},
+                     {"age_s", seconds(now - worker.started)},
+                     {"log", readable(workers_.log(worker.worker))}});
+  }
+  return views;
+}
+
+json Agent::workers_view(const std::string& which, Instant now) const {
+  json views = json::array();
+  for (const auto& worker : router_.workers()) {
+    if (which == "waiting" && !worker.waits) continue;
+    const bool is_actor = !worker.owner.empty();
+    const ActorId awaited = worker.waits ? router_.actor_awaited(*worker.waits) : ActorId{};
+    json view{{"id", to_string(worker.worker)},
+              {"worker", number_on_node(worker.worker)},
+              {"node", options_.node.value},
+              {"pid", workers_.pid(worker.worker)},
+              {"state", state_of(worker, workers_.state(worker.worker) == 'T')},
+              {"driver", readable(worker.root)},
+              {"owner", worker.lent ? json(readable(worker.lent->owner.name)) : json()},
+              {"cpus", worker.lent ? json(cpus_of(worker.lent->shape)) : json()},
+              {"on", worker.lent ? node_or_null(worker.lent->shape.node) : json()},
+              {"lent_s", worker.lent ? json(seconds(now - worker.lent_since)) : json()},
+              {"actor", is_actor ? json(to_string(worker.actor)) : json()},
+              {"actor_name", is_actor ? json(readable(worker.actor_name)) : json()},
+              {"class", is_actor ? json(readable(worker.type)) : json()},
+              {"awaited", awaited.value != 0 ? json(to_string(awaited)) : json()},
+              {"waits_for", worker.waits ? json(readable(router_.describe_awaited(*worker.waits))) : json()},
+              {"waits_s", worker.waits ? json(seconds(now - worker.waits_since)) : json()},
+              {"age_s", seconds(now - worker.started)},
+              {"log", readable(workers_.log(worker.worker))}};
+    if (is_actor && !worker.detached) view["owner"] = readable(worker.owner);
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+/// Of owners of this node: each is told of by its own agent, with what it has from all nodes.
+json Agent::tasks_view(Instant now) const {
+  json views = json::array();
+  for (const auto& want : router_.wants()) {
+    const std::uint32_t missing = want.wanted > want.lent ? want.wanted - want.lent : 0;
+    views.push_back({{"owner", readable(want.owner.name)},
+                     {"node", options_.node.value},
+                     {"driver", readable(want.root)},
+                     {"program", readable(router_.program_of(want.owner.name, want.root))},
+                     {"state", missing > 0 ? "waiting" : "served"},
+                     {"cpus", cpus_of(want.shape)},
+                     {"on", node_or_null(want.shape.node)},
+                     {"lent", want.lent},
+                     {"missing", missing},
+                     {"waits_s", want.lacking ? json(seconds(now - *want.lacking)) : json()}});
+  }
+  return views;
+}
+
+json Agent::holds_view(Instant now) const {
+  json views = json::array();
+  for (const auto& hold : router_.holds())
+    views.push_back({{"owner", readable(hold.owner.name)},
+                     {"owner_node", hold.owner.node.value},
+                     {"workers", hold.workers},
+                     {"cpus", std::round(hold.cpus * 1e6) / 1e6},
+                     {"since_s", seconds(now - hold.since)}});
+  return views;
+}
+
+}  // namespace paceline::cluster

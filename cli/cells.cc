@@ -1,0 +1,54 @@
+#include "cli/cells.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "runtime/base/instant.h"
+#include "runtime/base/json.h"
+#include "runtime/observe/format.h"
+#include "runtime/observe/progress.h"
+
+namespace paceline::cli {
+
+using nlohmann::json;
+
+std::string cell(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  if (!object.is_object() || found == object.end() || found->is_null()) return "-";
+  if (found->is_string()) return found->get<std::string>();
+  if (found->is_number_float()) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f", found->get<double>());
+    return text;
+  }
+  return json_text(*found);
+}
+
+std::string duration(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  if (!object.is_object() || found == object.end() || !found->is_number()) return "-";
+  return observe::duration_text(from_seconds(std::min(found->get<double>(), 1e9)));
+}
+
+std::string megabytes(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  if (!object.is_object() || found == object.end() || !found->is_number()) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f MB", found->get<double>() / 1e6);
+  return text;
+}
+
+const json& list(const json& object, const char* name) {
+  static const json kEmpty = json::array();
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && found != object.end() && found->is_array() ? *found : kEmpty;
+}
+
+double number(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+std::string number_text(double number) { return observe::format("%.6g", number); }
+
+}  // namespace paceline::cli

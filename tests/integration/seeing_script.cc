@@ -1,0 +1,75 @@
+// What a cluster is seen to do: an actor script whose first argument says what it does. It goes on until a file is
+// there. Exit status 0: all results were right.
+#include <paceline.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "actors/test_support/script_checks.h"
+
+namespace {
+
+using paceline::Handle;
+using paceline::test::expect;
+
+int until(const std::string& file) {
+  while (::access(file.c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return 1;
+}
+
+class Counter {
+ public:
+  int wait(const std::string& file) { return until(file); }
+};
+
+class Asker {
+ public:
+  explicit Asker(Handle<Counter> counter) : counter_(std::move(counter)) {}
+  int ask(const std::string& file) { return counter_.call(&Counter::wait, file).get(); }
+
+ private:
+  Handle<Counter> counter_;
+};
+
+void say(const char* text) {
+  std::puts(text);
+  std::fflush(stdout);
+}
+
+void tasks(const std::string& file, int count, float cpus, int node) {
+  std::vector<paceline::Future<int>> all;
+  for (int i = 0; i < count; ++i)
+    all.push_back(paceline::async({.cpus = cpus, .retries = 3, .node = node}, until, file));
+  say("asked");
+  int sum = 0;
+  for (const auto& one : all) sum += one.get();
+  expect(sum == count, "results of all");
+  say("done");
+}
+
+void actors(const std::string& file) {
+  auto counter = paceline::create<Counter>({.name = "counter"});
+  auto asker = paceline::create<Asker>({.name = "asker"}, counter);
+  const auto answer = asker.call(&Asker::ask, file);
+  say("asked");
+  expect(answer.get() == 1, "an answer");
+  say("done");
+}
+
+}  // namespace
+
+int main() {
+  const auto words = paceline::arguments();
+  const auto what = words.at(0);
+  const auto error = paceline::test::error_of([&] {
+    if (what == "tasks") tasks(words.at(1), std::stoi(words.at(2)), std::stof(words.at(3)), std::stoi(words.at(4)));
+    if (what == "actors") actors(words.at(1));
+  });
+  if (!error.empty()) std::fprintf(stderr, "error: %s\n", error.c_str());
+  return error.empty() ? paceline::test::exit_status() : 1;
+}

@@ -1,0 +1,178 @@
+"""What a cluster is seen to do: lists, filters, and what waits and why (seeing_script.cc)."""
+import json
+import os
+import signal
+
+from harness import ENDLESS, IntegrationTest, is_alive, main, wait_until
+
+SCRIPT = os.environ["PACELINE_SEEING"]
+
+
+class Seeing(IntegrationTest):
+    def setUp(self):
+        super().setUp()
+        up = self.paceline("up", "--nodes", 2)
+        self.assertEqual(up.code, 0, up.said())
+        self.cpus = [node["cpus"] for node in self.listed("nodes")]
+
+    def listed(self, what, *flags, code=0):
+        done = self.paceline("list", what, "--json", *flags)
+        self.assertEqual(done.code, code, done.said())
+        return [json.loads(line) for line in done.out.splitlines()]
+
+    def begin(self, *arguments):
+        """A driver of which a file is the end."""
+        end_file = os.path.join(self.folder, f"end-{self.runs}")
+        run = self.start("run", SCRIPT, "--", arguments[0], end_file, *arguments[1:])
+        run.end_file = end_file
+        wait_until(lambda: "asked" in run.out, 30, "its calls")
+        return run
+
+    def let_end(self, run):
+        with open(run.end_file, "wb"):
+            pass
+        self.assertEqual(run.wait(60), 0, run.said())
+
+    def lent(self, count, *flags):
+        """Those workers, when so many are."""
+        def workers():
+            lent = self.listed("workers", "--state", "lent", *flags)
+            return lent if len(lent) == count else None
+        return wait_until(workers, 30, f"{count} lent workers of {flags}")
+
+    def hold_all(self):
+        """A driver whose tasks hold all cpus of both nodes, and its workers."""
+        run = self.begin("tasks", sum(self.cpus), 1, -1)
+        return run, self.lent(sum(self.cpus))
+
+    def test_an_idle_cluster_is_seen_to_be_idle(self):
+        nodes = self.listed("nodes")
+        self.assertEqual([node["pid"] for node in nodes], [pid for i in range(2) for pid in self.agents(i)])
+        for i, node in enumerate(nodes):
+            self.assertEqual({key: node[key] for key in ("node", "state", "cpus_free", "workers", "actors")},
+                             {"node": i, "state": "alive", "cpus_free": node["cpus"], "workers": 0, "actors": 0})
+            self.assertTrue(node["address"].startswith("tcp://"), node)
+        for what, none in (("workers", "no worker runs\n"), ("tasks", "nobody has tasks\n"), ("jobs", "no job runs\n"),
+                           ("actors", "no actor lives\n")):
+            self.assertEqual(self.listed(what), [])
+            self.assertEqual(self.paceline("list", what).out, none)
+
+    def test_tasks_that_wait_are_seen_with_those_who_hold_the_cpus(self):
+        holder, workers = self.hold_all()
+        owner = workers[0]["owner"]
+        self.assertEqual({worker["owner"] for worker in workers}, {owner})
+        self.assertEqual(sorted(worker["node"] for worker in workers), [i for i in range(2) for _ in range(self.cpus[i])])
+        for worker in workers:
+            self.assertTrue(is_alive(worker["pid"]), worker)
+            self.assertTrue(os.path.exists(worker["log"]), worker)
+            self.assertEqual((worker["cpus"], worker["on"], worker["actor"], worker["waits_for"]), (1, None, None, None))
+        self.assertEqual([node["cpus_free"] for node in self.listed("nodes")], [0, 0])
+
+        waiting = self.begin("tasks", 4, 1, -1)
+        its, = wait_until(lambda: [row for row in self.listed("tasks") if row["owner"] != owner and row["missing"] == 4], 30, "its tasks")
+        self.assertEqual((its["lent"], its["missing"], its["state"], its["cpus"], its["on"], its["node"]),
+                         (0, 4, "waiting", 1, None, 0))
+        self.assertEqual(its["program"], os.path.realpath(SCRIPT))
+        self.assertEqual(self.listed("tasks", "--owner", its["owner"])[0]["owner"], its["owner"])
+        text = self.paceline("status").out
+        self.assertRegex(text, rf"\ntasks of {its['owner']} \(.*\) wait for 1 cpu each, for [0-9.]+ s: no worker is lent, up to 4 more")
+        for i in range(2):
+            self.assertRegex(text, rf"\n  node {i}: 0 of {self.cpus[i]} cpus? are free; {owner} holds {self.cpus[i]} cpus? with")
+        status = json.loads(self.paceline("status", "--json").out)
+        self.assertEqual(sorted(row["owner"] for row in status["tasks"]), sorted([owner, its["owner"]]))
+        self.assertEqual([[(hold["owner"], hold["cpus"]) for hold in node["held"]] for node in status["nodes"]],
+                         [[(owner, cpus)] for cpus in self.cpus])
+
+        self.let_end(holder)
+        self.lent(4 if sum(self.cpus) >= 4 else sum(self.cpus), "--owner", its["owner"])
+        self.let_end(waiting)
+        wait_until(lambda: self.listed("workers") == [], 10, "nobody has workers")
+        self.assertEqual(self.listed("tasks"), [])
+
+    def test_tasks_for_one_node_wait_there(self):
+        holder = self.begin("tasks", self.cpus[1], 1, 1)
+        self.lent(self.cpus[1], "--node", 1)
+        waiting = self.begin("tasks", 1, 1, 1)
+        its, = wait_until(lambda: [row for row in self.listed("tasks", "--state", "waiting") if row["lent"] == 0], 30, "its task")
+        self.assertEqual((its["on"], its["missing"]), (1, 1))
+        self.assertEqual([node["cpus_free"] for node in self.listed("nodes")], [self.cpus[0], 0])
+        text = self.paceline("status").out
+        self.assertIn(" each on node 1, for ", text)
+        self.assertNotIn("\n  node 0", text)
+        self.let_end(holder)
+        self.let_end(waiting)
+
+    def test_a_killed_worker_is_gone_and_a_frozen_one_seen(self):
+        holder, workers = self.hold_all()
+        killed, frozen = workers[0], workers[-1]
+        os.kill(killed["pid"], signal.SIGKILL)
+        def again():
+            pids = [worker["pid"] for worker in self.listed("workers", "--state", "lent")]
+            return len(pids) == len(workers) and killed["pid"] not in pids
+        wait_until(again, 30, "another worker in its place")
+        os.kill(frozen["pid"], signal.SIGSTOP)
+        seen, = wait_until(lambda: self.listed("workers", "--state", "frozen"), 10, "a frozen worker")
+        self.assertEqual((seen["id"], seen["owner"]), (frozen["id"], frozen["owner"]))
+        os.kill(frozen["pid"], signal.SIGCONT)
+        self.lent(len(workers))
+        self.let_end(holder)
+
+    def test_a_frozen_node_is_silent(self):
+        holder, workers = self.hold_all()
+        agent, = self.agents(1)
+        os.kill(agent, signal.SIGSTOP)
+        listed = self.paceline("list", "workers", "--json")
+        self.assertEqual(listed.code, 1, listed.said())
+        self.assertIn("node 1 does not answer: its workers are not listed", listed.err)
+        self.assertEqual({json.loads(line)["node"] for line in listed.out.splitlines()} | {0}, {0})
+        self.assertEqual([node["node"] for node in self.listed("nodes", code=1) if node["state"] != "alive"], [1])
+        self.assertEqual(self.paceline("list", "workers", "--node", 0).code, 0)
+        os.kill(agent, signal.SIGCONT)
+        wait_until(lambda: all(node["state"] == "alive" for node in map(json.loads, self.paceline("list", "nodes", "--json").out.splitlines())),
+                   30, "it is there again")
+        self.assertEqual(len(workers), sum(self.cpus))
+        self.let_end(holder)
+
+    def test_a_node_that_is_killed_comes_back(self):
+        before, = self.listed("nodes", "--node", 1)
+        os.kill(before["pid"], signal.SIGKILL)
+        def again():
+            done = self.paceline("list", "nodes", "--node", 1, "--json")
+            node = json.loads(done.out)
+            self.assertEqual(done.code, 0 if node["state"] == "alive" else 1, done.said())
+            return node["state"] == "alive" and node["pid"] != before["pid"]
+        wait_until(again, 30, "its next agent")
+
+    def test_calls_that_wait_say_for_whom(self):
+        run = self.begin("actors")
+        waits, = wait_until(lambda: self.listed("workers", "--state", "waiting"), 30, "a call that waits")
+        self.assertEqual((waits["actor_name"], waits["waits_for"]), ("asker", "actor 'counter'"))
+        self.assertIn("(actor 'asker') waits for actor 'counter', for ", self.paceline("status").out)
+        self.assertEqual(sum(node["actors"] for node in self.listed("nodes")), 2)
+        self.let_end(run)
+
+    def test_jobs_are_listed(self):
+        job = self.start_quadratic(nodes=None, workers=2, updates=ENDLESS)
+        self.wait_for_update(job, 2)
+        row, = self.listed("jobs", "--node", 1)
+        self.assertEqual((row["job"], row["strategy"], len(row["workers"])), (1, "allreduce", 2))
+        self.assertIn(row["state"], ("running", "waiting"))
+        self.assertIn("allreduce", self.paceline("list", "jobs").out)
+        self.assertEqual(len(self.listed("workers", "--state", "actor")), 2)
+        self.enough(job)
+
+    def test_what_there_is_not_is_one_clear_error(self):
+        for flags, error in ((("things",), "there is no list of things"),
+                             (("worker",), "did you mean workers?"),
+                             (("workers", "--node", 2), "there is no node 2: this cluster has nodes 0 to 1"),
+                             (("workers", "--state", "dead"), "workers are never 'dead': their states are starting, "),
+                             (("workers", "--owner", "driver/1"), "nobody has workers, driver/1 neither"),
+                             (("jobs", "--owner", "driver/1"), "jobs have no owners: leave out --owner")):
+            done = self.paceline("list", *flags)
+            self.assertEqual((done.code, done.out), (2, ""), done.said())
+            self.assertIn(error, done.err)
+            self.assertEqual(done.err.count("\n"), 1, done.err)
+
+
+if __name__ == "__main__":
+    main()
