@@ -70,7 +70,13 @@ class ActorRouter {
     ActorId actor;
     std::string name;
   };
-  using Action = std::variant<Fork, Kill, Send, Forward, Claim, Unclaim>;
+  /// A line for whoever sees what a driver's workers print.
+  struct Warn {
+    std::string driver{};  ///< Empty: nobody.
+    NodeId node{};         ///< Its.
+    std::string text{};
+  };
+  using Action = std::variant<Fork, Kill, Send, Forward, Claim, Unclaim, Warn>;
   using Actions = std::vector<Action>;
 
   explicit ActorRouter(Options options) : options_(options), lending_({.node = options.node, .cpus = options.cpus}) {}
@@ -80,6 +86,9 @@ class ActorRouter {
     now_ = now;
     lending_.at(now);
   }
+  /// Tells who has waited for a worker for long.
+  Actions tick(Instant now);
+  std::optional<Instant> next_deadline() const { return lending_.next_deadline(); }
 
   // `from`: this node if the message came from a peer of its own, else the node whose agent sent it.
   /// How the workers of a peer of this node are started, of those that it asks for from here on. Where output goes is

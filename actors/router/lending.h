@@ -26,6 +26,7 @@ class Lending {
     double cpus = 1;
     std::size_t workers_max = 64;    ///< Of one root. Those whose task waits do not count, up to a bound of their own:
     std::size_t waiting_max = 4096;  ///< without them nested tasks would wait for a worker for ever.
+    Duration patience = std::chrono::seconds(10);  ///< Of an owner that gets no worker at all, before it is told why.
   };
   /// A process, and the node whose agent it is connected to.
   struct Owner {
@@ -118,6 +119,13 @@ class Lending {
   std::vector<HoldView> holds() const;
   /// Since when a worker is lent; nullopt: it is not.
   std::optional<Instant> lent_since(WorkerId worker) const;
+  /// Wants of owners of this node that have had no worker for so long, each once while its owner has tasks of the
+  /// shape.
+  std::vector<WantView> take_starving(Instant now);
+  /// When take_starving() may have some.
+  std::optional<Instant> next_deadline() const { return next_starving_; }
+  /// In a line: what keeps workers from it, and what would mend it.
+  std::string why_none(const WantView& want, Instant now) const;
 
  private:
   struct Want {
@@ -127,7 +135,9 @@ class Lending {
     std::map<NodeId, std::uint32_t> asked{};  ///< which have been asked for so many.
     bool lowered = false;                     ///< Since they were.
     bool recalled = false;                    ///< One was asked back.
-    std::optional<Instant> lacking{};         ///< Since when some are missing.
+    std::optional<Instant> lacking{};         ///< Since when some are missing,
+    std::optional<Instant> starving{};        ///< and since when it has none, until its owner is told.
+    bool told = false;                        ///< It was.
     std::uint32_t have() const;
     std::uint32_t missing() const { return workers > have() ? workers - have() : 0; }
   };
@@ -151,6 +161,7 @@ class Lending {
   void take_cpus(const Lent& lent, double sign);
   Want* want_of(const Lent& lent);
   void note_lacks();
+  std::string why_none_here(const WantView& want, Instant now) const;
   void drop_unused();
   std::optional<Decision> serve(const Owner& owner, const Borrower& borrower, const Shape& shape, Want& want);
   std::optional<Decision> recall_for(const Owner& needy, const Borrower& borrower, const Shape& shape);
@@ -158,6 +169,7 @@ class Lending {
 
   Options options_;
   Instant now_{};
+  std::optional<Instant> next_starving_{};
   double cpus_used_ = 0;
   std::uint64_t turns_ = 0;
   std::map<Owner, Borrower> owners_;

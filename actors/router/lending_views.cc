@@ -4,15 +4,26 @@
 #include "actors/router/lending.h"
 
 namespace paceline::actors {
+namespace {
+
+void note_since(std::optional<Instant>& since, bool is_so, Instant now) {
+  if (!is_so) {
+    since.reset();
+  } else if (!since) {
+    since = now;
+  }
+}
+
+}  // namespace
 
 void Lending::note_lacks() {
+  next_starving_.reset();
   for (auto& [owner, borrower] : owners_) {
     for (auto& [shape, want] : borrower.wants) {
-      if (want.missing() == 0) {
-        want.lacking.reset();
-      } else if (!want.lacking) {
-        want.lacking = now_;
-      }
+      const bool starves = owner.node == options_.node && want.missing() > 0 && want.have() == 0 && !want.told;
+      note_since(want.lacking, want.missing() > 0, now_);
+      note_since(want.starving, starves, now_);
+      if (want.starving) next_starving_ = earlier(next_starving_, *want.starving + options_.patience);
     }
   }
 }

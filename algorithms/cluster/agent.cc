@@ -137,6 +137,7 @@ void Agent::act_on_time(Instant now) {
     else
       on_claim_decided(request.id, tl::unexpected(kHeadGone));
   }
+  if (const auto due = router_.next_deadline(); due && *due <= now) act(router_.tick(now));
   output_.tick(now);
   to_local_.flush();
   unread_ = false;
@@ -149,6 +150,7 @@ std::optional<Instant> Agent::next_deadline() const {
   if (unread_) return steady_now();
   std::optional<Instant> next = earlier(peers_->next_deadline(), head_.next_deadline());
   next = earlier(next, output_.next_deadline());
+  next = earlier(next, router_.next_deadline());
   if (!to_local_.empty()) next = earlier(next, steady_now() + kBacklogLook);
   for (const auto& [id, job] : jobs_) next = earlier(next, job->next_deadline());
   return next;
@@ -707,6 +709,11 @@ void Agent::carry_out(const actors::ActorRouter::Kill& kill) { workers_.end(kill
 
 void Agent::carry_out(const actors::ActorRouter::Send& send) {
   send_local(send.peer, std::visit([](const auto& message) { return actors::encode(message); }, send.message));
+}
+
+void Agent::carry_out(const actors::ActorRouter::Warn& warn) {
+  log_.info(warn.text);
+  if (!warn.driver.empty()) output_.say({warn.driver, warn.node}, warn.text);
 }
 
 void Agent::carry_out(const actors::ActorRouter::Forward& forward) {

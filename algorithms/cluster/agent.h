@@ -119,6 +119,7 @@ class Agent {
   void carry_out(const actors::ActorRouter::Kill& kill);
   void carry_out(const actors::ActorRouter::Send& send);
   void carry_out(const actors::ActorRouter::Forward& forward);
+  void carry_out(const actors::ActorRouter::Warn& warn);
   // Processes
   void on_worker_ended(WorkerId worker, const std::string& how, bool failed);
   void on_worker_packet(WorkerId worker, process::Packet packet);

@@ -24,6 +24,15 @@ void OutputPost::send(const WorkerOutput::Reader& reader, WorkerOutput::Batch ba
   ways_.to_node(reader.node, actors::encode(output));
 }
 
+void OutputPost::say(const WorkerOutput::Reader& reader, const std::string& line) {
+  actors::Output output;
+  output.to = reader.driver;
+  output.node = self_;
+  output.parts.push_back({"paceline", "", 0, line + "\n"});
+  if (reader.node == self_) return deliver(self_, std::move(output));
+  ways_.to_node(reader.node, actors::encode(output));
+}
+
 void OutputPost::on_output(NodeId from, actors::Output output) {
   if (from.value < 0) return;
   output.node = from;

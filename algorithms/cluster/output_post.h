@@ -28,6 +28,8 @@ class OutputPost {
 
   void watch(WorkerOutput::Source source) { output_.watch(std::move(source)); }
   void on_worker_ended(WorkerId worker) { output_.on_ended(worker); }
+  /// A line of this agent's own; lost where the driver has ended.
+  void say(const WorkerOutput::Reader& reader, const std::string& line);
   /// Of another node's workers.
   void on_output(NodeId from, actors::Output output);
   /// From a driver of this node, or from the agent that speaks for one.

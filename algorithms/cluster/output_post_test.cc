@@ -106,6 +106,19 @@ TEST_F(OutputPostTest, WhatComesFromAnotherNodeIsPassedOnAndSoIsThatItWasShown) 
   EXPECT_EQ(words_.size(), 1u) << "which has sent nothing";
 }
 
+TEST_F(OutputPostTest, WhatAnAgentSaysItselfGoesTheSameWayAndCountsForNothing) {
+  sut_.say({"driver/1", kHere}, "one");
+  ASSERT_EQ(to_driver_.size(), 1u);
+  EXPECT_EQ(to_driver_[0].parts, (std::vector<Output::Part>{{"paceline", "", 0, "one\n"}}));
+  EXPECT_EQ(to_driver_[0].bytes, 0u);
+  sut_.say({"driver/2", kThere}, "two");
+  ASSERT_EQ(outputs_.size(), 1u);
+  EXPECT_EQ(outputs_[0].first, kThere);
+  EXPECT_EQ(outputs_[0].second.to, "driver/2");
+  sut_.say({"driver/3", kHere}, "gone");
+  tick();
+}
+
 TEST_F(OutputPostTest, AllIsThereWhenAllNodesHaveSentIt) {
   sut_.on_wanted("driver/1", all());
   ASSERT_EQ(words_.size(), 1u);

@@ -89,6 +89,17 @@ class Seeing(IntegrationTest):
         wait_until(lambda: self.listed("workers") == [], 10, "nobody has workers")
         self.assertEqual(self.listed("tasks"), [])
 
+    def test_a_driver_whose_tasks_get_no_cpu_is_told_why_once(self):
+        holder, workers = self.hold_all()
+        waiting = self.begin("tasks", 2, 1, -1)
+        wait_until(lambda: "(paceline) tasks of " in waiting.err, 60, "a line that says why nothing runs")
+        self.assertRegex(waiting.err, rf"\(paceline\) tasks of driver/[0-9-]+ that need 1 cpu have had no worker for [0-9.:]+ s?: "
+                                      rf"the cpus of node 0 are held by {workers[0]['owner']} \({self.cpus[0]} cpus?, for ")
+        self.let_end(holder)
+        self.let_end(waiting)
+        self.assertEqual(waiting.err.count("(paceline)"), 1, waiting.err)
+        self.assertNotIn("(paceline)", holder.err)
+
     def test_tasks_for_one_node_wait_there(self):
         holder = self.begin("tasks", self.cpus[1], 1, 1)
         self.lent(self.cpus[1], "--node", 1)

@@ -1,0 +1,71 @@
+// Who gets no worker for its tasks for long is told why: what can never run is refused at once, and what waits for what
+// others hold would wait without a word.
+#include <utility>
+
+#include "actors/router/actor_router.h"
+#include "runtime/observe/format.h"
+#include "runtime/observe/progress.h"
+
+namespace paceline::actors {
+namespace {
+
+std::string cpus_text(double cpus) { return observe::format("%.6g", cpus) + (cpus == 1 ? " cpu" : " cpus"); }
+
+}  // namespace
+
+std::vector<Lending::WantView> Lending::take_starving(Instant now) {
+  std::vector<WantView> starving;
+  if (!next_starving_ || now < *next_starving_) return starving;
+  for (auto& [owner, borrower] : owners_) {
+    for (auto& [shape, want] : borrower.wants) {
+      if (!want.starving || now < *want.starving + options_.patience) continue;
+      starving.push_back({owner, borrower.root, shape, want.workers, 0, want.starving});
+      want.told = true;
+    }
+  }
+  note_lacks();
+  return starving;
+}
+
+/// What may be here and is not.
+std::string Lending::why_none_here(const WantView& want, Instant now) const {
+  const std::string name = "node " + to_string(options_.node);
+  if (want.shape.cpus > options_.cpus) return name + " has only " + cpus_text(options_.cpus);
+  if (fits(want.shape)) return "its workers are still being started, or it has as many as it can have";
+  std::string text;
+  for (const auto& hold : holds())
+    text += (text.empty() ? "the cpus of " + name + " are held by " : " and ") +
+            (hold.owner == want.owner ? "itself" : hold.owner.name) + " (" + cpus_text(hold.cpus) + ", for " +
+            observe::duration_text(now - hold.since) + ")";
+  return text.empty() ? "no cpu of " + name + " is free" : text;
+}
+
+std::string Lending::why_none(const WantView& want, Instant now) const {
+  const NodeId node = want.shape.node;
+  std::string text = "tasks of " + want.owner.name + " that need " + cpus_text(want.shape.cpus) +
+                     (node.value < 0 ? "" : " on node " + to_string(node)) + " have had no worker for " +
+                     observe::duration_text(now - want.lacking.value_or(now)) + ": ";
+  if (may_be_here(want.shape))
+    text += why_none_here(want, now) + (node.value < 0 && !nodes_.empty() ? ", and no other node has lent any" : "");
+  else
+    text += "node " + to_string(node) + (nodes_.contains(node) ? " has lent none, its cpus are held" : " is gone");
+  return text +
+         "; they begin when there is room: `paceline status` says who holds what, and a cluster of more nodes "
+         "(--nodes) has more cpus";
+}
+
+ActorRouter::Actions ActorRouter::tick(Instant now) {
+  Actions actions;
+  for (const auto& want : lending_.take_starving(now)) {
+    Warn warn;
+    warn.text = lending_.why_none(want, now);
+    if (const auto* const executable = executable_of(want.owner.name, want.root)) {
+      warn.driver = executable->driver;
+      warn.node = executable->driver_node;
+    }
+    actions.push_back(std::move(warn));
+  }
+  return actions;
+}
+
+}  // namespace paceline::actors
