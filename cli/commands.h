@@ -31,6 +31,8 @@ Action add_up(Flags app);
 Action add_down(Flags app, Ask ask);
 Action add_status(Flags app, Ask ask);
 Action add_list(Flags app, Ask ask);
+Action add_get(Flags app, Ask ask);
+Action add_summary(Flags app, Ask ask);
 /// Ends the actor of this name or id in a cluster; returns its id. `not_found`.
 using KillActor = std::function<Result<std::string>(const std::filesystem::path& cluster, const std::string& actor)>;
 Action add_kill(Flags app, KillActor kill_actor);
@@ -53,6 +55,8 @@ std::string torch_version();
 /// "paceline 0.1.0 (libtorch 1.13.0)"
 std::string version_text();
 
+/// Says on stderr that these nodes have not answered, and that `what` of them is therefore missing.
+void say_silent(const std::vector<std::string>& nodes, const std::string& what);
 /// Prints the error as one line on stderr; `kUsage` for what the user got wrong, else `kFailed`.
 int report(const Error& error);
 

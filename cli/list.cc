@@ -8,6 +8,11 @@
 
 namespace paceline::cli {
 
+void say_silent(const std::vector<std::string>& nodes, const std::string& what) {
+  for (const auto& node : nodes)
+    std::fprintf(stderr, "paceline: node %s does not answer: its %s are not listed\n", node.c_str(), what.c_str());
+}
+
 Action add_list(Flags app, Ask ask) {
   struct Given {
     std::string what;
@@ -36,9 +41,7 @@ Action add_list(Flags app, Ask ask) {
     const auto answer = ask(*directory, "status", question_for(*listed));
     if (!answer) return report(answer.error());
     const auto silent = silent_nodes(*listed, *answer, flags->filter);
-    for (const auto& node : silent)
-      std::fprintf(stderr, "paceline: node %s does not answer: its %s are not listed\n", node.c_str(),
-                   *listed == Listed::nodes ? "figures" : name_of(*listed).c_str());
+    say_silent(silent, *listed == Listed::nodes ? "figures" : name_of(*listed));
     const auto rows = rows_of(*listed, *answer, flags->filter);
     if (!rows) return report(rows.error());
     std::fputs((flags->json ? rows_json(*rows) : rows_text(*listed, *rows)).c_str(), stdout);

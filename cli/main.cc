@@ -35,6 +35,8 @@ int main(int argc, char** argv) {
       {"down", add_down(app, paceline::cluster::ask)},
       {"status", add_status(app, paceline::cluster::ask)},
       {"list", add_list(app, paceline::cluster::ask)},
+      {"get", add_get(app, paceline::cluster::ask)},
+      {"summary", add_summary(app, paceline::cluster::ask)},
       {"kill", add_kill(app, paceline::cluster::kill_actor)},
       {"metrics", add_metrics(app, paceline::cluster::ask)},
       {"export", add_export(app)},

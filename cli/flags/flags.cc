@@ -54,7 +54,7 @@ Flag Flag::value_name(const std::string& name) { return Flag(option_->type_name(
 Flag Flag::one_of(const std::vector<std::string>& values) {
   std::string names;
   for (const auto& value : values) names += (names.empty() ? "" : kOr) + value;
-  return value_name(names);
+  return value_name("{" + names + "}");
 }
 
 Flag Flags::add(const std::string& names, FlagTarget target, const std::string& help) {
@@ -138,8 +138,9 @@ std::vector<CommandLine::Word> CommandLine::words() const {
   const auto word_of = [](const CLI::App& app, std::string name) {
     Word word{std::move(name), app.get_description(), {}, {}};
     for (const auto* option : app.get_options()) {
-      if (const auto type = option->get_type_name(); option->get_positional() && type.find(kOr) != type.npos)
-        for (const auto& value : CLI::detail::split(type, *kOr)) word.values.push_back(value);
+      if (const auto type = option->get_type_name(); option->get_positional() && type.starts_with('{'))
+        for (const auto& value : CLI::detail::split(type.substr(1, type.size() - 2), *kOr))
+          word.values.push_back(value);
       for (const auto& flag : option->get_lnames()) word.flags.emplace_back("--" + flag, option->get_description());
       for (const auto& flag : option->get_snames()) word.flags.emplace_back("-" + flag, option->get_description());
     }

@@ -20,6 +20,16 @@ class Seeing(IntegrationTest):
         self.assertEqual(done.code, code, done.said())
         return [json.loads(line) for line in done.out.splitlines()]
 
+    def status(self, *flags):
+        """Of all nodes: one that has not answered within a tenth of a second is left out."""
+        def answered():
+            done = self.paceline("status", *flags)
+            self.assertEqual(done.code, 0, done.said())
+            if flags:
+                return json.loads(done.out) if all(node["answers"] for node in json.loads(done.out)["nodes"]) else None
+            return None if "does not answer" in done.out else done.out
+        return wait_until(answered, 20, "a status of all nodes")
+
     def begin(self, *arguments):
         """A driver of which a file is the end."""
         end_file = os.path.join(self.folder, f"end-{self.runs}")
@@ -74,11 +84,11 @@ class Seeing(IntegrationTest):
                          (0, 4, "waiting", 1, None, 0))
         self.assertEqual(its["program"], os.path.realpath(SCRIPT))
         self.assertEqual(self.listed("tasks", "--owner", its["owner"])[0]["owner"], its["owner"])
-        text = self.paceline("status").out
+        text = self.status()
         self.assertRegex(text, rf"\ntasks of {its['owner']} \(.*\) wait for 1 cpu each, for [0-9.]+ s: no worker is lent, up to 4 more")
         for i in range(2):
             self.assertRegex(text, rf"\n  node {i}: 0 of {self.cpus[i]} cpus? are free; {owner} holds {self.cpus[i]} cpus? with")
-        status = json.loads(self.paceline("status", "--json").out)
+        status = self.status("--json")
         self.assertEqual(sorted(row["owner"] for row in status["tasks"]), sorted([owner, its["owner"]]))
         self.assertEqual([[(hold["owner"], hold["cpus"]) for hold in node["held"]] for node in status["nodes"]],
                          [[(owner, cpus)] for cpus in self.cpus])
@@ -107,7 +117,7 @@ class Seeing(IntegrationTest):
         its, = wait_until(lambda: [row for row in self.listed("tasks", "--state", "waiting") if row["lent"] == 0], 30, "its task")
         self.assertEqual((its["on"], its["missing"]), (1, 1))
         self.assertEqual([node["cpus_free"] for node in self.listed("nodes")], [self.cpus[0], 0])
-        text = self.paceline("status").out
+        text = self.status()
         self.assertIn(" each on node 1, for ", text)
         self.assertNotIn("\n  node 0", text)
         self.let_end(holder)
@@ -158,8 +168,21 @@ class Seeing(IntegrationTest):
         run = self.begin("actors")
         waits, = wait_until(lambda: self.listed("workers", "--state", "waiting"), 30, "a call that waits")
         self.assertEqual((waits["actor_name"], waits["waits_for"]), ("asker", "actor 'counter'"))
-        self.assertIn("(actor 'asker') waits for actor 'counter', for ", self.paceline("status").out)
+        wait_until(lambda: "(actor 'asker') waits for actor 'counter', for " in self.status(), 20, "a status of all nodes")
         self.assertEqual(sum(node["actors"] for node in self.listed("nodes")), 2)
+        asker = json.loads(self.paceline("get", "actor", "asker", "--json").out)
+        self.assertEqual((asker["name"], asker["pid"], asker["waits_for"], asker["restarts"]), ("asker", waits["pid"], "actor 'counter'", 0))
+        self.assertEqual(json.loads(self.paceline("get", "actor", asker["id"], "--json").out)["id"], asker["id"])
+        self.assertIn("waits for  actor 'counter', for ", self.paceline("get", "actor", "asker").out)
+        missing = self.paceline("get", "actor", "askr")
+        self.assertEqual((missing.code, missing.out), (2, ""), missing.said())
+        self.assertIn("no actor 'askr' lives; did you mean 'asker'?", missing.err)
+        self.assertIn("try `paceline get actor NAME`", self.paceline("get", "worker", "3").err)
+        self.assertEqual([actor["name"] for actor in self.listed("actors", "--node", asker["node"], "--state", "alive") if actor["name"] == "asker"], ["asker"])
+        summary = json.loads(self.paceline("summary", "--json").out)
+        self.assertEqual((summary["nodes"], summary["actors"]), ({"alive": 2}, {"alive": 2}))
+        self.assertEqual(sum(summary["workers"].values()), 2)
+        self.assertRegex(self.paceline("summary").out, r"\nactors   2 alive\n")
         self.let_end(run)
 
     def test_jobs_are_listed(self):

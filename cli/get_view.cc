@@ -1,0 +1,77 @@
+#include "cli/get_view.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/cells.h"
+#include "cli/list_view.h"
+#include "runtime/base/did_you_mean.h"
+#include "runtime/base/json.h"
+#include "runtime/observe/table.h"
+
+namespace paceline::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kNamesMax = 10;
+
+Error no_such(const ListRows& actors, const std::string& wanted) {
+  std::vector<std::string> names;
+  for (const json& actor : actors)
+    if (const auto name = cell(actor, "name"); name != "-" && !name.empty()) names.push_back(name);
+  std::string text = "no actor '" + wanted + "' lives";
+  const auto meant = did_you_mean(wanted, {names.begin(), names.end()});
+  if (meant) text += "; did you mean '" + std::string(*meant) + "'?";
+  std::string shown;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesMax); ++i) shown += (i == 0 ? "'" : ", '") + names[i] + "'";
+  return {ErrorKind::not_found, text + (shown.empty() ? ", nor any other with a name" : ": there are " + shown) +
+                                    "; `paceline list actors` shows all"};
+}
+
+}  // namespace
+
+Result<json> actor_found(const json& status, const std::string& name_or_id) {
+  const auto actors = rows_of(Listed::actors, status, {});
+  if (!actors) return tl::unexpected(actors.error());
+  const json* found = nullptr;  // A name is looked for first, as `paceline kill` does.
+  for (const char* field : {"name", "id"})
+    for (const json& actor : *actors)
+      if (found == nullptr && cell(actor, field) == name_or_id) found = &actor;
+  if (found == nullptr) return tl::unexpected(no_such(*actors, name_or_id));
+  json actor = *found;
+  for (const json& worker : list(status, "workers")) {
+    if (cell(worker, "actor") != cell(actor, "id")) continue;
+    for (const char* field : {"worker", "awaited", "waits_for", "waits_s"})
+      actor[field] = worker.is_object() && worker.contains(field) ? worker[field] : json();
+    actor["worker_state"] = cell(worker, "state");
+  }
+  return actor;
+}
+
+std::string actor_text(const json& actor) {
+  observe::Table table({"actor", cell(actor, "id")});
+  const auto say = [&](const char* what, const std::string& value) {
+    if (!value.empty() && value != "-") table.add({what, value});
+  };
+  const double may_restart = number(actor, "restarts_max");
+  say("name", cell(actor, "name"));
+  say("class", cell(actor, "class"));
+  say("node", cell(actor, "node"));
+  say("worker", cell(actor, "worker"));
+  say("pid", number(actor, "pid") > 0 ? cell(actor, "pid") : "-");
+  say("state", cell(actor, "state") + (cell(actor, "worker_state") == "frozen" ? ", frozen" : ""));
+  say("for", duration(actor, "age_s"));
+  say("owner", actor.value("detached", json()) == true ? "detached" : cell(actor, "owner"));
+  say("restarts", cell(actor, "restarts") + (may_restart < 0    ? " of any number"
+                                             : may_restart == 0 ? ""
+                                                                : " of " + number_text(may_restart)));
+  say("calls", cell(actor, "calls"));
+  say("queued", cell(actor, "queued"));
+  if (cell(actor, "waits_for") != "-")
+    say("waits for", cell(actor, "waits_for") + ", for " + duration(actor, "waits_s"));
+  say("log", cell(actor, "log"));
+  return table.text();
+}
+
+}  // namespace paceline::cli
