@@ -51,6 +51,7 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const 
     if constexpr (Serialisable<T>) {
       actors::Call call;
       call.function = actors::or_throw(actors::name_of(&actors::run_function<Callable, Encoded>));
+      call.name = &actors::name_of_callable<Callable>;
       std::vector<actors::ArgumentSource> sources;
       sources.emplace_back(actors::or_throw(actors::encode_callable<Callable>(function)));
       actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);

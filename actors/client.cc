@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actors/cancel.h"
+#include "actors/causes.h"
 #include "actors/protocol_wire.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
@@ -516,7 +517,10 @@ void Client::on_line(ActorId actor, const Result<std::string>& reply) {
     if (reply) unknown = on_restarted(actor, line);
   }
   if (!reply) return fail_calls_to(actor, reply.error());
-  for (auto& result : unknown) result->complete(fail(ErrorKind::disconnected, told.value("ended", "")));
+  const Error ended = began({ErrorKind::disconnected, told.value("ended", "")},
+                            {told.value("ended_node", -1), told.value("ended_worker", ""), told.value("ended_log", "")},
+                            told.value("ended_what", ""), told.value("ended_how", ""));
+  for (auto& result : unknown) result->complete(tl::unexpected(ended));
 }
 
 /// The actor has another process. Returns the calls of whose fate nobody knows, and that are not sent again.
@@ -584,12 +588,19 @@ std::optional<Duration> Client::look_after_lines(Instant now) {
     }
   }
   for (const WorkerId worker : silent)
-    on_worker_gone(worker, {ErrorKind::disconnected, "the line to worker " + to_string(worker) +
-                                                         " is cut: whether its task has run is unknown"});
+    on_worker_gone(worker, began({ErrorKind::disconnected, "the line to worker " + to_string(worker) +
+                                                               " is cut: whether its task has run is unknown"},
+                                 place_of(worker), {}, "the line to it is cut"));
   for (const ActorId actor : given_up)
     fail_calls_to(actor, {ErrorKind::disconnected, "the line to actor " + to_string(actor) +
                                                        " is cut: whether it has done what was called is unknown"});
   return again;
+}
+
+/// Where what this process asks for is asked for.
+Place Client::here() const {
+  const auto worker = worker_named(options_.name);
+  return {node().value, worker ? place_of(*worker).worker : std::string()};
 }
 
 ActorId Client::actor_of(TaskId task) {
@@ -688,8 +699,9 @@ void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSo
     if (const auto& value = std::get<PendingResultPtr>(arguments[i])->wait()) {
       call.arguments.push_back(*value);
     } else {
-      return (void)result->complete(
-          fail(value.error().kind, "argument " + std::to_string(i) + " failed: " + value.error().text));
+      auto what = call.name == nullptr ? std::string() : call.name(call.arguments.front(), call.function.build);
+      return (void)result->complete(tl::unexpected(
+          stopped_by(value.error(), std::move(what), here(), "argument " + std::to_string(i) + " failed")));
     }
   }
   std::size_t size = 0;

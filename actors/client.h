@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "actors/call_windows.h"
+#include "actors/causes.h"
 #include "actors/outbox.h"
 #include "actors/pending_result.h"
 #include "actors/protocol.h"
@@ -178,6 +179,7 @@ class Client {
   void finish(Error error);
   void send_now(Call call, PendingResultPtr result, std::vector<ArgumentSource> arguments, const TaskNeeds& needs,
                 Duration patience);
+  Place here() const;
   bool is_wanted_no_more(TaskId task, Duration patience);
   void end_cancelled(std::vector<PendingResultPtr> over);
   void send_cancel(const Cancel& cancel, const std::string& line);

@@ -12,6 +12,7 @@
 
 #include "actors/block.h"
 #include "actors/callable.h"
+#include "actors/callee_name.h"
 #include "actors/function_ref.h"
 #include "actors/serialise.h"
 
@@ -49,6 +50,7 @@ struct Invocation {
   Bytes result;
   std::string_view build;  ///< Of the object that holds the thunk: a callee's name without one is of the same.
   std::unique_ptr<UnfinishedCall> unfinished{};  ///< Coroutine methods: instead of the result.
+  CalleeName name = nullptr;                     ///< Of what is called, from argument 0; for errors.
 };
 /// Decodes the arguments and calls. `invalid` where they do not decode; what the user's code throws passes through.
 using Thunk = Result<void> (*)(Invocation&);
@@ -252,6 +254,7 @@ Result<void> keep_result(Invocation& invocation, Call&& call) {
 template <class F, class Encoded, class... Before>
 Result<void> run_callable(Invocation& invocation, Before&... before) {
   if (invocation.arguments.empty()) return fail(ErrorKind::invalid, "a call without its first part");
+  invocation.name = &name_of_callable<F>;
   auto values = decode_arguments(invocation.arguments, 1, static_cast<Encoded*>(nullptr));
   if (!values) return tl::unexpected(std::move(values).error());
   auto callable = decode_callable<F>(invocation.arguments[0]);
@@ -283,6 +286,7 @@ Result<void> run_method(Invocation& invocation) {
   if (invocation.arguments.empty() || invocation.object == nullptr) {
     return fail(ErrorKind::invalid, "a method call without method or object");
   }
+  invocation.name = &name_of_method<T>;
   auto values = decode_arguments(invocation.arguments, 1, static_cast<Encoded*>(nullptr));
   if (!values) return tl::unexpected(std::move(values).error());
   auto name = from_bytes<MemberRef>(invocation.arguments[0], "a method's name");

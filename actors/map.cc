@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "actors/causes.h"
+
 namespace paceline::actors {
 namespace {
 
@@ -38,7 +40,7 @@ bool InFlight::some_arrived() {
   return !arrived_.empty();
 }
 
-InFlight::Arrived InFlight::take(const std::string& what) {
+InFlight::Arrived InFlight::take(bool says_which) {
   if (!some_arrived()) {
     const Place* oldest = nullptr;  // It cannot go on for ever without any of them.
     for (const Place& place : results_)
@@ -56,9 +58,8 @@ InFlight::Arrived InFlight::take(const std::string& what) {
   free_.push_back(place);
   Arrived one{results_[place].index, std::move(results_[place].result)};
   if (const auto& value = one.result->wait(); !value) {
-    const Error& error = value.error();
-    throw TaskError(
-        {error.kind, what.empty() ? error.text : what + " " + std::to_string(one.index) + ": " + error.text});
+    if (!says_which) throw TaskError(value.error());
+    throw TaskError(prefixed(value.error(), "element " + std::to_string(one.index) + ": "));
   }
   return one;
 }

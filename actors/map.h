@@ -13,6 +13,7 @@
 
 #include "actors/async.h"
 #include "actors/cancel.h"
+#include "actors/causes.h"
 #include "actors/gathering.h"
 #include "actors/thrown.h"
 
@@ -57,8 +58,8 @@ class InFlight {
     PendingResultPtr result;
   };
   /// Blocks until one has arrived; not while it is empty. Throws TaskError where one has failed: the first one of those
-  /// that have, with `what` and its index before the text (without an index, if `what` is empty).
-  Arrived take(const std::string& what);
+  /// that have, with which element it is of before the text.
+  Arrived take(bool says_which);
   /// Whether take() would not block.
   bool some_arrived();
 
@@ -77,6 +78,7 @@ class InFlight {
 /// Indices from argument 1 to before argument 2, each given to the callable that is argument 0.
 template <class F, class Index>
 Result<void> run_range(Invocation& invocation) {
+  invocation.name = &name_of_callable<F>;
   auto range = decode_arguments(invocation.arguments, 1, static_cast<std::tuple<Index, Index>*>(nullptr));
   if (!range) return tl::unexpected(std::move(range).error());
   auto callable = decode_callable<F>(invocation.arguments[0]);
@@ -87,8 +89,7 @@ Result<void> run_range(Invocation& invocation) {
     try {
       std::invoke(*callable, index);
     } catch (...) {
-      Error error = error_thrown("");
-      return fail(error.kind, "index " + std::to_string(index) + ": " + error.text);
+      return tl::unexpected(prefixed(error_thrown(), "index " + std::to_string(index) + ": "));
     }
   }
   return {};
@@ -109,7 +110,7 @@ auto map(F&& function, Range&& range, const MapOptions& options = {}) {
       actors::InFlight under_way(options.in_flight);
       std::conditional_t<std::is_void_v<T>, std::vector<std::monostate>, std::vector<std::optional<T>>> values;
       const auto take = [&] {
-        const auto one = under_way.take("element");
+        const auto one = under_way.take(true);
         if constexpr (!std::is_void_v<T>) values[one.index] = Task(one.result).get();
       };
       for (auto&& element : range) {
@@ -148,7 +149,7 @@ void parallel_for(Index begin, std::type_identity_t<Index> end, F&& function, co
     const auto callable = actors::or_throw(actors::encode_callable<Callable>(function));
     actors::InFlight under_way(options.in_flight);
     for (std::size_t first = 0; first < count; first += std::min(chunk, count - first)) {
-      while (under_way.full() || under_way.some_arrived()) (void)under_way.take("");
+      while (under_way.full() || under_way.some_arrived()) (void)under_way.take(false);
       actors::Call call;
       call.function = name;
       const auto at = [&](std::size_t offset) { return static_cast<Index>(static_cast<std::size_t>(begin) + offset); };
@@ -156,7 +157,7 @@ void parallel_for(Index begin, std::type_identity_t<Index> end, F&& function, co
                                                   actors::to_bytes<Index>(at(first + std::min(chunk, count - first)))};
       under_way.add(first, actors::submit_task(std::move(call), std::move(sources), options.task));
     }
-    while (!under_way.empty()) (void)under_way.take("");
+    while (!under_way.empty()) (void)under_way.take(false);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "actors/causes.h"
 #include "runtime/base/check.h"
 #include "runtime/base/json.h"
 
@@ -100,9 +101,38 @@ ErrorKind kind_named(std::string_view name) {
 void write(wire::Failure::Builder builder, const Error& error) {
   builder.setKind(std::string(to_string(error.kind)));
   builder.setText(error.text);
+  if (!error.causes) return;
+  const auto& links = error.causes->links;
+  auto causes = builder.initCauses(static_cast<unsigned>(links.size()));
+  for (unsigned i = 0; i < links.size(); ++i) {
+    causes[i].setKind(std::string(to_string(links[i].kind)));
+    causes[i].setWhat(links[i].what);
+    causes[i].setNode(links[i].node);
+    causes[i].setWorker(links[i].worker);
+    causes[i].setLog(links[i].log);
+    causes[i].setText(links[i].text);
+  }
+  builder.setLeftOut(static_cast<std::uint32_t>(error.causes->left_out));
+  builder.setFirst(error.causes->first);
 }
 
-Error read(wire::Failure::Reader reader) { return {kind_named(text(reader.getKind())), text(reader.getText())}; }
+Error read(wire::Failure::Reader reader) {
+  Error error{kind_named(text(reader.getKind())), text(reader.getText())};
+  const auto links = reader.getCauses();
+  if (links.size() == 0) return error;
+  Causes causes{{}, reader.getLeftOut(), text(reader.getFirst())};
+  constexpr unsigned kHalf = kLinksMax / 2;  // Who sends more has not kept to the bounds: the ends of it will do.
+  for (unsigned i = 0; i < links.size(); ++i) {
+    if (links.size() > kLinksMax && i == kHalf) {
+      i = links.size() - kHalf;
+      causes.left_out += links.size() - kLinksMax;
+    }
+    const auto link = links[i];
+    causes.links.push_back({kind_named(text(link.getKind())), text(link.getWhat()), link.getNode(),
+                            text(link.getWorker()), wire::raw(link.getLog()), text(link.getText())});
+  }
+  return bounded(std::move(error), std::move(causes));
+}
 
 Executable decode(wire::Executable::Reader reader) {
   return {wire::raw(reader.getPath()),      read(reader.getArgs()),       read(reader.getEnv()),

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "actors/causes.h"
+
 namespace paceline::actors {
 namespace {
 
@@ -84,6 +86,62 @@ TEST(ProtocolWireTest, WhatANameIsToAnActorArrivesAsItWasSent) {
   const auto killed = sent(kill, [](auto envelope, auto&) { return decode(envelope.getCall()); });
   ASSERT_TRUE(killed);
   EXPECT_TRUE(killed->kill);
+}
+
+CallResult failed_with(Error error) { return {TaskId{7}, "driver/1-2", tl::unexpected(std::move(error))}; }
+const auto kResult = [](auto envelope, auto& frames) { return decode(envelope.getCallResult(), frames); };
+
+TEST(ProtocolWireTest, WhatLedToAnErrorArrivesAsItWas) {
+  auto error = leaving({ErrorKind::disconnected, "no"}, "first(int)", {3, "worker 9", "/logs/\xff.log"}, "");
+  for (int i = 0; i < 30; ++i) error = stopped_by(error, "next(int)", {0}, "argument 1 failed");
+  const auto got = sent(failed_with(error), kResult);
+  ASSERT_TRUE(got);
+  ASSERT_FALSE(got->value);
+  EXPECT_EQ(got->value.error().kind, ErrorKind::disconnected);
+  EXPECT_EQ(got->value.error().text, error.text);
+  const TaskError before(error), after(got->value.error());
+  ASSERT_EQ(after.causes().size(), before.causes().size());
+  EXPECT_EQ(after.causes_left_out(), before.causes_left_out());
+  EXPECT_EQ(got->value.error().causes->first, error.causes->first);
+  EXPECT_EQ(after.kind(), ErrorKind::disconnected);
+  EXPECT_EQ(after.node(), 3);
+  EXPECT_EQ(after.worker(), "worker 9");
+  EXPECT_EQ(after.log(), "/logs/\xff.log");  // A path is as it is.
+  EXPECT_EQ(after.cause(), "no");
+  EXPECT_EQ(after.causes().front().what, "next(int)");
+}
+
+TEST(ProtocolWireTest, AnErrorWithoutCausesArrivesWithoutThem) {
+  const auto got = sent(failed_with({ErrorKind::timed_out, "late"}), kResult);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->value.error().text, "late");
+  EXPECT_EQ(got->value.error().causes, nullptr);
+}
+
+TEST(ProtocolWireTest, MoreCausesThanThereMayBeAreReadWithinTheBounds) {
+  Causes causes{std::vector<Cause>(100'000)};
+  for (Cause& link : causes.links) link.text = "\xff";
+  causes.links.front().what = "outermost";
+  causes.links.back() = {ErrorKind::invalid,       "innermost", 1, "worker 2", std::string(100'000, '/'),
+                         std::string(100'000, 'x')};
+  Error error{ErrorKind::invalid, std::string(100'000, 't')};
+  error.causes = std::make_shared<const Causes>(std::move(causes));
+  const auto got = sent(failed_with(error), kResult);
+  ASSERT_TRUE(got);
+  const TaskError read(got->value.error());
+  EXPECT_EQ(read.causes().size(), kLinksMax);
+  EXPECT_EQ(read.causes().size() + read.causes_left_out(), 100'000u);
+  EXPECT_EQ(read.causes().front().what, "outermost");
+  EXPECT_EQ(read.causes().front().text, "\xef\xbf\xbd");
+  EXPECT_EQ(read.causes().back().what, "innermost");
+  EXPECT_EQ(read.log(), "");
+  EXPECT_EQ(read.cause().size(), kThrownMax);
+  EXPECT_LT(std::string(read.what()).size(), kCausesBytesMax);
+}
+
+TEST(ProtocolWireTest, AResultThatIsThereTravelsWithoutRoomForErrors) {
+  const auto frames = encode(CallResult{TaskId{7}, "driver/1-2", bytes_of("x")});
+  EXPECT_LE(frames.front().size(), 136u);
 }
 
 TEST(ProtocolWireTest, ATaskTravelsToALentWorkerAsItIs) {

@@ -1,8 +1,17 @@
 #include "actors/then.h"
 
+#include "actors/causes.h"
 #include "actors/continuations.h"
 
 namespace paceline::actors {
+namespace {
+
+Error begun_in_then(const Error& error) {
+  return began({error.kind, error.text + " (in a function given to then())"}, {}, "a function given to then()",
+               error.text);
+}
+
+}  // namespace
 
 void continue_with(const PendingResultPtr& source, const PendingResultPtr& result,
                    std::function<void(const Bytes&)> run) {
@@ -16,7 +25,8 @@ void continue_with(const PendingResultPtr& source, const PendingResultPtr& resul
       try {
         run(*source->wait());
       } catch (...) {
-        result->complete(tl::unexpected(error_thrown(" (in a function given to then())")));
+        const auto error = error_thrown();
+        result->complete(tl::unexpected(error.causes ? error : begun_in_then(error)));
       }
     });
   });

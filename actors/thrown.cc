@@ -3,13 +3,45 @@
 #include <cxxabi.h>
 
 #include <exception>
+#include <optional>
+#include <string_view>
 #include <typeinfo>
+#include <utility>
 
-#include "actors/task_error.h"
+#include "actors/causes.h"
 #include "runtime/base/demangled.h"
 #include "runtime/base/readable.h"
 
 namespace paceline::actors {
+namespace {
+
+/// It may be anything, and long.
+std::string shown(std::string_view text) {
+  const auto first = first_of(text, kThrownMax);
+  return readable(first) + (first.size() < text.size() ? "..." : "");
+}
+
+/// That the exception in hand is nested around.
+std::optional<Error> nested() {
+  try {
+    throw;
+  } catch (const std::nested_exception& outer) {
+    try {
+      if (outer.nested_ptr()) outer.rethrow_nested();
+    } catch (const TaskError& inner) {
+      return carried(inner);
+    } catch (abi::__forced_unwind&) {
+      throw;
+    } catch (...) {
+      return nested();
+    }
+  } catch (...) {
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::string thrown() {
   const auto* const of = abi::__cxa_current_exception_type();
   const auto type = of == nullptr ? "an unknown exception" : demangled(of->name());
@@ -18,23 +50,25 @@ std::string thrown() {
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (const std::exception& error) {
-    return type + ": " + readable(error.what());
+    return type + ": " + shown(error.what());
   } catch (const std::string& text) {
-    return "std::string: " + readable(text);
+    return "std::string: " + shown(text);
   } catch (const char* text) {
-    return text == nullptr ? type : type + ": " + readable(text);
+    return text == nullptr ? type : type + ": " + shown(text);
   } catch (...) {
     return type;
   }
 }
 
-Error error_thrown(const std::string& where) {
+Error error_thrown() {
   try {
     throw;
   } catch (const TaskError& error) {
-    return {error.kind(), error.what()};
+    return carried(error);
   } catch (...) {
-    return {ErrorKind::invalid, thrown() + where};
+    auto text = thrown();
+    if (const auto inner = nested()) return thrown_over(*inner, text);
+    return {ErrorKind::invalid, std::move(text)};
   }
 }
 

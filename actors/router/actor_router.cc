@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "actors/causes.h"
+
 namespace paceline::actors {
 namespace {
 
@@ -13,9 +15,7 @@ namespace {
 constexpr int kDeathsBeforeReadyMax = 5;
 constexpr const char* kUnsaid = " has not said how its workers are started";
 
-std::string short_name(WorkerId worker) {
-  return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32);
-}
+std::string short_name(WorkerId worker) { return to_string(place_of(worker)); }
 
 std::string times(int count) { return count == 1 ? "once" : std::to_string(count) + " times"; }
 
@@ -179,8 +179,10 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
   }
   const auto actor = actors_.find(call.actor);
   if (actor == actors_.end()) {
-    if (const auto dead = dead_.find(call.actor); dead != dead_.end())
-      return refuse(dead->second.kind, dead->second.text);
+    if (const auto dead = dead_.find(call.actor); dead != dead_.end()) {
+      answer(actions, owner, from, {task, owner, tl::unexpected(dead->second)});
+      return actions;
+    }
     return refuse(ErrorKind::not_found,
                   "actor " + to_string(call.actor) + " does not exist on node " + to_string(options_.node));
   }
@@ -281,14 +283,16 @@ std::optional<ActorRouter::InFlight> ActorRouter::end_call(TaskId task) {
 
 /// Starts the actor's next process. What its dead one had taken fails or is sent again, before what waits. False: it is
 /// not to be started again.
-bool ActorRouter::restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how) {
+bool ActorRouter::restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how,
+                          const std::string& log) {
   const auto& rule = actor.create.rule;
   if (!rule.may_restart(actor.restarts) || ++actor.deaths_before_ready > kDeathsBeforeReadyMax) return false;
   ++actor.restarts;
   actor.constructed = false;
-  actor.ended = {ErrorKind::disconnected, describe(actor) +
-                                              " is started again, and whether it has done this call is unknown: " +
-                                              short_name(worker) + " " + how};
+  actor.ended = began(
+      {ErrorKind::disconnected, describe(actor) + " is started again, and whether it has done this call is unknown: " +
+                                    short_name(worker) + " " + how},
+      place_of(worker, log), describe(actor), how);
   auto outcome = actor.sent.on_death(rule);
   for (const auto task : outcome.failed) {
     if (const auto call = end_call(task))
@@ -462,7 +466,7 @@ ActorRouter::Actions ActorRouter::on_node(NodeId node, double cpus) {
   return actions;
 }
 
-ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::string& how) {
+ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::string& how, const std::string& log) {
   Actions actions;
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return actions;
@@ -470,17 +474,20 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
   workers_.erase(found);
   if (gone.actor.value != 0) {
     const auto actor = actors_.find(gone.actor);
-    if (actor != actors_.end() && !restart(actions, actor->second, worker, how)) {
+    if (actor != actors_.end() && !restart(actions, actor->second, worker, how, log)) {
       auto restarted = actor->second.restarts > 0 ? ", restarted " + times(actor->second.restarts) : std::string();
       if (actor->second.deaths_before_ready > kDeathsBeforeReadyMax)
         restarted += ", the last " + times(kDeathsBeforeReadyMax) + " without coming through its constructor";
       end_actor(actions, gone.actor,
-                {ErrorKind::disconnected,
-                 describe(actor->second) + " is dead" + restarted + ": " + short_name(worker) + " " + how},
+                began({ErrorKind::disconnected,
+                       describe(actor->second) + " is dead" + restarted + ": " + short_name(worker) + " " + how},
+                      place_of(worker, log), describe(actor->second), how),
                 true);
     }
   } else if (const auto lent = lending_.on_worker_gone(worker)) {
-    tell_gone(actions, *lent, worker, {ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how});
+    tell_gone(actions, *lent, worker,
+              began({ErrorKind::disconnected, "the task's " + short_name(worker) + " " + how}, place_of(worker, log),
+                    {}, how));
   } else if (!gone.ready) {  // It never came up; neither would the next one.
     for (const auto& wanted : lending_.give_up(gone.root))
       refuse_loan(actions, wanted, {ErrorKind::infeasible, "a worker for tasks could not be started: it " + how});
@@ -632,7 +639,8 @@ bool ActorRouter::owns_actors_on(NodeId node) const {
 
 ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& how) {
   Actions actions;
-  const Error reason{ErrorKind::disconnected, "node " + to_string(node) + " is gone: " + how};
+  const auto reason = began({ErrorKind::disconnected, "node " + to_string(node) + " is gone: " + how}, {node.value}, {},
+                            "its node is gone: " + how);
   std::vector<ActorReady> dead;
   for (const auto& [id, remote] : remote_) {
     if (node_of(id) == node) dead.push_back({id, remote.owner, true, reason});

@@ -113,9 +113,8 @@ class ActorRouter {
   /// A worker's thread waits for a result, or goes on (nullopt). A task that waits gives its
   /// cpus back meanwhile. Who waits in a circle would wait for ever: all calls of the circle fail, naming it.
   Actions on_waits(WorkerId worker, std::optional<Awaited> awaited);
-  Actions on_worker_gone(
-      WorkerId worker,
-      const std::string& how);  ///< "killed by SIGSEGV ..., last lines: ...". Also: could not be forked.
+  /// `how`: "killed by SIGSEGV ..., last lines: ...". Also: could not be forked. `log`: if something stands in it.
+  Actions on_worker_gone(WorkerId worker, const std::string& how, const std::string& log = {});
   /// Another node, with so many cpus, can be asked for workers.
   Actions on_node(NodeId node, double cpus);
   Actions on_node_gone(NodeId node, const std::string& how);
@@ -248,7 +247,7 @@ class ActorRouter {
   void remember_dead(ActorId actor, Error reason);
   void send_to_worker(Actions& actions, Actor& actor, Call call);
   std::optional<InFlight> end_call(TaskId task);
-  bool restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how);
+  bool restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how, const std::string& log);
   bool was_asked(const InFlight& call, const std::string& peer) const;
   void tell_borrower(Actions& actions, const Lending::Owner& owner, Loan loan) const;
   void refuse_loan(Actions& actions, const Lending::Lent& wanted, const Error& error) const;

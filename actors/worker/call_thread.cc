@@ -162,8 +162,10 @@ class CallThread {
   }
 
   void send(actors::CallResult result) {
-    if (shared_.stops.end(result.task))
-      result.value = cancelled(what_, result.task, "while it ran (" + where(shared_.worker) + ")");
+    if (shared_.stops.end(result.task)) {
+      auto ended = cancelled(what_, result.task, "while it ran").value();
+      result.value = tl::unexpected(actors::leaving(std::move(ended), {}, place_here(shared_.worker), {}));
+    }
     if (const auto sent = shared_.client->answer(std::move(result)); !sent) shared_.give_up(sent.error());
   }
 
@@ -179,18 +181,15 @@ class CallThread {
 
 }  // namespace
 
-std::string where(WorkerId worker) {
-  const auto log = log_path();
-  return "worker " + std::to_string(worker.value & 0xffffffff) + " on node " + std::to_string(worker.value >> 32) +
-         (log.empty() ? "" : ", log " + log);
-}
+actors::Place place_here(WorkerId worker) { return actors::place_of(worker, log_path()); }
+std::string where(WorkerId worker) { return to_string(place_here(worker)); }
 
 tl::unexpected<Error> cancelled(const std::string& what, TaskId task, const std::string& when) {
   return fail(ErrorKind::cancelled, what + to_string(task) + " was cancelled " + when);
 }
 
 void run_calls(CallThreads& shared) {
-  Executor executor([worker = shared.worker] { return where(worker); });
+  Executor executor([worker = shared.worker] { return place_here(worker); });
   CallThread(shared, std::move(executor), "", shared.queues.first(), 0, CallThread::kTask).run();
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "actors/causes.h"
 #include "actors/client.h"
 #include "actors/worker/call_queues.h"
 #include "actors/worker/executor.h"
@@ -19,6 +20,8 @@ struct CallThreads {
   std::function<void(const Error&)> give_up;  ///< Does not return.
 };
 
+/// Where this is, with its log, if something stands in it.
+actors::Place place_here(WorkerId worker);
 /// "worker 3 on node 0, log /run/worker-3.log", for the end of errors.
 std::string where(WorkerId worker);
 /// The error of what was cancelled: `what` is "task " or "call ".

@@ -19,13 +19,13 @@ auto caught(Run run) -> decltype(run()) {
   } catch (abi::__forced_unwind&) {
     throw;  // A thread's cancellation is no exception of the user's.
   } catch (...) {
-    return fail(ErrorKind::invalid, actors::thrown());
+    return tl::unexpected(actors::error_thrown());
   }
 }
 
 }  // namespace
 
-Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<Bytes> arguments,
+Result<void> Executor::invoke(const actors::FunctionRef& function, std::span<const Bytes> arguments,
                               actors::Invocation& invocation) {
   auto address = actors::resolve(function);
   if (!address) return tl::unexpected(std::move(address).error());
@@ -37,18 +37,17 @@ Result<void> Executor::invoke(const actors::FunctionRef& function, std::vector<B
 actors::ActorReady Executor::construct(actors::CreateActor create) {
   actors::ActorReady ready{create.actor, create.owner, false, {}};
   if (instance_) {
-    ready.error = {ErrorKind::internal, "a second actor was sent to " + where_()};
+    ready.error = {ErrorKind::internal, "a second actor was sent to " + to_string(where_())};
     return ready;
   }
   actor_ = create.actor;
   name_ = create.name;
   actors::Invocation invocation;
-  const auto done = invoke(create.function, std::move(create.arguments), invocation);
+  const auto done = invoke(create.function, create.arguments, invocation);
   instance_ = std::move(invocation.created);
   if (!done) {
-    ready.error = {done.error().kind, done.error().text + " (in the constructor of actor " +
-                                          (name_.empty() ? to_string(actor_) : "'" + name_ + "'") + ", " + where_() +
-                                          ")"};
+    const auto whose = "the constructor of actor " + (name_.empty() ? to_string(actor_) : "'" + name_ + "'");
+    ready.error = actors::leaving(done.error(), whose, where_(), "in " + whose + ", ");
   }
   return ready;
 }
@@ -64,24 +63,30 @@ Executor Executor::for_another_thread() const {
 std::optional<actors::CallResult> Executor::call(actors::Call call) {
   actors::CallResult answer{call.task, call.owner, Bytes{}, call.by_line, false, {}};
   if (call.actor.value != 0 && (!instance_ || call.actor != actor_)) {
-    answer.value = fail(ErrorKind::not_found, "actor " + to_string(call.actor) + " is not on " + where_());
+    answer.value = fail(ErrorKind::not_found, "actor " + to_string(call.actor) + " is not on " + to_string(where_()));
     return answer;
   }
   actors::Invocation invocation;
   invocation.object = call.actor.value != 0 ? instance_.get() : nullptr;
   const Instant began = steady_now();
-  const auto invoked = invoke(call.function, std::move(call.arguments), invocation);
+  const auto invoked = invoke(call.function, call.arguments, invocation);
   answer.ran = steady_now() - began;
+  Callee callee{invocation.name};
+  if (invocation.name != nullptr && !call.arguments.empty()) {
+    callee.first = std::move(call.arguments.front());
+    callee.build = std::move(call.function.build);
+  }
   if (invoked && invocation.unfinished && !invocation.unfinished->done()) {
     const TaskId task = call.task;
     invocation.unfinished->on_done([this, task] { done_.push_back(task); });
-    begun_.insert_or_assign(task, Begun{std::move(answer), std::move(invocation.unfinished)});
+    begun_.insert_or_assign(task, Begun{std::move(answer), std::move(invocation.unfinished), std::move(callee)});
     return std::nullopt;
   }
   answer.value =
       value_of(!invoked                ? tl::unexpected(invoked.error())
                : invocation.unfinished ? caught([&] { return Result<Bytes>(invocation.unfinished->result()); })
-                                       : Result<Bytes>(std::move(invocation.result)));
+                                       : Result<Bytes>(std::move(invocation.result)),
+               callee);
   return answer;
 }
 
@@ -92,19 +97,21 @@ std::vector<actors::CallResult> Executor::resume(const std::function<void()>& go
     auto begun = begun_.extract(task);
     if (begun.empty()) continue;
     Begun& ended = begun.mapped();
-    ended.answer.value = value_of(caught([&] { return Result<Bytes>(ended.call->result()); }));
+    ended.answer.value = value_of(caught([&] { return Result<Bytes>(ended.call->result()); }), ended.callee);
     answers.push_back(std::move(ended.answer));
   }
   return answers;
 }
 
 /// As the caller gets it: bounded, and an error says where it happened.
-Result<Bytes> Executor::value_of(Result<Bytes> result) const {
+Result<Bytes> Executor::value_of(Result<Bytes> result, const Callee& callee) const {
   if (!result) {
     const std::string who = actor_.value == 0 ? ""
                             : name_.empty()   ? "actor " + to_string(actor_) + ", "
                                               : "actor '" + name_ + "', ";
-    return fail(result.error().kind, result.error().text + " (" + who + where_() + ")");
+    auto what = callee.name == nullptr ? std::string() : callee.name(callee.first, callee.build);
+    if (actor_.value != 0 && !what.empty()) what += " of " + who.substr(0, who.size() - 2);
+    return tl::unexpected(actors::leaving(std::move(result).error(), std::move(what), where_(), who));
   }
   if (result->size() > actors::kResultBytesMax)
     return fail(ErrorKind::invalid, "the result takes " + std::to_string(result->size() >> 20) + " MiB; at most " +

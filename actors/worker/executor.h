@@ -3,10 +3,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "actors/causes.h"
 #include "actors/client.h"
 #include "actors/invoke.h"
 
@@ -17,8 +19,8 @@ namespace paceline::worker {
 /// type, the text and `where`.
 class Executor {
  public:
-  /// `where` ends every error: "worker 3 on node 0, log /run/worker-3.log".
-  explicit Executor(std::function<std::string()> where) : where_(std::move(where)) {}
+  /// `where` this is, and its log as it is then: every error says so.
+  explicit Executor(std::function<actors::Place()> where) : where_(std::move(where)) {}
 
   actors::ActorReady construct(actors::CreateActor create);
   /// Of the same actor, for another thread.
@@ -29,15 +31,22 @@ class Executor {
   std::vector<actors::CallResult> resume(const std::function<void()>& go_on);
 
  private:
+  /// What is called, until somebody wants to know its name.
+  struct Callee {
+    actors::CalleeName name = nullptr;
+    Bytes first{};
+    std::string build{};
+  };
   struct Begun {
     actors::CallResult answer;  ///< Without its value.
     std::unique_ptr<actors::UnfinishedCall> call;
+    Callee callee;
   };
-  Result<void> invoke(const actors::FunctionRef& function, std::vector<Bytes> arguments,
+  Result<void> invoke(const actors::FunctionRef& function, std::span<const Bytes> arguments,
                       actors::Invocation& invocation);
-  Result<Bytes> value_of(Result<Bytes> result) const;
+  Result<Bytes> value_of(Result<Bytes> result, const Callee& callee) const;
 
-  std::function<std::string()> where_;
+  std::function<actors::Place()> where_;
   std::string name_;  ///< The actor's.
   ActorId actor_;
   std::shared_ptr<void> instance_;

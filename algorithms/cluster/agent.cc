@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "actors/causes.h"
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
 #include "algorithms/cluster/head.h"
@@ -87,8 +88,7 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       process_ids_(options_.node, options_.starts),
       workers_(
           {options_.node, options_.directory, options_.local_address}, loop_, log_,
-          {.ended = [this](WorkerId worker, const std::string& how,
-                           bool failed) { on_worker_ended(worker, how, failed); },
+          {.ended = [this](WorkerId worker, const auto& end) { on_worker_ended(worker, end); },
            .packet = [this](WorkerId worker, process::Packet packet) { on_worker_packet(worker, std::move(packet)); },
            .prints = [this](WorkerOutput::Source source) { output_.watch(std::move(source)); },
            .printed = [this](WorkerId worker) { output_.on_worker_ended(worker); }}),
@@ -291,6 +291,14 @@ Result<void> Agent::tell_line(const transport::Peer& peer, const wire::Request::
                  {"call_retries", to->rule.call_retries},
                  {"restarts", to->restarts},
                  {"ended", to->ended.text}});
+  if (to->ended.causes) {
+    const auto& first = to->ended.causes->links.back();
+    line.update({{"ended_what", first.what},
+                 {"ended_node", first.node},
+                 {"ended_worker", first.worker},
+                 {"ended_log", readable(first.log)},
+                 {"ended_how", first.text}});
+  }
   wire::Message message;
   auto reply = message.root().initReply();
   reply.setId(request.getId());
@@ -741,14 +749,14 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
 // Processes
 // -------------------------------------------------------------------------------------------------------------------------
 
-void Agent::on_worker_ended(WorkerId worker, const std::string& how, bool failed) {
+void Agent::on_worker_ended(WorkerId worker, const WorkerProcesses::Listener::End& end) {
   sessions_.close(worker);
   (void)::unlink(actors::line_path(options_.directory, worker).c_str());
   const Instant now = steady_now();
   router_.at(now);
   for (auto& [id, job] : jobs_)
-    if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, how, failed, now); });
-  act(router_.on_worker_gone(worker, how));
+    if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, end.how, end.failed, now); });
+  act(router_.on_worker_gone(worker, end.how, end.log));
 }
 
 void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {

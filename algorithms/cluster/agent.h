@@ -121,7 +121,7 @@ class Agent {
   void carry_out(const actors::ActorRouter::Forward& forward);
   void carry_out(const actors::ActorRouter::Warn& warn);
   // Processes
-  void on_worker_ended(WorkerId worker, const std::string& how, bool failed);
+  void on_worker_ended(WorkerId worker, const WorkerProcesses::Listener::End& end);
   void on_worker_packet(WorkerId worker, process::Packet packet);
   void open_session(WorkerId worker);
   // Jobs

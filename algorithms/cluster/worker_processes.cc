@@ -234,7 +234,7 @@ void WorkerProcesses::on_server_failed(std::uint32_t id, const std::string& why)
 void WorkerProcesses::never_started(WorkerId worker, const std::string& why) {
   if (const auto it = workers_.find(worker); it != workers_.end()) leave(it->second.log);
   workers_.erase(worker);
-  listener_.ended(worker, why, false);
+  listener_.ended(worker, {why});
 }
 
 void WorkerProcesses::on_ended(WorkerId worker, const process::Exit& exit) {
@@ -247,9 +247,11 @@ void WorkerProcesses::on_ended(WorkerId worker, const process::Exit& exit) {
   // An end from outside (kill, the kernel's out-of-memory killer) is an absence; an end of its own making is the user's
   // program failing.
   const bool outside = exit.signalled && (exit.code == SIGKILL || exit.code == SIGTERM || exit.code == SIGINT);
+  const Listener::End end{how, tail.empty() ? "" : it->second.log.path,
+                          !outside && !by_us && (exit.signalled || exit.code != 0)};
   if (listener_.printed) listener_.printed(worker);
   forget(worker);
-  listener_.ended(worker, how, !outside && !by_us && (exit.signalled || exit.code != 0));
+  listener_.ended(worker, end);
 }
 
 void WorkerProcesses::forget(WorkerId worker) {

@@ -31,8 +31,13 @@ class WorkerProcesses {
     std::string agent_address;  ///< Workers connect to it.
   };
   struct Listener {
-    /// It ended, or could not be started. `failed`: of its own making (a crash, an exit status).
-    std::function<void(WorkerId, const std::string& how, bool failed)> ended;
+    struct End {
+      std::string how;
+      std::string log{};    ///< The path, if something of this worker's stands in it.
+      bool failed = false;  ///< Of its own making (a crash, an exit status).
+    };
+    /// It ended, or could not be started.
+    std::function<void(WorkerId, const End&)> ended;
     /// Came over its Unix socket; the descriptors are the listener's.
     std::function<void(WorkerId, process::Packet)> packet;
     /// It is there, and somebody shows what it prints.

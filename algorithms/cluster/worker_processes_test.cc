@@ -71,7 +71,7 @@ class WorkerProcessesTest : public testing::Test {
   WorkerProcesses sut_{{NodeId{0}, directory_.path, "ipc:///nowhere"},
                        loop_,
                        log_,
-                       {[this](WorkerId worker, const std::string& how, bool) { ended_[worker] = how; },
+                       {[this](WorkerId worker, const auto& end) { ended_[worker] = end.how; },
                         [this](WorkerId, process::Packet packet) {
                           answers_.push_back(packet.bytes + "+" + std::to_string(packet.fds.size()));
                         }}};

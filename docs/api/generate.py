@@ -44,7 +44,7 @@ INCLUDE = {"actors": "paceline.h", "algorithms": "paceline/train.h"}
 # What objects of a class are called in examples: a method's use is `me.next(`.
 RECEIVERS = {"Worker": "me", "Shared": r"shared|\w", "Batches": "batches", "Sampler": r"me\.sampler\(.*\)", "Dataset": r"data|test|text|birds",
              "Future": r"heavy|answer|a|c|\)", "Async": r"first", "Handle": r"counter|\w+", "Model": "model", "Trainer": r"\w*",
-             "RunResult": r"result|first|second|\)", "TaskError": "error", "Evaluation": r"one", "TrainingLoss": "loss",
+             "RunResult": r"result|first|second|\)", "TaskError": "error", "Cause": "cause", "Evaluation": r"one", "TrainingLoss": "loss",
              "LoadResult": "loaded", "Batch": "batch", "Waited": "waited", "GroupHandle": r"in_group\(.*\)"}
 BRACED = ("Trainer",)  # Made with the names of their fields.
 
@@ -56,7 +56,7 @@ GIVEN = {"CsvOptions": r"\bcsv\(", "ImageOptions": r"\bimages\(", "TokenOptions"
 
 # What else the use of a name looks like: of a class, where examples do not spell it out; of a field, where others have one so called.
 USES = {"Shared": r"= me\.share\(", "Batches": r"= me\.batches\(", "Sampler": r"me\.sampler\(", "Batch": r"\] = batches\.next\(",
-        "Stopped": r"catch \(const paceline::Stopped", "Metric": r"\bMetric\b", "Future": r"= paceline::async\(", "Waited": r"= paceline::wait\(", "GroupHandle": r"\.in_group\(",
+        "Stopped": r"catch \(const paceline::Stopped", "Metric": r"\bMetric\b", "Future": r"= paceline::async\(", "Waited": r"= paceline::wait\(", "GroupHandle": r"\.in_group\(", "Cause": r"const auto& cause : error\.causes",
         "Batch::data": r"\bbatch\.data\b", "Batch::target": r"\bbatch\.target\b", "Trainer::metric": r"\.metric = \[",
         "Trainer::data": r"\.data = paceline::", "Trainer::test": r"\.test = paceline::"}
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -22,10 +23,13 @@ enum class ErrorKind {
 
 std::string_view to_string(ErrorKind kind);
 
+struct Causes;  // actors/causes.h
+
 /// What went wrong. `text` is one line that names the thing, the cause and the mend.
 struct Error {
   ErrorKind kind = ErrorKind::internal;
   std::string text;
+  std::shared_ptr<const Causes> causes{};  ///< Of what tasks and actors threw: what led to it. Others have none.
 };
 
 template <class T>

@@ -20,12 +20,12 @@ Result<std::string> read_token(int fd, const std::filesystem::path& file) {
   std::array<char, kDigits + 2> text{};
   const auto got = ::fstat(fd, &status) == 0 ? ::read(fd, text.data(), text.size()) : -1;
   if (got < 0) return fail_errno("read " + file.string());
-  std::string token(text.data(), static_cast<std::size_t>(got));
-  if (token.ends_with('\n')) token.pop_back();
+  std::string_view token(text.data(), static_cast<std::size_t>(got));
+  if (token.ends_with('\n')) token.remove_suffix(1);
   const bool secret = (status.st_mode & 077) == 0 && status.st_uid == ::getuid();
   if (!secret || token.size() != kDigits || token.find_first_not_of("0123456789abcdef") != token.npos)
     return fail(ErrorKind::invalid, file.string() + " is no token that only you can read: remove it");
-  return token;
+  return std::string(token);
 }
 
 Result<std::string> new_token() {

@@ -69,7 +69,13 @@ struct Hello {
   incarnation @6 :UInt64; newestJob @7 :UInt64;  # of an agent, for the head: who it is since its start, the highest job it was told of
 }
 struct Welcome { name @0 :Text; node @1 :Int32; process @2 :UInt32; }   # process: of the ids that it makes, see actors/process_ids.h
-struct Failure { kind @0 :Text; text @1 :Text; }
+struct Failure {
+  kind @0 :Text; text @1 :Text;
+  causes @2 :List(Cause);     # of what tasks and actors threw: what was waited for first, the first cause last
+  leftOut @3 :UInt32;         # of their middle
+  first @4 :Text;             # the line of the first cause, where that is not `text`
+}
+struct Cause { kind @0 :Text; what @1 :Text; node @2 :Int32 = -1; worker @3 :Text; log @4 :Text; text @5 :Text; }
 
 struct Request { id @0 :UInt64; verb @1 :Text; json @2 :Text; from @3 :Text; }   # verbs: see algorithms/cluster/head.h
 struct Reply { id @0 :UInt64; ok @1 :Bool; json @2 :Text; error @3 :Failure; to @4 :Text; }

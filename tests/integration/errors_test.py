@@ -1,0 +1,22 @@
+"""What a TaskError tells of where it comes from, on real processes (errors_script.cc checks itself)."""
+import os
+
+from harness import IntegrationTest, main
+
+ERRORS = os.environ["PACELINE_ERRORS"]
+WITHOUT_LINES = {"PACELINE_CHANNELS": "zmq"}
+
+
+class Errors(IntegrationTest):
+    def test_errors_name_their_first_cause(self):
+        self.run_script(ERRORS, 0)
+
+    def test_errors_name_their_first_cause_without_lines(self):
+        self.run_script(ERRORS, 0, environment=WITHOUT_LINES)
+
+    def test_errors_of_another_node_name_their_first_cause(self):
+        self.run_script(ERRORS, 1, nodes=2)
+
+
+if __name__ == "__main__":
+    main()
