@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -7,18 +10,33 @@
 
 namespace paceline {
 
+/// After what a task is run again, as often as its retries say.
+enum class RetryOn {
+  death,    ///< Of its worker.
+  failure,  ///< Of its worker, and whatever it throws. Not if an argument has failed, nor what was cancelled.
+};
+
 /// What a task needs to run.
 struct TaskOptions {
   float cpus = 1;   ///< Of the node that runs it; 0 is possible.
-  int retries = 0;  ///< How often it is run again after the death of its worker (not after an exception).
+  int retries = 0;  ///< How often it is run again after what retry_on says.
   int node = -1;    ///< Where it runs; -1: where there is room, on this node first.
+  /// For people: what errors call it. Copied by async(). (A view, since g++ 12 ends a string in braces within a
+  /// co_await wrongly.)
+  std::string_view name{};
+  /// How long after it was asked for its future ends, with an error of kind `timed_out`, if it is not over. The task is
+  /// then cancelled as cancel() does it: one that has not begun never will, one that runs is told. Not run again.
+  std::optional<Duration> timeout{};
+  RetryOn retry_on = RetryOn::death;  ///< After what it is run again.
 };
 
 namespace actors {
 /// A task of a call whose first source is the callable.
 inline PendingResultPtr submit_task(Call call, std::vector<ArgumentSource> sources, const TaskOptions& options) {
-  return process_client().submit(std::move(call), std::move(sources),
-                                 {{options.cpus, NodeId(options.node)}, options.retries});
+  call.name = std::string(options.name);
+  return process_client().submit(
+      std::move(call), std::move(sources),
+      {{options.cpus, NodeId(options.node)}, {options.retries, options.retry_on == RetryOn::failure}, options.timeout});
 }
 }  // namespace actors
 
@@ -51,7 +69,7 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const 
     if constexpr (Serialisable<T>) {
       actors::Call call;
       call.function = actors::or_throw(actors::name_of(&actors::run_function<Callable, Encoded>));
-      call.name = &actors::name_of_callable<Callable>;
+      call.callee = &actors::name_of_callable<Callable>;
       std::vector<actors::ArgumentSource> sources;
       sources.emplace_back(actors::or_throw(actors::encode_callable<Callable>(function)));
       actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);

@@ -135,6 +135,19 @@ Error prefixed(Error error, const std::string& before) {
   return with(error.kind, before + error.text, std::move(causes));
 }
 
+std::string task_called(const std::string& name) { return name.empty() ? "" : "task '" + name + "'"; }
+
+std::string whats_of(const std::string& function, const std::string& whose) {
+  return function.empty() || whose.empty() ? function + whose : function + " of " + whose;
+}
+
+Error of_task(Error error, const std::string& name) {
+  if (name.empty()) return error;
+  auto causes = copy_of(error);
+  causes.links.front().what = whats_of(causes.links.front().what, task_called(name));
+  return with(error.kind, task_called(name) + ": " + error.text, std::move(causes));
+}
+
 Error carried(const TaskError& error) { return {error.kind(), error.what(), error.causes_}; }
 
 }  // namespace actors

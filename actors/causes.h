@@ -46,6 +46,13 @@ Error thrown_over(const Error& inner, const std::string& text);
 /// With `before` in front of it ("element 3: "), which is no part of what was thrown.
 Error prefixed(Error error, const std::string& before);
 
+/// What a task of this name is called in errors: "task 'x'"; empty: nothing.
+std::string task_called(const std::string& name);
+/// "square(int) of task 'x'", either of which may be empty.
+std::string whats_of(const std::string& function, const std::string& whose);
+/// The error of a task of this name, of which it says nothing yet.
+Error of_task(Error error, const std::string& name);
+
 /// What another process says of an error, which may be anything, within the bounds.
 Error bounded(Error error, Causes causes);
 

@@ -139,7 +139,7 @@ void Client::loop(transport::Transport& transport) {
                        {outbox_->descriptor(), POLLIN, 0},
                        {options_.hang_up, POLLRDHUP, 0},
                        {lines_ ? lines_->descriptor() : -1, POLLIN, 0}};
-    Duration timeout = again.value_or(std::chrono::seconds(1));
+    Duration timeout = std::min<Duration>(again.value_or(std::chrono::seconds(1)), std::chrono::minutes(1));
     // A transport without room or without a descriptor has to be asked again.
     if (!sent_all || transport.descriptor() < 0 || last) timeout = std::chrono::milliseconds(1);
     ::poll(waits, 4, more ? 0 : static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(timeout).count()));
@@ -293,8 +293,10 @@ void Client::on_result(CallResult result) {
       if (result.unbegun) {
         tasks_.on_unbegun(result.task, now);
         over = tasks_.take_cancelled();
-      } else {
+      } else if (result.value || result.value.error().kind == ErrorKind::cancelled ||
+                 !tasks_.on_error(result.task, result.ran, now)) {
         slot = tasks_.on_result(result.task, result.ran, now);
+        deadlines_.remove(result.task);
         room_.notify_all();
       }
       push_tasks(now);
@@ -374,16 +376,18 @@ bool Client::open_line_to(WorkerId worker) {
 }
 
 void Client::on_worker_gone(WorkerId worker, const Error& error) {
-  std::vector<PendingResultPtr> failed, over;
+  std::vector<OwnedTasks::Failed> failed;
+  std::vector<PendingResultPtr> over;
   {
     std::lock_guard lock(mutex_);
     failed = tasks_.on_gone(worker);
+    for (const auto& one : failed) deadlines_.remove(one.result->task());
     over = tasks_.take_cancelled();
     room_.notify_all();
     push_tasks(steady_now());
   }
   end_cancelled(std::move(over));
-  for (const auto& result : failed) result->complete(tl::unexpected(error));
+  for (const auto& one : failed) one.result->complete(tl::unexpected(of_task(error, name_in(one.call))));
 }
 
 /// What may go to workers now, and what the agent is to hear. Under the lock.
@@ -565,6 +569,7 @@ void Client::on_line_ended(const std::string& peer, std::size_t untaken) {
 /// Tries lines again that were full (results make room before the room shows), and those whose calls wait for the
 /// agent's word of how the actor ended. How soon that has to be done again.
 std::optional<Duration> Client::look_after_lines(Instant now) {
+  end_late(now);
   std::vector<ActorId> given_up;
   std::vector<WorkerId> silent;
   std::optional<Duration> again;
@@ -573,7 +578,7 @@ std::optional<Duration> Client::look_after_lines(Instant now) {
     silent = tasks_.silent(now);
     crowded_ = false;
     push_tasks(now);
-    if (const auto next = tasks_.next_deadline()) again = std::max(*next - now, Duration::zero());
+    again = earlier(earlier(std::nullopt, tasks_.next_deadline(), now), deadlines_.next(), now);
     if (crowded_) again = kLineRetry;
     for (const ActorId actor : std::exchange(full_, {})) send_kept(actor);
     if (!full_.empty()) again = kLineRetry;
@@ -656,6 +661,10 @@ void Client::finish(Error error) {
 PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs) {
   call.task = task_id(process_, next_task_++);
   auto result = std::make_shared<PendingResult>(call.task, call.actor);
+  if (needs.timeout) {
+    std::lock_guard lock(mutex_);
+    if (deadlines_.add(result, call.name, *needs.timeout, steady_now())) outbox_->notify();
+  }
   std::vector<PendingResultPtr> awaited;
   for (const auto& argument : arguments) {
     const auto* source = std::get_if<PendingResultPtr>(&argument);
@@ -699,9 +708,12 @@ void Client::send_now(Call call, PendingResultPtr result, std::vector<ArgumentSo
     if (const auto& value = std::get<PendingResultPtr>(arguments[i])->wait()) {
       call.arguments.push_back(*value);
     } else {
-      auto what = call.name == nullptr ? std::string() : call.name(call.arguments.front(), call.function.build);
+      const auto task = task_called(call.name);
+      auto what =
+          whats_of(call.callee == nullptr ? "" : call.callee(call.arguments.front(), call.function.build), task);
+      const auto of = task.empty() ? "" : " of " + task;
       return (void)result->complete(tl::unexpected(
-          stopped_by(value.error(), std::move(what), here(), "argument " + std::to_string(i) + " failed")));
+          stopped_by(value.error(), std::move(what), here(), "argument " + std::to_string(i) + of + " failed")));
     }
   }
   std::size_t size = 0;
@@ -758,6 +770,7 @@ void Client::send_task(const Call& call, PendingResultPtr result, const TaskNeed
   std::unique_lock lock(mutex_);
   const auto refused = wait_for_room(lock, ActorId{}, patience, [this] { return tasks_.has_room(); });
   if (is_wanted_no_more(call.task, patience)) return;
+  if (needs.timeout && !deadlines_.has(call.task)) return;  // It is late already.
   if (!refused) {
     tasks_.add(call.task, needs.shape, needs.retries, std::move(frame), std::move(result));
     return push_tasks(steady_now());
@@ -775,6 +788,28 @@ void Client::end_cancelled(std::vector<PendingResultPtr> over) {
   for (const auto& result : over) {
     result->complete(fail(ErrorKind::cancelled, "task " + to_string(result->task()) + " was cancelled"));
   }
+}
+
+/// Tasks that were not over in their time. Their workers are told, as of those that are cancelled.
+void Client::end_late(Instant now) {
+  std::vector<Deadlines::Late> late;
+  {
+    std::lock_guard lock(mutex_);
+    late = deadlines_.take_late(now);
+    if (late.empty()) return;
+    for (const auto& one : late) {
+      const TaskId task = one.result->task();
+      if (deferred_.erase(task) > 0) continue;
+      const auto with = tasks_.cancel(task);
+      (void)tasks_.take_cancelled();
+      if (with && with->worker.value != 0)
+        send_cancel({task, with->worker, ActorId{}, options_.name, false},
+                    with->by_line ? worker_peer(with->worker) : std::string());
+    }
+    room_.notify_all();
+    push_tasks(now);
+  }
+  for (const auto& one : late) one.result->complete(tl::unexpected(too_late(*one.result, one.name, one.timeout)));
 }
 
 Result<Cancelled> Client::cancel(const PendingResultPtr& result, bool force) {

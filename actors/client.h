@@ -20,6 +20,7 @@
 #include "actors/outbox.h"
 #include "actors/pending_result.h"
 #include "actors/protocol.h"
+#include "actors/tasks/deadlines.h"
 #include "actors/tasks/owned_tasks.h"
 #include "runtime/channel/lines.h"
 #include "runtime/transport/transport.h"
@@ -85,7 +86,8 @@ class Client {
   /// Of a task.
   struct TaskNeeds {
     Shape shape{};
-    int retries = 0;
+    OwnedTasks::Retries retries{};
+    std::optional<Duration> timeout{};  ///< From now on; then it ends, and is cancelled.
   };
   /// A task, or a call if `call.actor` is set; fills in the id. It leaves when its arguments are there, without
   /// blocking for them. The result also tells of every failure.
@@ -182,6 +184,7 @@ class Client {
   Place here() const;
   bool is_wanted_no_more(TaskId task, Duration patience);
   void end_cancelled(std::vector<PendingResultPtr> over);
+  void end_late(Instant now);
   void send_cancel(const Cancel& cancel, const std::string& line);
   void send_task(const Call& call, PendingResultPtr result, const TaskNeeds& needs, Duration patience);
   void push_tasks(Instant now);
@@ -220,6 +223,7 @@ class Client {
   std::unordered_map<ActorId, Line> line_to_;
   std::map<std::uint64_t, ActorId> line_requests_;
   OwnedTasks tasks_;
+  Deadlines deadlines_;                      ///< Of tasks, also of those whose arguments are not there yet.
   std::unordered_set<TaskId> deferred_;      ///< Calls and tasks whose arguments are not there yet.
   bool crowded_ = false;                     ///< A line to a worker had no room for a task.
   std::set<WorkerId> task_lines_;            ///< Workers for tasks to which lines go.

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "actors/causes.h"
 #include "runtime/base/check.h"
 #include "runtime/base/steady_now.h"
 
@@ -105,6 +106,12 @@ Error not_there(const PendingResult& result, Duration timeout) {
                                : "task " + to_string(result.task());
   return {ErrorKind::timed_out, what + " has had no result for " + text_of(timeout) +
                                     ": it goes on, get() may be called again, or cancel() ends it"};
+}
+
+Error too_late(const PendingResult& result, const std::string& name, Duration timeout) {
+  const auto what = name.empty() ? "task " + to_string(result.task()) : task_called(name);
+  const auto why = "was not over in " + text_of(timeout) + ", its timeout";
+  return began({ErrorKind::timed_out, what + " " + why}, {}, what, "it " + why);
 }
 
 }  // namespace paceline::actors

@@ -50,5 +50,7 @@ std::size_t wait_for_all(std::span<const PendingResultPtr> results, std::optiona
 
 /// What is said where a result did not arrive in time.
 Error not_there(const PendingResult& result, Duration timeout);
+/// What is said of a task, of this name if it has one, that was not over in the time that it had.
+Error too_late(const PendingResult& result, const std::string& name, Duration timeout);
 
 }  // namespace paceline::actors

@@ -119,7 +119,7 @@ class Handle {
         call.actor = actor_;
         call.group = std::move(group);
         call.function = actors::or_throw(actors::name_of(&actors::run_method<T, Method, Encoded>));
-        call.name = &actors::name_of_method<T>;
+        call.callee = &actors::name_of_method<T>;
         auto name = actors::or_throw(actors::name_of(method));
         if (name.function.build == call.function.build) name.function.build.clear();  // Said once a call.
         std::vector<actors::ArgumentSource> sources;

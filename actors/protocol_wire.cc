@@ -203,6 +203,7 @@ Frames encode(const Call& message) {
   builder.setKill(message.kill);
   if (!message.group.empty()) builder.setGroup(message.group);
   builder.setFence(message.fence);
+  if (!message.name.empty()) builder.setName(message.name);
   return as_message(out.to_frame());
 }
 
@@ -345,6 +346,7 @@ Result<Call> decode(wire::Call::Reader reader) {
   call.kill = reader.getKill();
   call.group = text(reader.getGroup());
   call.fence = reader.getFence();
+  if (reader.hasName()) call.name = text(reader.getName());
   return call;
 }
 
@@ -360,6 +362,13 @@ Frames resent(const transport::Frame& call, int times) {
   });
   PACELINE_CHECK(read, "a call of this process cannot be read");
   return frames;
+}
+
+std::string name_in(const transport::Frame& call) {
+  auto received = wire::Received::parse(transport::Frame(call));
+  std::string name;
+  if (received) (void)received->visit([&](wire::Envelope::Reader root) { name = text(root.getCall().getName()); });
+  return name;
 }
 
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames) {

@@ -15,7 +15,7 @@ std::uint32_t OwnedTasks::pool_of(const Shape& shape) {
   return static_cast<std::uint32_t>(pools_.size() - 1);
 }
 
-void OwnedTasks::add(TaskId task, const Shape& shape, int retries, Frame call, PendingResultPtr result) {
+void OwnedTasks::add(TaskId task, const Shape& shape, Retries retries, Frame call, PendingResultPtr result) {
   const auto pool = pool_of(shape);
   bytes_ += call.size();
   tasks_.emplace(task, Task{std::move(call), std::move(result), WorkerId{}, pool, retries});
@@ -110,17 +110,37 @@ PendingResultPtr OwnedTasks::on_result(TaskId task, Duration ran, Instant now) {
   const auto found = tasks_.find(task);
   if (found == tasks_.end() || found->second.worker.value == 0) return nullptr;
   Task& entry = found->second;
-  Pool& pool = *pools_[entry.pool];
-  if (ran > Duration::zero()) pool.each = pool.each > Duration::zero() ? (pool.each * 7 + ran) / 8 : ran;
-  const WorkerId id = entry.worker;
-  Worker& worker = pool.workers.at(id);
-  worker.held_up = false;
-  take_off(pool, worker, task);
+  note_answer(entry, task, ran);
   bytes_ -= entry.call.size();
   auto result = std::move(entry.result);
+  Pool& pool = *pools_[entry.pool];
+  const WorkerId id = entry.worker;
   tasks_.erase(found);
-  if (worker.under_way.empty()) leave_if_idle(pool, id, now);
+  if (pool.workers.at(id).under_way.empty()) leave_if_idle(pool, id, now);
   return result;
+}
+
+bool OwnedTasks::on_error(TaskId task, Duration ran, Instant now) {
+  const auto found = tasks_.find(task);
+  if (found == tasks_.end() || found->second.worker.value == 0) return false;
+  Task& entry = found->second;
+  if (!entry.retries.after_errors || entry.retries.times <= 0 || entry.cancelled) return false;
+  --entry.retries.times;
+  note_answer(entry, task, ran);
+  Pool& pool = *pools_[entry.pool];
+  const WorkerId id = entry.worker;
+  queue_again(task, entry);
+  if (pool.workers.at(id).under_way.empty()) leave_if_idle(pool, id, now);
+  return true;
+}
+
+/// Its worker has done it, well or not.
+void OwnedTasks::note_answer(Task& entry, TaskId task, Duration ran) {
+  Pool& pool = *pools_[entry.pool];
+  if (ran > Duration::zero()) pool.each = pool.each > Duration::zero() ? (pool.each * 7 + ran) / 8 : ran;
+  Worker& worker = pool.workers.at(entry.worker);
+  worker.held_up = false;
+  take_off(pool, worker, task);
 }
 
 /// Has one asked back that is still busy: this one goes in its place.
@@ -197,7 +217,7 @@ std::vector<WorkerId> OwnedTasks::silent(Instant now) const {
 
 /// A worker runs its tasks one after the other: the oldest that it has not answered may have begun, the others have
 /// not.
-std::vector<PendingResultPtr> OwnedTasks::on_gone(WorkerId worker) {
+std::vector<OwnedTasks::Failed> OwnedTasks::on_gone(WorkerId worker) {
   const auto index = pool_with_.extract(worker);
   if (index.empty()) return {};
   Pool& pool = *pools_[index.mapped()];
@@ -205,17 +225,17 @@ std::vector<PendingResultPtr> OwnedTasks::on_gone(WorkerId worker) {
   const Worker& gone = node.mapped();
   pool.busy -= gone.under_way.empty() ? 0 : 1;
   if (gone.lost) pool.broken.push_back(worker);
-  std::vector<PendingResultPtr> failed;
+  std::vector<Failed> failed;
   for (auto task = gone.under_way.rbegin(); task != gone.under_way.rend(); ++task) {
     const auto found = tasks_.find(*task);
     const bool may_have_begun = *task == gone.under_way.front();
-    if (may_have_begun && found->second.retries <= 0 && !found->second.cancelled) {
-      failed.push_back(std::move(found->second.result));
+    if (may_have_begun && found->second.retries.times <= 0 && !found->second.cancelled) {
       bytes_ -= found->second.call.size();
+      failed.push_back({std::move(found->second.result), std::move(found->second.call)});
       tasks_.erase(found);
       continue;
     }
-    found->second.retries -= may_have_begun && found->second.retries > 0 ? 1 : 0;
+    found->second.retries.times -= may_have_begun && found->second.retries.times > 0 ? 1 : 0;
     queue_again(*task, found->second);
   }
   return failed;

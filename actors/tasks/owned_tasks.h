@@ -49,8 +49,11 @@ class OwnedTasks {
 
   bool has_room() const { return bytes_ < options_.bytes_max; }
   std::size_t size() const { return tasks_.size(); }
-  /// `retries`: how often it may be run again after the death of a worker that may have begun it.
-  void add(TaskId task, const Shape& shape, int retries, Frame call, PendingResultPtr result);
+  struct Retries {
+    int times = 0;              ///< How often it may be run again after the death of a worker that may have begun it,
+    bool after_errors = false;  ///< and after an error that it has answered.
+  };
+  void add(TaskId task, const Shape& shape, Retries retries, Frame call, PendingResultPtr result);
 
   struct Push {
     WorkerId worker;
@@ -69,6 +72,8 @@ class OwnedTasks {
 
   /// The place of its result; null if it is not under way. `ran`: how long it took its worker, 0: unknown.
   PendingResultPtr on_result(TaskId task, Duration ran, Instant now);
+  /// It has answered with an error. True: it is run again; else on_result() is to follow.
+  bool on_error(TaskId task, Duration ran, Instant now);
   /// Its worker has something else to do.
   void on_unbegun(TaskId task, Instant now);
   /// `line`: one goes there.
@@ -79,8 +84,12 @@ class OwnedTasks {
   void on_line_ended(WorkerId worker, Instant now);
   /// Workers whose end no agent has told for `word_patience`: the caller says on_gone of each.
   std::vector<WorkerId> silent(Instant now) const;
+  struct Failed {
+    PendingResultPtr result;
+    Frame call;
+  };
   /// Those of its tasks that cannot be run again.
-  std::vector<PendingResultPtr> on_gone(WorkerId worker);
+  std::vector<Failed> on_gone(WorkerId worker);
   /// Nobody runs tasks of this shape: those that are queued.
   std::vector<PendingResultPtr> on_refused(const Shape& shape);
   std::vector<PendingResultPtr> forget_all();
@@ -102,7 +111,7 @@ class OwnedTasks {
     PendingResultPtr result;
     WorkerId worker;  ///< 0: queued.
     std::uint32_t pool;
-    std::int32_t retries;
+    Retries retries;
     bool cancelled = false;
   };
   struct Worker {
@@ -133,6 +142,7 @@ class OwnedTasks {
     return worker.line && bytes <= options_.line_bytes;
   }
   bool may_take(const Worker& worker, std::size_t depth, std::size_t bytes) const;
+  void note_answer(Task& entry, TaskId task, Duration ran);
   void take_off(Pool& pool, Worker& worker, TaskId task);
   void queue_again(TaskId task, Task& entry);
   void end_cancelled(TaskId task);

@@ -24,8 +24,9 @@ const WorkerId kThere = worker_id(NodeId{1}, 1);
 
 class OwnedTasksTest : public testing::Test {
  protected:
-  void add(std::uint64_t id, int retries = 0, std::size_t bytes = 100) {
-    sut.add(TaskId{id}, kOne, retries, OwnedTasks::Frame(bytes), std::make_shared<PendingResult>(TaskId{id}));
+  void add(std::uint64_t id, int retries = 0, std::size_t bytes = 100, bool after_errors = false) {
+    sut.add(TaskId{id}, kOne, {retries, after_errors}, OwnedTasks::Frame(bytes),
+            std::make_shared<PendingResult>(TaskId{id}));
   }
   /// What may go now, by worker.
   std::map<WorkerId, std::vector<std::uint64_t>> push() {
@@ -95,7 +96,7 @@ TEST_F(OwnedTasksTest, OnlyTheOldestTaskOfADeadWorkerCanHaveBegun) {
   push();
   const auto failed = sut.on_gone(kFirst);
   ASSERT_THAT(failed, SizeIs(1));
-  EXPECT_EQ(failed[0]->task(), TaskId{2});
+  EXPECT_EQ(failed[0].result->task(), TaskId{2});
   lend(kSecond);
   EXPECT_THAT(push()[kSecond], ElementsAre(3, 4)) << "in their order";
 }
@@ -108,6 +109,35 @@ TEST_F(OwnedTasksTest, ATaskIsRunAgainAsOftenAsItSays) {
   lend(kSecond);
   EXPECT_THAT(push()[kSecond], ElementsAre(1));
   EXPECT_THAT(sut.on_gone(kSecond), SizeIs(1));
+  EXPECT_EQ(sut.size(), 0u);
+}
+
+TEST_F(OwnedTasksTest, ATaskIsRunAgainAfterErrorsIfItSaysSo) {
+  add(1, 1);
+  add(2, 2, 100, true);
+  lend(kFirst);
+  push();
+  EXPECT_FALSE(sut.on_error(TaskId{1}, milliseconds(1), now)) << "after the death of its worker only";
+  ASSERT_TRUE(result(1, milliseconds(50)));
+  EXPECT_THAT(push()[kFirst], ElementsAre(2));
+  EXPECT_TRUE(sut.on_error(TaskId{2}, milliseconds(50), now));
+  EXPECT_THAT(push()[kFirst], ElementsAre(2));
+  EXPECT_THAT(sut.on_gone(kFirst), IsEmpty()) << "a death is one of the times";
+  lend(kSecond);
+  EXPECT_THAT(push()[kSecond], ElementsAre(2));
+  EXPECT_FALSE(sut.on_error(TaskId{2}, milliseconds(50), now));
+  ASSERT_TRUE(result(2));
+  EXPECT_EQ(sut.size(), 0u);
+  EXPECT_FALSE(sut.on_error(TaskId{2}, milliseconds(1), now)) << "it is over";
+}
+
+TEST_F(OwnedTasksTest, WhatIsCancelledIsNotRunAgainAfterAnError) {
+  add(1, 5, 100, true);
+  lend(kFirst);
+  push();
+  ASSERT_TRUE(sut.cancel(TaskId{1}));
+  EXPECT_FALSE(sut.on_error(TaskId{1}, milliseconds(1), now));
+  ASSERT_TRUE(result(1));
   EXPECT_EQ(sut.size(), 0u);
 }
 
@@ -317,9 +347,10 @@ TEST(OwnedTasks, EveryTaskEndsOnceWhateverHappens) {
       if (!workers[worker].empty()) ++begun[workers[worker].front()];
       workers.erase(worker);
       for (const auto& failed : sut.on_gone(worker)) {
-        ++ended[failed->task()];
-        EXPECT_EQ(begun[failed->task()], retries[failed->task()] + 1) << seed;
-        EXPECT_FALSE(cancelled.contains(failed->task())) << seed;
+        const TaskId task = failed.result->task();
+        ++ended[task];
+        EXPECT_EQ(begun[task], retries[task] + 1) << seed;
+        EXPECT_FALSE(cancelled.contains(task)) << seed;
       }
       end_cancelled();
     };
@@ -338,7 +369,7 @@ TEST(OwnedTasks, EveryTaskEndsOnceWhateverHappens) {
         case 1: {
           const TaskId task{next_task++};
           retries[task] = static_cast<int>(upto(3));
-          sut.add(task, Shape{static_cast<float>(upto(2)), NodeId{-1}}, retries[task],
+          sut.add(task, Shape{static_cast<float>(upto(2)), NodeId{-1}}, {retries[task]},
                   OwnedTasks::Frame(upto(20) == 0 ? 1 << 16 : 64), std::make_shared<PendingResult>(task));
           break;
         }

@@ -76,6 +76,7 @@ std::optional<actors::CallResult> Executor::call(actors::Call call) {
     callee.first = std::move(call.arguments.front());
     callee.build = std::move(call.function.build);
   }
+  callee.task = std::move(call.name);
   if (invoked && invocation.unfinished && !invocation.unfinished->done()) {
     const TaskId task = call.task;
     invocation.unfinished->on_done([this, task] { done_.push_back(task); });
@@ -106,12 +107,12 @@ std::vector<actors::CallResult> Executor::resume(const std::function<void()>& go
 /// As the caller gets it: bounded, and an error says where it happened.
 Result<Bytes> Executor::value_of(Result<Bytes> result, const Callee& callee) const {
   if (!result) {
-    const std::string who = actor_.value == 0 ? ""
-                            : name_.empty()   ? "actor " + to_string(actor_) + ", "
-                                              : "actor '" + name_ + "', ";
-    auto what = callee.name == nullptr ? std::string() : callee.name(callee.first, callee.build);
-    if (actor_.value != 0 && !what.empty()) what += " of " + who.substr(0, who.size() - 2);
-    return tl::unexpected(actors::leaving(std::move(result).error(), std::move(what), where_(), who));
+    const auto whose = actor_.value == 0 ? actors::task_called(callee.task)
+                       : name_.empty()   ? "actor " + to_string(actor_)
+                                         : "actor '" + name_ + "'";
+    auto what = actors::whats_of(callee.name == nullptr ? "" : callee.name(callee.first, callee.build), whose);
+    return tl::unexpected(
+        actors::leaving(std::move(result).error(), std::move(what), where_(), whose.empty() ? "" : whose + ", "));
   }
   if (result->size() > actors::kResultBytesMax)
     return fail(ErrorKind::invalid, "the result takes " + std::to_string(result->size() >> 20) + " MiB; at most " +

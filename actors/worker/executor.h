@@ -36,6 +36,7 @@ class Executor {
     actors::CalleeName name = nullptr;
     Bytes first{};
     std::string build{};
+    std::string task{};  ///< The task's name.
   };
   struct Begun {
     actors::CallResult answer;  ///< Without its value.

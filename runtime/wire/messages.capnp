@@ -107,7 +107,7 @@ struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :L
 }
 struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; named @5 :UInt64; }   # named: not ready yet, but this actor has the name that it claims, itself or another
 struct ConcurrencyGroup { name @0 :Text; threads @1 :UInt32; }
-struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; resent @5 :Int32; kill @6 :Bool; group @7 :Text; fence @8 :Bool; }   # resent: so often before, to an actor whose process died; kill: no call, the actor ends; group: of its concurrency groups; fence: no call, answered as soon as it has arrived
+struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; resent @5 :Int32; kill @6 :Bool; group @7 :Text; fence @8 :Bool; name @9 :Text; }   # resent: so often before, to an actor whose process died; kill: no call, the actor ends; group: of its concurrency groups; fence: no call, answered as soon as it has arrived; name: a task's, for people
 struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; byLine @5 :Bool; unbegun @6 :Bool; ranNs @7 :UInt64; }   # byLine: of a call that came past the agent; unbegun: a task that is given back, its worker has something else to do
 struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text;
   logsIfPrinted @6 :Bool;             # that folder is made when needed, and keeps nothing of workers that print nothing

@@ -118,6 +118,91 @@ void chains(int length) {
   expect(error.find("the first cause 7") != error.npos, error);
 }
 
+/// Until somebody cancels it: says so in the file.
+int until_cancelled(const std::string& path) {
+  counted(path + "begun", 0);
+  const auto begin = Clock::now();
+  while (!paceline::cancelled() && since(begin) < 60) nap(1);
+  counted(path + (paceline::cancelled() ? "told" : "not-told"), 0);
+  return 0;
+}
+void wait_for(const std::string& path) {
+  const auto begin = Clock::now();
+  while (runs_of(path) == 0 && since(begin) < 60) nap(1);
+}
+int counted_throw(const std::string& path) {
+  counted(path, 0);
+  throw std::runtime_error("bad luck");
+}
+/// Throws at its first run, and dies at its second.
+int third_time(const std::string& path) {
+  counted(path, 0);
+  if (runs_of(path) == 1) throw std::runtime_error("bad luck");
+  if (runs_of(path) == 2) return end_by(SIGKILL);
+  return 3;
+}
+
+paceline::TaskError failure_of(const paceline::Future<int>& future) {
+  try {
+    (void)future.get();
+  } catch (const paceline::TaskError& error) {
+    return error;
+  }
+  return paceline::TaskError({paceline::ErrorKind::internal, "nothing was thrown"});
+}
+
+/// options PATH NODE: what tasks are called, how long they may take, after what they are run again.
+void options(const std::string& path, int node) {
+  using paceline::ErrorKind;
+  const auto thrown = failure_of(paceline::async({.node = node, .name = "part 3"}, counted_throw, path + "named"));
+  expect(paceline::test::has(thrown.what(), "(task 'part 3', worker") &&
+             paceline::test::has(thrown.causes()[0].what, "counted_throw(") &&
+             thrown.causes()[0].what.ends_with(" of task 'part 3'"),
+         thrown.what() + (" / " + thrown.causes()[0].what));
+  const auto dead = failure_of(paceline::async({.node = node, .name = "part 4"}, end_by, SIGKILL));
+  expect(dead.kind() == ErrorKind::disconnected && dead.causes()[0].what == "task 'part 4'" &&
+             paceline::test::has(dead.what(), "task 'part 4': "),
+         dead.what());
+  paceline::Future<int> slow;
+  std::string seen;
+  for (auto timeout = 500ms; runs_of(seen + "begun") == 0 && timeout < 60s; timeout *= 2) {
+    seen = path + std::to_string(timeout.count());  // A slow machine may not have begun it in its time.
+    slow = paceline::async({.retries = 5, .node = node, .name = "slow", .timeout = timeout}, until_cancelled, seen);
+    while (!slow.ready() && runs_of(seen + "begun") == 0) nap(1);
+    if (slow.ready()) seen.clear();
+  }
+  const auto hold = paceline::async({.node = node}, until_cancelled, path + "hold");
+  const auto behind = paceline::async({.node = node, .name = "behind", .timeout = 100ms}, square, hold);
+  const auto early = failure_of(behind);  // Whose argument is not there in its time.
+  expect(
+      early.kind() == ErrorKind::timed_out && paceline::test::has(early.what(), "task 'behind' was not over in 0.1 s"),
+      early.what());
+  (void)paceline::cancel(hold);
+  const auto late = failure_of(slow);
+  expect(late.kind() == ErrorKind::timed_out && late.causes()[0].what == "task 'slow'", late.what());
+  expect(paceline::cancel(slow) == paceline::Cancelled::done, "it has ended");
+  wait_for(seen + "told");
+  expect(runs_of(seen + "told") == 1 && runs_of(seen + "begun") == 1, "it is told, and is not run again");
+  const auto at_once = failure_of(paceline::async({.node = node, .timeout = 0ms}, square, 3));
+  expect(at_once.kind() == ErrorKind::timed_out, at_once.what());
+  expect(paceline::async({.node = node, .timeout = 10h}, square, 3).get() == 9, "one that is in time");
+  expect(paceline::async({.timeout = std::chrono::nanoseconds::max()}, square, 3).get() == 9, "one that has for ever");
+  const auto mapped = paceline::map(square, std::vector{1, 2, 3}, {.task = {.timeout = 10h}});
+  expect(mapped == std::vector{1, 4, 9}, "those of a map");
+
+  (void)failure_of(paceline::async({.retries = 2, .node = node}, counted_throw, path + "once"));
+  expect(runs_of(path + "once") == 1, "what throws is not run again");
+  const auto often = failure_of(paceline::async({.retries = 2, .node = node, .retry_on = paceline::RetryOn::failure},
+                                                counted_throw, path + "thrice"));
+  expect(runs_of(path + "thrice") == 3 && often.cause() == "std::runtime_error: bad luck", "what throws is run again");
+  const auto third =
+      paceline::async({.retries = 2, .node = node, .retry_on = paceline::RetryOn::failure}, third_time, path + "third");
+  expect(third.get() == 3, "after an error and a death");
+  const auto unasked = paceline::async({.retries = 5, .retry_on = paceline::RetryOn::failure}, square,
+                                       paceline::async({.node = node}, counted_throw, path + "argument"));
+  expect(failure_of(unasked).causes().size() == 2 && runs_of(path + "argument") == 1, "an argument that failed");
+}
+
 /// deaths PATH: a task that ends its worker is run again as often as it says; those behind it run once.
 void deaths(const std::string& path) {
   auto bad = paceline::async(
@@ -256,6 +341,8 @@ int main(int argc, char** argv) {
     chains(number(2));
   else if (what == "deaths")
     deaths(path);
+  else if (what == "options")
+    options(path, number(3));
   else if (what == "kills")
     kills(path, number(3), number(4));
   else if (what == "behind")

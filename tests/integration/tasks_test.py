@@ -41,6 +41,10 @@ class Tasks(IntegrationTest):
         for number, environment in enumerate((None, WITHOUT_LINES)):
             self.check("deaths", self.path(f"runs-{number}"), environment=environment)
 
+    def test_tasks_have_names_and_timeouts_and_are_run_again_as_they_say(self):
+        for number, (nodes, node, environment) in enumerate(((1, 0, None), (2, 1, None), (1, 0, WITHOUT_LINES))):
+            self.check("options", self.path(f"options-{number}-"), node, nodes=nodes, environment=environment)
+
     def test_tasks_of_workers_that_are_killed_end(self):
         """Whoever has written its id into the file last is killed, again and again."""
         for nodes, retries in ((1, 0), (1, 100), (2, 0)):
