@@ -410,6 +410,12 @@ void Client::push_tasks(Instant now) {
 void Client::on_actor(const ActorReady& message) {
   if (on_name(message)) return;
   if (message.error.text.empty() && !message.dead) return;
+  std::string peer;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto line = line_to_.find(message.actor); line != line_to_.end()) peer = line->second.peer;
+  }
+  if (lines_ && !peer.empty()) lines_->hear_out(peer);  // What it has answered before its end.
   {
     std::lock_guard lock(mutex_);
     dead_[message.actor] = message.error;

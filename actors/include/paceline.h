@@ -1,12 +1,13 @@
 #pragma once
 
 /// Tasks and actors for ordinary C++ programs: async(), create(), get_actor(), kill(), Handle, Future, Async, get(),
-/// wait(), map(), parallel_for(), cancel(), arguments(). No torch, no macros, no registration. Link Paceline::paceline:
-/// it carries the linker option that lets workers be forked from the program itself.
+/// wait(), map(), parallel_for(), cancel(), exit(), arguments(). No torch, no macros, no registration. Link
+/// Paceline::paceline: it carries the linker option that lets workers be forked from the program itself.
 #include "actors/arguments.h"
 #include "actors/async.h"
 #include "actors/cancel.h"
 #include "actors/coroutine.h"
+#include "actors/exit.h"
 #include "actors/get_actor.h"
 #include "actors/handle.h"
 #include "actors/map.h"

@@ -242,7 +242,7 @@ ActorRouter::Actions ActorRouter::on_actor_ready(ActorReady ready) {
   }
   const auto actor = actors_.find(ready.actor);
   if (actor == actors_.end()) return actions;
-  if (actor->second.restarts > 0 && !ready.error.text.empty())
+  if (actor->second.restarts > 0 && !ready.dead && !ready.error.text.empty())
     ready.error.text += ", when it was started again (" + times(actor->second.restarts) + ")";
   if (ready.error.text.empty()) {
     actor->second.deaths_before_ready = 0;

@@ -106,7 +106,8 @@ class ActorRouter {
   Actions on_owner_gone(const std::string& owner);
 
   Actions on_worker_ready(WorkerId worker);  ///< Its hello came.
-  Actions on_actor_ready(ActorReady ready);  ///< From a worker, or from another node.
+  /// From a worker, or from another node. `dead`, of a worker: its actor has asked for its end.
+  Actions on_actor_ready(ActorReady ready);
   /// `from`: a worker's peer name, or another node's agent. Counts from whoever was asked only, but for the result of a
   /// call that came past this agent, which it only passes on.
   Actions on_result(CallResult result, const std::string& from);

@@ -6,12 +6,14 @@
 #include <climits>
 #include <cstdio>
 #include <iostream>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <variant>
 
 #include "actors/cancel.h"
+#include "actors/exit.h"
 #include "actors/protocol_wire.h"
 #include "actors/resumer.h"
 #include "actors/wait_observer.h"
@@ -110,6 +112,7 @@ class CallThread {
     actors::set_resumer(&resume_here_);
     const auto concurrency = create.concurrency;
     auto ready = executor_.construct(std::move(create));
+    if (concurrency.is_one_at_a_time()) actors::set_exit([this] { leaving_.insert(within); });
     // A thread that waits does not keep an actor with others: the agent could make nothing of it.
     if (!concurrency.is_one_at_a_time()) actors::observe_waits(nullptr);
     if (ready.error.text.empty() && !concurrency.is_one_at_a_time()) {
@@ -150,7 +153,9 @@ class CallThread {
     }
     auto result = executor_.call(std::move(call));
     flush_output();
-    if (result) send(*std::move(result));
+    if (!result) return;
+    send(*std::move(result));
+    if (leaving_.contains(within)) end_actor();
   }
 
   void handle(Resumption resumption) {
@@ -158,7 +163,20 @@ class CallThread {
     actors::set_stop_token(shared_.stops.token_of(within));
     auto results = executor_.resume(resumption.go_on);
     flush_output();
-    for (auto& result : results) send(std::move(result));
+    bool ends = false;
+    for (auto& result : results) {
+      ends = ends || leaving_.contains(result.task);
+      send(std::move(result));
+    }
+    if (ends) end_actor();
+  }
+
+  /// The call that asked for it has been answered. Those that are left here fail with the actor.
+  [[noreturn]] void end_actor() {
+    const auto gone = executor_.end();
+    flush_output();
+    if (const auto sent = shared_.client->post(actors::encode(gone)); !sent) shared_.give_up(sent.error());
+    while (true) ::pause();  // Until the agent ends this process.
   }
 
   void send(actors::CallResult result) {
@@ -174,7 +192,8 @@ class CallThread {
   const std::string group_;
   WorkQueue& queue_;
   const std::size_t thread_;
-  std::string what_;  ///< Is run here.
+  std::string what_;            ///< Is run here.
+  std::set<TaskId> leaving_{};  ///< Calls with which the actor ends.
   TellAgent tell_agent_;
   ResumeHere resume_here_;
 };

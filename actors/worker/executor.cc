@@ -104,6 +104,16 @@ std::vector<actors::CallResult> Executor::resume(const std::function<void()>& go
   return answers;
 }
 
+actors::ActorReady Executor::end() {
+  begun_.clear();
+  instance_.reset();
+  const auto who = name_.empty() ? "actor " + to_string(actor_) : "actor '" + name_ + "'";
+  actors::ActorReady gone{actor_, {}, true, {}};
+  gone.error = actors::began({ErrorKind::disconnected, who + " has ended: it has called paceline::exit()"}, where_(),
+                             who, "it has called paceline::exit()");
+  return gone;
+}
+
 /// As the caller gets it: bounded, and an error says where it happened.
 Result<Bytes> Executor::value_of(Result<Bytes> result, const Callee& callee) const {
   if (!result) {

@@ -29,6 +29,8 @@ class Executor {
   std::optional<actors::CallResult> call(actors::Call call);
   /// One of them goes on. The answers of those that are done with that.
   std::vector<actors::CallResult> resume(const std::function<void()>& go_on);
+  /// The actor has asked for its end: its instance goes, and coroutines that wait before it. What its agent is to hear.
+  actors::ActorReady end();
 
  private:
   /// What is called, until somebody wants to know its name.

@@ -96,6 +96,25 @@ TEST_F(ExecutorTest, WhatIsThrownMayHoldAnyBytes) {
   EXPECT_EQ(error.causes()[0].what, "paceline::worker::bad(int)");
 }
 
+struct Ends {
+  ~Ends() { ++ended; }
+  static inline int ended = 0;
+};
+
+TEST_F(ExecutorTest, AnActorThatEndsIsDestroyedAndSaysWhy) {
+  actors::CreateActor create;
+  create.actor = kActor;
+  create.function = *actors::name_of(&actors::run_constructor<Ends, std::tuple<>>);
+  EXPECT_EQ(sut.construct(create).error.text, "");
+  const auto gone = sut.end();
+  EXPECT_EQ(Ends::ended, 1);
+  EXPECT_TRUE(gone.dead);
+  EXPECT_EQ(gone.actor, kActor);
+  EXPECT_EQ(gone.error.kind, ErrorKind::disconnected);
+  EXPECT_EQ(TaskError(gone.error).worker(), "worker 3");
+  EXPECT_EQ(sut.call(call_of(&Counter::add, 1))->value.error().kind, ErrorKind::not_found);
+}
+
 #ifdef PACELINE_HAS_COROUTINES
 class Later final : public actors::Resumer {
  public:

@@ -35,6 +35,7 @@ PAGES = {
     "actors/wait.h": "wait",
     "actors/map.h": "map",
     "actors/cancel.h": "cancel",
+    "actors/exit.h": "exit",
     "actors/task_error.h": "task_error",
     "actors/arguments.h": "arguments",
     "actors/serialise.h": "serialise",

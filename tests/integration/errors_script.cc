@@ -80,6 +80,36 @@ struct Unmade {
   int call() { return 0; }
 };
 
+/// Ends itself, and says so in a file.
+class Leaver {
+ public:
+  explicit Leaver(std::string path) : path_(std::move(path)) {}
+  ~Leaver() { std::ofstream(path_, std::ios::app) << "destroyed\n"; }
+  Leaver(const Leaver&) = delete;
+  Leaver& operator=(const Leaver&) = delete;
+
+  int add(int x) { return sum_ += x; }
+  int leave(int x) {
+    paceline::exit();
+    return sum_ += x;
+  }
+  int leave_throwing() {
+    paceline::exit();
+    throw std::out_of_range("no 7");
+  }
+#ifdef PACELINE_HAS_COROUTINES
+  paceline::Async<int> leave_later(int x) {
+    paceline::exit();
+    co_await paceline::sleep_for(20ms);
+    co_return sum_ += x;
+  }
+#endif
+
+ private:
+  const std::string path_;
+  int sum_ = 0;
+};
+
 /// What `run` throws.
 template <class Do>
 TaskError thrown_by(Do run) {
@@ -216,10 +246,70 @@ void texts() {
   expect(here.node() == -1 && here.worker().empty() && here.log().empty() && here.causes().size() == 1, told(here));
 }
 
+std::string content_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool has_exited(const TaskError& error) {
+  return error.kind() == ErrorKind::disconnected && error.cause() == "it has called paceline::exit()" &&
+         has(error.what(), "'leaver' has ended: it has called paceline::exit()") && error.node() == node;
+}
+
+void exits(const std::string& path) {
+  int round = 0;
+  for (const int before : {0, 30}) {  // Through agents, and past them.
+    const auto log = path + std::to_string(++round);
+    auto leaver = paceline::create<Leaver>({.name = "leaver", .node = node, .restarts = 5, .call_retries = 5}, log);
+    for (int i = 0; i < before; ++i) (void)leaver.call(&Leaver::add, 1).get();
+    std::vector<paceline::Future<int>> earlier, later;
+    for (int i = 0; i < 20; ++i) earlier.push_back(leaver.call(&Leaver::add, 1));
+    const auto last = leaver.call(&Leaver::leave, 100);
+    for (int i = 0; i < 20; ++i) later.push_back(leaver.call(&Leaver::add, 1));
+    for (int i = 0; i < 20; ++i)
+      expect(earlier[static_cast<std::size_t>(i)].get() == before + i + 1, "calls before it are answered");
+    expect(last.get() == before + 120, "it is answered itself");
+    for (const auto& one : later) {
+      const auto error = thrown_by([&] { (void)one.get(); });
+      expect(has_exited(error), told(error));
+    }
+    const auto after = thrown_by([&] { (void)leaver.call(&Leaver::add, 1).get(); });
+    expect(has_exited(after), told(after));
+    expect(content_of(log) == "destroyed\n", "its destructor has run: " + content_of(log));
+  }
+  {
+    auto leaver =
+        paceline::create<Leaver>({.name = "leaver", .node = node}, path + "throws");  // The name is free again.
+    const auto thrown = thrown_by([&] { (void)leaver.call(&Leaver::leave_throwing).get(); });
+    expect(thrown.cause() == "std::out_of_range: no 7", told(thrown));
+    expect(has_exited(thrown_by([&] { (void)leaver.call(&Leaver::add, 1).get(); })), "it ends, too, if it throws");
+  }
+#ifdef PACELINE_HAS_COROUTINES
+  {
+    auto leaver = paceline::create<Leaver>({.name = "leaver", .node = node}, path + "later");
+    const auto last = leaver.call(&Leaver::leave_later, 5);
+    expect(leaver.call(&Leaver::add, 1).get() == 1 && last.get() == 6, "what runs meanwhile is answered");
+    expect(has_exited(thrown_by([&] { (void)leaver.call(&Leaver::add, 1).get(); })), "it ends with its call");
+  }
+#endif
+  const auto here = thrown_by([] { paceline::exit(); });
+  const auto task = thrown_by([] {
+    paceline::async(
+        {.node = node}, +[] { paceline::exit(); })
+        .get();
+  });
+  for (const auto& error : {here, task})
+    expect(error.kind() == ErrorKind::invalid && has(error.cause(), "outside of the methods of an actor"), told(error));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   node = argc > 1 ? std::stoi(argv[1]) : 0;
+  if (argc > 2) {
+    exits(argv[2]);
+    return paceline::test::exit_status();
+  }
   tasks();
   actors();
   deaths();
