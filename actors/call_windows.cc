@@ -27,7 +27,10 @@ std::optional<CallWindows::Leaving> CallWindows::next(ActorId actor) {
     const bool is_enough =
         window.way == Way::agent || (window.line && (!window.rule || window.rule->call_retries == 0));
     if (window.fence || !is_enough) return std::nullopt;
-    return Leaving{.way = window.way, .fence = true};
+    Leaving fence;
+    fence.way = window.way;
+    fence.fence = true;
+    return fence;
   }
   Leaving leaving{std::move(kept.call), way, kept.task, kept.resent};
   window.kept.pop_front();
