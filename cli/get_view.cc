@@ -37,7 +37,7 @@ Result<json> actor_found(const json& status, const std::string& name_or_id) {
   const json* found = nullptr;  // A name is looked for first, as `paceline kill` does.
   for (const char* field : {"name", "id"})
     for (const json& actor : *actors)
-      if (found == nullptr && cell(actor, field) == name_or_id) found = &actor;
+      if (found == nullptr && !name_or_id.empty() && cell(actor, field) == name_or_id) found = &actor;
   if (found == nullptr) return tl::unexpected(no_such(*actors, name_or_id));
   json actor = *found;
   for (const json& worker : list(status, "workers")) {

@@ -54,7 +54,9 @@ TEST(GetViewTest, OneThatDoesNotLiveIsAnErrorThatNamesThose) {
             "no actor 'countr' lives; did you mean 'counter'?: there are 'counter'; `paceline list actors` shows all");
   EXPECT_EQ(actor_found(json(), "x").error().text,
             "no actor 'x' lives, nor any other with a name; `paceline list actors` shows all");
-  EXPECT_EQ(actor_found(cluster(), "").error().kind, ErrorKind::not_found);
+  const auto nameless = actor_found(cluster(), "");
+  ASSERT_FALSE(nameless) << "an actor without a name has none";
+  EXPECT_EQ(nameless.error().kind, ErrorKind::not_found);
 }
 
 }  // namespace
