@@ -294,7 +294,9 @@ TEST_F(CallWindowsTest, EveryCallArrivesInOrder) {
           windows.put_back(kOne, *std::move(leaving));
           break;
         }
-        if (!leaving->fence) ASSERT_EQ(leaving->task.value, static_cast<std::uint64_t>(left++));
+        if (!leaving->fence) {
+          ASSERT_EQ(leaving->task.value, static_cast<std::uint64_t>(left++));
+        }
         ways[leaving->way == CallWindows::Way::line ? 1 : 0].push_back(
             {leaving->call.size(), leaving->way, leaving->task, leaving->fence});
         ASSERT_LE(ways[0].size() + ways[1].size() + running.size(), 6U + 1U);

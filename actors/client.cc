@@ -667,6 +667,10 @@ void Client::finish(Error error) {
 PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs) {
   call.task = task_id(process_, next_task_++);
   auto result = std::make_shared<PendingResult>(call.task, call.actor);
+  if (needs.timeout && *needs.timeout <= Duration::zero()) {  // No worker is to be quicker than who would say so.
+    result->complete(tl::unexpected(too_late(*result, call.name, *needs.timeout)));
+    return result;
+  }
   if (needs.timeout) {
     std::lock_guard lock(mutex_);
     if (deadlines_.add(result, call.name, *needs.timeout, steady_now())) outbox_->notify();

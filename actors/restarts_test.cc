@@ -178,7 +178,9 @@ class Restarts {
     if (found == caller.in_flight.end()) return;
     caller.windows.on_result(kActor, task, found->second, by_line ? CallWindows::Way::line : CallWindows::Way::agent);
     caller.in_flight.erase(found);
-    if (!is_fence(task)) ASSERT_TRUE(caller.ended.emplace(task, std::move(value)).second);
+    if (!is_fence(task)) {
+      ASSERT_TRUE(caller.ended.emplace(task, std::move(value)).second);
+    }
     send_kept(caller);
   }
   void ask(Caller& caller) {

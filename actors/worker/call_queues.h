@@ -25,8 +25,9 @@ class CallQueues {
     if (create != nullptr && !std::exchange(created_, true)) {  // A second one is refused by who runs it.
       first().set_threads(static_cast<std::size_t>(create->concurrency.threads));
       for (const auto& group : create->concurrency.groups) {
-        groups_.emplace_back(group.name);
-        groups_.back().queue.set_threads(static_cast<std::size_t>(group.threads));
+        auto& made = groups_.emplace_back();
+        made.name = group.name;
+        made.queue.set_threads(static_cast<std::size_t>(group.threads));
       }
     }
     const auto* call = std::get_if<actors::Call>(&work);

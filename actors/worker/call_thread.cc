@@ -100,7 +100,7 @@ class CallThread {
     } else {
       actors::set_resumer(&resume_here_);
     }
-    while (true) std::visit([this](auto&& next) { handle(std::move(next)); }, queue_.pop(thread_));
+    while (true) std::visit([this](auto&& next) { handle(std::forward<decltype(next)>(next)); }, queue_.pop(thread_));
   }
 
   static constexpr const char* kTask = "task ";
