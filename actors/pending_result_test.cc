@@ -7,6 +7,7 @@ namespace {
 
 TEST(PendingResultTest, WhatIsHeldGoesBeforeTheResultShows) {
   struct Held {
+    Held(const PendingResult& of, bool& is_gone) : result(of), gone(is_gone) {}
     const PendingResult& result;
     bool& gone;
     ~Held() {
