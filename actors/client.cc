@@ -282,7 +282,6 @@ void Client::on_create(CreateActor create) {
 }
 
 void Client::on_result(CallResult result) {
-  if (on_ended(result)) return;
   PendingResultPtr slot;
   std::vector<PendingResultPtr> over;
   {
@@ -290,7 +289,9 @@ void Client::on_result(CallResult result) {
     const auto found = in_flight_.find(result.task);
     if (found == in_flight_.end()) {
       const Instant now = steady_now();
-      if (result.unbegun) {
+      if (auto ended = ends_.extract(result.task)) {
+        slot = std::move(ended.mapped());
+      } else if (result.unbegun) {
         tasks_.on_unbegun(result.task, now);
         over = tasks_.take_cancelled();
       } else if (result.value || result.value.error().kind == ErrorKind::cancelled ||
@@ -575,12 +576,13 @@ void Client::on_line_ended(const std::string& peer, std::size_t untaken) {
 /// Tries lines again that were full (results make room before the room shows), and those whose calls wait for the
 /// agent's word of how the actor ended. How soon that has to be done again.
 std::optional<Duration> Client::look_after_lines(Instant now) {
-  end_late(now);
   std::vector<ActorId> given_up;
   std::vector<WorkerId> silent;
+  std::vector<Deadlines::Late> late;
   std::optional<Duration> again;
   {
     std::lock_guard lock(mutex_);
+    late = cancel_late(now);
     silent = tasks_.silent(now);
     crowded_ = false;
     push_tasks(now);
@@ -598,6 +600,7 @@ std::optional<Duration> Client::look_after_lines(Instant now) {
         ask_for_line(actor, line);
     }
   }
+  for (const auto& one : late) one.result->complete(tl::unexpected(too_late(*one.result, one.name, one.timeout)));
   for (const WorkerId worker : silent)
     on_worker_gone(worker, began({ErrorKind::disconnected, "the line to worker " + to_string(worker) +
                                                                " is cut: whether its task has run is unknown"},
@@ -800,26 +803,24 @@ void Client::end_cancelled(std::vector<PendingResultPtr> over) {
   }
 }
 
-/// Tasks that were not over in their time. Their workers are told, as of those that are cancelled.
-void Client::end_late(Instant now) {
-  std::vector<Deadlines::Late> late;
-  {
-    std::lock_guard lock(mutex_);
-    late = deadlines_.take_late(now);
-    if (late.empty()) return;
-    for (const auto& one : late) {
-      const TaskId task = one.result->task();
-      if (deferred_.erase(task) > 0) continue;
-      const auto with = tasks_.cancel(task);
-      (void)tasks_.take_cancelled();
-      if (with && with->worker.value != 0)
-        send_cancel({task, with->worker, ActorId{}, options_.name, false},
-                    with->by_line ? worker_peer(with->worker) : std::string());
-    }
-    room_.notify_all();
-    push_tasks(now);
-  }
-  for (const auto& one : late) one.result->complete(tl::unexpected(too_late(*one.result, one.name, one.timeout)));
+/// Tasks that were not over in their time, for the caller to end. Under the lock.
+std::vector<Deadlines::Late> Client::cancel_late(Instant now) {
+  auto late = deadlines_.take_late(now);
+  for (const auto& one : late)
+    if (deferred_.erase(one.result->task()) == 0) (void)cancel_task(one.result->task(), false);
+  return late;
+}
+
+/// Under the lock. Nothing: it is no task, or over.
+std::optional<Cancelled> Client::cancel_task(TaskId task, bool force) {
+  const auto with = tasks_.cancel(task);
+  if (!with) return std::nullopt;
+  (void)tasks_.take_cancelled();
+  room_.notify_all();
+  if (with->worker.value == 0) return Cancelled::ended;
+  send_cancel({task, with->worker, ActorId{}, options_.name, force},
+              with->by_line ? worker_peer(with->worker) : std::string());
+  return Cancelled::told;
 }
 
 Result<Cancelled> Client::cancel(const PendingResultPtr& result, bool force) {
@@ -846,15 +847,9 @@ Result<Cancelled> Client::cancel(const PendingResultPtr& result, bool force) {
                     line != line_to_.end() && windows_.on_line(actor) ? line->second.peer : std::string());
         return Cancelled::told;
       }
-    } else if (const auto with = tasks_.cancel(task)) {
-      (void)tasks_.take_cancelled();
-      ended = with->worker.value == 0;
-      room_.notify_all();
-      if (!ended) {
-        send_cancel({task, with->worker, ActorId{}, options_.name, force},
-                    with->by_line ? worker_peer(with->worker) : std::string());
-        return Cancelled::told;
-      }
+    } else if (const auto found = cancel_task(task, force)) {
+      if (*found == Cancelled::told) return Cancelled::told;
+      ended = true;
       push_tasks(steady_now());
     }
   }

@@ -175,7 +175,6 @@ class Client {
   PendingResultPtr expect_name(ActorId actor);
   Result<Created> await_name(ActorId actor, const PendingResultPtr& decided, bool detached);
   bool on_name(const ActorReady& message);
-  bool on_ended(CallResult& result);
   std::vector<transport::Frame> release_message(const Release& release);
   void on_reply(std::uint64_t id, Result<std::string> reply);
   void finish(Error error);
@@ -184,7 +183,8 @@ class Client {
   Place here() const;
   bool is_wanted_no_more(TaskId task, Duration patience);
   void end_cancelled(std::vector<PendingResultPtr> over);
-  void end_late(Instant now);
+  std::vector<Deadlines::Late> cancel_late(Instant now);
+  std::optional<Cancelled> cancel_task(TaskId task, bool force);
   void send_cancel(const Cancel& cancel, const std::string& line);
   void send_task(const Call& call, PendingResultPtr result, const TaskNeeds& needs, Duration patience);
   void push_tasks(Instant now);

@@ -98,16 +98,4 @@ Result<std::optional<Error>> Client::end(ActorId actor) {
   return fail(ErrorKind::timed_out, "the node of actor " + to_string(actor) + " has not said that the actor has ended");
 }
 
-bool Client::on_ended(CallResult& result) {
-  PendingResultPtr ended;
-  {
-    std::lock_guard lock(mutex_);
-    if (ends_.empty()) return false;
-    if (auto found = ends_.extract(result.task)) ended = std::move(found.mapped());
-  }
-  if (!ended) return false;
-  ended->complete(std::move(result.value));
-  return true;
-}
-
 }  // namespace paceline::actors

@@ -12,9 +12,20 @@ namespace paceline::cli {
 
 using nlohmann::json;
 
+namespace {
+
+/// nullptr where there is none.
+const json* field(const json& object, const char* name) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(name);
+  return found == object.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 std::string cell(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  if (!object.is_object() || found == object.end() || found->is_null()) return "-";
+  const json* const found = field(object, name);
+  if (found == nullptr || found->is_null()) return "-";
   if (found->is_string()) return found->get<std::string>();
   if (found->is_number_float()) {
     char text[32];
@@ -25,14 +36,14 @@ std::string cell(const json& object, const char* name) {
 }
 
 std::string duration(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  if (!object.is_object() || found == object.end() || !found->is_number()) return "-";
+  const json* const found = field(object, name);
+  if (found == nullptr || !found->is_number()) return "-";
   return observe::duration_text(from_seconds(std::min(found->get<double>(), 1e9)));
 }
 
 std::string megabytes(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  if (!object.is_object() || found == object.end() || !found->is_number()) return "-";
+  const json* const found = field(object, name);
+  if (found == nullptr || !found->is_number()) return "-";
   char text[32];
   std::snprintf(text, sizeof text, "%.0f MB", found->get<double>() / 1e6);
   return text;
@@ -40,13 +51,13 @@ std::string megabytes(const json& object, const char* name) {
 
 const json& list(const json& object, const char* name) {
   static const json kEmpty = json::array();
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return object.is_object() && found != object.end() && found->is_array() ? *found : kEmpty;
+  const json* const found = field(object, name);
+  return found != nullptr && found->is_array() ? *found : kEmpty;
 }
 
 double number(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return object.is_object() && found != object.end() && found->is_number() ? found->get<double>() : 0;
+  const json* const found = field(object, name);
+  return found != nullptr && found->is_number() ? found->get<double>() : 0;
 }
 
 std::string number_text(double number) { return observe::format("%.6g", number); }

@@ -178,4 +178,11 @@ Result<fs::path> find_any_cluster(const RuntimeRoot& root, const std::string& na
   return directory;
 }
 
+Result<fs::path> find_any_cluster(const std::string& named) {
+  const auto root = RuntimeRoot::open();
+  if (!root) return tl::unexpected(root.error());
+  sweep_stale(*root);
+  return find_any_cluster(*root, named);
+}
+
 }  // namespace paceline::cli

@@ -72,5 +72,10 @@ std::vector<std::string> running_clusters(const RuntimeRoot& root);
 Result<std::filesystem::path> find_cluster(const RuntimeRoot& root, const std::string& named);
 /// The same, or else the only one that is up.
 Result<std::filesystem::path> find_any_cluster(const RuntimeRoot& root, const std::string& named);
+/// The same of this user's clusters, once what the dead have left is gone.
+Result<std::filesystem::path> find_any_cluster(const std::string& named);
+/// Which one that is, for the help of --name.
+inline constexpr const char* kAnyCluster =
+    "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up";
 
 }  // namespace paceline::cli

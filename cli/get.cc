@@ -20,16 +20,12 @@ Action add_get(Flags app, Ask ask) {
   Flags command = app.command("get", "Show all that is known of one actor");
   command.add("what", &flags->what, "").required().one_of({"actor"});
   command.add("actor", &flags->actor, "its name, or its id as `paceline list actors` shows it").required();
-  command.add("--name", &flags->name,
-              "of the cluster; default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
+  command.add("--name", &flags->name, std::string("of the cluster; ") + kAnyCluster);
   command.add("--json", &flags->json, "a JSON object");
   return [flags, ask = std::move(ask)] {
     if (flags->what != "actor")
       return report({ErrorKind::invalid, "one " + flags->what + " cannot be shown: try `paceline get actor NAME`"});
-    const auto root = RuntimeRoot::open();
-    if (!root) return report(root.error());
-    sweep_stale(*root);
-    const auto directory = find_any_cluster(*root, flags->name);
+    const auto directory = find_any_cluster(flags->name);
     if (!directory) return report(directory.error());
     const auto answer = ask(*directory, "status", {{"patient", true}, {"actors", "all"}, {"workers", "all"}});
     if (!answer) return report(answer.error());

@@ -16,14 +16,10 @@ Action add_kill(Flags app, KillActor kill_actor) {
   auto flags = std::make_shared<Given>();
   Flags command = app.command("kill", "End an actor, by its name or its id");
   command.add("actor", &flags->actor, "its name, or its id as `paceline list actors` shows it").required();
-  command.add("--name", &flags->name,
-              "of the cluster; default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
+  command.add("--name", &flags->name, std::string("of the cluster; ") + kAnyCluster);
   command.add("--json", &flags->json, "a JSON object: id");
   return [flags, kill_actor = std::move(kill_actor)] {
-    const auto root = RuntimeRoot::open();
-    if (!root) return report(root.error());
-    sweep_stale(*root);
-    const auto directory = find_any_cluster(*root, flags->name);
+    const auto directory = find_any_cluster(flags->name);
     if (!directory) return report(directory.error());
     const auto killed = kill_actor(*directory, flags->actor);
     if (!killed) return report(killed.error());

@@ -27,16 +27,12 @@ Action add_list(Flags app, Ask ask) {
   command.add("--owner", &flags->filter.owner,
               "only what this process has asked for, or what runs on its behalf: driver/4711, worker/3, detached");
   command.add("--state", &flags->filter.state, "only what is in this state; a wrong one says which there are");
-  command.add("--name", &flags->name,
-              "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
+  command.add("--name", &flags->name, kAnyCluster);
   command.add("--json", &flags->json, "a JSON object a line");
   return [flags, ask = std::move(ask)] {
     const auto listed = listed_by(flags->what);
     if (!listed) return report(listed.error());
-    const auto root = RuntimeRoot::open();
-    if (!root) return report(root.error());
-    sweep_stale(*root);
-    const auto directory = find_any_cluster(*root, flags->name);
+    const auto directory = find_any_cluster(flags->name);
     if (!directory) return report(directory.error());
     const auto answer = ask(*directory, "status", question_for(*listed));
     if (!answer) return report(answer.error());

@@ -26,15 +26,11 @@ Action add_status(Flags app, Ask ask) {
   };
   auto flags = std::make_shared<Given>();
   Flags command = app.command("status", "Show a cluster's nodes and jobs, and who waits for whom");
-  command.add("--name", &flags->name,
-              "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
+  command.add("--name", &flags->name, kAnyCluster);
   command.add("--json", &flags->json, "the answer as JSON");
   command.add("--watch,-w", &flags->watch, "again every second, until Ctrl-C or the cluster's end");
   return [flags, ask = std::move(ask)] {
-    const auto root = RuntimeRoot::open();
-    if (!root) return report(root.error());
-    sweep_stale(*root);
-    const auto directory = find_any_cluster(*root, flags->name);
+    const auto directory = find_any_cluster(flags->name);
     if (!directory) return report(directory.error());
     const bool redraws = flags->watch && !flags->json && ::isatty(STDOUT_FILENO) == 1;
     for (bool first = true;; first = false) {

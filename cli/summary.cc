@@ -16,14 +16,10 @@ Action add_summary(Flags app, Ask ask) {
   };
   auto flags = std::make_shared<Given>();
   Flags command = app.command("summary", "Count a cluster's nodes, workers, actors, tasks and jobs, by state");
-  command.add("--name", &flags->name,
-              "default: what PACELINE_CLUSTER names, else 'default', else the only one that is up");
+  command.add("--name", &flags->name, kAnyCluster);
   command.add("--json", &flags->json, "a JSON object");
   return [flags, ask = std::move(ask)] {
-    const auto root = RuntimeRoot::open();
-    if (!root) return report(root.error());
-    sweep_stale(*root);
-    const auto directory = find_any_cluster(*root, flags->name);
+    const auto directory = find_any_cluster(flags->name);
     if (!directory) return report(directory.error());
     const auto answer =
         ask(*directory, "status", {{"patient", true}, {"actors", "all"}, {"workers", "all"}, {"tasks", "all"}});

@@ -110,13 +110,15 @@ class CallThread {
   void handle(actors::CreateActor create) {
     what_ = kCall;
     actors::set_resumer(&resume_here_);
-    const auto concurrency = create.concurrency;
+    const bool is_alone = create.concurrency.is_one_at_a_time();
     auto ready = executor_.construct(std::move(create));
-    if (concurrency.is_one_at_a_time()) actors::set_exit([this] { leaving_.insert(within); });
-    // A thread that waits does not keep an actor with others: the agent could make nothing of it.
-    if (!concurrency.is_one_at_a_time()) actors::observe_waits(nullptr);
-    if (ready.error.text.empty() && !concurrency.is_one_at_a_time()) {
-      if (const auto begun = begin_others(); !begun) ready.error = begun.error();
+    if (is_alone) {
+      actors::set_exit([this] { leaving_.insert(within); });
+    } else {
+      actors::observe_waits(
+          nullptr);  // A thread that waits does not keep the others: the agent could make nothing of it.
+      if (ready.error.text.empty())
+        if (const auto begun = begin_others(); !begun) ready.error = begun.error();
     }
     flush_output();
     if (const auto sent = shared_.client->post(actors::encode(ready)); !sent) shared_.give_up(sent.error());
