@@ -178,7 +178,7 @@ void OwnPaceService::give(Rank rank, Version v, bool copy) {
 /// Gives this node's part once all of it is there, and makes the mean once every node's sum is.
 void OwnPaceService::look_at(Version v, Instant now) {
   const auto it = snapshots_.find(v);
-  if (it == snapshots_.end() || (v == last_ && over_)) return;
+  if (it == snapshots_.end() || over_) return;
   Snapshot& snapshot = it->second;
   if (!snapshot.own) {
     if (!parts_are_by_version()) return;
@@ -200,11 +200,13 @@ void OwnPaceService::look_at(Version v, Instant now) {
   }
   for (const NodeId node : other_nodes())
     if (!snapshot.remote.contains(node)) return;
+  const auto whole = std::make_shared<const Snapshot>(std::move(snapshot));
+  snapshots_.erase(it);
   if (v == last_) {
-    over_ = true;
-    average_at_end(v);
+    over_ = true;  // What falls due now is not evaluated.
+    average_at_end(v, whole);
   } else {
-    average_for_evaluation(v);
+    average_for_evaluation(v, whole);
   }
   start_averagings(now);
 }
@@ -253,8 +255,7 @@ void OwnPaceService::on_part(NodeId from, const wire::Partial::Reader& header, s
 }
 
 /// Own and other nodes' sums in the order of the nodes, so that all get the same bits.
-collective::Reduction OwnPaceService::mean_of(Version v) const {
-  const Snapshot& snapshot = snapshots_.at(v);
+collective::Reduction OwnPaceService::mean_of(const Snapshot& snapshot) const {
   auto reduction = this->reduction();
   double weight = 0;
   const auto add_part = [&](const RemotePart& part) {
@@ -271,27 +272,27 @@ collective::Reduction OwnPaceService::mean_of(Version v) const {
   return reduction;
 }
 
-void OwnPaceService::average_for_evaluation(Version v) {
+RoundSums OwnPaceService::sums_of(const Snapshot& snapshot) {
+  RoundSums sums = snapshot.own->sums;
+  for (const auto& [from, part] : snapshot.remote) add(sums, part.sums);
+  return sums;
+}
+
+void OwnPaceService::average_for_evaluation(Version v, const std::shared_ptr<const Snapshot>& snapshot) {
   const auto ranks = living_ranks();
-  if (ranks.empty() || !living(ranks.front()) ||
-      under_evaluation_) {  // One that is due while another runs is left out.
-    snapshots_.erase(v);
-    return;
-  }
+  if (ranks.empty() || !living(ranks.front())) return;
+  if (under_evaluation_) return;  // One that is due while another runs is left out.
   const Rank evaluator = evaluator_ = ranks.front();
   under_evaluation_ = v;
-  const auto prepare = [this, v, evaluator] {
-    auto reduction = mean_of(v);
+  const auto prepare = [this, v, evaluator, snapshot] {
+    auto reduction = mean_of(*snapshot);
     Member* const member = living(evaluator);
     const auto buffer = member ? begin_result(evaluator, *member, v) : std::nullopt;
     if (!buffer) return this->reduction();
     reduction.outputs.push_back({member->window.data(*buffer).data(), 1.0});
     return reduction;
   };
-  const auto done = [this, v, evaluator](Instant) {
-    const auto node = snapshots_.extract(v);
-    RoundSums sums = node.mapped().own->sums;
-    for (const auto& [from, part] : node.mapped().remote) add(sums, part.sums);
+  const auto done = [this, v, evaluator, snapshot](Instant) {
     Member* const member = living(evaluator);
     if (!member) {
       under_evaluation_.reset();
@@ -301,15 +302,15 @@ void OwnPaceService::average_for_evaluation(Version v) {
     member->control.words().evaluate.store(v.value, std::memory_order_release);
     member->control.ring();
     ++counters_.global_averages;
-    tell(Executed{v, true, false, true, evaluator, sums});
+    tell(Executed{v, true, false, true, evaluator, sums_of(*snapshot)});
   };
   add_averaging({prepare, done}, {});
 }
 
-void OwnPaceService::average_at_end(Version v) {
+void OwnPaceService::average_at_end(Version v, const std::shared_ptr<const Snapshot>& snapshot) {
   const auto given = std::make_shared<std::vector<Rank>>();
-  const auto prepare = [this, v, given] {
-    auto reduction = mean_of(v);
+  const auto prepare = [this, v, given, snapshot] {
+    auto reduction = mean_of(*snapshot);
     for (const Rank rank : living_ranks()) {
       Member* const member = living(rank);
       const auto buffer = member ? begin_result(rank, *member, v) : std::nullopt;
@@ -319,9 +320,7 @@ void OwnPaceService::average_at_end(Version v) {
     }
     return reduction;
   };
-  const auto finish_job = [this, v, given](Instant) {
-    RoundSums sums = snapshots_.at(v).own->sums;
-    for (const auto& [from, part] : snapshots_.at(v).remote) add(sums, part.sums);
+  const auto finish_job = [this, v, given, snapshot](Instant) {
     snapshots_.clear();
     std::optional<Rank> evaluator;
     for (const Rank rank : *given) {
@@ -335,7 +334,7 @@ void OwnPaceService::average_at_end(Version v) {
     if (job().evaluates && evaluator && job().self.value == 0)
       members_.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
     hold(v);
-    tell(Executed{v, true, true, job().evaluates, evaluator, sums});
+    tell(Executed{v, true, true, job().evaluates, evaluator, sums_of(*snapshot)});
     for (const Rank rank : *given) verdict(rank, v, true);
   };
   add_averaging({prepare, finish_job}, {});
@@ -432,10 +431,11 @@ void OwnPaceService::decide_end(Version last) {
 }
 
 void OwnPaceService::step_end(Version last) {
+  // Parts as of a moment, which was not the end, unless it had come already.
+  if (last < last_ && !parts_are_by_version()) snapshots_.erase(last);
   last_ = std::min(last_, last);
   set_last(last_);
   frozen_.reset();
-  if (!parts_are_by_version()) snapshots_.erase(last_);  // Were as of a moment, which was not the end.
   if (!ends_at_.empty()) on_ends_apart();
   for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, steady_now());
   start_averagings(steady_now());

@@ -117,7 +117,7 @@ class OwnPaceService : public AveragingService {
     double weight = 0;
     RoundSums sums;
   };
-  /// The mean of all models after one version, while it is gathered.
+  /// The mean of all models after one version: gathered in snapshots_, and once it is whole of who makes the mean.
   struct Snapshot {
     std::map<Rank, Part> parts;  ///< Of this node.
     std::optional<RemotePart> own;
@@ -127,9 +127,10 @@ class OwnPaceService : public AveragingService {
   void give(Rank rank, Version v, bool copy);
   void look_at(Version v, Instant now);
   void send_part(NodeId to, Version v, const RemotePart& part);
-  void average_for_evaluation(Version v);
-  void average_at_end(Version v);
-  collective::Reduction mean_of(Version v) const;
+  void average_for_evaluation(Version v, const std::shared_ptr<const Snapshot>& snapshot);
+  void average_at_end(Version v, const std::shared_ptr<const Snapshot>& snapshot);
+  collective::Reduction mean_of(const Snapshot& snapshot) const;
+  static RoundSums sums_of(const Snapshot& snapshot);
   Version next_word(Version own) const;
   void go_on(Rank rank, Version own, Instant now);
   void go(Rank rank, Instant now);

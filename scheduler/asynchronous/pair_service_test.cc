@@ -1,0 +1,46 @@
+#include "scheduler/asynchronous/pair_service.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "scheduler/shell_test_support.h"
+
+namespace paceline::scheduler {
+namespace {
+
+class PairServiceTest : public ShellTest {
+ protected:
+  PairServiceTest() {
+    const auto the_other = [](Rank rank, Version) { return std::optional(Rank{1 - rank.value}); };
+    begin(std::make_shared<PairService>(two_workers(), the_other, graph_, *averager_, nowhere()));
+  }
+  /// Evaluations are over at once.
+  void train(int rank, std::int64_t t) {
+    publish(rank, t, 1);
+    end_averagings();
+    for (const auto& each : told_ = executed())
+      if (each.evaluate) service_->release(each.version);
+  }
+
+  std::vector<AveragingService::Executed> told_;  ///< In the last iteration.
+};
+
+// Workers end apart: the last iteration of all, which begins the mean of the end, is the one with which the workers
+// have done so many on average that an evaluation was due, had it not been the last.
+TEST_F(PairServiceTest, AnEvaluationThatFallsDueWithTheLastIterationOfAStopGivesWayToTheEnd) {
+  for (std::int64_t t = 0; t < 5; ++t) train(0, t);
+  train(1, 0);
+  service_->stop_soon(now);
+  train(0, 5);
+  ASSERT_TRUE(told_.empty() || !told_.back().over);
+  train(1, 1);  // The eighth: all have done four.
+  ASSERT_FALSE(told_.empty());
+  EXPECT_TRUE(told_.back().over);
+  EXPECT_EQ(told_.back().version, Version{5});
+  for (std::size_t i = 0; i + 1 < told_.size(); ++i) EXPECT_FALSE(told_[i].evaluate) << to_string(told_[i].version);
+}
+
+}  // namespace
+}  // namespace paceline::scheduler

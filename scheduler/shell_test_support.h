@@ -1,0 +1,91 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "scheduler/averaging_service.h"
+
+namespace paceline::scheduler {
+
+/// Shells with windows and without sockets, of the two workers of one node. Models are so large that they are averaged
+/// on the pool: an averaging ends while others wait for their turn.
+class ShellTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kElements = collective::Averager::kInlineBytes / sizeof(double) + 1;
+
+  static AveragingService::JobOptions two_workers() {
+    AveragingService::JobOptions job;
+    job.node_of = {NodeId{0}, NodeId{0}};
+    job.self = NodeId{0};
+    job.last = Version{9};
+    job.evaluates = true;
+    job.evaluate_every = 1;
+    return job;
+  }
+  static AveragingService::SendToNode nowhere() {
+    return [](NodeId, wire::Message&, const auto&) { FAIL() << "there is one node"; };
+  }
+
+  void begin(std::shared_ptr<AveragingService> service) {
+    service_ = std::move(service);
+    for (const int rank : {0, 1}) join(rank);
+  }
+  void join(int rank) {
+    auto window = memory::Window::create({.elements = kElements, .dtype = memory::Dtype::f64, .buffers = 4});
+    auto control = memory::ControlPage::create();
+    ASSERT_TRUE(window && control);
+    ASSERT_TRUE(service_->join(Rank{rank}, std::move(*window), std::move(*control)));
+    publish(rank, -1, 0);
+    end_averagings();
+  }
+  memory::Window& window(int rank) { return *service_->window(Rank{rank}); }
+  std::span<double> numbers(int rank, memory::Buffer buffer) {
+    return {reinterpret_cast<double*>(window(rank).data(buffer).data()), kElements};
+  }
+
+  void publish(int rank, std::int64_t t, double model) {
+    const auto buffer = window(rank).writing();
+    ASSERT_TRUE(buffer);
+    std::ranges::fill(numbers(rank, *buffer), model);
+    window(rank).tag(*buffer) = {.iteration = t, .bodies = 1, .samples = 1};
+    ASSERT_TRUE(window(rank).publish(t < 0));
+    service_->on_arrival(Rank{rank}, Version{t}, std::chrono::seconds(1), now);
+  }
+  /// Until the pool is idle.
+  void end_averagings() {
+    for (pollfd ready{averager_->descriptor(), POLLIN, 0}; ::poll(&ready, 1, 100) > 0;)
+      for (const auto id : averager_->completed()) service_->on_reduced(id, now);
+  }
+  /// What the job's owner was told since it was last asked.
+  std::vector<AveragingService::Executed> executed() {
+    std::vector<AveragingService::Executed> all;
+    for (const auto& event : service_->take_events()) {
+      if (const auto* failed = std::get_if<AveragingService::Failed>(&event)) ADD_FAILURE() << failed->text;
+      if (const auto* told = std::get_if<AveragingService::Executed>(&event)) all.push_back(*told);
+    }
+    return all;
+  }
+  /// Versions whose mean was given to somebody for evaluation.
+  std::vector<std::int64_t> evaluations() {
+    std::vector<std::int64_t> versions;
+    for (const auto& each : executed())
+      if (each.evaluate) versions.push_back(each.version.value);
+    return versions;
+  }
+
+  Instant now{};
+  TaskGraph graph_{{}};
+  std::unique_ptr<collective::Averager> averager_ = std::move(*collective::Averager::create(1));
+  std::shared_ptr<AveragingService> service_;
+};
+
+}  // namespace paceline::scheduler
