@@ -28,6 +28,10 @@ inline ActorId actor_id(NodeId node, ProcessId process, std::uint32_t count) {
   return ActorId((static_cast<std::uint64_t>(node.value) << 54) | (std::uint64_t{process} << 24) |
                  (count & ((std::uint32_t{1} << 24) - 1)));
 }
+/// The process that has made the actor.
+inline ProcessId process_of(ActorId actor) {
+  return static_cast<ProcessId>((actor.value >> 24) & ((std::uint64_t{1} << 30) - 1));
+}
 /// The `count`-th worker of a node.
 inline WorkerId worker_id(NodeId node, std::uint32_t count) {
   return WorkerId((static_cast<std::uint64_t>(static_cast<std::uint32_t>(node.value)) << 32) | count);

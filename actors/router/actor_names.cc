@@ -41,6 +41,7 @@ ActorRouter::Actions ActorRouter::on_claim_refused(ActorId id, const Error& erro
   if (claims.empty()) return actions;
   const auto& owner = claims.mapped().create.owner;
   tell_claimer(actions, owner, claims.mapped().origin, {id, owner, true, error, {}});
+  never_begins(actions, id, error);
   return actions;
 }
 

@@ -109,9 +109,13 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
   Actions actions;
   const auto node = node_of(create.actor);
   const auto owner = create.owner;
+  const bool in_use =
+      actors_.contains(create.actor) || dead_.contains(create.actor) || claiming_.contains(create.actor);
   const auto refuse = [&](ErrorKind kind, std::string text) {
     Actor refused{create, {}, from, {}, {}, {}};
-    tell_owner(actions, refused, {create.actor, owner, true, {kind, std::move(text)}});
+    const Error error{kind, std::move(text)};
+    tell_owner(actions, refused, {create.actor, owner, true, error});
+    if (!in_use && is_here(node)) never_begins(actions, create.actor, error);
     return actions;
   };
   if (is_here(from)) {
@@ -129,9 +133,7 @@ ActorRouter::Actions ActorRouter::on_create(CreateActor create, NodeId from) {
     actions.push_back(Forward{node, std::move(create), owner});
     return actions;
   }
-  if (actors_.contains(create.actor) || dead_.contains(create.actor) || claiming_.contains(create.actor)) {
-    return refuse(ErrorKind::invalid, "actor id " + to_string(create.actor) + " is in use: create it again");
-  }
+  if (in_use) return refuse(ErrorKind::invalid, "actor id " + to_string(create.actor) + " is in use: create it again");
   if (actors_.size() + claiming_.size() >= options_.actors_max) {
     return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " +
                                              std::to_string(options_.actors_max) +
@@ -152,6 +154,30 @@ void ActorRouter::begin(Actions& actions, CreateActor create, NodeId from) {
   actor.worker =
       start_worker(actions, std::move(executable), root, id, actor.create.name, describe(actor), actor.create.type);
   actors_.emplace(id, std::move(actor));
+  take_early(actions, id);
+}
+
+/// Who has called it before hears why.
+void ActorRouter::never_begins(Actions& actions, ActorId actor, const Error& reason) {
+  remember_dead(actor, reason);
+  take_early(actions, actor);
+}
+
+void ActorRouter::take_early(Actions& actions, ActorId actor) {
+  for (auto& early : early_.take(actor)) {
+    auto more = on_call(std::move(early.call), early.from);
+    std::move(more.begin(), more.end(), std::back_inserter(actions));
+  }
+}
+
+Error ActorRouter::unknown(ActorId actor) const {
+  return {ErrorKind::not_found, "actor " + to_string(actor) + " does not exist on node " + to_string(options_.node)};
+}
+
+std::optional<Instant> ActorRouter::next_deadline() const {
+  const auto early = early_.next_deadline();
+  const auto starving = lending_.next_deadline();
+  return early && starving ? std::min(*early, *starving) : early ? early : starving;
 }
 
 ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
@@ -163,7 +189,7 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
     answer(actions, owner, from, {task, owner, fail(kind, std::move(text))});
     return actions;
   };
-  if (in_flight_.size() >= options_.calls_max) {
+  if (in_flight_.size() + early_.size() >= options_.calls_max) {
     return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " +
                                              std::to_string(options_.calls_max) +
                                              " calls in flight, its bound: wait for some first");
@@ -183,8 +209,9 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
       answer(actions, owner, from, {task, owner, tl::unexpected(dead->second)});
       return actions;
     }
-    return refuse(ErrorKind::not_found,
-                  "actor " + to_string(call.actor) + " does not exist on node " + to_string(options_.node));
+    if (process_of(call.actor) == 0) return refuse(ErrorKind::not_found, unknown(call.actor).text);
+    early_.add(std::move(call), from, now_ + options_.creation_max);
+    return actions;
   }
   if (call.kill) {
     kill_actor(actions, actor->second, call, from);
@@ -428,17 +455,19 @@ ActorRouter::Actions ActorRouter::on_cancel(Cancel cancel, NodeId from) {
     return actions;
   }
   const auto actor = actors_.find(cancel.actor);
-  if (actor == actors_.end()) return actions;  // Its owner hears, or has heard, of its end.
-  auto& queue = actor->second.queue;
-  const auto waits = std::find_if(queue.begin(), queue.end(), [&](const Call& call) {
-    return call.task == cancel.task && call.owner == cancel.owner;
-  });
-  if (waits == queue.end()) {
-    actions.push_back(Send{worker_peer(actor->second.worker), std::move(cancel)});
-    return actions;
+  const auto is_it = [&](const Call& call) { return call.task == cancel.task && call.owner == cancel.owner; };
+  if (actor == actors_.end()) {  // Not yet; else its owner hears, or has heard, of its end.
+    if (!early_.forget([&](const auto& early) { return is_it(early.call); })) return actions;
+  } else {
+    auto& queue = actor->second.queue;
+    const auto waits = std::find_if(queue.begin(), queue.end(), is_it);
+    if (waits == queue.end()) {
+      actions.push_back(Send{worker_peer(actor->second.worker), std::move(cancel)});
+      return actions;
+    }
+    queue.erase(waits);
+    (void)end_call(cancel.task);
   }
-  queue.erase(waits);
-  (void)end_call(cancel.task);
   answer(actions, cancel.owner, from,
          {cancel.task,
           {},
@@ -588,6 +617,7 @@ ActorRouter::Actions ActorRouter::on_owner_gone(const std::string& owner) {
   for (const auto& [id, remote] : remote_) {
     if (remote.owner == owner) owned.push_back(id);
   }
+  (void)early_.forget([&](const auto& early) { return early.call.owner == owner && is_here(early.from); });
   actions = on_release(owner, Release{owned});
   const auto root = root_of(owner, options_.node);
   on_borrower_gone(actions, {owner, options_.node}, root);
@@ -657,6 +687,7 @@ ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& h
   for (const auto& [worker, lent] : lending_.lent_elsewhere(node)) tell_gone(actions, lent, worker, reason);
   lending_.on_node(node, 0);
   called_.erase(node);
+  (void)early_.forget([&](const auto& early) { return early.from == node; });
   std::erase_if(ending_, [&](const auto& entry) { return node_of(entry.second) == node; });
   // What its peers owned here ends.
   for (const auto& owner : lending_.owners_on(node)) on_borrower_gone(actions, owner, {});
@@ -725,8 +756,7 @@ Result<ActorRouter::LineTo> ActorRouter::line_to(ActorId actor) const {
                   found->second.ended};
   }
   if (const auto dead = dead_.find(actor); dead != dead_.end()) return tl::unexpected(dead->second);
-  return fail(ErrorKind::not_found,
-              "actor " + to_string(actor) + " does not exist on node " + to_string(options_.node));
+  return tl::unexpected(unknown(actor));
 }
 
 }  // namespace paceline::actors

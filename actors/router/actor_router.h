@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/protocol.h"
+#include "actors/router/early_calls.h"
 #include "actors/router/lending.h"
 
 namespace paceline::actors {
@@ -29,11 +30,12 @@ class ActorRouter {
  public:
   struct Options {
     NodeId node;
-    double cpus = 1;                               ///< That tasks may use at one time.
-    std::size_t actors_max = 4096;                 ///< Alive on this node.
-    std::string mend = "end some first";           ///< What to do at that bound.
-    std::size_t calls_max = std::size_t{1} << 20;  ///< In flight through this node.
-    std::size_t dead_max = 4096;                   ///< Dead actors whose end is remembered.
+    double cpus = 1;                                   ///< That tasks may use at one time.
+    std::size_t actors_max = 4096;                     ///< Alive on this node.
+    std::string mend = "end some first";               ///< What to do at that bound.
+    std::size_t calls_max = std::size_t{1} << 20;      ///< In flight through this node.
+    std::size_t dead_max = 4096;                       ///< Dead actors whose end is remembered.
+    Duration creation_max = std::chrono::seconds(10);  ///< A call may come so long before its actor's creation.
   };
 
   /// Start a worker: fork server of `executable` (start it if need be), peer name worker_peer(worker). `name` is for
@@ -86,9 +88,9 @@ class ActorRouter {
     now_ = now;
     lending_.at(now);
   }
-  /// Tells who has waited for a worker for long.
+  /// Tells who has waited for a worker for long, and who has called an actor that there is not.
   Actions tick(Instant now);
-  std::optional<Instant> next_deadline() const { return lending_.next_deadline(); }
+  std::optional<Instant> next_deadline() const;
 
   // `from`: this node if the message came from a peer of its own, else the node whose agent sent it.
   /// How the workers of a peer of this node are started, of those that it asks for from here on. Where output goes is
@@ -240,6 +242,9 @@ class ActorRouter {
   void tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const;
   void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
   void begin(Actions& actions, CreateActor create, NodeId from);
+  void never_begins(Actions& actions, ActorId actor, const Error& reason);
+  void take_early(Actions& actions, ActorId actor);
+  Error unknown(ActorId actor) const;
   void claim(Actions& actions, CreateActor create, NodeId from);
   void tell_claimer(Actions& actions, const std::string& owner, NodeId origin, ActorReady ready) const;
   void note_hindrance(CreateActor& create);
@@ -273,6 +278,7 @@ class ActorRouter {
   std::map<ActorId, Claiming> claiming_;           // Of this node, whose names are not decided.
   std::map<std::string, ActorId> ending_;          // Names of actors of other nodes that those have been told to end.
   std::set<NodeId> called_;                        // Other nodes whose actors have been called from here.
+  EarlyCalls early_;
   std::map<ActorId, Error> dead_;
   std::deque<ActorId> dead_order_;
   std::set<std::string> owners_here_;

@@ -89,6 +89,15 @@ class ActorRouterTest : public testing::Test {
     return fork.worker;
   }
 
+  /// Creates the actor, whose worker gets just these calls when it is up.
+  WorkerId running_actor_with_calls(const std::vector<std::uint64_t>& calls) {
+    const auto fork = all<ActorRouter::Fork>(sut.on_create(create(actor), kHere)).at(0);
+    std::vector<std::uint64_t> got;
+    for (const auto& [peer, call] : sent<Call>(sut.on_worker_ready(fork.worker))) got.push_back(call.task.value);
+    EXPECT_EQ(got, calls);
+    return fork.worker;
+  }
+
   /// Loans of this kind that peers of this node hear of.
   static std::vector<Loan> loans(const ActorRouter::Actions& actions, Loan::Kind kind) {
     std::vector<Loan> found;
@@ -124,6 +133,54 @@ TEST_F(ActorRouterTest, CallsWaitForTheWorkerAndKeepTheirOrder) {
   ASSERT_THAT(calls, SizeIs(2));
   EXPECT_EQ(calls[0].second.task, TaskId(1));
   EXPECT_EQ(calls[1].second.task, TaskId(2));
+}
+
+// Who got the handle past the agent is quicker than the creation.
+TEST_F(ActorRouterTest, CallsThatComeBeforeTheActorsCreationWaitForIt) {
+  EXPECT_THAT(sut.on_call(call(1, actor, "worker/9"), kHere), IsEmpty());
+  EXPECT_THAT(sut.on_call(call(2, actor, "worker/8"), kThere), IsEmpty());
+  EXPECT_THAT(sut.on_call(call(3, actor, "worker/9"), kHere), IsEmpty());
+  EXPECT_THAT(sent<CallResult>(sut.on_cancel({TaskId(3), {}, actor, "worker/9", false}, kHere)), SizeIs(1));
+  const auto worker = running_actor_with_calls({1, 2});
+  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1), peer_of(worker))), SizeIs(1));
+  const auto there = all<ActorRouter::Forward>(sut.on_result(result(2), peer_of(worker)));
+  ASSERT_THAT(there, SizeIs(1));
+  EXPECT_EQ(there[0].node, kThere);
+  EXPECT_FALSE(sut.next_deadline());
+}
+
+TEST_F(ActorRouterTest, CallsToAnActorThatIsNeverCreatedFailAfterAWhile) {
+  const Instant now{std::chrono::seconds(100)};
+  sut.at(now);
+  EXPECT_THAT(sut.on_call(call(1, actor), kHere), IsEmpty());
+  ASSERT_TRUE(sut.next_deadline());
+  EXPECT_THAT(sut.tick(*sut.next_deadline() - std::chrono::milliseconds(1)), IsEmpty());
+  const auto answers = sent<CallResult>(sut.tick(*sut.next_deadline()));
+  ASSERT_THAT(answers, SizeIs(1));
+  EXPECT_EQ(answers[0].second.value.error().kind, ErrorKind::not_found);
+  EXPECT_FALSE(sut.next_deadline());
+}
+
+TEST_F(ActorRouterTest, CallsToAnActorWhoseCreationIsRefusedHearWhy) {
+  EXPECT_THAT(sut.on_call(call(1, actor), kHere), IsEmpty());
+  const auto answers = sent<CallResult>(sut.on_create(create(actor, "nobody"), kHere));
+  ASSERT_THAT(answers, SizeIs(1));
+  EXPECT_THAT(answers[0].second.value.error().text, HasSubstr("has not said how its workers are started"));
+}
+
+TEST_F(ActorRouterTest, CallsWhoseCallerIsGoneWaitForNothing) {
+  EXPECT_THAT(sut.on_call(call(1, actor, "worker/9"), kHere), IsEmpty());
+  EXPECT_THAT(sut.on_call(call(2, actor, "worker/9"), kThere), IsEmpty());
+  sut.on_owner_gone("worker/9");
+  EXPECT_TRUE(sut.next_deadline()) << "the other node's";
+  sut.on_node_gone(kThere, "it was switched off");
+  EXPECT_FALSE(sut.next_deadline());
+}
+
+TEST_F(ActorRouterTest, AnActorThatNoProcessCanHaveMadeDoesNotExist) {
+  const auto answers = sent<CallResult>(sut.on_call(call(1, ActorId(5)), kHere));
+  ASSERT_THAT(answers, SizeIs(1));
+  EXPECT_EQ(answers[0].second.value.error().kind, ErrorKind::not_found);
 }
 
 TEST_F(ActorRouterTest, AResultGoesToTheCallerOnce) {

@@ -56,6 +56,9 @@ std::string Lending::why_none(const WantView& want, Instant now) const {
 
 ActorRouter::Actions ActorRouter::tick(Instant now) {
   Actions actions;
+  for (const auto& early : early_.take_late(now))
+    answer(actions, early.call.owner, early.from,
+           {early.call.task, early.call.owner, tl::unexpected(unknown(early.call.actor))});
   for (const auto& want : lending_.take_starving(now)) {
     Warn warn;
     warn.text = lending_.why_none(want, now);
