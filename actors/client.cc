@@ -118,6 +118,7 @@ void Client::run() {
 }
 
 void Client::loop(transport::Transport& transport) {
+  auto own_turn = lines_turn_.take();
   bool more = true;  // May have come. What is to be sent has its turn, too.
   while (true) {
     const bool last = stopping_;
@@ -142,7 +143,9 @@ void Client::loop(transport::Transport& transport) {
     Duration timeout = std::min<Duration>(again.value_or(std::chrono::seconds(1)), std::chrono::minutes(1));
     // A transport without room or without a descriptor has to be asked again.
     if (!sent_all || transport.descriptor() < 0 || last) timeout = std::chrono::milliseconds(1);
+    own_turn.unlock();
     ::poll(waits, 4, more ? 0 : static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(timeout).count()));
+    own_turn = lines_turn_.take();
     more = more || waits[0].revents != 0 || transport.descriptor() < 0;
     if ((waits[3].revents & POLLIN) != 0) lines_->serve();
     if ((waits[1].revents & POLLIN) != 0) outbox_->take_notice();

@@ -17,12 +17,14 @@
 
 #include "actors/call_windows.h"
 #include "actors/causes.h"
+#include "actors/looking.h"
 #include "actors/outbox.h"
 #include "actors/pending_result.h"
 #include "actors/protocol.h"
 #include "actors/tasks/deadlines.h"
 #include "actors/tasks/owned_tasks.h"
 #include "runtime/channel/lines.h"
+#include "runtime/process/this_process.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline {
@@ -47,7 +49,7 @@ using Work = std::variant<CreateActor, Call>;
 /// agents have lent it workers for them (OwnedTasks), to which lines go as well. Bounds: Outbox::kMessagesMax unsent
 /// messages, kPendingMax calls without a result; CallWindows::Options and OwnedTasks::Options, beyond which the
 /// caller's thread waits.
-class Client {
+class Client final : public ResultLooker {
  public:
   static constexpr std::size_t kPendingMax = std::size_t{1} << 20;
   using TransportFactory = std::function<Result<std::unique_ptr<transport::Transport>>(const std::string& name)>;
@@ -79,7 +81,7 @@ class Client {
 
   /// Connects and waits for the agent's welcome. `timed_out`, `invalid` (refused: other version), `disconnected`.
   static Result<std::unique_ptr<Client>> connect(Options options, TransportFactory factory);
-  ~Client() { close(); }
+  ~Client() override { close(); }
   /// Sends what is queued, then disconnects. Calls in flight, and later ones, fail as `cancelled`.
   void close();
 
@@ -123,6 +125,12 @@ class Client {
   /// `invalid` for a call by force.
   Result<Cancelled> cancel(const PendingResultPtr& result, bool force);
 
+  // What comes by lines is looked for by the calling thread for a moment, if that has paid (client_looks.cc).
+  /// Whether the result has come.
+  bool look_for(const PendingResult& result) override;
+  /// Whether `there()`, which calls of others make so.
+  bool look_for_work(const std::function<bool()>& there);
+
   /// The actor that is to answer this call; 0: none.
   ActorId actor_of(TaskId task);
 
@@ -156,6 +164,7 @@ class Client {
 
   Client(Options options, TransportFactory factory);
   void open_lines();
+  bool look(channel::Lines::Watch& watch, Looking& looking, const std::function<bool()>& there);
   void run();
   void loop(transport::Transport& transport);
   bool flush(transport::Transport& transport);
@@ -241,6 +250,9 @@ class Client {
   const PendingResultPtr welcome_ = std::make_shared<PendingResult>(TaskId{});
   std::optional<std::vector<transport::Frame>> unsent_;  ///< I/O thread: the transport had no room for it.
   std::unique_ptr<channel::Lines> lines_;                ///< Made by connect(); null: none can be had.
+  OwnersTurn lines_turn_;  ///< With them: the I/O thread's but while it sleeps, and of threads that look.
+  Looking looking_for_results_, looking_for_work_;  ///< In their turn.
+  const pid_t pid_ = process::this_process();
   std::thread thread_;
 };
 

@@ -75,6 +75,32 @@ class InFlight {
   Gathering gathering_;
 };
 
+/// The results of what `begin(element)`, a Future each, gives of each element, in their order; at most `most` are under
+/// way at a time.
+template <class Called, class Range, class Begin>
+auto map_in_flight(Range&& range, std::size_t most, Begin begin) {
+  using T = typename Called::value_type;
+  InFlight under_way(most);
+  std::conditional_t<std::is_void_v<T>, std::vector<std::monostate>, std::vector<std::optional<T>>> values;
+  const auto take = [&] {
+    const auto one = under_way.take(true);
+    if constexpr (!std::is_void_v<T>) values[one.index] = Called(one.result).get();
+  };
+  for (auto&& element : range) {
+    while (under_way.full() || under_way.some_arrived()) take();
+    const std::size_t index = values.size();
+    values.emplace_back();
+    under_way.add(index, begin(std::forward<decltype(element)>(element)).pending());
+  }
+  while (!under_way.empty()) take();
+  if constexpr (!std::is_void_v<T>) {
+    std::vector<T> results;
+    results.reserve(values.size());
+    for (auto& value : values) results.push_back(*std::move(value));
+    return results;
+  }
+}
+
 /// Indices from argument 1 to before argument 2, each given to the callable that is argument 0.
 template <class F, class Index>
 Result<void> run_range(Invocation& invocation) {
@@ -106,26 +132,9 @@ auto map(F&& function, Range&& range, const MapOptions& options = {}) {
   if constexpr (actors::IsRange<Range>) {
     using Task = decltype(async(options.task, function, *std::begin(range)));
     if constexpr (actors::is_future<Task>) {
-      using T = typename Task::value_type;
-      actors::InFlight under_way(options.in_flight);
-      std::conditional_t<std::is_void_v<T>, std::vector<std::monostate>, std::vector<std::optional<T>>> values;
-      const auto take = [&] {
-        const auto one = under_way.take(true);
-        if constexpr (!std::is_void_v<T>) values[one.index] = Task(one.result).get();
-      };
-      for (auto&& element : range) {
-        while (under_way.full() || under_way.some_arrived()) take();
-        const std::size_t index = values.size();
-        values.emplace_back();
-        under_way.add(index, async(options.task, function, std::forward<decltype(element)>(element)).pending());
-      }
-      while (!under_way.empty()) take();
-      if constexpr (!std::is_void_v<T>) {
-        std::vector<T> results;
-        results.reserve(values.size());
-        for (auto& value : values) results.push_back(*std::move(value));
-        return results;
-      }
+      return actors::map_in_flight<Task>(std::forward<Range>(range), options.in_flight, [&](auto&& element) {
+        return async(options.task, function, std::forward<decltype(element)>(element));
+      });
     }
   }
 }

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "actors/gathering.h"
+#include "actors/looking.h"
 
 namespace paceline::actors {
 namespace {
 
 thread_local WaitObserver* observer = nullptr;
+std::atomic<ResultLooker*> looker{nullptr};
 
 /// What guards a result. Another one may have the same: who waits looks whether its own is there.
 struct Guard {
@@ -27,6 +29,7 @@ Guard& guard_of(const PendingResult* result) {
 
 void observe_waits(WaitObserver* given) { observer = given; }
 WaitObserver* wait_observer() { return observer; }
+void set_result_looker(ResultLooker* given) { looker = given; }
 
 bool PendingResult::wait_for(Duration timeout) const {
   ObservedWait observed;
@@ -41,6 +44,8 @@ const Result<Bytes>& PendingResult::wait() const {
 
 bool PendingResult::wait(ObservedWait& observed, std::optional<Duration> timeout) const {
   if (ready()) return true;
+  auto* const looks = looker.load(std::memory_order_acquire);
+  if (looks != nullptr && (!timeout || *timeout >= Looking::kTime) && looks->look_for(*this)) return true;
   Guard& guard = guard_of(this);
   std::unique_lock lock(guard.mutex);
   return observed.wait(lock, guard.arrived, timeout, task_, [this] { return ready(); });

@@ -116,6 +116,7 @@ Client& process_client() {
   auto client = Client::connect(std::move(options), process_transport());
   if (!client) throw TaskError(client.error());
   here.client = *std::move(client);
+  set_result_looker(here.client.get());
   here.output.emplace(*here.client);
   return *here.client;
 }
@@ -124,6 +125,7 @@ void set_process_client(std::unique_ptr<Client> client) {
   std::lock_guard lock(process().mutex);
   PACELINE_CHECK(!process().client, "a process has one client");
   process().client = std::move(client);
+  set_result_looker(process().client.get());
 }
 
 void close_process_client() {

@@ -24,6 +24,16 @@ class WaitObserver {
 void observe_waits(WaitObserver* observer);
 WaitObserver* wait_observer();
 
+class PendingResult;
+/// May bring a result itself before a thread sleeps for it.
+class ResultLooker {
+ public:
+  virtual ~ResultLooker() = default;
+  virtual bool look_for(const PendingResult& result) = 0;  ///< Any thread. Whether it is there.
+};
+/// Of this process; nullptr: nobody. Lives as long as it.
+void set_result_looker(ResultLooker* looker);
+
 /// One wait of the calling thread, maybe for several results one after the other. Its observer hears of it if it takes
 /// long, and that the thread goes on when this ends: to be declared before the locks.
 class ObservedWait {

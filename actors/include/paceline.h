@@ -1,8 +1,10 @@
 #pragma once
 
 /// Tasks and actors for ordinary C++ programs: async(), create(), get_actor(), kill(), Handle, Future, Async, get(),
-/// wait(), map(), parallel_for(), cancel(), exit(), arguments(). No torch, no macros, no registration. Link
-/// Paceline::paceline: it carries the linker option that lets workers be forked from the program itself.
+/// wait(), map(), parallel_for(), ActorPool, Queue, cancel(), exit(), arguments(). No torch, no macros, no
+/// registration. Link Paceline::paceline: it carries the linker option that lets workers be forked from the program
+/// itself.
+#include "actors/actor_pool.h"
 #include "actors/arguments.h"
 #include "actors/async.h"
 #include "actors/cancel.h"
@@ -11,5 +13,6 @@
 #include "actors/get_actor.h"
 #include "actors/handle.h"
 #include "actors/map.h"
+#include "actors/queue.h"
 #include "actors/then.h"
 #include "actors/wait.h"

@@ -100,7 +100,11 @@ class CallThread {
     } else {
       actors::set_resumer(&resume_here_);
     }
-    while (true) std::visit([this](auto&& next) { handle(std::forward<decltype(next)>(next)); }, queue_.pop(thread_));
+    const auto has_work = [this] { return !queue_.is_idle(thread_); };
+    while (true) {
+      if (!has_work()) (void)shared_.client->look_for_work(has_work);
+      std::visit([this](auto&& next) { handle(std::forward<decltype(next)>(next)); }, queue_.pop(thread_));
+    }
   }
 
   static constexpr const char* kTask = "task ";

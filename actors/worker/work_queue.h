@@ -61,6 +61,12 @@ class WorkQueue {
     std::lock_guard lock(mutex_);
     lanes_[thread].timers.emplace(when, std::move(resumption));
   }
+  /// Whether this thread, which does nothing, has nothing to do.
+  bool is_idle(std::size_t thread = 0) {
+    std::lock_guard lock(mutex_);
+    busy_ = false;
+    return lanes_[thread].resumptions.empty() && work_.empty();
+  }
   using Next = std::variant<actors::CreateActor, actors::Call, Resumption>;
   /// Blocks until there is work for this thread.
   Next pop(std::size_t thread = 0) {

@@ -36,6 +36,11 @@ bool is_ours(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
 }
 
+void ring(int bell) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto rung = ::write(bell, &one, sizeof one);
+}
+
 }  // namespace
 
 struct Lines::Line {
@@ -124,8 +129,7 @@ Result<void> Lines::add(Map& lines, const std::string& peer, std::unique_ptr<Rin
   auto watched = loop_.watch(bell, [this, &lines, peer] { (void)hear(lines, peer); });
   if (watched) watched = loop_.watch(life, [this, &lines, peer] { end(lines, peer); });
   if (watched) {  // It is heard at once: its other end may have said much before this one was there, and rung nobody.
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto rung = ::write(bell, &one, sizeof one);
+    ring(bell);
     return {};
   }
   loop_.forget(bell);
@@ -162,10 +166,46 @@ bool Lines::hear(Map& lines, const std::string& peer) {
       return false;
     }
     if (!*came) return false;
-    (&lines == &out_ ? listener_.answered : listener_.called)(peer, std::exchange(message, {}));
+    tell(lines, peer, message);
     if (line->dropped) return false;
   }
   return true;  // Its bell stays readable.
+}
+
+void Lines::tell(const Map& lines, const std::string& peer, Message& message) {
+  (&lines == &out_ ? listener_.answered : listener_.called)(peer, std::exchange(message, {}));
+}
+
+Lines::Watch Lines::watch_out(std::span<const std::string> peers) {
+  Watch::Watched watched;
+  for (const auto& peer : peers)
+    if (auto line = find(out_, peer)) watched.emplace_back(peer, std::move(line));
+  return Watch(*this, out_, std::move(watched));
+}
+
+Lines::Watch Lines::watch_in(std::size_t most) {
+  Watch::Watched watched;
+  std::lock_guard lock(mutex_);
+  if (in_.size() <= most) watched.assign(in_.begin(), in_.end());
+  return Watch(*this, in_, std::move(watched));
+}
+
+void Lines::Watch::look() {
+  Message message;
+  for (auto& [peer, line] : watched_) {
+    for (std::size_t heard = 0; heard < kTurn && !line->ending; ++heard) {
+      const auto came = line->channel->look(message);
+      if (!came || !*came) break;  // One that is broken ends when it is heard.
+      lines_.tell(map_, peer, message);
+    }
+  }
+}
+
+Lines::Watch::~Watch() {
+  for (auto& [peer, line] : watched_) {
+    if (line->ending || !lines_.hear(map_, peer)) continue;
+    ring(line->channel->descriptor());  // There is more: whoever serves goes on.
+  }
 }
 
 void Lines::end(Map& lines, const std::string& peer) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/event_loop.h"
@@ -21,8 +22,11 @@ namespace paceline::channel {
 ///
 /// A line of one's own making goes *out*, to who is called; one that was accepted came *in*. Two processes that call
 /// each other have one of each. Nothing ever blocks: what a line has no room for, or is too large, is the caller's to
-/// send otherwise or later. Owned by one thread, but for send_out() and send_in().
+/// send otherwise or later. Owned by one thread at a time, but for send_out() and send_in().
 class Lines {
+  struct Line;
+  using Map = std::map<std::string, std::shared_ptr<Line>>;
+
  public:
   struct Listener {
     std::function<void(const std::string& peer, Message message)> called;    ///< By a line that came in.
@@ -58,19 +62,42 @@ class Lines {
   /// Its lines end here, and nothing more is told of them.
   void drop(const std::string& peer);
 
+  /// A thread that waits for what comes by some lines looks at them itself while it has this: until it goes, nobody is
+  /// woken for them. Of the thread that owns the lines meanwhile.
+  class Watch {
+   public:
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch();
+    /// Tells what has come.
+    void look();
+    bool empty() const { return watched_.empty(); }
+
+   private:
+    friend class Lines;
+    using Watched = std::vector<std::pair<std::string, std::shared_ptr<Line>>>;
+    Watch(Lines& lines, Map& map, Watched watched) : lines_(lines), map_(map), watched_(std::move(watched)) {}
+    Lines& lines_;
+    Map& map_;
+    Watched watched_;
+  };
+  /// Of the lines that go out to `peers`, those that there are.
+  Watch watch_out(std::span<const std::string> peers);
+  /// Of all that came in, unless they are more than `most`.
+  Watch watch_in(std::size_t most);
+
   /// Readable while serve() has something to do.
   int descriptor() const { return loop_.descriptor(); }
   void serve();
 
  private:
-  struct Line;
-  using Map = std::map<std::string, std::shared_ptr<Line>>;
   Lines(std::string self, Listener listener, EventLoop loop);
 
   bool send(const Map& lines, const std::string& peer, std::span<const Frame> message);
   Result<void> add(Map& lines, const std::string& peer, std::unique_ptr<RingChannel> channel, process::Fd socket);
   std::shared_ptr<Line> find(const Map& lines, const std::string& peer);
   bool hear(Map& lines, const std::string& peer);
+  void tell(const Map& lines, const std::string& peer, Message& message);
   void end(Map& lines, const std::string& peer);
   void remove(Map& lines, const std::string& peer, const Line& line);
   void accept();

@@ -121,6 +121,12 @@ bool RingReader::is_armed(Sleep how) const {
   return memory_.header->reader_sleeps.load(std::memory_order_seq_cst) == static_cast<std::uint32_t>(how);
 }
 
+void RingReader::stay_awake() {
+  auto& sleeps = memory_.header->reader_sleeps;
+  const auto awake = static_cast<std::uint32_t>(Sleep::awake);
+  if (sleeps.load(std::memory_order_relaxed) != awake) sleeps.store(awake, std::memory_order_relaxed);
+}
+
 bool RingReader::wait(Duration timeout, int spins) {
   if (look(spins, [this] { return has_news(); })) return true;
   if (shown_ != head_) show_room();

@@ -100,6 +100,8 @@ class RingReader {
   bool arm(Sleep how);
   /// Whether it said so and nobody has woken it since.
   bool is_armed(Sleep how) const;
+  /// It does not sleep after all, and looks without being woken.
+  void stay_awake();
   /// Sleeps until there may be something to read, at most `timeout` (negative: for ever), after looking `spins` times
   /// without sleeping. False: there is nothing.
   bool wait(Duration timeout, int spins);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "runtime/memory/memfd.h"
+#include "runtime/process/this_process.h"
 
 namespace paceline::channel {
 namespace {
@@ -38,18 +39,6 @@ tl::unexpected<Error> broken(const Error& error) {
 }
 
 std::uint64_t rounded(std::uint64_t capacity) { return std::bit_ceil(std::max(capacity, page())); }
-
-/// Who this process is, without a system call: a page that the kernel empties in a forked child.
-pid_t this_process() {
-  static auto* const mark = [] {
-    void* base = ::mmap(nullptr, page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool marked = base != MAP_FAILED && ::madvise(base, page(), MADV_WIPEONFORK) == 0;
-    return marked ? new (base) std::atomic<pid_t>(0) : nullptr;
-  }();
-  if (mark == nullptr) return ::getpid();
-  if (mark->load(std::memory_order_relaxed) == 0) mark->store(::getpid(), std::memory_order_relaxed);
-  return mark->load(std::memory_order_relaxed);
-}
 
 }  // namespace
 
@@ -148,7 +137,7 @@ RingChannel::RingChannel(std::unique_ptr<Mapping> mapping, process::Fd memory, p
       other_bell_(std::move(other_bell)),
       writer_(maker ? mapping_->ring_from_maker() : mapping_->ring_to_maker(), other_bell_.get()),
       reader_(maker ? mapping_->ring_to_maker() : mapping_->ring_from_maker(), other_bell_.get()),
-      owner_(this_process()) {}
+      owner_(process::this_process()) {}
 
 RingChannel::~RingChannel() = default;
 
@@ -160,7 +149,7 @@ std::vector<int> RingChannel::descriptors() const {
 
 /// A forked child's parent goes on using the channel.
 Result<void> RingChannel::check_owner() const {
-  if (owner_ == this_process()) return {};
+  if (owner_ == process::this_process()) return {};
   return fail(ErrorKind::disconnected, "this process is a forked copy of the one whose channel this is");
 }
 
@@ -221,11 +210,12 @@ bool RingChannel::take(const RingReader::Fragment& fragment) {
   return true;
 }
 
-Result<bool> RingChannel::receive(Message& message, Duration timeout) {
-  PACELINE_TRY(check_owner());
+/// What is there of a message is kept until the rest is.
+Result<bool> RingChannel::next(Message& message) {
   RingReader::Fragment fragment;
   while (!broken_) {
     switch (reader_.next(fragment)) {
+      case RingReader::Found::nothing: return false;
       case RingReader::Found::fragment:
         if (!take(fragment)) {
           broken_ = Error{ErrorKind::disconnected, "a message beyond the bounds came"};
@@ -241,15 +231,28 @@ Result<bool> RingChannel::receive(Message& message, Duration timeout) {
       case RingReader::Found::nonsense:
         broken_ = Error{ErrorKind::disconnected, "what stands in its memory is no message"};
         break;
-      case RingReader::Found::nothing:
-        if (timeout == Duration::zero()) {
-          if (!own_bell_ || rest_on_bell()) return false;
-        } else if (!reader_.wait(timeout, spins_)) {
-          return false;
-        }
     }
   }
   return broken(*broken_);
+}
+
+Result<bool> RingChannel::receive(Message& message, Duration timeout) {
+  PACELINE_TRY(check_owner());
+  while (true) {
+    auto came = next(message);
+    if (!came || *came) return came;
+    if (timeout == Duration::zero()) {
+      if (!own_bell_ || rest_on_bell()) return false;
+    } else if (!reader_.wait(timeout, spins_)) {
+      return false;
+    }
+  }
+}
+
+Result<bool> RingChannel::look(Message& message) {
+  PACELINE_TRY(check_owner());
+  reader_.stay_awake();
+  return next(message);
 }
 
 /// False: there is something to receive.

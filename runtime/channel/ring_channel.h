@@ -40,6 +40,9 @@ class RingChannel final : public Channel {
 
   Result<void> send(std::span<const Frame> frames, Duration patience) override;
   Result<bool> receive(Message& message, Duration timeout) override;
+  /// As receive() without waiting, of a thread that will look again soon: the descriptor need not become readable until
+  /// a receive() has found nothing.
+  Result<bool> look(Message& message);
   int descriptor() const override { return own_bell_.get(); }
 
   /// How many of the last messages that were sent the other end has not taken, once it is gone: it has begun nothing of
@@ -55,6 +58,7 @@ class RingChannel final : public Channel {
               bool maker);
   Result<void> stream(std::span<const Frame> frames, Duration patience);
   bool take(const RingReader::Fragment& fragment);
+  Result<bool> next(Message& message);
   Result<void> check_owner() const;
   bool rest_on_bell();
 
