@@ -34,6 +34,8 @@ PAGES = {
     "actors/future.h": "future",
     "actors/wait.h": "wait",
     "actors/map.h": "map",
+    "actors/actor_pool.h": "actor_pool",
+    "actors/queue.h": "queue",
     "actors/cancel.h": "cancel",
     "actors/exit.h": "exit",
     "actors/task_error.h": "task_error",
@@ -46,13 +48,14 @@ INCLUDE = {"actors": "paceline.h", "algorithms": "paceline/train.h"}
 RECEIVERS = {"Worker": "me", "Shared": r"shared|\w", "Batches": "batches", "Sampler": r"me\.sampler\(.*\)", "Dataset": r"data|test|text|birds",
              "Future": r"heavy|answer|a|c|\)", "Async": r"first", "Handle": r"counter|\w+", "Model": "model", "Trainer": r"\w*",
              "RunResult": r"result|first|second|\)", "TaskError": "error", "Cause": "cause", "Evaluation": r"one", "TrainingLoss": "loss",
-             "LoadResult": "loaded", "Batch": "batch", "Waited": "waited", "GroupHandle": r"in_group\(.*\)"}
+             "LoadResult": "loaded", "Batch": "batch", "Waited": "waited", "GroupHandle": r"in_group\(.*\)",
+             "ActorPool": "pool", "Queue": "queue|other"}
 BRACED = ("Trainer",)  # Made with the names of their fields.
 
 # Where options are given: a use of a field of theirs stands in such a statement. Other structs have fields of the same names.
 GIVEN = {"CsvOptions": r"\bcsv\(", "ImageOptions": r"\bimages\(", "TokenOptions": r"\btokens\(", "BatchOptions": r"\bbatches\(",
          "LoadOptions": r"\bload\(", "ActorOptions": r"\bcreate(_many)?<", "TaskOptions": r"\basync\(", "WaitOptions": r"\bwait\(",
-         "GetOptions": r"paceline::get\(", "MapOptions": r"paceline::map\(", "ForOptions": r"parallel_for\(", "CancelOptions": r"\bcancel\(", "Metric": r"\bMetric\b",
+         "GetOptions": r"paceline::get\(", "MapOptions": r"paceline::map\(", "ForOptions": r"parallel_for\(", "ActorPoolOptions": r"paceline::ActorPool<", "QueueOptions": r"make_queue<", "CancelOptions": r"\bcancel\(", "Metric": r"\bMetric\b",
          "StepOptions": r"\.step\(", "Stopped": r"^\s*try \{", "Sampler": r"\bmake_data_loader\("}
 
 # What else the use of a name looks like: of a class, where examples do not spell it out; of a field, where others have one so called.

@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "scheduler/shell_test_support.h"
+#include "scheduler/averaging_service_test_support.h"
 
 namespace paceline::scheduler {
 namespace {
 
-class PairServiceTest : public ShellTest {
+class PairServiceTest : public ServiceTest {
  protected:
   PairServiceTest() {
     const auto the_other = [](Rank rank, Version) { return std::optional(Rank{1 - rank.value}); };

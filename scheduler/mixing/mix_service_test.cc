@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/shell_test_support.h"
+#include "scheduler/averaging_service_test_support.h"
 
 namespace paceline::scheduler {
 namespace {
@@ -20,7 +20,7 @@ class NobodyMixes : public MixPlan {
   std::vector<Rank> receivers(Rank, Version) const override { return {}; }
 };
 
-class MixServiceTest : public ShellTest {
+class MixServiceTest : public ServiceTest {
  protected:
   MixServiceTest() {
     MixService::Options options;

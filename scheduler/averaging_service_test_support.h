@@ -18,7 +18,7 @@ namespace paceline::scheduler {
 
 /// Shells with windows and without sockets, of the two workers of one node. Models are so large that they are averaged
 /// on the pool: an averaging ends while others wait for their turn.
-class ShellTest : public ::testing::Test {
+class ServiceTest : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kElements = collective::Averager::kInlineBytes / sizeof(double) + 1;
 
