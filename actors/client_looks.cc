@@ -43,7 +43,8 @@ bool Client::look(channel::Lines::Watch& watch, Looking& looking, const std::fun
       came = there();
       pause();
     }
-    if (came || lines_turn_.is_wanted() || steady_now() >= end) break;
+    if (came || steady_now() >= end) break;
+    if (lines_turn_.is_wanted()) return false;  // Nobody knows whether it would have come.
     sched_yield();
   }
   looking.on_looked(came);
