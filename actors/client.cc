@@ -16,8 +16,8 @@ namespace paceline::actors {
 namespace {
 
 constexpr const char* kAgent = "agent";
-constexpr int kLineAfter = 8;                                  // Results: who calls so often calls again.
-constexpr Duration kLineLook = std::chrono::milliseconds(20);  // How often the agent is asked what became of an actor,
+constexpr int kLineAfter = 8;                                 // Results: who calls so often calls again.
+constexpr Duration kLineLook = std::chrono::milliseconds(4);  // How often the agent is asked what became of an actor,
 constexpr Duration kLineRetry = std::chrono::milliseconds(1);
 constexpr Duration kLinePatience = std::chrono::seconds(5);  // and how long.
 
@@ -772,6 +772,7 @@ void Client::send_to_actor(Call call, const PendingResultPtr& result, Duration p
   const auto refused = wait_for_room(lock, call.actor, patience, [this] { return windows_.has_room(); });
   if (is_wanted_no_more(call.task, patience)) return;
   if (!refused) {
+    set_number(frame, ++calls_);
     in_flight_.emplace(call.task, InFlight{result, call.actor, frame.size()});
     windows_.add(call.actor, call.task, std::move(frame));
     return send_kept(call.actor);

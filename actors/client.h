@@ -229,6 +229,7 @@ class Client final : public ResultLooker {
   std::condition_variable room_;  ///< In windows_, or the end.
   std::unordered_map<TaskId, InFlight> in_flight_;
   CallWindows windows_{{.line_bytes = channel::Lines::kMessageMax}};
+  std::uint64_t calls_ = 0;  ///< To actors: their numbers.
   std::unordered_map<ActorId, Line> line_to_;
   std::map<std::uint64_t, ActorId> line_requests_;
   OwnedTasks tasks_;

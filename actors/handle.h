@@ -24,11 +24,11 @@ struct ActorOptions {
   int count = 1;       ///< For create_many.
   int node = -1;       ///< Where it lives; -1: nodes in turn.
   /// How often it is started again, constructed from the same arguments, when its process dies (a crash, a kill, an
-  /// exit; not with its last handle or its node); -1: always. Its state is lost. Calls that the dead process had taken
-  /// fail as `disconnected`; those that wait go to the next one.
+  /// exit; not with its last handle or its node); -1: always. Its state is lost, but for what is durable. Calls that
+  /// the dead process had taken fail as `disconnected`; those that wait go to the next one.
   int restarts = 0;
-  /// How often a call that the dead process had taken is sent again instead, before later ones: it may run twice. -1:
-  /// always.
+  /// How often a call that the dead process had taken is sent again instead, before later ones: it may run twice,
+  /// unless the actor has durable state. -1: always.
   int call_retries = 0;
   bool get_if_exists = false;  ///< A living actor of that name will do, wherever it lives: nothing is created then.
   Lifetime lifetime = Lifetime::owned;  ///< How long it lives.

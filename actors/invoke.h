@@ -13,6 +13,7 @@
 #include "actors/block.h"
 #include "actors/callable.h"
 #include "actors/callee_name.h"
+#include "actors/durable/durable_home.h"
 #include "actors/function_ref.h"
 #include "actors/serialise.h"
 
@@ -303,6 +304,11 @@ Result<void> run_method(Invocation& invocation) {
   };
   using R = std::remove_cvref_t<decltype(call(*values))>;
   if constexpr (is_async<R>) {
+    if (durable_home() != nullptr && durable_home()->is_in_use())
+      return fail(
+          ErrorKind::invalid,
+          "a coroutine method of an actor with durable state: other calls would run in the middle of it, so that "
+          "what it changes could not count as one: give the state to an actor without coroutines");
     auto kept = std::make_shared<std::remove_cvref_t<decltype(*values)>>(*std::move(values));
     invocation.unfinished = std::make_unique<AsyncCall<typename AsyncValue<R>::type>>(kept, call);
     return {};

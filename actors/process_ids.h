@@ -21,6 +21,9 @@ inline TaskId task_id(ProcessId process, std::uint64_t count) {
   return TaskId((std::uint64_t{process} << 33) | (count & ((std::uint64_t{1} << 33) - 1)));
 }
 
+/// The process that makes it.
+inline ProcessId process_of(TaskId task) { return static_cast<ProcessId>(task.value >> 33); }
+
 /// Cluster-wide: where an actor lives is part of its id.
 inline constexpr std::int32_t kNodesMax = 1024;
 /// The `count`-th actor that a process makes (of the first 2^24), on `node`, which is one of kNodesMax.

@@ -75,13 +75,14 @@ struct Call {
   ActorId actor;
   FunctionRef function;
   std::vector<Bytes> arguments;
-  std::string owner;     ///< Peer that the result goes to; its agent knows it.
-  bool by_line = false;  ///< It came past the agent (runtime/channel/lines.h), and so does its result. Not sent.
-  int resent = 0;        ///< How often before, to an actor whose process died.
-  bool kill = false;     ///< No call: the actor ends, and this is answered.
-  std::string group{};   ///< Of the actor's concurrency groups; empty: none.
-  bool fence = false;    ///< No call: answered as soon as it has arrived, and so has all that was sent before it.
-  std::string name{};    ///< A task's, for people; may be empty.
+  std::string owner;         ///< Peer that the result goes to; its agent knows it.
+  bool by_line = false;      ///< It came past the agent (runtime/channel/lines.h), and so does its result. Not sent.
+  int resent = 0;            ///< How often before, to an actor whose process died.
+  bool kill = false;         ///< No call: the actor ends, and this is answered.
+  std::string group{};       ///< Of the actor's concurrency groups; empty: none.
+  bool fence = false;        ///< No call: answered as soon as it has arrived, and so has all that was sent before it.
+  std::string name{};        ///< A task's, for people; may be empty.
+  std::uint64_t number = 0;  ///< Of a call to an actor, rising with each of the process that makes it; 0: unknown.
   CalleeName callee = nullptr;  ///< What C++ calls what is called, for errors of its owner's. Not sent.
 };
 

@@ -8,6 +8,9 @@
 #include "runtime/base/check.h"
 #include "runtime/base/json.h"
 
+#include <capnp/any.h>
+#include <capnp/schema.h>
+
 namespace paceline::actors {
 namespace {
 
@@ -204,6 +207,7 @@ Frames encode(const Call& message) {
   if (!message.group.empty()) builder.setGroup(message.group);
   builder.setFence(message.fence);
   if (!message.name.empty()) builder.setName(message.name);
+  builder.setNumber(message.number);
   return as_message(out.to_frame());
 }
 
@@ -347,6 +351,7 @@ Result<Call> decode(wire::Call::Reader reader) {
   call.group = text(reader.getGroup());
   call.fence = reader.getFence();
   if (reader.hasName()) call.name = text(reader.getName());
+  call.number = reader.getNumber();
   return call;
 }
 
@@ -362,6 +367,19 @@ Frames resent(const transport::Frame& call, int times) {
   });
   PACELINE_CHECK(read, "a call of this process cannot be read");
   return frames;
+}
+
+/// Where it lies in the frame: the number is known only when nothing can come between it and its place in the order,
+/// and a call may be too large to be encoded then.
+void set_number(transport::Frame& call, std::uint64_t number) {
+  static const std::size_t offset =
+      capnp::Schema::from<wire::Call>().getFieldByName("number").getProto().getSlot().getOffset() * sizeof number;
+  capnp::FlatArrayMessageReader reader(
+      kj::arrayPtr(reinterpret_cast<const capnp::word*>(call.data()), call.size() / sizeof(capnp::word)));
+  const auto fields = capnp::AnyStruct::Reader(reader.getRoot<wire::Envelope>().getCall()).getDataSection();
+  PACELINE_CHECK(offset + sizeof number <= fields.size(), "an encoded call without room for its number");
+  std::memcpy(call.data() + (reinterpret_cast<const std::byte*>(fields.begin()) - call.data()) + offset, &number,
+              sizeof number);
 }
 
 std::string name_in(const transport::Frame& call) {

@@ -37,6 +37,8 @@ Result<ActorReady> decode(wire::ActorReady::Reader reader);
 Result<Call> decode(wire::Call::Reader reader);
 /// An encoded call as it is sent again, for the `times`-th time.
 Frames resent(const transport::Frame& call, int times);
+/// Gives an encoded call of this process its number.
+void set_number(transport::Frame& call, std::uint64_t number);
 /// The name in an encoded call of this process.
 std::string name_in(const transport::Frame& call);
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames);

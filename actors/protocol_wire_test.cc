@@ -43,6 +43,23 @@ TEST(ProtocolWireTest, ACallArrivesAsItWasSent) {
   EXPECT_EQ(got->owner, call.owner);
 }
 
+TEST(ProtocolWireTest, ACallHasTheNumberThatItIsGivenAlsoWhenItIsSentAgain) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{100}, std::size_t{1} << 20}) {
+    const Call call{TaskId{7}, actor_id(NodeId{3}, 1, 9), {"abc123", 64}, {Bytes(size)}, "driver/1-2"};
+    auto frame = encode(call).front();
+    set_number(frame, 0x123456789abcdef0);
+    for (const auto& as_sent : {frame, resent(frame, 2).front()}) {
+      auto received = wire::Received::parse(as_sent);
+      ASSERT_TRUE(received);
+      const auto got = decode(received->root().getCall());
+      ASSERT_TRUE(got);
+      EXPECT_EQ(got->number, 0x123456789abcdef0);
+      EXPECT_EQ(got->task, call.task);
+      EXPECT_EQ(got->arguments, call.arguments);
+    }
+  }
+}
+
 TEST(ProtocolWireTest, HowManyCallsRunAtATimeArrivesAsItWasSent) {
   CreateActor create;
   create.actor = actor_id(NodeId{3}, 1, 9);

@@ -290,6 +290,7 @@ void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, b
   actors_.erase(found);
   remember_dead(id, reason);
   if (actor.create.naming.claims) actions.push_back(Unclaim{id, actor.create.name});
+  if (actor.restartable()) actions.push_back(Forget{id});
   for (auto task : actor.calls) {
     const auto call = in_flight_.extract(task);
     answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(reason)});
@@ -745,6 +746,14 @@ void ActorRouter::dispatch(Actions& actions) {
 WorkerId ActorRouter::worker_of(ActorId actor) const {
   const auto found = actors_.find(actor);
   return found == actors_.end() ? WorkerId{} : found->second.worker;
+}
+
+ActorId ActorRouter::restartable_of(WorkerId worker) const {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return {};
+  const auto actor = actors_.find(found->second.actor);
+  return actor != actors_.end() && actor->second.worker == worker && actor->second.restartable() ? actor->first
+                                                                                                 : ActorId{};
 }
 
 Result<ActorRouter::LineTo> ActorRouter::line_to(ActorId actor) const {

@@ -78,7 +78,11 @@ class ActorRouter {
     NodeId node{};         ///< Its.
     std::string text{};
   };
-  using Action = std::variant<Fork, Kill, Send, Forward, Claim, Unclaim, Warn>;
+  /// The actor has ended, and is not started again: nothing has to be kept of it any longer.
+  struct Forget {
+    ActorId actor;
+  };
+  using Action = std::variant<Fork, Kill, Send, Forward, Claim, Unclaim, Warn, Forget>;
   using Actions = std::vector<Action>;
 
   explicit ActorRouter(Options options) : options_(options), lending_({.node = options.node, .cpus = options.cpus}) {}
@@ -172,6 +176,8 @@ class ActorRouter {
   std::string program_of(const std::string& owner, const std::string& root) const;
   /// The worker of an actor of this node; 0 if there is none.
   WorkerId worker_of(ActorId actor) const;
+  /// The actor whose process this worker is, if it may be started again; else 0.
+  ActorId restartable_of(WorkerId worker) const;
   struct LineTo {
     WorkerId worker;  ///< That calls to the actor may go to past this agent; 0: they have to come here.
     RestartRule rule{};

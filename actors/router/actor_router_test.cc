@@ -300,6 +300,26 @@ TEST_F(ActorRouterTest, WhoReleasesAnActorThatIsStartedAgainEndsIt) {
   EXPECT_THAT(all<ActorRouter::Fork>(sut.on_worker_gone(next, "killed by SIGKILL")), IsEmpty());
 }
 
+TEST_F(ActorRouterTest, WhatIsKeptOfAnActorIsForgottenWhenItIsNotStartedAgainAnyMore) {
+  const auto worker = running_actor(actor, {.restarts = 1});
+  EXPECT_EQ(sut.restartable_of(worker), actor);
+  const auto actions = sut.on_worker_gone(worker, "killed");
+  EXPECT_THAT(all<ActorRouter::Forget>(actions), IsEmpty());
+  EXPECT_EQ(sut.restartable_of(worker), ActorId{});
+  const auto next = all<ActorRouter::Fork>(actions).at(0).worker;
+  EXPECT_EQ(sut.restartable_of(next), actor);
+  const auto forgotten = all<ActorRouter::Forget>(sut.on_worker_gone(next, "killed"));
+  ASSERT_THAT(forgotten, SizeIs(1));
+  EXPECT_EQ(forgotten[0].actor, actor);
+  EXPECT_EQ(sut.restartable_of(next), ActorId{});
+}
+
+TEST_F(ActorRouterTest, NothingIsKeptOfAnActorThatIsNotStartedAgain) {
+  const auto worker = running_actor(actor);
+  EXPECT_EQ(sut.restartable_of(worker), ActorId{});
+  EXPECT_THAT(all<ActorRouter::Forget>(sut.on_worker_gone(worker, "killed")), IsEmpty());
+}
+
 TEST_F(ActorRouterTest, AFailedConstructorFailsTheCallsAndEndsTheWorker) {
   const auto worker = running_actor(actor);
   sut.on_call(call(1, actor), kHere);

@@ -16,6 +16,7 @@ struct CallThreads {
   CallQueues queues{};
   Stops stops{};
   WorkerId worker{};
+  StateKeeper keeper{};
   actors::Client* client = nullptr;
   std::function<void(const Error&)> give_up;  ///< Does not return.
 };

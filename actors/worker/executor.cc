@@ -42,14 +42,20 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
   }
   actor_ = create.actor;
   name_ = create.name;
-  actors::Invocation invocation;
-  const auto done = invoke(create.function, create.arguments, invocation);
-  instance_ = std::move(invocation.created);
+  const auto done = construct_in(create);
   if (!done) {
     const auto whose = "the constructor of actor " + (name_.empty() ? to_string(actor_) : "'" + name_ + "'");
     ready.error = actors::leaving(done.error(), whose, where_(), "in " + whose + ", ");
   }
   return ready;
+}
+
+Result<void> Executor::construct_in(const actors::CreateActor& create) {
+  if (create.rule.restarts != 0 && keeper_.find) durable_ = std::make_unique<DurableActor>(keeper_, create);
+  actors::Invocation invocation;
+  PACELINE_TRY(invoke(create.function, create.arguments, invocation));
+  instance_ = std::move(invocation.created);
+  return durable_ ? durable_->finish() : Result<void>();
 }
 
 Executor Executor::for_another_thread() const {
@@ -66,6 +72,11 @@ std::optional<actors::CallResult> Executor::call(actors::Call call) {
     answer.value = fail(ErrorKind::not_found, "actor " + to_string(call.actor) + " is not on " + to_string(where_()));
     return answer;
   }
+  if (durable_)
+    if (auto answered = durable_->answered(call)) {
+      answer.value = *std::move(answered);
+      return answer;
+    }
   actors::Invocation invocation;
   invocation.object = call.actor.value != 0 ? instance_.get() : nullptr;
   const Instant began = steady_now();
@@ -88,6 +99,7 @@ std::optional<actors::CallResult> Executor::call(actors::Call call) {
                : invocation.unfinished ? caught([&] { return Result<Bytes>(invocation.unfinished->result()); })
                                        : Result<Bytes>(std::move(invocation.result)),
                callee);
+  if (durable_) answer.value = durable_->publish(call, std::move(answer.value));
   return answer;
 }
 

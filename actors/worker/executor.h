@@ -11,6 +11,7 @@
 #include "actors/causes.h"
 #include "actors/client.h"
 #include "actors/invoke.h"
+#include "actors/worker/durable_actor.h"
 
 namespace paceline::worker {
 
@@ -19,8 +20,10 @@ namespace paceline::worker {
 /// type, the text and `where`.
 class Executor {
  public:
-  /// `where` this is, and its log as it is then: every error says so.
-  explicit Executor(std::function<actors::Place()> where) : where_(std::move(where)) {}
+  /// `where` this is, and its log as it is then: every error says so. `keeper`: of the durable state of an actor that
+  /// may be started again.
+  explicit Executor(std::function<actors::Place()> where, StateKeeper keeper = {})
+      : where_(std::move(where)), keeper_(std::move(keeper)) {}
 
   actors::ActorReady construct(actors::CreateActor create);
   /// Of the same actor, for another thread.
@@ -47,11 +50,14 @@ class Executor {
   };
   Result<void> invoke(const actors::FunctionRef& function, std::span<const Bytes> arguments,
                       actors::Invocation& invocation);
+  Result<void> construct_in(const actors::CreateActor& create);
   Result<Bytes> value_of(Result<Bytes> result, const Callee& callee) const;
 
   std::function<actors::Place()> where_;
+  StateKeeper keeper_;
   std::string name_;  ///< The actor's.
   ActorId actor_;
+  std::unique_ptr<DurableActor> durable_;  ///< Of one that may be started again.
   std::shared_ptr<void> instance_;
   std::unordered_map<TaskId, Begun> begun_;
   std::vector<TaskId> done_;  ///< Of them.

@@ -10,6 +10,7 @@
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
 #include "actors/worker/call_thread.h"
+#include "actors/worker/state_keeper.h"
 #include "runtime/base/check.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/process/supervise.h"
@@ -42,6 +43,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   static auto* shared = new CallThreads;  // The I/O thread uses it until the process ends, and the others do.
   shared->worker = worker;
+  shared->keeper = keep_at_agent(agent_socket);
   shared->give_up = [worker](const Error& error) { give_up(worker, error); };
   auto executable = actors::this_executable();
   if (!executable) give_up(worker, executable.error());

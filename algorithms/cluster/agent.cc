@@ -32,7 +32,8 @@ WorkerId worker_of(const std::string& peer) {
 }
 
 /// A worker takes at most so many of the agent's descriptors (a connection, its Unix socket, its session's bell, two
-/// pidfds, a window and its control page); the rest is for drivers, other agents and fork servers.
+/// pidfds, a window and its control page, an actor's durable state); the rest is for drivers, other agents and fork
+/// servers.
 constexpr std::size_t kDescriptorsOfWorker = 8;
 constexpr std::size_t kOtherDescriptors = 128;
 
@@ -724,6 +725,17 @@ void Agent::carry_out(const actors::ActorRouter::Warn& warn) {
   if (!warn.driver.empty()) output_.say({warn.driver, warn.node}, warn.text);
 }
 
+void Agent::carry_out(const actors::ActorRouter::Forget& forget) {
+  auto state = states_.forget(forget.actor);
+  if (!state) return;
+  beside(
+      [memory = std::make_shared<process::Fd>(std::move(state))]() -> Result<void> {
+        memory->reset();
+        return {};
+      },
+      [](const Result<void>&) {});
+}
+
 void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
   const auto peer = agent_peer(forward.node);
   if (const auto* release = std::get_if<actors::Release>(&forward.message)) {
@@ -763,6 +775,8 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
   const auto body = parse_json(packet.bytes);
   const auto kind = body.is_object() ? body.value("kind", "") : "";
   if (kind == "channel") return open_session(worker);
+  if (kind == "state") return give_state(worker);
+  if (kind == "keep") return keep_state(worker, std::move(packet));
   if (kind != "replica" || packet.fds.size() != 1) return;
   TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
   if (!owner || !owner->owns(worker)) return;
@@ -779,6 +793,20 @@ void Agent::open_session(WorkerId worker) {
     workers_.send(worker, json_text(json{{"kind", "channel"}}), descriptors);
   });
   if (!opened) workers_.send(worker, json_text(json{{"error", opened.error().text}}), {});
+}
+
+/// What the actor's process before this one has given to be kept.
+void Agent::give_state(WorkerId worker) {
+  const int fd = states_.find(router_.restartable_of(worker));
+  workers_.send(worker, json_text(json{{"kind", "state"}}), fd < 0 ? std::vector<int>{} : std::vector<int>{fd});
+}
+
+void Agent::keep_state(WorkerId worker, process::Packet packet) {
+  const ActorId actor = router_.restartable_of(worker);
+  const auto kept = actor.value == 0 || packet.fds.size() != 1
+                        ? fail(ErrorKind::invalid, "nothing is kept of what is no actor that may be started again")
+                        : states_.keep(actor, std::move(packet.fds.front()));
+  workers_.send(worker, json_text(kept ? json{{"kind", "kept"}} : json{{"error", kept.error().text}}), {});
 }
 
 // Jobs

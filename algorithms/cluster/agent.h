@@ -10,6 +10,7 @@
 #include "actors/router/actor_router.h"
 #include "algorithms/cluster/early_messages.h"
 #include "algorithms/cluster/head_requests.h"
+#include "algorithms/cluster/kept_states.h"
 #include "algorithms/cluster/output_post.h"
 #include "algorithms/cluster/session_channels.h"
 #include "algorithms/cluster/training_job.h"
@@ -120,10 +121,13 @@ class Agent {
   void carry_out(const actors::ActorRouter::Send& send);
   void carry_out(const actors::ActorRouter::Forward& forward);
   void carry_out(const actors::ActorRouter::Warn& warn);
+  void carry_out(const actors::ActorRouter::Forget& forget);
   // Processes
   void on_worker_ended(WorkerId worker, const WorkerProcesses::Listener::End& end);
   void on_worker_packet(WorkerId worker, process::Packet packet);
   void open_session(WorkerId worker);
+  void give_state(WorkerId worker);
+  void keep_state(WorkerId worker, process::Packet packet);
   // Jobs
   void to_job(const transport::Peer& peer, const wire::Envelope::Reader& envelope, transport::Frame bulk);
   TrainingJob* job(JobId id);
@@ -154,6 +158,7 @@ class Agent {
   actors::ProcessIds process_ids_;
   WorkerProcesses workers_;
   SessionChannels sessions_;
+  KeptStates states_;
   OutputPost output_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
   std::map<JobId, Opening> openings_;

@@ -38,6 +38,7 @@ PAGES = {
     "actors/queue.h": "queue",
     "actors/cancel.h": "cancel",
     "actors/exit.h": "exit",
+    "actors/durable.h": "durable",
     "actors/task_error.h": "task_error",
     "actors/arguments.h": "arguments",
     "actors/serialise.h": "serialise",
@@ -49,7 +50,7 @@ RECEIVERS = {"Worker": "me", "Shared": r"shared|\w", "Batches": "batches", "Samp
              "Future": r"heavy|answer|a|c|\)", "Async": r"first", "Handle": r"counter|\w+", "Model": "model", "Trainer": r"\w*",
              "RunResult": r"result|first|second|\)", "TaskError": "error", "Cause": "cause", "Evaluation": r"one", "TrainingLoss": "loss",
              "LoadResult": "loaded", "Batch": "batch", "Waited": "waited", "GroupHandle": r"in_group\(.*\)",
-             "ActorPool": "pool", "Queue": "queue|other"}
+             "ActorPool": "pool", "Queue": "queue|other", "durable": r"keys_", "durable_array": r"table_"}
 BRACED = ("Trainer",)  # Made with the names of their fields.
 
 # Where options are given: a use of a field of theirs stands in such a statement. Other structs have fields of the same names.

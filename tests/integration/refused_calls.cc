@@ -2,6 +2,7 @@
 // has to say, and the only thing.
 #include <paceline.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ int main() {
   number = paceline::map(twice, std::vector<int>{1}).at(0);
   paceline::map([](long k) { (void)k; }, std::vector<paceline::Future<long>>{});
   paceline::parallel_for(0L, 10, [number](long k) { return k + number; });
+  paceline::durable<std::string> kept("a text");
+  paceline::durable_array<double> many(3);
 #elif CASE == 1   // an argument cannot be converted to the method's parameter
   adder.call(&Adder::add, "hello");
 #elif CASE == 2   // an argument cannot be converted to the method's parameter
@@ -81,5 +84,11 @@ int main() {
   paceline::async(twice, 1).then([](const std::string&) {});
 #elif CASE == 22  // what the function of then() gives cannot travel: see paceline::Serialisable
   paceline::async(twice, 1).then([](long k) { return new long(k); });
+#elif CASE == 23  // durable state cannot be a pointer or a reference
+  paceline::durable<long*> where;
+#elif CASE == 24  // durable<T>: T is neither trivially copyable nor serialisable
+  paceline::durable<std::function<void()>> what;
+#elif CASE == 25  // durable_array<T>: T is not trivially copyable
+  paceline::durable_array<std::string> texts(3);
 #endif
 }
