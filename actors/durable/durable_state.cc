@@ -173,7 +173,7 @@ Result<void> DurableState::save(std::size_t index, std::size_t offset, std::size
 
 Result<void> DurableState::publish(const std::optional<Done>& done) {
   const std::uint64_t version = root().version.load(std::memory_order_relaxed);
-  const auto stored = [&]() -> Result<void> {
+  auto stored = [&]() -> Result<void> {
     for (auto* const member : members_)
       if (member != nullptr) PACELINE_TRY(member->store());
     if (done && done->number > 0)

@@ -53,7 +53,7 @@ std::vector<int> processes_of(const std::string& folder) {
 class Counter {
  public:
   explicit Counter(std::string folder) : folder_(std::move(folder)) {
-    std::ofstream(folder_ + "/" + std::to_string(getpid()));
+    const std::ofstream lives(folder_ + "/" + std::to_string(getpid()));
     if (!many_.restored()) std::fill_n(many_.write(0, many_.size()).begin(), many_.size(), 0);
   }
   int add(int k) {
@@ -67,7 +67,7 @@ class Counter {
     number_.write() += k;
     const std::string died = folder_ + "/died";
     if (!std::filesystem::exists(died)) {
-      std::ofstream(died.c_str());
+      std::ofstream(died).close();
       kill(getpid(), SIGKILL);
     }
     number_.write() -= k;
