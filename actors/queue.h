@@ -33,7 +33,7 @@ class QueueActor {
   Async<bool> put(T value, Patience patience) {
     if (closed_) throw closed();
     if (!getters_.empty()) {
-      serve(getters_).value = std::move(value);
+      serve(getters_)->value = std::move(value);
       co_return true;
     }
     if (capacity_ == 0 || values_.size() < capacity_) {
@@ -51,7 +51,7 @@ class QueueActor {
     if (!values_.empty()) {
       auto value = std::move(values_.front());
       values_.pop_front();
-      if (!putters_.empty()) values_.push_back(*std::exchange(serve(putters_).value, std::nullopt));
+      if (!putters_.empty()) values_.push_back(*std::exchange(serve(putters_)->value, std::nullopt));
       co_return std::optional<T>(std::move(value));
     }
     if (closed_) co_return std::nullopt;
@@ -75,11 +75,11 @@ class QueueActor {
   using Line = std::deque<std::shared_ptr<Waiting>>;
 
   static TaskError closed() { return TaskError({ErrorKind::invalid, "put() into a queue that is closed"}); }
-  Waiting& serve(Line& line) {
-    served_ = std::move(line.front());
+  static std::shared_ptr<Waiting> serve(Line& line) {
+    auto served = std::move(line.front());
     line.pop_front();
-    (void)served_->over->complete(Bytes{});  // It goes on when this call is over.
-    return *served_;
+    (void)served->over->complete(Bytes{});  // It goes on when this call is over.
+    return served;
   }
   static Async<void> turn(Line& line, std::shared_ptr<Waiting> own, Patience patience) {
     if (patience && *patience <= Duration::zero()) co_return;
@@ -98,7 +98,6 @@ class QueueActor {
   bool closed_ = false;
   std::deque<T> values_;
   Line getters_, putters_;
-  std::shared_ptr<Waiting> served_;  ///< Last.
 };
 
 }  // namespace actors

@@ -119,8 +119,8 @@ class CallThread {
     if (is_alone) {
       actors::set_exit([this] { leaving_.insert(within); });
     } else {
-      actors::observe_waits(
-          nullptr);  // A thread that waits does not keep the others: the agent could make nothing of it.
+      // A thread that waits does not keep the others: the agent could make nothing of it.
+      actors::observe_waits(nullptr);
       if (ready.error.text.empty())
         if (const auto begun = begin_others(); !begun) ready.error = begun.error();
     }
