@@ -175,6 +175,7 @@ Error ActorRouter::unknown(ActorId actor) const {
 }
 
 std::optional<Instant> ActorRouter::next_deadline() const {
+  if (!unsent_.empty()) return now_;
   const auto early = early_.next_deadline();
   const auto starving = lending_.next_deadline();
   return early && starving ? std::min(*early, *starving) : early ? early : starving;
@@ -219,12 +220,17 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
   }
   in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
   actor->second.calls.insert(task);
-  if (const auto& worker = workers_.at(actor->second.worker); worker.ready && !worker.cut_off) {
+  if (takes_calls(actor->second) && actor->second.queue.empty()) {
     send_to_worker(actions, actor->second, std::move(call));
   } else {
     actor->second.queue.push_back(std::move(call));
   }
   return actions;
+}
+
+bool ActorRouter::takes_calls(const Actor& actor) const {
+  const auto& worker = workers_.at(actor.worker);
+  return worker.ready && !worker.ending && !worker.cut_off;
 }
 
 void ActorRouter::send_to_worker(Actions& actions, Actor& actor, Call call) {
@@ -246,8 +252,16 @@ ActorRouter::Actions ActorRouter::on_worker_ready(WorkerId worker) {
   auto& actor = actors_.at(found->second.actor);
   actions.push_back(Send{worker_peer(worker), actor.create});
   if (!actor.restartable()) actor.create.arguments.clear();
-  for (auto& call : std::exchange(actor.queue, {})) send_to_worker(actions, actor, std::move(call));
+  send_queue(actions, found->second.actor, actor);
   return actions;
+}
+
+void ActorRouter::send_queue(Actions& actions, ActorId id, Actor& actor) {
+  for (std::size_t sent = 0; sent < options_.calls_a_turn && !actor.queue.empty() && takes_calls(actor); ++sent) {
+    send_to_worker(actions, actor, std::move(actor.queue.front()));
+    actor.queue.pop_front();
+  }
+  if (!actor.queue.empty() && takes_calls(actor)) unsent_.insert(id);
 }
 
 ActorRouter::Actions ActorRouter::on_actor_ready(ActorReady ready) {
@@ -759,9 +773,7 @@ ActorId ActorRouter::restartable_of(WorkerId worker) const {
 Result<ActorRouter::LineTo> ActorRouter::line_to(ActorId actor) const {
   if (!is_here(node_of(actor))) return LineTo{};
   if (const auto found = actors_.find(actor); found != actors_.end()) {
-    const auto& worker = workers_.at(found->second.worker);
-    const bool takes = worker.ready && !worker.ending && !worker.cut_off;
-    return LineTo{takes ? found->second.worker : WorkerId{}, found->second.create.rule, found->second.restarts,
+    return LineTo{takes_calls(found->second) ? found->second.worker : WorkerId{}, found->second.create.rule, found->second.restarts,
                   found->second.ended};
   }
   if (const auto dead = dead_.find(actor); dead != dead_.end()) return tl::unexpected(dead->second);

@@ -36,6 +36,7 @@ class ActorRouter {
     std::size_t calls_max = std::size_t{1} << 20;      ///< In flight through this node.
     std::size_t dead_max = 4096;                       ///< Dead actors whose end is remembered.
     Duration creation_max = std::chrono::seconds(10);  ///< A call may come so long before its actor's creation.
+    std::size_t calls_a_turn = 128;  ///< That have waited for one actor, to its worker: some microseconds each.
   };
 
   /// Start a worker: fork server of `executable` (start it if need be), peer name worker_peer(worker). `name` is for
@@ -92,7 +93,8 @@ class ActorRouter {
     now_ = now;
     lending_.at(now);
   }
-  /// Tells who has waited for a worker for long, and who has called an actor that there is not.
+  /// Sends more of what has waited for an actor's worker; tells who has waited for a worker for long, and who has called
+  /// an actor that there is not.
   Actions tick(Instant now);
   std::optional<Instant> next_deadline() const;
 
@@ -213,7 +215,7 @@ class ActorRouter {
     std::string root;
     NodeId origin;
     WorkerId worker;
-    std::deque<Call> queue;  ///< Until the worker is there.
+    std::deque<Call> queue;  ///< Until the worker is there, and has been sent what came before.
     std::set<TaskId> calls;  ///< In flight.
     bool constructed = false;
     // Of one that may be started again:
@@ -257,7 +259,10 @@ class ActorRouter {
   void note_ending(const Remote& remote, ActorId actor);
   void kill_actor(Actions& actions, Actor& actor, const Call& call, NodeId from);
   void remember_dead(ActorId actor, Error reason);
+  bool takes_calls(const Actor& actor) const;  ///< Its worker is there, and will be.
   void send_to_worker(Actions& actions, Actor& actor, Call call);
+  /// Some of what has waited; the rest at the next tick(), since others want something of this thread, too.
+  void send_queue(Actions& actions, ActorId id, Actor& actor);
   std::optional<InFlight> end_call(TaskId task);
   bool restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how, const std::string& log);
   bool was_asked(const InFlight& call, const std::string& peer) const;
@@ -285,6 +290,7 @@ class ActorRouter {
   std::map<std::string, ActorId> ending_;          // Names of actors of other nodes that those have been told to end.
   std::set<NodeId> called_;                        // Other nodes whose actors have been called from here.
   EarlyCalls early_;
+  std::set<ActorId> unsent_;  ///< Whose workers are there, and whose queues are not empty yet.
   std::map<ActorId, Error> dead_;
   std::deque<ActorId> dead_order_;
   std::set<std::string> owners_here_;

@@ -135,6 +135,41 @@ TEST_F(ActorRouterTest, CallsWaitForTheWorkerAndKeepTheirOrder) {
   EXPECT_EQ(calls[1].second.task, TaskId(2));
 }
 
+// A thousand at once would keep the agent's thread from everybody else.
+TEST_F(ActorRouterTest, WhatHasWaitedForAWorkerIsSentInTurns) {
+  const auto fork = all<ActorRouter::Fork>(sut.on_create(create(actor), kHere)).at(0);
+  std::vector<std::uint64_t> made;
+  std::vector<std::uint64_t> got;
+  const auto make = [&] {
+    made.push_back(made.size() + 1);
+    return sut.on_call(call(made.back(), actor), kHere);
+  };
+  const auto take = [&](const ActorRouter::Actions& actions) {
+    const auto calls = sent<Call>(actions);
+    for (const auto& [peer, call] : calls) got.push_back(call.task.value);
+    return calls.size();
+  };
+  for (int i = 0; i < 300; ++i) make();
+  EXPECT_FALSE(sut.next_deadline());
+  EXPECT_EQ(take(sut.on_worker_ready(fork.worker)), 128U);
+  EXPECT_THAT(make(), IsEmpty()) << "it may not overtake those before it";
+  EXPECT_LE(sut.next_deadline(), Instant{});
+  EXPECT_EQ(take(sut.tick({})), 128U);
+  EXPECT_EQ(take(sut.tick({})), 45U);
+  EXPECT_FALSE(sut.next_deadline());
+  EXPECT_EQ(take(make()), 1U);
+  EXPECT_EQ(got, made);
+}
+
+TEST_F(ActorRouterTest, WhatIsNotSentYetFailsWithItsActor) {
+  const auto fork = all<ActorRouter::Fork>(sut.on_create(create(actor), kHere)).at(0);
+  for (std::uint64_t i = 1; i <= 200; ++i) sut.on_call(call(i, actor), kHere);
+  sut.on_worker_ready(fork.worker);
+  EXPECT_THAT(sent<CallResult>(sut.on_worker_gone(fork.worker, "was killed")), SizeIs(200));
+  EXPECT_THAT(sut.tick({}), IsEmpty());
+  EXPECT_FALSE(sut.next_deadline());
+}
+
 // Who got the handle past the agent is quicker than the creation.
 TEST_F(ActorRouterTest, CallsThatComeBeforeTheActorsCreationWaitForIt) {
   EXPECT_THAT(sut.on_call(call(1, actor, "worker/9"), kHere), IsEmpty());
