@@ -35,7 +35,7 @@ struct TaskOptions {
 namespace actors {
 /// A task of a call whose first source is the callable.
 inline PendingResultPtr submit_task(Call call, std::vector<ArgumentSource> sources, const TaskOptions& options,
-                                    const std::shared_ptr<IncomingStream>& stream) {
+                                    const std::shared_ptr<IncomingStream>& stream = nullptr) {
   call.name = std::string(options.name);
   return process_client().submit(
       std::move(call), std::move(sources),
@@ -47,8 +47,8 @@ inline PendingResultPtr submit_task(Call call, std::vector<ArgumentSource> sourc
 /// Runs `function(arguments...)` on some worker. `function` is a function pointer or a lambda; what it captures has to
 /// be plain values, by copy (trivially copyable; a captured reference or pointer throws TaskError). Arguments travel by
 /// value, as the parameters' types; a Future as an argument stands for its result, and the task runs when that is
-/// there. A task that cannot run (no cluster, no room) is a Future whose get() throws. What returns a Generator<T> gives
-/// a Stream<T> instead of a Future (actors/stream.h).
+/// there. A task that cannot run (no cluster, no room) is a Future whose get() throws. What returns a Generator<T>
+/// gives a Stream<T> instead of a Future (actors/stream.h).
 template <class F, class... Args>
 requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const TaskOptions& options, F&& function,
                                                                           Args&&... arguments) {

@@ -91,9 +91,9 @@ struct CallResult {
   TaskId task;
   std::string owner;
   Result<Bytes> value;
-  bool by_line = false;  ///< Of a call that no agent knows.
-  bool unbegun = false;  ///< A task that has not begun, given back: its worker has something else to do.
-  Duration ran{};        ///< How long it took its worker; 0: unknown.
+  bool by_line = false;    ///< Of a call that no agent knows.
+  bool unbegun = false;    ///< A task that has not begun, given back: its worker has something else to do.
+  Duration ran{};          ///< How long it took its worker; 0: unknown.
   std::uint64_t item = 0;  ///< Not the result, but this value of a stream, counted from 1.
 };
 

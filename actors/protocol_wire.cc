@@ -399,9 +399,8 @@ std::string name_in(const transport::Frame& call) {
 }
 
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames) {
-  CallResult message{TaskId(reader.getTask()), text(reader.getOwner()), Bytes{},
-                     reader.getByLine(),       reader.getUnbegun(),     ran_of(reader.getRanNs()),
-                     reader.getItem()};
+  CallResult message{TaskId(reader.getTask()), text(reader.getOwner()),   Bytes{},         reader.getByLine(),
+                     reader.getUnbegun(),      ran_of(reader.getRanNs()), reader.getItem()};
   if (!reader.getOk()) {
     message.value = tl::unexpected(read(reader.getError()));
   } else if (frames.size() > 1) {

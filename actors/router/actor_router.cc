@@ -782,8 +782,8 @@ ActorId ActorRouter::restartable_of(WorkerId worker) const {
 Result<ActorRouter::LineTo> ActorRouter::line_to(ActorId actor) const {
   if (!is_here(node_of(actor))) return LineTo{};
   if (const auto found = actors_.find(actor); found != actors_.end()) {
-    return LineTo{takes_calls(found->second) ? found->second.worker : WorkerId{}, found->second.create.rule, found->second.restarts,
-                  found->second.ended};
+    return LineTo{takes_calls(found->second) ? found->second.worker : WorkerId{}, found->second.create.rule,
+                  found->second.restarts, found->second.ended};
   }
   if (const auto dead = dead_.find(actor); dead != dead_.end()) return tl::unexpected(dead->second);
   return tl::unexpected(unknown(actor));

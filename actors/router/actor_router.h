@@ -93,8 +93,8 @@ class ActorRouter {
     now_ = now;
     lending_.at(now);
   }
-  /// Sends more of what has waited for an actor's worker; tells who has waited for a worker for long, and who has called
-  /// an actor that there is not.
+  /// Sends more of what has waited for an actor's worker; tells who has waited for a worker for long, and who has
+  /// called an actor that there is not.
   Actions tick(Instant now);
   std::optional<Instant> next_deadline() const;
 

@@ -577,7 +577,8 @@ TEST_F(ActorRouterTest, ACancelledTaskIsItsWorkersBusiness) {
   ASSERT_THAT(words, SizeIs(1));
   EXPECT_EQ(words[0].first, peer_of(worker));
   EXPECT_EQ(words[0].second.kind, Signal::Kind::end);
-  EXPECT_THAT(sut.on_signal({TaskId(3), worker, {}, "driver/2", Signal::Kind::end}, kHere), IsEmpty()) << "not whom it is lent to";
+  EXPECT_THAT(sut.on_signal({TaskId(3), worker, {}, "driver/2", Signal::Kind::end}, kHere), IsEmpty())
+      << "not whom it is lent to";
   const auto there = worker_id(kThere, 1);
   EXPECT_THAT(all<ActorRouter::Forward>(sut.on_signal({TaskId(3), there, {}, "driver/1"}, kHere)), SizeIs(1));
   EXPECT_THAT(sut.on_signal({TaskId(3), there, {}, "driver/1"}, kThere), IsEmpty()) << "it came the wrong way";

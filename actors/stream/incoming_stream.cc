@@ -64,8 +64,10 @@ void IncomingStream::on_end(const Result<Bytes>& count) {
 
 std::optional<std::uint64_t> IncomingStream::word() {
   std::lock_guard lock(mutex_);
-  if (over_ || wanted_ - told_ < (ahead_ + 1) / 2) return std::nullopt;
+  const bool is_due = wanted_ - told_ >= (ahead_ + 1) / 2 || untold_bytes_ >= kStreamBytesMax / 4;
+  if (over_ || !is_due) return std::nullopt;
   told_ = wanted_;
+  untold_bytes_ = 0;
   return wanted_;
 }
 
@@ -74,13 +76,14 @@ void IncomingStream::serve(Completions& done) {
   for (; !asked_.empty(); asked_.pop_front()) {
     const auto next = arrived_.find(given_ + 1);
     if (next != arrived_.end()) {
+      untold_bytes_ += next->second.size();
       done.emplace_back(asked_.front(), std::move(next->second));
       arrived_.erase(next);
       ++given_;
     } else if (over_ && !*over_) {
       done.emplace_back(asked_.front(), *over_);
     } else if (over_ && given_ >= count_) {
-      done.emplace_back(asked_.front(), to_bytes(false));  // As an optional without a value.
+      done.emplace_back(asked_.front(), to_bytes(std::optional<char>()));  // Of any type.
     } else {
       return;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,13 +16,16 @@ namespace paceline::actors {
 
 /// Values that a stream may be ahead where nothing else is said.
 inline constexpr std::uint32_t kStreamAhead = 64;
+/// Of values that have not been taken; one may always be on its way.
+inline constexpr std::size_t kStreamBytesMax = std::size_t{64} << 20;
 
 /// The values of a stream as they arrive at its owner, and who waits for them. Values are numbered from 1, since they
 /// may come by two ways, and since a task or a call that is run again gives them again: each is handed out once, in
 /// order. Any thread.
 ///
 /// What gives them may be `ahead` values before what has been asked for; it hears of that in words (word()), of which
-/// there is one every half of `ahead`. Sans-I/O: the client says what arrives, and sends the words.
+/// there is one every half of `ahead`, and every fourth of kStreamBytesMax. Sans-I/O: the client says what arrives, and
+/// sends the words.
 class IncomingStream {
  public:
   explicit IncomingStream(std::uint32_t ahead) : ahead_(ahead == 0 ? 1 : ahead) {}
@@ -65,7 +69,8 @@ class IncomingStream {
   std::deque<PendingResultPtr> back_;       ///< and those that were put back.
   std::uint64_t given_ = 0;                 ///< Values that were given to who asked.
   std::uint64_t wanted_ = 0;                ///< So often somebody asked,
-  std::uint64_t told_ = 0;                  ///< and what gives the values knows of so many.
+  std::uint64_t told_ = 0;                  ///< and what gives the values knows of so many;
+  std::size_t untold_bytes_ = 0;            ///< what was given since.
   std::optional<Result<Bytes>> over_;       ///< Empty bytes: after `count_` values.
   std::uint64_t count_ = 0;
 };

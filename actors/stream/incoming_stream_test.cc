@@ -98,6 +98,15 @@ TEST_F(IncomingStreamTest, AWordIsSentEveryHalfOfWhatItMayBeAhead) {
   EXPECT_FALSE(sut->word()) << "nobody is there to hear it";
 }
 
+TEST_F(IncomingStreamTest, LargeValuesAreToldSooner) {
+  begin(1000);
+  ask();
+  ask();
+  sut->on_item(1, Bytes(kStreamBytesMax / 4));
+  EXPECT_EQ(sut->word(), 2u);
+  EXPECT_FALSE(sut->word());
+}
+
 TEST_F(IncomingStreamTest, WhoeverAsksForValuesHearsThatItWasDropped) {
   const auto asked = ask();
   sut.reset();

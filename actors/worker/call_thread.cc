@@ -167,7 +167,7 @@ class CallThread final : private actors::ValueSink {
   }
 
   /// A value of the stream that what runs here gives.
-  Result<bool> give(actors::Bytes value) override {
+  Result<bool> give(Bytes value) override {
     if (value.size() > actors::kResultBytesMax)
       return fail(ErrorKind::invalid, "a value of a stream takes " + std::to_string(value.size() >> 20) +
                                           " MiB; at most " + std::to_string(actors::kResultBytesMax >> 20) +

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "actors/protocol.h"
+#include "actors/stream/incoming_stream.h"
 #include "actors/wait_observer.h"
 
 namespace paceline::worker {
@@ -22,9 +23,6 @@ namespace paceline::worker {
 /// beginning. Bound: kEarlyMax of those words.
 class RunningCalls {
  public:
-  /// Of the values of a stream that are not taken yet; one may always be on its way.
-  static constexpr std::size_t kStreamBytesMax = std::size_t{64} << 20;
-
   std::stop_token begin(const actors::Call& call) {
     std::lock_guard lock(mutex_);
     Begun begun;
@@ -96,13 +94,13 @@ class RunningCalls {
     // Of a stream:
     std::uint32_t ahead = 0;
     std::uint64_t given = 0;
-    std::uint64_t wanted = 0;            ///< How many values its owner has asked for,
-    std::deque<std::size_t> untaken{};   ///< and the sizes of those that were given beyond them.
+    std::uint64_t wanted = 0;           ///< How many values its owner has asked for,
+    std::deque<std::size_t> untaken{};  ///< and the sizes of those that were given beyond them.
     std::size_t untaken_bytes = 0;
 
     bool has_room() const {
       if (given < wanted || untaken.empty()) return true;
-      return given < wanted + ahead && untaken_bytes < kStreamBytesMax;
+      return given < wanted + ahead && untaken_bytes < actors::kStreamBytesMax;
     }
     void take(std::uint64_t asked) {
       wanted = std::max(wanted, asked);

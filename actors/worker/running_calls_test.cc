@@ -112,7 +112,7 @@ TEST_F(StreamOfACall, GoesOnWhenItsValuesAreTaken) {
 }
 
 TEST_F(StreamOfACall, OneLargeValueIsOnItsWayAtATime) {
-  EXPECT_EQ(sut.give(TaskId{1}, RunningCalls::kStreamBytesMax), 1u);
+  EXPECT_EQ(sut.give(TaskId{1}, actors::kStreamBytesMax), 1u);
   auto second = std::async(std::launch::async, [&] { return sut.give(TaskId{1}, 1); });
   EXPECT_EQ(second.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
   take(1);

@@ -56,7 +56,8 @@ Generator<int> fails_after(int values) {
 }
 
 Generator<std::vector<char>> large(int count, int bytes) {
-  for (int i = 0; i < count; ++i) co_yield std::vector<char>(static_cast<std::size_t>(bytes), static_cast<char>('a' + i));
+  for (int i = 0; i < count; ++i)
+    co_yield std::vector<char>(static_cast<std::size_t>(bytes), static_cast<char>('a' + i));
 }
 
 /// Its process dies once, in the middle.
