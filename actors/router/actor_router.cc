@@ -362,6 +362,10 @@ ActorRouter::Actions ActorRouter::on_result(CallResult result, const std::string
   }
   if (const auto found = in_flight_.find(result.task); found != in_flight_.end()) {
     if (!was_asked(found->second, from)) return actions;
+    if (result.item > 0) {
+      answer(actions, found->second.owner, found->second.origin, std::move(result));
+      return actions;
+    }
     const auto call = *end_call(result.task);
     answer(actions, call.owner, call.origin, std::move(result));
     return actions;
@@ -454,39 +458,44 @@ ActorRouter::Actions ActorRouter::on_push(PushTask push, NodeId from) {
   return actions;  // Else its owner hears, or has heard, of the worker's end.
 }
 
-ActorRouter::Actions ActorRouter::on_cancel(Cancel cancel, NodeId from) {
+ActorRouter::Actions ActorRouter::on_signal(Signal signal, NodeId from) {
   Actions actions;
-  const bool is_call = cancel.worker.value == 0;
-  if (const NodeId node = is_call ? node_of(cancel.actor) : node_of(cancel.worker); !is_here(node)) {
+  const bool is_call = signal.worker.value == 0;
+  if (const NodeId node = is_call ? node_of(signal.actor) : node_of(signal.worker); !is_here(node)) {
     if (!is_here(from)) return actions;
-    const auto owner = cancel.owner;
-    actions.push_back(Forward{node, std::move(cancel), owner});
+    const auto owner = signal.owner;
+    actions.push_back(Forward{node, std::move(signal), owner});
     return actions;
   }
   if (!is_call) {
-    const auto* const lent = lending_.lent(cancel.worker);
-    if (lent != nullptr && lent->owner == Lending::Owner{cancel.owner, from})
-      actions.push_back(Send{worker_peer(cancel.worker), std::move(cancel)});
+    const auto* const lent = lending_.lent(signal.worker);
+    if (lent != nullptr && lent->owner == Lending::Owner{signal.owner, from})
+      actions.push_back(Send{worker_peer(signal.worker), std::move(signal)});
     return actions;
   }
-  const auto actor = actors_.find(cancel.actor);
-  const auto is_it = [&](const Call& call) { return call.task == cancel.task && call.owner == cancel.owner; };
+  const auto actor = actors_.find(signal.actor);
+  if (signal.kind == Signal::Kind::taken) {
+    if (actor != actors_.end() && takes_calls(actor->second))
+      actions.push_back(Send{worker_peer(actor->second.worker), std::move(signal)});
+    return actions;
+  }
+  const auto is_it = [&](const Call& call) { return call.task == signal.task && call.owner == signal.owner; };
   if (actor == actors_.end()) {  // Not yet; else its owner hears, or has heard, of its end.
     if (!early_.forget([&](const auto& early) { return is_it(early.call); })) return actions;
   } else {
     auto& queue = actor->second.queue;
     const auto waits = std::find_if(queue.begin(), queue.end(), is_it);
     if (waits == queue.end()) {
-      actions.push_back(Send{worker_peer(actor->second.worker), std::move(cancel)});
+      actions.push_back(Send{worker_peer(actor->second.worker), std::move(signal)});
       return actions;
     }
     queue.erase(waits);
-    (void)end_call(cancel.task);
+    (void)end_call(signal.task);
   }
-  answer(actions, cancel.owner, from,
-         {cancel.task,
+  answer(actions, signal.owner, from,
+         {signal.task,
           {},
-          fail(ErrorKind::cancelled, "call " + to_string(cancel.task) + " was cancelled before it began")});
+          fail(ErrorKind::cancelled, "call " + to_string(signal.task) + " was cancelled before it began")});
   return actions;
 }
 
@@ -773,8 +782,8 @@ ActorId ActorRouter::restartable_of(WorkerId worker) const {
 Result<ActorRouter::LineTo> ActorRouter::line_to(ActorId actor) const {
   if (!is_here(node_of(actor))) return LineTo{};
   if (const auto found = actors_.find(actor); found != actors_.end()) {
-    return LineTo{takes_calls(found->second) ? found->second.worker : WorkerId{}, found->second.create.rule, found->second.restarts,
-                  found->second.ended};
+    return LineTo{takes_calls(found->second) ? found->second.worker : WorkerId{}, found->second.create.rule,
+                  found->second.restarts, found->second.ended};
   }
   if (const auto dead = dead_.find(actor); dead != dead_.end()) return tl::unexpected(dead->second);
   return tl::unexpected(unknown(actor));

@@ -52,7 +52,7 @@ class ActorRouter {
   struct Kill {
     WorkerId worker;
   };
-  using Message = std::variant<CreateActor, ActorReady, Call, CallResult, PushTask, Loan, Cancel>;
+  using Message = std::variant<CreateActor, ActorReady, Call, CallResult, PushTask, Loan, Signal>;
   /// To a peer of this node: a worker or an owner.
   struct Send {
     std::string peer;
@@ -61,7 +61,7 @@ class ActorRouter {
   /// To the agent of another node. A Release travels as the request "release" from `owner`.
   struct Forward {
     NodeId node;
-    std::variant<CreateActor, ActorReady, Call, CallResult, Release, PushTask, Wants, Loan, Cancel> message;
+    std::variant<CreateActor, ActorReady, Call, CallResult, Release, PushTask, Wants, Loan, Signal> message;
     std::string owner;
   };
   /// Ask the head for the actor's name; on_claimed() or on_claim_refused() follows.
@@ -93,8 +93,8 @@ class ActorRouter {
     now_ = now;
     lending_.at(now);
   }
-  /// Sends more of what has waited for an actor's worker; tells who has waited for a worker for long, and who has called
-  /// an actor that there is not.
+  /// Sends more of what has waited for an actor's worker; tells who has waited for a worker for long, and who has
+  /// called an actor that there is not.
   Actions tick(Instant now);
   std::optional<Instant> next_deadline() const;
 
@@ -106,8 +106,8 @@ class ActorRouter {
   Actions on_call(Call call, NodeId from);
   Actions on_wants(const Wants& wants, NodeId from);
   Actions on_push(PushTask push, NodeId from);
-  /// To the worker that has it; a call that waits for its actor here ends here.
-  Actions on_cancel(Cancel cancel, NodeId from);
+  /// To the worker that has it; a call that waits for its actor here, and is cancelled, ends here.
+  Actions on_signal(Signal signal, NodeId from);
   Actions on_loan(Loan loan);  ///< Of another node, to an owner here.
   Actions on_release(const std::string& owner, const Release& release);
   /// A peer that may own things (driver, worker) is disconnected.

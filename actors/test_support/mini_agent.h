@@ -118,10 +118,10 @@ class MiniAgent {
         push.owner = peer;
         return carry_out(router_.on_push(std::move(push), here));
       }
-      case wire::Envelope::CANCEL: {
-        auto cancel = decode(root.getCancel());
-        cancel.owner = peer;
-        return carry_out(router_.on_cancel(std::move(cancel), here));
+      case wire::Envelope::SIGNAL: {
+        auto signal = decode(root.getSignal()).value();
+        signal.owner = peer;
+        return carry_out(router_.on_signal(std::move(signal), here));
       }
       case wire::Envelope::CALL: {
         auto call = decode(root.getCall()).value();

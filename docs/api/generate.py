@@ -36,6 +36,8 @@ PAGES = {
     "actors/map.h": "map",
     "actors/actor_pool.h": "actor_pool",
     "actors/queue.h": "queue",
+    "actors/generator.h": "generator",
+    "actors/stream.h": "stream",
     "actors/cancel.h": "cancel",
     "actors/exit.h": "exit",
     "actors/durable.h": "durable",
@@ -50,7 +52,7 @@ RECEIVERS = {"Worker": "me", "Shared": r"shared|\w", "Batches": "batches", "Samp
              "Future": r"heavy|answer|a|c|\)", "Async": r"first", "Handle": r"counter|\w+", "Model": "model", "Trainer": r"\w*",
              "RunResult": r"result|first|second|\)", "TaskError": "error", "Cause": "cause", "Evaluation": r"one", "TrainingLoss": "loss",
              "LoadResult": "loaded", "Batch": "batch", "Waited": "waited", "GroupHandle": r"in_group\(.*\)",
-             "ActorPool": "pool", "Queue": "queue|other", "durable": r"keys_", "durable_array": r"table_"}
+             "ActorPool": "pool", "Queue": "queue|other", "Stream": "stream|words", "Generator": "numbers", "durable": r"keys_", "durable_array": r"table_"}
 BRACED = ("Trainer",)  # Made with the names of their fields.
 
 # Where options are given: a use of a field of theirs stands in such a statement. Other structs have fields of the same names.
