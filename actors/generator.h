@@ -81,8 +81,8 @@ class [[nodiscard]] Generator {
     Generator* generator_;
     T* value_;
   };
-  Iterator begin() { return Iterator(*this); }
-  Sentinel end() const { return {}; }
+  Iterator begin() { return Iterator(*this); }  ///< For a loop over the values that are left.
+  Sentinel end() const { return {}; }           ///< Behind the last one.
 
  private:
   explicit Generator(std::coroutine_handle<promise_type> coroutine) : coroutine_(coroutine) {}

@@ -13,7 +13,7 @@ PendingResultPtr next_of(IncomingStream& stream) {
 std::uint32_t checked_ahead(int ahead) {
   if (ahead < 1)
     throw TaskError({ErrorKind::invalid, "a stream that may be " + std::to_string(ahead) +
-                                             " values ahead would give none: `ahead` is a number from 1"});
+                                             " values ahead would give none: give ahead a number from 1"});
   return static_cast<std::uint32_t>(ahead);
 }
 

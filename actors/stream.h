@@ -74,8 +74,8 @@ class Stream {
     Stream stream_;
     std::optional<T> value_;
   };
-  Iterator begin() const { return Iterator(*this); }
-  Sentinel end() const { return {}; }
+  Iterator begin() const { return Iterator(*this); }  ///< For a loop over the values that are left.
+  Sentinel end() const { return {}; }                 ///< Behind the last one.
 
  private:
   actors::IncomingStream& checked() const {

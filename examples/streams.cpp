@@ -64,4 +64,6 @@ int main() {
 
   auto numbers = primes();  // Here, without a task.
   if (words.valid()) std::cout << "the first is " << *numbers.next() << '\n';
+  for (const int prime : primes())
+    if (prime > 100) return 0;
 }

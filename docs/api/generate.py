@@ -62,7 +62,7 @@ GIVEN = {"CsvOptions": r"\bcsv\(", "ImageOptions": r"\bimages\(", "TokenOptions"
          "StepOptions": r"\.step\(", "Stopped": r"^\s*try \{", "Sampler": r"\bmake_data_loader\("}
 
 # What else the use of a name looks like: of a class, where examples do not spell it out; of a field, where others have one so called.
-USES = {"Shared": r"= me\.share\(", "Batches": r"= me\.batches\(", "Sampler": r"me\.sampler\(", "Batch": r"\] = batches\.next\(",
+USES = {"Stream": r"= paceline::async\(\{\.ahead", "Stream::begin": r": stream\) \{", "Stream::end": r": stream\) \{", "Generator::begin": r": primes\(\)\)", "Generator::end": r": primes\(\)\)", "Shared": r"= me\.share\(", "Batches": r"= me\.batches\(", "Sampler": r"me\.sampler\(", "Batch": r"\] = batches\.next\(",
         "Stopped": r"catch \(const paceline::Stopped", "Metric": r"\bMetric\b", "Future": r"= paceline::async\(", "Waited": r"= paceline::wait\(", "GroupHandle": r"\.in_group\(", "Cause": r"const auto& cause : error\.causes",
         "Batch::data": r"\bbatch\.data\b", "Batch::target": r"\bbatch\.target\b", "Trainer::metric": r"\.metric = \[",
         "Trainer::data": r"\.data = paceline::", "Trainer::test": r"\.test = paceline::"}
