@@ -232,6 +232,7 @@ void Client::on_message(std::vector<transport::Frame> frames) {
         return decode(root.getPushTask(), frames).map([this](PushTask push) { on_push(std::move(push)); });
       case wire::Envelope::SIGNAL:
         return decode(root.getSignal()).map([this](const Signal& signal) {
+          if (signal.is_wish) return on_wish(signal);
           if (options_.on_signal) options_.on_signal(*this, signal);
         });
       case wire::Envelope::LOAN: return decode(root.getLoan()).map([this](const Loan& loan) { on_loan(loan); });
@@ -707,7 +708,7 @@ PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments
   auto deferred = std::make_shared<Deferred>(std::move(call), std::move(arguments), awaited.size());
   {
     std::lock_guard lock(mutex_);
-    deferred_.insert(result->task());
+    deferred_.emplace(result->task(), result);
   }
   for (const auto& source : awaited) {
     source->when_ready([this, deferred, result, needs] {
@@ -866,6 +867,18 @@ Result<Cancelled> Client::cancel(const PendingResultPtr& result, bool force) {
   if (!result->ready()) return Cancelled::done;  // It is just arriving.
   const auto& value = result->wait();
   return !value && value.error().kind == ErrorKind::cancelled ? Cancelled::already : Cancelled::done;
+}
+
+/// Somebody wants a task or a call of this process's to be cancelled.
+void Client::on_wish(const Signal& wish) {
+  PendingResultPtr result;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto call = in_flight_.find(wish.task); call != in_flight_.end()) result = call->second.result;
+    if (const auto call = deferred_.find(wish.task); call != deferred_.end()) result = call->second;
+    if (!result) result = tasks_.result_of(wish.task);
+  }
+  if (result) (void)cancel(result, wish.kind == Signal::Kind::end && result->actor().value == 0);
 }
 
 /// Under the lock.

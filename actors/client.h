@@ -11,7 +11,6 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -203,6 +202,7 @@ class Client final : public ResultLooker {
   void end_cancelled(std::vector<PendingResultPtr> over);
   std::vector<Deadlines::Late> cancel_late(Instant now);
   std::optional<Cancelled> cancel_task(TaskId task, bool force);
+  void on_wish(const Signal& wish);
   void signal_call(TaskId task, ActorId actor, Signal::Kind kind, std::uint64_t taken = 0);
   void signal_task(TaskId task, const OwnedTasks::With& with, Signal::Kind kind, std::uint64_t taken = 0);
   void send_signal(const Signal& signal, const std::string& line);
@@ -245,12 +245,12 @@ class Client final : public ResultLooker {
   std::map<std::uint64_t, ActorId> line_requests_;
   std::unordered_map<TaskId, std::weak_ptr<IncomingStream>> streams_;  ///< Until they are dropped.
   OwnedTasks tasks_;
-  Deadlines deadlines_;                      ///< Of tasks, also of those whose arguments are not there yet.
-  std::unordered_set<TaskId> deferred_;      ///< Calls and tasks whose arguments are not there yet.
-  bool crowded_ = false;                     ///< A line to a worker had no room for a task.
-  std::set<WorkerId> task_lines_;            ///< Workers for tasks to which lines go.
-  int lost_ = 0;                             ///< Of line_to_.
-  std::set<ActorId> full_;                   ///< Whose lines had no room.
+  Deadlines deadlines_;  ///< Of tasks, also of those whose arguments are not there yet.
+  std::unordered_map<TaskId, PendingResultPtr> deferred_;  ///< Calls and tasks whose arguments are not there yet.
+  bool crowded_ = false;                                   ///< A line to a worker had no room for a task.
+  std::set<WorkerId> task_lines_;                          ///< Workers for tasks to which lines go.
+  int lost_ = 0;                                           ///< Of line_to_.
+  std::set<ActorId> full_;                                 ///< Whose lines had no room.
   std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
   std::map<std::uint64_t, PendingResultPtr> requests_;
   std::map<ActorId, PendingResultPtr> names_;  ///< Of actors of ours whose names are not decided.

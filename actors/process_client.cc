@@ -64,8 +64,8 @@ std::string environment(const char* name, std::string otherwise) {
   return value != nullptr && *value != 0 ? value : otherwise;
 }
 
-std::string agent_address(const std::string& runtime_directory) {
-  return "ipc://" + runtime_directory + "/agent-0.sock";
+std::string agent_address(const std::string& runtime_directory, NodeId node) {
+  return "ipc://" + runtime_directory + "/agent-" + to_string(node) + ".sock";
 }
 
 void set_arguments(int argc, char** argv) {

@@ -25,8 +25,8 @@ std::string environment(const char* name, std::string otherwise = {});
 inline constexpr const char* kClusterEnv = "PACELINE_CLUSTER";  ///< The runtime directory of a cluster.
 inline constexpr const char* kAgentEnv = "PACELINE_AGENT";      ///< The agent's address, for workers.
 
-/// The address of the first agent of the cluster in `runtime_directory`.
-std::string agent_address(const std::string& runtime_directory);
+/// The address of the agent of `node` of the cluster in `runtime_directory`.
+std::string agent_address(const std::string& runtime_directory, NodeId node = NodeId{0});
 /// The transport of real processes (ZeroMQ).
 Client::TransportFactory process_transport();
 

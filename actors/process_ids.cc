@@ -26,6 +26,12 @@ void ProcessIds::leave(const std::string& peer) {
   numbers_.erase(it);
 }
 
+std::optional<std::string> ProcessIds::peer_of(ProcessId process) const {
+  for (const auto& [peer, number] : numbers_)
+    if (static_cast<std::uint32_t>(node_.value) * kNumbers + number == process) return peer;
+  return std::nullopt;
+}
+
 std::string worker_peer(WorkerId worker) { return "worker/" + to_string(worker); }
 
 std::optional<WorkerId> worker_named(std::string_view peer) {

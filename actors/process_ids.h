@@ -21,8 +21,9 @@ inline TaskId task_id(ProcessId process, std::uint64_t count) {
   return TaskId((std::uint64_t{process} << 33) | (count & ((std::uint64_t{1} << 33) - 1)));
 }
 
-/// The process that makes it.
+/// The process that makes it, and the node of its agent.
 inline ProcessId process_of(TaskId task) { return static_cast<ProcessId>(task.value >> 33); }
+inline NodeId node_of(TaskId task) { return NodeId(static_cast<std::int32_t>(process_of(task) >> 20)); }
 
 /// Cluster-wide: where an actor lives is part of its id.
 inline constexpr std::int32_t kNodesMax = 1024;
@@ -56,6 +57,8 @@ class ProcessIds {
   /// A process's id: the same while it is connected.
   ProcessId join(const std::string& peer);
   void leave(const std::string& peer);
+  /// Who has this id; nullopt: nobody who is connected.
+  std::optional<std::string> peer_of(ProcessId process) const;
 
  private:
   NodeId node_;

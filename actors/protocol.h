@@ -105,7 +105,7 @@ struct PushTask {
   std::vector<std::byte> call;  ///< Encoded.
 };
 
-/// An owner's word to who runs or queues a call or a task of its.
+/// An owner's word to who runs or queues a call or a task of its; or somebody else's wish, to the owner.
 struct Signal {
   enum class Kind {
     cancel,  ///< It is not wanted any more.
@@ -118,6 +118,7 @@ struct Signal {
   std::string owner;
   Kind kind = Kind::cancel;
   std::uint64_t taken = 0;
+  bool is_wish = false;  ///< For the owner to decide: it cancels it as its own cancel() would.
 };
 
 /// Of how many workers for tasks of a shape a process has use, those that it has among them, and which it needs no

@@ -284,6 +284,7 @@ Frames encode(const Signal& message) {
   builder.setOwner(message.owner);
   builder.setKind(static_cast<wire::Signal::Kind>(message.kind));
   builder.setTaken(message.taken);
+  builder.setIsWish(message.is_wish);
   return as_message(out.to_frame());
 }
 
@@ -321,7 +322,8 @@ Result<Signal> decode(wire::Signal::Reader reader) {
                 ActorId(reader.getActor()),
                 text(reader.getOwner()),
                 static_cast<Signal::Kind>(reader.getKind()),
-                reader.getTaken()};
+                reader.getTaken(),
+                reader.getIsWish()};
 }
 
 Result<CreateActor> decode(wire::CreateActor::Reader reader) {

@@ -65,6 +65,8 @@ std::string line_path_beside(const std::string& agent_address, WorkerId worker);
 
 /// The JSON of request verb "release": {"actors": [id...]}.
 inline constexpr const char* kReleaseVerb = "release";
+/// A request to the agent of a task's or call's owner: {task, force}; {owner}, who has been told.
+inline constexpr const char* kCancelVerb = "cancel";
 std::string to_json(const Release& release);
 Result<Release> release_from_json(const std::string& json);
 

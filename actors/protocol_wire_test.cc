@@ -198,7 +198,7 @@ TEST(ProtocolWireTest, WhatIsWantedAndWhatIsLentArriveAsTheyWereSent) {
   EXPECT_EQ(lent->count, 2u);
   EXPECT_EQ(lent->error.text, "killed");
 
-  const Signal signal{TaskId{5}, WorkerId{6}, ActorId{7}, "driver/1-2", Signal::Kind::taken, 77};
+  const Signal signal{TaskId{5}, WorkerId{6}, ActorId{7}, "driver/1-2", Signal::Kind::taken, 77, true};
   const auto arrived = sent(signal, [](auto envelope, auto&) { return decode(envelope.getSignal()).value(); });
   EXPECT_EQ(arrived.task, signal.task);
   EXPECT_EQ(arrived.worker, signal.worker);
@@ -206,6 +206,7 @@ TEST(ProtocolWireTest, WhatIsWantedAndWhatIsLentArriveAsTheyWereSent) {
   EXPECT_EQ(arrived.owner, signal.owner);
   EXPECT_EQ(arrived.kind, Signal::Kind::taken);
   EXPECT_EQ(arrived.taken, 77u);
+  EXPECT_TRUE(arrived.is_wish);
 }
 
 TEST(ProtocolWireTest, AnActorsCreationAndItsDeathArriveAsTheyWereSent) {

@@ -36,6 +36,9 @@ Action add_summary(Flags app, Ask ask);
 /// Ends the actor of this name or id in a cluster; returns its id. `not_found`.
 using KillActor = std::function<Result<std::string>(const std::filesystem::path& cluster, const std::string& actor)>;
 Action add_kill(Flags app, KillActor kill_actor);
+/// Tells the owner of a task or a call in a cluster that it is not wanted; returns who that is. `not_found`.
+using CancelTask = std::function<Result<std::string>(const std::filesystem::path& cluster, TaskId task, bool force)>;
+Action add_cancel(Flags app, CancelTask cancel_task);
 Action add_metrics(Flags app, Ask ask);
 Action add_export(Flags app);
 Action add_logs(Flags app);

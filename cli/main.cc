@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
       {"get", add_get(app, paceline::cluster::ask)},
       {"summary", add_summary(app, paceline::cluster::ask)},
       {"kill", add_kill(app, paceline::cluster::kill_actor)},
+      {"cancel", add_cancel(app, paceline::cluster::cancel_task)},
       {"metrics", add_metrics(app, paceline::cluster::ask)},
       {"export", add_export(app)},
       {"logs", add_logs(app)},

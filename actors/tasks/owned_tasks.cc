@@ -93,6 +93,11 @@ std::optional<OwnedTasks::With> OwnedTasks::with(TaskId task) const {
   return With{entry.worker, pools_[entry.pool]->workers.at(entry.worker).by_line};
 }
 
+PendingResultPtr OwnedTasks::result_of(TaskId task) const {
+  const auto found = tasks_.find(task);
+  return found == tasks_.end() ? nullptr : found->second.result;
+}
+
 std::optional<OwnedTasks::With> OwnedTasks::cancel(TaskId task) {
   const auto found = tasks_.find(task);
   if (found == tasks_.end()) return std::nullopt;

@@ -279,6 +279,7 @@ Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Re
     return {};
   }
   if (verb == actors::kLineVerb) return tell_line(peer, request);
+  if (verb == actors::kCancelVerb) return tell_owner(peer, request);
   return ask_head({peer, request.getId(), verb, wire::text(request.getJson())});
 }
 
@@ -308,6 +309,30 @@ Result<void> Agent::tell_line(const transport::Peer& peer, const wire::Request::
   reply.setId(request.getId());
   reply.setOk(true);
   reply.setJson(json_text(line));
+  send_local(peer, {message.to_frame()});
+  return {};
+}
+
+/// Of a task or a call, that somebody else does not want it any more.
+Result<void> Agent::tell_owner(const transport::Peer& peer, const wire::Request::Reader& request) {
+  const auto body = parse_json(wire::text(request.getJson()));
+  const TaskId task(body.is_object() ? body.value("task", std::uint64_t{0}) : 0);
+  const auto owner = process_ids_.peer_of(actors::process_of(task));
+  if (!owner)
+    return fail(ErrorKind::not_found, "there is no task or call " + to_string(task) +
+                                          ": who has asked for it has ended, or it never was (paceline list workers "
+                                          "and tasks name what runs)");
+  actors::Signal wish;
+  wish.task = task;
+  wish.owner = *owner;
+  wish.kind = body.value("force", false) ? actors::Signal::Kind::end : actors::Signal::Kind::cancel;
+  wish.is_wish = true;
+  send_local(*owner, actors::encode(wish));
+  wire::Message message;
+  auto reply = message.root().initReply();
+  reply.setId(request.getId());
+  reply.setOk(true);
+  reply.setJson(json_text({{"owner", *owner}, {"node", options_.node.value}}));
   send_local(peer, {message.to_frame()});
   return {};
 }

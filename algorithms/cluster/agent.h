@@ -76,6 +76,7 @@ class Agent {
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
   Result<void> on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
   Result<void> ask_head(HeadRequests::Request request);
+  Result<void> tell_owner(const transport::Peer& peer, const wire::Request::Reader& request);
   Result<void> tell_line(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_local_gone(const transport::Peer& peer);
   void on_session_said(WorkerId worker, channel::Frame frame);

@@ -8,16 +8,18 @@
 
 #include "actors/client.h"
 #include "actors/process_client.h"
+#include "actors/process_ids.h"
+#include "actors/protocol_wire.h"
 #include "runtime/base/json.h"
 
 namespace paceline::cluster {
 namespace {
 
-Result<std::unique_ptr<actors::Client>> connect_to(const std::filesystem::path& cluster) {
+Result<std::unique_ptr<actors::Client>> connect_to(const std::filesystem::path& cluster, NodeId node = NodeId{0}) {
   actors::Client::Options options;
   options.role = "cli";
   options.name = "cli/" + std::to_string(getpid());
-  options.agent_address = actors::agent_address(cluster.string());
+  options.agent_address = actors::agent_address(cluster.string(), node);
   options.welcome_patience = std::chrono::seconds(3);
   return actors::Client::connect(std::move(options), actors::process_transport());
 }
@@ -53,6 +55,19 @@ Result<std::string> kill_actor(const std::filesystem::path& cluster, const std::
   if (!ended) return tl::unexpected(ended.error());
   if (*ended) return fail(ErrorKind::not_found, (*ended)->text);
   return to_string(*id);
+}
+
+Result<std::string> cancel_task(const std::filesystem::path& cluster, TaskId task, bool force) {
+  const NodeId node = actors::node_of(task);
+  if (!std::filesystem::exists(cluster / ("agent-" + to_string(node) + ".sock")))
+    return fail(ErrorKind::not_found, "there is no task or call " + to_string(task) + ": the cluster has no node " +
+                                          to_string(node) + ", whose it would be");
+  const auto client = connect_to(cluster, node);
+  if (!client) return tl::unexpected(client.error());
+  const auto answer = (*client)->request(
+      actors::kCancelVerb, json_text(nlohmann::json{{"task", task.value}, {"force", force}}), std::chrono::seconds(5));
+  if (!answer) return tl::unexpected(answer.error());
+  return parse_json(*answer).value("owner", std::string());
 }
 
 }  // namespace paceline::cluster

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 
 namespace paceline::cluster {
@@ -15,5 +16,9 @@ Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::stri
 /// Ends the actor of this name or, where none has it, of this id, and returns its id. `not_found` where there is none;
 /// the others as above.
 Result<std::string> kill_actor(const std::filesystem::path& cluster, const std::string& actor);
+
+/// Tells the process that has asked for this task or call that it is not wanted any more; gives that process's name. By
+/// `force` a task's worker ends. `not_found` where there is no such process; the others as above.
+Result<std::string> cancel_task(const std::filesystem::path& cluster, TaskId task, bool force);
 
 }  // namespace paceline::cluster

@@ -32,7 +32,7 @@ struct Envelope {
     executable @15 :Executable;     # from a driver or a worker: how the workers that it asks for are started
     wants @39 :Wants;               # from a process: of how many workers for tasks it has use; what it gives back
     loan @40 :Loan;                 # to it: a worker is lent, gone, or asked back
-    signal @41 :Signal;             # an owner's, to who runs or queues a call or a task
+    signal @41 :Signal;             # an owner's, to who runs or queues a call or a task; or a wish, to the owner
     waits @37 :Waits;               # from a worker: its thread waits for a result, or goes on
     alive @35 :Alive;               # to a worker: is somebody there? From its I/O thread: yes
     output @42 :Output;             # agent -> the driver, maybe through its node's: what workers print
@@ -130,7 +130,7 @@ struct Loan {
 }
 
 struct Signal {
-  task @0 :UInt64; worker @1 :UInt64; actor @2 :UInt64; owner @3 :Text; kind @4 :Kind; taken @5 :UInt64;   # worker: that the task is with, or actor
+  task @0 :UInt64; worker @1 :UInt64; actor @2 :UInt64; owner @3 :Text; kind @4 :Kind; taken @5 :UInt64; isWish @6 :Bool;   # worker: that the task is with, or actor; isWish: of somebody else, to the owner
   enum Kind { cancel @0; end @1; taken @2; }   # end: if it runs its worker ends; taken: so many values of its stream have been
 }
 
