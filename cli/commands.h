@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/flags/flags.h"
+#include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 
 namespace paceline::cli {
