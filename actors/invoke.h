@@ -42,6 +42,15 @@ class UnfinishedCall {
   virtual void on_done(std::function<void()> then) = 0;
 };
 
+/// Is told who is called, before that begins.
+class CallWatch {
+ public:
+  virtual void begins(const CalleeKind& kind, const Bytes& first, std::string_view build) = 0;
+
+ protected:
+  ~CallWatch() = default;
+};
+
 /// What a thunk is given and gives. Argument 0 names the callee where it is a run-time value (a pointer), the others
 /// are the caller's.
 struct Invocation {
@@ -52,6 +61,13 @@ struct Invocation {
   std::string_view build;  ///< Of the object that holds the thunk: a callee's name without one is of the same.
   std::unique_ptr<UnfinishedCall> unfinished{};  ///< Coroutine methods: instead of the result.
   CalleeName name = nullptr;                     ///< Of what is called, from argument 0; for errors.
+  CallWatch* watch = nullptr;                    ///< May be null.
+
+  /// `arguments` are not empty.
+  void calls(const CalleeKind& kind) {
+    name = kind.name;
+    if (watch != nullptr) watch->begins(kind, arguments.front(), build);
+  }
 };
 /// Decodes the arguments and calls. `invalid` where they do not decode; what the user's code throws passes through.
 using Thunk = Result<void> (*)(Invocation&);
@@ -255,7 +271,7 @@ Result<void> keep_result(Invocation& invocation, Call&& call) {
 template <class F, class Encoded, class... Before>
 Result<void> run_callable(Invocation& invocation, Before&... before) {
   if (invocation.arguments.empty()) return fail(ErrorKind::invalid, "a call without its first part");
-  invocation.name = &name_of_callable<F>;
+  invocation.calls(kCallable<F>);
   auto values = decode_arguments(invocation.arguments, 1, static_cast<Encoded*>(nullptr));
   if (!values) return tl::unexpected(std::move(values).error());
   auto callable = decode_callable<F>(invocation.arguments[0]);
@@ -287,7 +303,7 @@ Result<void> run_method(Invocation& invocation) {
   if (invocation.arguments.empty() || invocation.object == nullptr) {
     return fail(ErrorKind::invalid, "a method call without method or object");
   }
-  invocation.name = &name_of_method<T>;
+  invocation.calls(kMethodOf<T>);
   auto values = decode_arguments(invocation.arguments, 1, static_cast<Encoded*>(nullptr));
   if (!values) return tl::unexpected(std::move(values).error());
   auto name = from_bytes<MemberRef>(invocation.arguments[0], "a method's name");

@@ -32,9 +32,9 @@ WorkerId worker_of(const std::string& peer) {
 }
 
 /// A worker takes at most so many of the agent's descriptors (a connection, its Unix socket, its session's bell, two
-/// pidfds, a window and its control page, an actor's durable state); the rest is for drivers, other agents and fork
-/// servers.
-constexpr std::size_t kDescriptorsOfWorker = 8;
+/// pidfds, a window and its control page, an actor's durable state, what it runs); the rest is for drivers, other
+/// agents and fork servers.
+constexpr std::size_t kDescriptorsOfWorker = 9;
 constexpr std::size_t kOtherDescriptors = 128;
 
 actors::ActorRouter::Options router_options(const Agent::Options& options) {
@@ -763,6 +763,7 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
 
 void Agent::on_worker_ended(WorkerId worker, const WorkerProcesses::Listener::End& end) {
   sessions_.close(worker);
+  spans_.forget(worker);
   (void)::unlink(actors::line_path(options_.directory, worker).c_str());
   const Instant now = steady_now();
   router_.at(now);
@@ -777,6 +778,7 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
   if (kind == "channel") return open_session(worker);
   if (kind == "state") return give_state(worker);
   if (kind == "keep") return keep_state(worker, std::move(packet));
+  if (kind == "spans" && packet.fds.size() == 1) return spans_.keep(worker, std::move(packet.fds.front()));
   if (kind != "replica" || packet.fds.size() != 1) return;
   TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
   if (!owner || !owner->owns(worker)) return;

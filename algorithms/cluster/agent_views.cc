@@ -61,7 +61,8 @@ void Agent::on_node_status(std::uint64_t query, const json& asked) {
   for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->status(now));
   const auto which = [&](const char* name) { return asked.is_object() ? asked.value(name, "") : std::string(); };
   if (const auto actors = which("actors"); !actors.empty()) status["actors"] = actors_view(actors, now);
-  if (const auto listed = which("workers"); !listed.empty()) status["worker_list"] = workers_view(listed, now);
+  if (const auto listed = which("workers"); !listed.empty())
+    status["worker_list"] = workers_view(listed, !which("running").empty(), now);
   if (!which("tasks").empty()) {
     status["tasks"] = tasks_view(now);
     status["held"] = holds_view(now);
@@ -98,7 +99,7 @@ json Agent::actors_view(const std::string& which, Instant now) const {
   return views;
 }
 
-json Agent::workers_view(const std::string& which, Instant now) const {
+json Agent::workers_view(const std::string& which, bool running, Instant now) const {
   json views = json::array();
   for (const auto& worker : router_.workers()) {
     if (which == "waiting" && !worker.waits) continue;
@@ -123,6 +124,8 @@ json Agent::workers_view(const std::string& which, Instant now) const {
               {"age_s", seconds(now - worker.started)},
               {"log", readable(workers_.log(worker.worker))}};
     if (is_actor && !worker.detached) view["owner"] = readable(worker.owner);
+    if (running)
+      view["spans"] = {{"memory", spans_.running(worker.worker)}, {"now_ns", now.time_since_epoch().count()}};
     views.push_back(std::move(view));
   }
   return views;

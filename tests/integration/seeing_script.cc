@@ -52,6 +52,15 @@ void tasks(const std::string& file, int count, float cpus, int node) {
   say("done");
 }
 
+/// Who has a name, and who has one of C++'s.
+void named(const std::string& file) {
+  const auto stars = paceline::async({.name = "count the stars"}, until, file);
+  const auto lambda = paceline::async([](const std::string& end) { return until(end); }, file);
+  say("asked");
+  expect(stars.get() + lambda.get() == 2, "both results");
+  say("done");
+}
+
 void actors(const std::string& file) {
   auto counter = paceline::create<Counter>({.name = "counter"});
   auto asker = paceline::create<Asker>({.name = "asker"}, counter);
@@ -68,6 +77,7 @@ int main() {
   const auto what = words.at(0);
   const auto error = paceline::test::error_of([&] {
     if (what == "tasks") tasks(words.at(1), std::stoi(words.at(2)), std::stof(words.at(3)), std::stoi(words.at(4)));
+    if (what == "named") named(words.at(1));
     if (what == "actors") actors(words.at(1));
   });
   if (!error.empty()) std::fprintf(stderr, "error: %s\n", error.c_str());

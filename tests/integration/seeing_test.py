@@ -99,6 +99,41 @@ class Seeing(IntegrationTest):
         wait_until(lambda: self.listed("workers") == [], 10, "nobody has workers")
         self.assertEqual(self.listed("tasks"), [])
 
+    def running(self, what, count):
+        """What so many workers run, as this list says."""
+        def all_running():
+            found = [one for row in self.listed(what) for one in row["running"]]
+            return found if len(found) == count else None
+        return wait_until(all_running, 30, f"{count} that run")
+
+    def test_tasks_that_run_are_seen_by_their_names(self):
+        holder, workers = self.hold_all()
+        running = self.running("tasks", len(workers))
+        for one in running:
+            self.assertRegex(one["name"], r"^until\(std::.*string.*\)$")
+            self.assertEqual((one["owner"], one["thread"]), (workers[0]["owner"], 0))
+            self.assertGreaterEqual(one["for_s"], 0)
+        self.assertEqual(len({one["task"] for one in running}), len(workers))
+        self.assertEqual(sorted((one["worker"], one["node"]) for one in running),
+                         sorted((worker["worker"], worker["node"]) for worker in workers))
+        self.assertIn(f" {len(workers)} until\n", self.paceline("list", "tasks").out)
+        self.assertRegex(self.paceline("list", "workers").out, r" until +- ")
+        self.assertEqual({one["name"] for row in self.listed("workers") for one in row["running"]}, {running[0]["name"]})
+        os.kill(workers[0]["pid"], signal.SIGSTOP)  # Nobody asks the worker.
+        frozen, = wait_until(lambda: self.listed("workers", "--state", "frozen"), 10, "a frozen worker")
+        self.assertEqual([one["name"] for one in frozen["running"]], [running[0]["name"]])
+        os.kill(workers[0]["pid"], signal.SIGCONT)
+        self.let_end(holder)
+
+    def test_tasks_with_names_and_lambdas_are_seen_by_them(self):
+        run = self.begin("named")
+        names = sorted(one["name"] for one in self.running("tasks", 2))
+        self.assertEqual(names[0], "count the stars")
+        self.assertRegex(names[1], r"^named\(.*\)::\{lambda\(.*\)#1\}$")
+        self.assertIn("count the stars", self.paceline("list", "tasks").out)
+        self.let_end(run)
+        wait_until(lambda: self.listed("tasks") == [], 10, "nobody has tasks")
+
     def test_a_driver_whose_tasks_get_no_cpu_is_told_why_once(self):
         holder, workers = self.hold_all()
         waiting = self.begin("tasks", 2, 1, -1)
@@ -168,6 +203,7 @@ class Seeing(IntegrationTest):
         run = self.begin("actors")
         waits, = wait_until(lambda: self.listed("workers", "--state", "waiting"), 30, "a call that waits")
         self.assertEqual((waits["actor_name"], waits["waits_for"]), ("asker", "actor 'counter'"))
+        self.assertRegex(waits["running"][0]["name"], r"^Asker::ask\(std::")
         wait_until(lambda: "(actor 'asker') waits for actor 'counter', for " in self.status(), 20, "a status of all nodes")
         self.assertEqual(sum(node["actors"] for node in self.listed("nodes")), 2)
         asker = json.loads(self.paceline("get", "actor", "asker", "--json").out)
