@@ -33,6 +33,7 @@ Action add_status(Flags app, Ask ask);
 Action add_list(Flags app, Ask ask);
 Action add_get(Flags app, Ask ask);
 Action add_summary(Flags app, Ask ask);
+Action add_stack(Flags app, Ask ask);
 /// Ends the actor of this name or id in a cluster; returns its id. `not_found`.
 using KillActor = std::function<Result<std::string>(const std::filesystem::path& cluster, const std::string& actor)>;
 Action add_kill(Flags app, KillActor kill_actor);

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
       {"list", add_list(app, paceline::cluster::ask)},
       {"get", add_get(app, paceline::cluster::ask)},
       {"summary", add_summary(app, paceline::cluster::ask)},
+      {"stack", add_stack(app, paceline::cluster::ask)},
       {"kill", add_kill(app, paceline::cluster::kill_actor)},
       {"metrics", add_metrics(app, paceline::cluster::ask)},
       {"export", add_export(app)},

@@ -10,6 +10,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/readable.h"
 #include "runtime/base/steady_now.h"
+#include "runtime/process/this_machine.h"
 
 namespace paceline::cluster {
 namespace {
@@ -55,6 +56,7 @@ void Agent::on_node_status(std::uint64_t query, const json& asked) {
                                              [](const WorkerView& worker) { return !worker.owner.empty(); })},
               {"cpus_free", std::max(0.0, std::round(router_.cpus_free() * 1e6) / 1e6)},
               {"rss", resident_bytes()},
+              {"machine", process::this_machine()},
               {"longest_turn_s", seconds(longest.wall)},
               {"longest_turn_cpu_s", seconds(longest.processor)},
               {"jobs", json::array()}};

@@ -1,6 +1,7 @@
 """What a cluster is seen to do: lists, filters, and what waits and why (seeing_script.cc)."""
 import json
 import os
+import re
 import signal
 
 from harness import ENDLESS, IntegrationTest, is_alive, main, wait_until
@@ -133,6 +134,47 @@ class Seeing(IntegrationTest):
         self.assertIn("count the stars", self.paceline("list", "tasks").out)
         self.let_end(run)
         wait_until(lambda: self.listed("tasks") == [], 10, "nobody has tasks")
+
+    def test_a_worker_shows_where_it_stands_and_goes_on(self):
+        run = self.begin("tasks", 1, 1, 1)
+        worker, = self.lent(1)
+        wait_until(lambda: self.listed("workers")[0]["running"], 30, "its task")
+        for freeze in (False, True):
+            if freeze:
+                os.kill(worker["pid"], signal.SIGSTOP)
+                wait_until(lambda: self.listed("workers", "--state", "frozen"), 10, "a frozen worker")
+            done = self.paceline("stack", worker["worker"], "--json", timeout=60)
+            self.assertEqual(done.code, 0, done.said())
+            shown = json.loads(done.out)
+            self.assertEqual((shown["pid"], shown["node"], shown["id"]), (worker["pid"], 1, worker["id"]))
+            self.assertGreaterEqual(len(shown["threads"]), 2)
+            frames = shown["threads"][0]["frames"]
+            at, = [frame for frame in frames if re.match(r"until\(std::", frame["function"] or "")]
+            self.assertTrue(at["file"].endswith("seeing_script.cc"), at)
+            self.assertFalse(at["inlined"], at)
+            self.assertGreater(at["line"], 0)
+            self.assertTrue(any((frame["function"] or "").startswith("paceline::worker::Executor::call(") for frame in frames), frames)
+        self.assertEqual([row["id"] for row in self.listed("workers", "--state", "frozen")], [worker["id"]])
+        os.kill(worker["pid"], signal.SIGCONT)
+        said = self.paceline("stack", worker["id"], timeout=60)
+        self.assertRegex(said.out, rf"^worker {worker['worker']} on node 1, process {worker['pid']}, runs until\n")
+        self.assertRegex(said.out, r"  #\d+ +0x[0-9a-f]+  until\(std::.*  at .*seeing_script\.cc:\d+\n")
+        self.let_end(run)
+        self.assertEqual(self.paceline("list", "workers", "--state", "frozen", "--json").out, "")
+
+    def test_a_stack_of_whom_there_is_not_is_one_clear_error(self):
+        run = self.begin("actors")
+        wait_until(lambda: self.listed("workers", "--state", "waiting"), 30, "a call that waits")
+        for flags, error in ((("9",), "no worker '9' runs: there are worker 1 on node "),
+                             (("askr",), "no worker 'askr' runs; did you mean 'asker'?"),
+                             (("asker", "--node", 2), "there is no node 2"),
+                             (("1",), "'1' may be worker 1 on node 0 (actor '")):
+            done = self.paceline("stack", *flags)
+            self.assertEqual((done.code, done.out), (2, ""), done.said())
+            self.assertIn(error, done.err)
+            self.assertEqual(done.err.count("\n"), 1, done.err)
+        self.assertIn("Asker::ask(", self.paceline("stack", "asker", timeout=60).out)
+        self.let_end(run)
 
     def test_a_driver_whose_tasks_get_no_cpu_is_told_why_once(self):
         holder, workers = self.hold_all()
