@@ -8,7 +8,7 @@
 #include "actors/callable.h"
 #include "actors/function_ref.h"
 #include "actors/serialise.h"
-#include "actors/spans/span_memory.h"
+#include "actors/spans/name_kind.h"
 #include "runtime/base/demangled.h"
 
 namespace paceline::actors {

@@ -38,6 +38,7 @@ Action add_stack(Flags app, Ask ask);
 using KillActor = std::function<Result<std::string>(const std::filesystem::path& cluster, const std::string& actor)>;
 Action add_kill(Flags app, KillActor kill_actor);
 Action add_metrics(Flags app, Ask ask);
+Action add_timeline(Flags app, Ask ask);
 Action add_export(Flags app);
 Action add_logs(Flags app);
 Action add_replay(Flags app);

@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
       {"stack", add_stack(app, paceline::cluster::ask)},
       {"kill", add_kill(app, paceline::cluster::kill_actor)},
       {"metrics", add_metrics(app, paceline::cluster::ask)},
+      {"timeline", add_timeline(app, paceline::cluster::ask)},
       {"export", add_export(app)},
       {"logs", add_logs(app)},
       {"replay", add_replay(app)},

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "actors/spans/name_kind.h"
+
 namespace paceline::actors {
 
 // What a worker writes down of the calls that it runs, in memory that outlives it: its agent has the descriptor, and
@@ -64,24 +66,21 @@ inline constexpr std::uint64_t kSpanMagic = 0x3130736e61707370;  // "pspans01"
 
 inline constexpr std::size_t kRunningMax = kPageBytes / kRecordBytes - 1;
 
-/// What the text of a name is.
-enum class NameKind : std::uint32_t {
-  text = 1,      ///< As it is.
-  type = 2,      ///< A type's, as type_info has it.
-  method = 3,    ///< A class's, as type_info has it, of which a method is meant.
-  function = 4,  ///< Where a function is: "OFFSET BUILD PATH", the offset in hex.
-};
 struct NameHead {
   NameKind kind;
   std::uint32_t bytes;
 };
 inline constexpr std::size_t kNameMax = 1024;
 
+/// Where a record lies: its words, the last of which is its `check`. Threads may meet in one.
+using SpanSlot = std::array<std::atomic<std::uint64_t>, kRecordBytes / sizeof(std::uint64_t)>;
+static_assert(sizeof(SpanSlot) == kRecordBytes);
+
 struct SpanMemory {
   SpanHeader header;
-  std::array<SpanRecord, kRunningMax> running;
+  std::array<SpanSlot, kRunningMax> running;
   std::array<std::byte, kNamesBytes> names;
-  std::array<SpanRecord, kSpansMax> spans;
+  std::array<SpanSlot, kSpansMax> spans;
 };
 static_assert(offsetof(SpanMemory, names) == kPageBytes);
 inline constexpr std::size_t kSpanMemoryBytes = sizeof(SpanMemory);

@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
+#include <tuple>
 
 #include "actors/protocol.h"
 #include "runtime/base/readable.h"
@@ -17,6 +19,12 @@ namespace {
 
 std::uint64_t hash_of(std::string_view bytes, std::uint64_t kind) {
   return splitmix(std::hash<std::string_view>()(bytes) ^ kind) | 1;  // 0: nothing is known.
+}
+
+/// Whole for who reads later: one that reads meanwhile finds a wrong `check`.
+void put(SpanSlot& slot, const SpanRecord& record) {
+  const auto words = std::bit_cast<std::array<std::uint64_t, std::tuple_size_v<SpanSlot>>>(record);
+  for (std::size_t i = 0; i < words.size(); ++i) slot[i].store(words[i], std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -105,7 +113,7 @@ void SpanTrack::begins(const CalleeKind& kind, const Bytes& first, std::string_v
 void SpanTrack::show() {
   if (slot_ == nullptr) return;
   now_.check = now_.checked();
-  *slot_ = now_;
+  put(*slot_, now_);
 }
 
 SpanRecord SpanTrack::leave() {
@@ -115,7 +123,7 @@ SpanRecord SpanTrack::leave() {
 }
 
 SpanRecord SpanTrack::take() {
-  if (slot_ != nullptr) slot_->check = 0;
+  if (slot_ != nullptr) slot_->back().store(0, std::memory_order_relaxed);
   return std::exchange(now_, {});
 }
 
@@ -126,7 +134,7 @@ void SpanTrack::end(SpanRecord span, Instant now, bool failed) {
   span.ended_ns = std::max(now.time_since_epoch().count(), span.began_ns);
   span.flags |= failed ? SpanRecord::kFailed : 0;
   span.check = span.checked();
-  book_.memory_->spans[index % kSpansMax] = span;
+  put(book_.memory_->spans[index % kSpansMax], span);
 }
 
 }  // namespace paceline::actors

@@ -79,7 +79,7 @@ class SpanTrack final : public CallWatch {
 
   SpanBook& book_;
   const std::uint32_t thread_;
-  SpanRecord* const slot_;  ///< Of what runs; may be null.
+  SpanSlot* const slot_;  ///< Of what runs; may be null.
   SpanRecord now_{};
   std::uint64_t begun_ = 0;
   std::array<Known, 256> known_{};

@@ -712,7 +712,10 @@ void Agent::act(const actors::ActorRouter::Actions& actions) {
   if (router_.actors_elsewhere() != actors_elsewhere_) depend_on_nodes_in_use();
 }
 
-void Agent::carry_out(const actors::ActorRouter::Fork& fork) { workers_.fork(fork); }
+void Agent::carry_out(const actors::ActorRouter::Fork& fork) {
+  spans_.begin(fork.worker, {fork.root, fork.name, fork.type});
+  workers_.fork(fork);
+}
 
 void Agent::carry_out(const actors::ActorRouter::Kill& kill) { workers_.end(kill.worker, ""); }
 
@@ -763,9 +766,9 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
 
 void Agent::on_worker_ended(WorkerId worker, const WorkerProcesses::Listener::End& end) {
   sessions_.close(worker);
-  spans_.forget(worker);
   (void)::unlink(actors::line_path(options_.directory, worker).c_str());
   const Instant now = steady_now();
+  spans_.end(worker, now);
   router_.at(now);
   for (auto& [id, job] : jobs_)
     if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, end.how, end.failed, now); });
@@ -778,7 +781,9 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
   if (kind == "channel") return open_session(worker);
   if (kind == "state") return give_state(worker);
   if (kind == "keep") return keep_state(worker, std::move(packet));
-  if (kind == "spans" && packet.fds.size() == 1) return spans_.keep(worker, std::move(packet.fds.front()));
+  if (kind == "spans" && packet.fds.size() == 1) {
+    return spans_.keep(worker, workers_.pid(worker), std::move(packet.fds.front()));
+  }
   if (kind != "replica" || packet.fds.size() != 1) return;
   TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
   if (!owner || !owner->owns(worker)) return;

@@ -115,6 +115,8 @@ class Agent {
   nlohmann::json workers_view(const std::string& which, bool running, Instant now) const;
   nlohmann::json tasks_view(Instant now) const;
   nlohmann::json holds_view(Instant now) const;
+  void answer_with_spans(std::uint64_t query, nlohmann::json status);
+  void answer_status(std::uint64_t query, const nlohmann::json& status);
   // Actors
   void act(const actors::ActorRouter::Actions& actions);
   void carry_out(const actors::ActorRouter::Fork& fork);

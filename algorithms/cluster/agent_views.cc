@@ -2,8 +2,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 #include "actors/process_ids.h"
 #include "algorithms/cluster/agent.h"
@@ -19,6 +22,8 @@ using nlohmann::json;
 using WorkerView = actors::ActorRouter::WorkerView;
 
 const transport::Peer kHead = "head";
+/// Of what a cluster's agents answer together of what workers have run: less than a message takes.
+constexpr std::size_t kSpansTextMax = std::size_t{32} << 20;
 
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -69,6 +74,50 @@ void Agent::on_node_status(std::uint64_t query, const json& asked) {
     status["tasks"] = tasks_view(now);
     status["held"] = holds_view(now);
   }
+  if (which("spans").empty()) return answer_status(query, status);
+  answer_with_spans(query, std::move(status));
+}
+
+/// Copied beside the loop.
+void Agent::answer_with_spans(std::uint64_t query, json status) {
+  struct Work {
+    std::vector<WorkerSpans::Source> sources;
+    json status;
+  };
+  status["clock_ns"] = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1) -
+                       steady_now().time_since_epoch().count();
+  auto work = std::make_shared<Work>(Work{spans_.sources(), std::move(status)});
+  beside(
+      [work, node = options_.node, room = kSpansTextMax / static_cast<std::size_t>(options_.nodes)]() -> Result<void> {
+        std::size_t bytes = 0;
+        json spans = json::array();
+        std::size_t left_out = 0;
+        for (const auto& source : work->sources) {
+          auto copy = WorkerSpans::copy(source);
+          bytes += copy.memory.size() + copy.over.size();
+          if (bytes > room) {
+            ++left_out;
+            continue;
+          }
+          spans.push_back({{"node", node.value},
+                           {"worker", number_on_node(source.worker)},
+                           {"pid", source.label.pid},
+                           {"driver", readable(source.label.driver)},
+                           {"name", readable(source.label.name)},
+                           {"class", readable(source.label.type)},
+                           {"ended", source.ended.has_value()},
+                           {"now_ns", source.ended.value_or(steady_now()).time_since_epoch().count()},
+                           {"memory", std::move(copy.memory)},
+                           {"over", std::move(copy.over)}});
+        }
+        work->status["spans"] = std::move(spans);
+        work->status["spans_left_out"] = left_out;
+        return {};
+      },
+      [this, query, work](const Result<void>&) { answer_status(query, work->status); });
+}
+
+void Agent::answer_status(std::uint64_t query, const json& status) {
   wire::Message message;
   auto body = message.root().initReply();
   body.setId(query);

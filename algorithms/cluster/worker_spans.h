@@ -1,55 +1,66 @@
 #pragma once
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <sys/types.h>
 
-#include <algorithm>
-#include <cstring>
+#include <cstdint>
+#include <deque>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
-#include "actors/spans/span_memory.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/instant.h"
 #include "runtime/process/fd.h"
-#include "runtime/wire/base64.h"
 
 namespace paceline::cluster {
 
-/// Where this node's workers write down what they run (actors/spans/span_memory.h), by their descriptors. Copied for
-/// who asks, and looked into by nobody here. Owned by the control loop.
+/// Where this node's workers write down what they run (actors/spans/span_memory.h), by their descriptors: of those that
+/// live, and of the last kEndedMax that have ended. Copied for who asks, and looked into by nobody here. Owned by the
+/// control loop.
 class WorkerSpans {
  public:
+  static constexpr std::size_t kEndedMax = 32;
+
+  /// What a worker is, for people.
+  struct Label {
+    std::string driver{};  ///< On whose behalf it runs.
+    std::string name{};    ///< Its actor's, or "tasks".
+    std::string type{};    ///< Its actor's class.
+    pid_t pid = -1;
+  };
+  void begin(WorkerId worker, Label label) { living_[worker].label = std::move(label); }
   /// Nothing happens where it is no memory, or the worker has given some before.
-  void keep(WorkerId worker, process::Fd fd) {
-    if (::fcntl(fd.get(), F_GET_SEALS) >= 0) spans_.try_emplace(worker, std::move(fd));
-  }
-  void forget(WorkerId worker) { spans_.erase(worker); }
+  void keep(WorkerId worker, pid_t pid, process::Fd fd);
+  void end(WorkerId worker, Instant now);
+
   /// What runs, and all names, in base64; empty: there are none.
-  std::string running(WorkerId worker) const {
-    const auto found = spans_.find(worker);
-    return found == spans_.end() ? std::string() : wire::to_base64(copy_running(found->second.get()));
-  }
-  std::size_t size() const { return spans_.size(); }
+  std::string running(WorkerId worker) const;
+
+  /// One worker's, and its descriptor's as long as this lives.
+  struct Source {
+    WorkerId worker;
+    Label label;
+    std::optional<Instant> ended{};
+    std::shared_ptr<const process::Fd> fd;
+  };
+  /// Those that live in the order of ids, then those that have ended, the last first.
+  std::vector<Source> sources() const;
+  /// In base64: what `running` gives, and the calls that are over. Of any thread.
+  struct Copy {
+    std::string memory;
+    std::string over;
+  };
+  static Copy copy(const Source& source);
 
  private:
-  /// Less where there is less.
-  static std::string copy(int fd, std::size_t offset, std::size_t size) {
-    std::string bytes(size, '\0');
-    const auto read = ::pread(fd, bytes.data(), size, static_cast<off_t>(offset));
-    bytes.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
-    return bytes;
-  }
-
-  static std::string copy_running(int fd) {
-    auto bytes = copy(fd, 0, actors::kPageBytes);
-    std::uint64_t names = 0;
-    if (bytes.size() == actors::kPageBytes)
-      std::memcpy(&names, bytes.data() + offsetof(actors::SpanHeader, names), sizeof names);
-    return bytes + copy(fd, actors::kPageBytes, std::min<std::uint64_t>(names, actors::kNamesBytes));
-  }
-
-  std::map<WorkerId, process::Fd> spans_;
+  struct Living {
+    Label label{};
+    std::shared_ptr<const process::Fd> fd{};
+  };
+  std::map<WorkerId, Living> living_;
+  std::deque<Source> ended_;
 };
 
 }  // namespace paceline::cluster

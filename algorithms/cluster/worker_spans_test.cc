@@ -1,11 +1,13 @@
 #include "algorithms/cluster/worker_spans.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "actors/protocol.h"
 #include "actors/spans/span_reader.h"
 #include "actors/spans/span_writer.h"
 #include "runtime/memory/memfd.h"
+#include "runtime/wire/base64.h"
 
 namespace paceline::cluster {
 namespace {
@@ -35,7 +37,7 @@ class WorkerSpansTest : public testing::Test {
 
 TEST_F(WorkerSpansTest, WhatRunsIsCopiedWithItsNames) {
   EXPECT_EQ(sut.running(kWorker), "");
-  sut.keep(kWorker, given());
+  sut.keep(kWorker, 42, given());
   const auto spans = read(sut.running(kWorker));
   ASSERT_EQ(spans.running.size(), 1u);
   EXPECT_EQ(spans.running[0].name.text, "square");
@@ -43,22 +45,22 @@ TEST_F(WorkerSpansTest, WhatRunsIsCopiedWithItsNames) {
   EXPECT_LT(sut.running(kWorker).size(), 8u * 1024) << "of the names only those that there are";
   track.end(Instant(std::chrono::seconds(2)), false);
   EXPECT_TRUE(read(sut.running(kWorker)).running.empty());
-  sut.forget(kWorker);
+  sut.end(kWorker, Instant(std::chrono::seconds(9)));
   EXPECT_EQ(sut.running(kWorker), "");
 }
 
 TEST_F(WorkerSpansTest, WhatIsNoMemoryIsNotKept) {
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
-  sut.keep(kWorker, process::Fd(pipe[0]));
+  sut.keep(kWorker, 42, process::Fd(pipe[0]));
   ::close(pipe[1]);
-  EXPECT_EQ(sut.size(), 0u);
+  EXPECT_TRUE(sut.sources().empty());
 }
 
 TEST_F(WorkerSpansTest, TheFirstIsKept) {
-  sut.keep(kWorker, given());
-  sut.keep(kWorker, process::Fd(*memory::create_memfd("other", 4096)));
-  EXPECT_EQ(sut.size(), 1u);
+  sut.keep(kWorker, 42, given());
+  sut.keep(kWorker, 42, process::Fd(*memory::create_memfd("other", 4096)));
+  EXPECT_EQ(sut.sources().size(), 1u);
   EXPECT_EQ(read(sut.running(kWorker)).running.size(), 1u);
 }
 
@@ -68,9 +70,38 @@ TEST_F(WorkerSpansTest, MemoryOfAnotherShapeIsHarmless) {
     process::Fd fd(*memory::create_memfd("other", size));
     const std::string ones(std::min<std::size_t>(size, 4096), '\xff');
     ASSERT_EQ(::pwrite(fd.get(), ones.data(), ones.size(), 0), static_cast<ssize_t>(ones.size()));
-    other.keep(kWorker, std::move(fd));
+    other.keep(kWorker, 42, std::move(fd));
     EXPECT_TRUE(read(other.running(kWorker)).running.empty());
   }
+}
+
+TEST_F(WorkerSpansTest, WhatHasEndedIsKeptForAWhile) {
+  track.end(Instant(std::chrono::seconds(2)), true);
+  for (std::uint64_t i = 1; i <= WorkerSpans::kEndedMax + 3; ++i) {
+    sut.begin(WorkerId{i}, {"driver/1", "counter", "Counter"});
+    sut.keep(WorkerId{i}, static_cast<pid_t>(i), given());
+  }
+  for (std::uint64_t i = 1; i <= WorkerSpans::kEndedMax + 2; ++i)
+    sut.end(WorkerId{i}, Instant(std::chrono::seconds(9)));
+  const auto sources = sut.sources();
+  ASSERT_EQ(sources.size(), 1 + WorkerSpans::kEndedMax);
+  EXPECT_FALSE(sources[0].ended);
+  EXPECT_EQ(sources[1].worker, WorkerId{WorkerSpans::kEndedMax + 2});
+  EXPECT_EQ(sources.back().worker, WorkerId{3});
+  EXPECT_EQ(sources[1].ended, Instant(std::chrono::seconds(9)));
+  EXPECT_EQ(sources[1].label.type, "Counter");
+  EXPECT_EQ(sources.back().label.pid, 3);
+
+  const auto copy = WorkerSpans::copy(sources.back());
+  EXPECT_EQ(wire::from_base64(copy.over).size(), actors::kRecordBytes);
+  EXPECT_GT(copy.memory.size(), actors::kPageBytes);
+}
+
+TEST_F(WorkerSpansTest, OneThatGaveNothingIsForgotten) {
+  sut.begin(kWorker, {"driver/1", "tasks", ""});
+  EXPECT_EQ(sut.running(kWorker), "");
+  sut.end(kWorker, Instant(std::chrono::seconds(9)));
+  EXPECT_TRUE(sut.sources().empty());
 }
 
 }  // namespace

@@ -135,6 +135,63 @@ class Seeing(IntegrationTest):
         self.let_end(run)
         wait_until(lambda: self.listed("tasks") == [], 10, "nobody has tasks")
 
+    def timeline(self, *flags):
+        """Its spans by name, and the names of its tracks."""
+        path = os.path.join(self.folder, "trace.json")
+        done = self.paceline("timeline", "--output", path, "--json", *flags)
+        self.assertEqual(done.code, 0, done.said())
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        spans = {}
+        for event in events:
+            if event["ph"] == "X":
+                spans.setdefault(re.sub(r"\(.*", "", event["name"]), []).append(event)
+        self.assertEqual(json.loads(done.out), {"file": path, "calls": sum(map(len, spans.values())), "lost": 0, "workers_left_out": 0,
+                                                "workers": len({event["tid"] // 1024 + event["pid"] * 2**32 for event in events})})
+        names = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        self.assertEqual({event["args"]["name"] for event in events if event["name"] == "process_name"}, {f"node {pid}" for pid, _ in names})
+        return spans, names
+
+    def test_a_timeline_shows_each_call_also_of_the_dead(self):
+        self.assertEqual(self.timeline(), ({}, {}))
+        run = self.begin("some")
+        spans, names = wait_until(lambda: (seen := self.timeline()) and "until" in seen[0] and seen, 30, "the last task in the timeline")
+        self.assertEqual({name: len(of_it) for name, of_it in spans.items()},
+                         {"one step": 5, "step": 1, "Counter constructor": 1, "Counter::add": 3, "until": 1})
+        self.assertEqual([span["args"]["failed"] for span in spans["one step"] + spans["step"]], [False] * 5 + [True])
+        self.assertEqual({span["cat"] for span in spans["one step"]}, {"task"})
+        self.assertEqual({names[span["pid"], span["tid"]].split(": ")[1] for span in spans["one step"]}, {"tasks"})
+        self.assertEqual({names[span["pid"], span["tid"]].split(": ")[1] for span in spans["Counter::add"]}, {"Counter counter"})
+        owner, = {span["args"]["owner"] for of_it in spans.values() for span in of_it}
+        self.assertTrue(owner.startswith("driver/"), owner)
+        self.assertTrue(all(span["dur"] >= 2000 for span in spans["one step"]), spans["one step"])
+        ends = [(span["ts"], span["ts"] + span["dur"]) for span in sorted(spans["one step"], key=lambda span: span["ts"])]
+        self.assertTrue(all(first[1] <= second[0] for first, second in zip(ends, ends[1:])), ends)
+        self.assertTrue(spans["until"][0]["args"]["runs"])
+        self.assertEqual(len({span["args"]["task"] for name in ("one step", "step", "Counter::add") for span in spans[name]}), 9)
+
+        killed, = [worker for worker in self.listed("workers") if any(one["name"].startswith("until(") for one in worker["running"])]
+        os.kill(killed["pid"], signal.SIGKILL)
+        def again():
+            spans, names = self.timeline()
+            return (spans, names) if len(spans.get("until", [])) == 2 else None
+        after, names = wait_until(again, 30, "the task on another worker")
+        self.assertEqual([span["args"] for span in after["one step"]], [span["args"] for span in spans["one step"]])
+        died, = [span for span in after["until"] if span["args"]["failed"]]
+        self.assertEqual((died["args"]["worker"], died["args"]["died"], died["pid"]), (killed["worker"], True, killed["node"]))
+        self.assertTrue(names[died["pid"], died["tid"]].endswith(": tasks (ended)"), names)
+        self.let_end(run)
+        wait_until(lambda: self.listed("workers") == [], 10, "nobody has workers")
+        over, names = self.timeline()
+        self.assertEqual(len(over["one step"]), 5)
+        self.assertEqual(sorted(span["args"]["failed"] for span in over["until"]), [False, True])
+        self.assertTrue(all(name.endswith(" (ended)") for name in names.values()), names)
+
+    def test_a_timeline_that_cannot_be_written_is_one_clear_error(self):
+        done = self.paceline("timeline", "--output", os.path.join(self.folder, "no", "such.json"))
+        self.assertEqual((done.code, done.out), (1, ""), done.said())
+        self.assertRegex(done.err, r"^paceline: .*no/such\.json.*: No such file or directory")
+
     def test_a_worker_shows_where_it_stands_and_goes_on(self):
         run = self.begin("tasks", 1, 1, 1)
         worker, = self.lent(1)
