@@ -28,22 +28,27 @@ struct TaskOptions {
   /// then cancelled as cancel() does it: one that has not begun never will, one that runs is told. Not run again.
   std::optional<Duration> timeout{};
   RetryOn retry_on = RetryOn::death;  ///< After what it is run again.
+  /// Of a Generator: values that it may give before its Stream is asked for them; from 1 on.
+  int ahead = actors::kStreamAhead;
 };
 
 namespace actors {
 /// A task of a call whose first source is the callable.
-inline PendingResultPtr submit_task(Call call, std::vector<ArgumentSource> sources, const TaskOptions& options) {
+inline PendingResultPtr submit_task(Call call, std::vector<ArgumentSource> sources, const TaskOptions& options,
+                                    const std::shared_ptr<IncomingStream>& stream = nullptr) {
   call.name = std::string(options.name);
   return process_client().submit(
       std::move(call), std::move(sources),
-      {{options.cpus, NodeId(options.node)}, {options.retries, options.retry_on == RetryOn::failure}, options.timeout});
+      {{options.cpus, NodeId(options.node)}, {options.retries, options.retry_on == RetryOn::failure}, options.timeout},
+      stream);
 }
 }  // namespace actors
 
 /// Runs `function(arguments...)` on some worker. `function` is a function pointer or a lambda; what it captures has to
 /// be plain values, by copy (trivially copyable; a captured reference or pointer throws TaskError). Arguments travel by
 /// value, as the parameters' types; a Future as an argument stands for its result, and the task runs when that is
-/// there. A task that cannot run (no cluster, no room) is a Future whose get() throws.
+/// there. A task that cannot run (no cluster, no room) is a Future whose get() throws. What returns a Generator<T>
+/// gives a Stream<T> instead of a Future (actors/stream.h).
 template <class F, class... Args>
 requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const TaskOptions& options, F&& function,
                                                                           Args&&... arguments) {
@@ -65,15 +70,17 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, TaskOptions>) auto async(const 
   if constexpr (actors::Travelling<Callable> && actors::AllSerialisable<Encoded>::value && Invoked::callable &&
                 actors::Convertible<Encoded, Args...>::value) {
     using T = typename Invoked::type;
-    static_assert(Serialisable<T>, "the result cannot travel: see paceline::Serialisable");
-    if constexpr (Serialisable<T>) {
+    static_assert(actors::gives_serialisable<T>, "the result cannot travel: see paceline::Serialisable");
+    if constexpr (actors::gives_serialisable<T>) {
       actors::Call call;
       call.function = actors::or_throw(actors::name_of(&actors::run_function<Callable, Encoded>));
       call.callee = &actors::name_of_callable<Callable>;
       std::vector<actors::ArgumentSource> sources;
       sources.emplace_back(actors::or_throw(actors::encode_callable<Callable>(function)));
       actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
-      return Future<T>(actors::submit_task(std::move(call), std::move(sources), options));
+      return actors::submitted<T>(call, actors::checked_ahead(options.ahead), [&](const auto& stream) {
+        return actors::submit_task(std::move(call), std::move(sources), options, stream);
+      });
     }
   }
 }

@@ -68,10 +68,11 @@ void Client::open_lines() {
   channel::Lines::Listener listener;
   listener.called = [this, hear](const std::string& peer, channel::Message message) {
     hear(message, [&](wire::Envelope::Reader root) -> Result<void> {
-      if (root.isCancel()) {
-        auto cancel = decode(root.getCancel());
-        cancel.owner = peer;
-        if (options_.on_cancel) options_.on_cancel(*this, cancel);
+      if (root.isSignal()) {
+        return decode(root.getSignal()).map([&](Signal signal) {
+          signal.owner = peer;
+          if (options_.on_signal) options_.on_signal(*this, signal);
+        });
       }
       if (!root.isCall()) return {};
       return decode(root.getCall()).map([&](Call call) {
@@ -158,6 +159,7 @@ void Client::loop(transport::Transport& transport) {
 
 /// Returns whether all was sent.
 bool Client::flush(transport::Transport& transport) {
+  if (const auto dropped = outbox_->take_dropped(); !dropped.empty()) forget_streams(dropped);
   while (true) {
     if (!unsent_) unsent_ = outbox_->take();
     if (!unsent_) {
@@ -228,9 +230,10 @@ void Client::on_message(std::vector<transport::Frame> frames) {
       case wire::Envelope::CALL: return decode(root.getCall()).map([this](Call call) { on_call(std::move(call)); });
       case wire::Envelope::PUSH_TASK:
         return decode(root.getPushTask(), frames).map([this](PushTask push) { on_push(std::move(push)); });
-      case wire::Envelope::CANCEL:
-        if (options_.on_cancel) options_.on_cancel(*this, decode(root.getCancel()));
-        return {};
+      case wire::Envelope::SIGNAL:
+        return decode(root.getSignal()).map([this](const Signal& signal) {
+          if (options_.on_signal) options_.on_signal(*this, signal);
+        });
       case wire::Envelope::LOAN: return decode(root.getLoan()).map([this](const Loan& loan) { on_loan(loan); });
       case wire::Envelope::ALIVE: {
         wire::Message yes;
@@ -285,6 +288,7 @@ void Client::on_create(CreateActor create) {
 }
 
 void Client::on_result(CallResult result) {
+  if (result.item > 0) return on_item(std::move(result));
   PendingResultPtr slot;
   std::vector<PendingResultPtr> over;
   {
@@ -670,9 +674,11 @@ void Client::finish(Error error) {
   if (options_.on_lost && error.kind != ErrorKind::cancelled) options_.on_lost(error);
 }
 
-PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs) {
+PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs,
+                                const std::shared_ptr<IncomingStream>& stream) {
   call.task = task_id(process_, next_task_++);
   auto result = std::make_shared<PendingResult>(call.task, call.actor);
+  if (stream) expect(stream, result);
   if (needs.timeout && *needs.timeout <= Duration::zero()) {  // No worker is to be quicker than who would say so.
     result->complete(tl::unexpected(too_late(*result, call.name, *needs.timeout)));
     return result;
@@ -822,8 +828,7 @@ std::optional<Cancelled> Client::cancel_task(TaskId task, bool force) {
   (void)tasks_.take_cancelled();
   room_.notify_all();
   if (with->worker.value == 0) return Cancelled::ended;
-  send_cancel({task, with->worker, ActorId{}, options_.name, force},
-              with->by_line ? worker_peer(with->worker) : std::string());
+  signal_task(task, *with, force ? Signal::Kind::end : Signal::Kind::cancel);
   return Cancelled::told;
 }
 
@@ -846,9 +851,7 @@ Result<Cancelled> Client::cancel(const PendingResultPtr& result, bool force) {
         in_flight_.erase(task);
         room_.notify_all();
       } else {
-        const auto line = line_to_.find(actor);
-        send_cancel({task, WorkerId{}, actor, options_.name, false},
-                    line != line_to_.end() && windows_.on_line(actor) ? line->second.peer : std::string());
+        signal_call(task, actor, Signal::Kind::cancel);
         return Cancelled::told;
       }
     } else if (const auto found = cancel_task(task, force)) {
@@ -865,9 +868,20 @@ Result<Cancelled> Client::cancel(const PendingResultPtr& result, bool force) {
   return !value && value.error().kind == ErrorKind::cancelled ? Cancelled::already : Cancelled::done;
 }
 
+/// Under the lock.
+void Client::signal_call(TaskId task, ActorId actor, Signal::Kind kind, std::uint64_t taken) {
+  const auto line = line_to_.find(actor);
+  send_signal({task, WorkerId{}, actor, options_.name, kind, taken},
+              line != line_to_.end() && windows_.on_line(actor) ? line->second.peer : std::string());
+}
+void Client::signal_task(TaskId task, const OwnedTasks::With& with, Signal::Kind kind, std::uint64_t taken) {
+  send_signal({task, with.worker, ActorId{}, options_.name, kind, taken},
+              with.by_line ? worker_peer(with.worker) : std::string());
+}
+
 /// The way that the call has gone, so that it is there first; where that has no room, it may be overtaken.
-void Client::send_cancel(const Cancel& cancel, const std::string& line) {
-  auto message = encode(cancel);
+void Client::send_signal(const Signal& signal, const std::string& line) {
+  auto message = encode(signal);
   if (line.empty() || !lines_->send_out(line, message)) outbox_->push_anyway(std::move(message));
 }
 

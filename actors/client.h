@@ -21,6 +21,7 @@
 #include "actors/outbox.h"
 #include "actors/pending_result.h"
 #include "actors/protocol.h"
+#include "actors/stream/incoming_stream.h"
 #include "actors/tasks/deadlines.h"
 #include "actors/tasks/owned_tasks.h"
 #include "runtime/channel/lines.h"
@@ -72,7 +73,7 @@ class Client final : public ResultLooker {
     std::function<void()> on_hang_up;
     std::function<void(const Error&)> on_lost;  ///< The agent is gone.
     std::function<bool(Work)> on_work;          ///< False: no room; the caller hears `overloaded`.
-    std::function<void(Client&, const Cancel&)> on_cancel;
+    std::function<void(Client&, const Signal&)> on_signal;
     std::function<void(JobId, std::string json)> on_job_event;
     OtherHandler on_other;  ///< Messages that are not this class's.
     /// Run in every turn; when it wants to be run again if nothing else happens.
@@ -93,7 +94,9 @@ class Client final : public ResultLooker {
   };
   /// A task, or a call if `call.actor` is set; fills in the id. It leaves when its arguments are there, without
   /// blocking for them. The result also tells of every failure.
-  PendingResultPtr submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs);
+  /// `stream`: of the values that it gives; nobody else's yet.
+  PendingResultPtr submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs,
+                          const std::shared_ptr<IncomingStream>& stream = nullptr);
   struct Created {
     ActorId actor;
     bool owned = true;  ///< Ends by its release.
@@ -124,6 +127,8 @@ class Client final : public ResultLooker {
   /// What became of a wish that a task or a call ends.
   /// `invalid` for a call by force.
   Result<Cancelled> cancel(const PendingResultPtr& result, bool force);
+  /// What gives the stream hears how many values have been asked for, if it is time.
+  void tell_taken(IncomingStream& stream);
 
   // What comes by lines is looked for by the calling thread for a moment, if that has paid (client_looks.cc).
   /// Whether the result has come.
@@ -179,6 +184,10 @@ class Client final : public ResultLooker {
     return handler;
   }
   void on_result(CallResult result);
+  // client_streams.cc
+  void expect(const std::shared_ptr<IncomingStream>& stream, const PendingResultPtr& end);
+  void on_item(CallResult item);
+  void forget_streams(const std::vector<PendingResultPtr>& dropped);
   void on_actor(const ActorReady& message);
   // client_names.cc
   PendingResultPtr expect_name(ActorId actor);
@@ -194,7 +203,9 @@ class Client final : public ResultLooker {
   void end_cancelled(std::vector<PendingResultPtr> over);
   std::vector<Deadlines::Late> cancel_late(Instant now);
   std::optional<Cancelled> cancel_task(TaskId task, bool force);
-  void send_cancel(const Cancel& cancel, const std::string& line);
+  void signal_call(TaskId task, ActorId actor, Signal::Kind kind, std::uint64_t taken = 0);
+  void signal_task(TaskId task, const OwnedTasks::With& with, Signal::Kind kind, std::uint64_t taken = 0);
+  void send_signal(const Signal& signal, const std::string& line);
   void send_task(const Call& call, PendingResultPtr result, const TaskNeeds& needs, Duration patience);
   void push_tasks(Instant now);
   void on_push(PushTask push);
@@ -232,6 +243,7 @@ class Client final : public ResultLooker {
   std::uint64_t calls_ = 0;  ///< To actors: their numbers.
   std::unordered_map<ActorId, Line> line_to_;
   std::map<std::uint64_t, ActorId> line_requests_;
+  std::unordered_map<TaskId, std::weak_ptr<IncomingStream>> streams_;  ///< Until they are dropped.
   OwnedTasks tasks_;
   Deadlines deadlines_;                      ///< Of tasks, also of those whose arguments are not there yet.
   std::unordered_set<TaskId> deferred_;      ///< Calls and tasks whose arguments are not there yet.

@@ -65,7 +65,7 @@ class Handle {
   explicit Handle(ActorId actor) : actor_(actor) {}
 
   /// Calls `method` in the actor's process; arguments as for async(). What the method throws, and the actor's death,
-  /// come from the future's get().
+  /// come from the future's get(). A method that returns a Generator<T> gives a Stream<T> (actors/stream.h).
   template <class Method, class... Args>
   requires(std::is_member_function_pointer_v<Method>) auto call(Method method, Args&&... arguments) const {
     return call_in({}, method, std::forward<Args>(arguments)...);
@@ -112,8 +112,8 @@ class Handle {
     if constexpr (actors::AllSerialisable<Encoded>::value && Invoked::callable &&
                   actors::Convertible<Encoded, Args...>::value) {
       using R = typename Invoked::type;
-      static_assert(Serialisable<R>, "the result cannot travel: see paceline::Serialisable");
-      if constexpr (Serialisable<R>) {
+      static_assert(actors::gives_serialisable<R>, "the result cannot travel: see paceline::Serialisable");
+      if constexpr (actors::gives_serialisable<R>) {
         if (actor_.value == 0) throw TaskError({ErrorKind::invalid, "call() through an empty handle"});
         actors::Call call;
         call.actor = actor_;
@@ -125,9 +125,11 @@ class Handle {
         std::vector<actors::ArgumentSource> sources;
         sources.emplace_back(actors::to_bytes(name));
         actors::append_sources(sources, static_cast<Encoded*>(nullptr), std::forward<Args>(arguments)...);
-        auto result = actors::process_client().submit(std::move(call), std::move(sources), {});
-        if (owner_) result->hold(owner_);
-        return Future<R>(std::move(result));
+        return actors::submitted<R>(call, actors::kStreamAhead, [&](const auto& stream) {
+          auto result = actors::process_client().submit(std::move(call), std::move(sources), {}, stream);
+          if (owner_) result->hold(owner_);
+          return result;
+        });
       }
     }
   }

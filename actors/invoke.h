@@ -25,6 +25,10 @@ template <class T>
 class Handle;
 template <class T>
 class Async;
+template <class T>
+class Generator;
+template <class T>
+class Stream;
 
 namespace actors {
 
@@ -51,6 +55,14 @@ class CallWatch {
   ~CallWatch() = default;
 };
 
+/// Where the values of a generator go.
+class ValueSink {
+ public:
+  virtual ~ValueSink() = default;
+  /// Waits for room. False: nobody wants more of them. `invalid`: it is too large.
+  virtual Result<bool> give(Bytes value) = 0;
+};
+
 /// What a thunk is given and gives. Argument 0 names the callee where it is a run-time value (a pointer), the others
 /// are the caller's.
 struct Invocation {
@@ -61,6 +73,7 @@ struct Invocation {
   std::string_view build;  ///< Of the object that holds the thunk: a callee's name without one is of the same.
   std::unique_ptr<UnfinishedCall> unfinished{};  ///< Coroutine methods: instead of the result.
   CalleeName name = nullptr;                     ///< Of what is called, from argument 0; for errors.
+  ValueSink* values = nullptr;                   ///< Whoever called wants a stream.
   CallWatch* watch = nullptr;                    ///< May be null.
 
   /// `arguments` are not empty.
@@ -92,6 +105,11 @@ template <class T>
 using AsyncValue = Unwrapped<Async, std::remove_cvref_t<T>>;
 template <class T>
 inline constexpr bool is_async = AsyncValue<T>::was_wrapped;
+
+template <class T>
+using GeneratorValue = Unwrapped<Generator, std::remove_cvref_t<T>>;
+template <class T>
+inline constexpr bool is_generator = GeneratorValue<T>::was_wrapped;
 
 /// The type as which a value of type T travels: texts own their characters.
 template <class T>
@@ -252,12 +270,31 @@ Result<std::tuple<T...>> decode_arguments(std::span<const Bytes> arguments, std:
   return values;
 }
 
+/// Values travel as optionals: what is asked for behind the last one has none. The result is how many there were.
+template <class T>
+Result<void> give_values(Invocation& invocation, T generator) {
+  using Value = typename GeneratorValue<T>::type;
+  if (invocation.values == nullptr)
+    return fail(ErrorKind::invalid, "a generator was called by who wants no stream of values");
+  std::uint64_t count = 0;
+  while (Value* const value = generator.next()) {
+    const auto wanted = invocation.values->give(to_bytes(std::optional<Value>(std::move(*value))));
+    if (!wanted) return tl::unexpected(wanted.error());
+    if (!*wanted) break;
+    ++count;
+  }
+  invocation.result = to_bytes(count);
+  return {};
+}
+
 /// A coroutine is done when it returns here: nothing else could run meanwhile.
 template <class Call>
 Result<void> keep_result(Invocation& invocation, Call&& call) {
   using R = std::remove_cvref_t<decltype(call())>;
   if constexpr (is_async<R>) {
     return keep_result(invocation, [&] { return call().get(); });
+  } else if constexpr (is_generator<R>) {
+    return give_values(invocation, call());
   } else if constexpr (std::is_void_v<R>) {
     call();
   } else {

@@ -52,6 +52,16 @@ void Outbox::release(ActorId actor) {
   notify();
 }
 
+void Outbox::drop_stream(PendingResultPtr end) {
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) return;
+    dropped_.push_back(std::move(end));
+    if (dropped_.size() > 1) return;
+  }
+  notify();
+}
+
 std::optional<Outbox::Frames> Outbox::take() {
   std::lock_guard lock(mutex_);
   if (messages_.empty()) return std::nullopt;
@@ -65,6 +75,11 @@ std::optional<Release> Outbox::take_release() {
   std::lock_guard lock(mutex_);
   if (release_.actors.empty()) return std::nullopt;
   return std::exchange(release_, {});
+}
+
+std::vector<PendingResultPtr> Outbox::take_dropped() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(dropped_, {});
 }
 
 void Outbox::close() {

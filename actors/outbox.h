@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "actors/pending_result.h"
 #include "actors/protocol.h"
 #include "runtime/base/instant.h"
 #include "runtime/transport/transport.h"
@@ -29,9 +30,12 @@ class Outbox {
   void push_anyway(Frames message);
   /// The actor is not needed any more. Never blocks, never fails: such ids are sent many at a time.
   void release(ActorId actor);
+  /// Nobody reads the stream of this task or call any more. Never blocks, never fails.
+  void drop_stream(PendingResultPtr end);
 
   std::optional<Frames> take();
   std::optional<Release> take_release();
+  std::vector<PendingResultPtr> take_dropped();
   /// Wakes and refuses all pushers from now on.
   void close();
   /// Wakes the I/O thread.
@@ -46,6 +50,7 @@ class Outbox {
   std::condition_variable room_;
   std::deque<Frames> messages_;
   Release release_;
+  std::vector<PendingResultPtr> dropped_;
   bool closed_ = false;
 };
 

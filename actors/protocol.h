@@ -83,6 +83,7 @@ struct Call {
   bool fence = false;        ///< No call: answered as soon as it has arrived, and so has all that was sent before it.
   std::string name{};        ///< A task's, for people; may be empty.
   std::uint64_t number = 0;  ///< Of a call to an actor, rising with each of the process that makes it; 0: unknown.
+  std::uint32_t ahead = 0;   ///< Values that it may give before its owner takes them, where it gives a stream.
   CalleeName callee = nullptr;  ///< What C++ calls what is called, for errors of its owner's. Not sent.
 };
 
@@ -90,9 +91,10 @@ struct CallResult {
   TaskId task;
   std::string owner;
   Result<Bytes> value;
-  bool by_line = false;  ///< Of a call that no agent knows.
-  bool unbegun = false;  ///< A task that has not begun, given back: its worker has something else to do.
-  Duration ran{};        ///< How long it took its worker; 0: unknown.
+  bool by_line = false;    ///< Of a call that no agent knows.
+  bool unbegun = false;    ///< A task that has not begun, given back: its worker has something else to do.
+  Duration ran{};          ///< How long it took its worker; 0: unknown.
+  std::uint64_t item = 0;  ///< Not the result, but this value of a stream, counted from 1.
 };
 
 /// To a lent worker where no line goes, or where the task is too large for one; the task's call follows as it is.
@@ -103,13 +105,19 @@ struct PushTask {
   std::vector<std::byte> call;  ///< Encoded.
 };
 
-/// Its owner does not want a call or a task any more.
-struct Cancel {
+/// An owner's word to who runs or queues a call or a task of its.
+struct Signal {
+  enum class Kind {
+    cancel,  ///< It is not wanted any more.
+    end,     ///< The same, and if it runs, its worker ends.
+    taken,   ///< So many values of its stream have been taken.
+  };
   TaskId task;
   WorkerId worker;  ///< That the task is with; 0: a call, of
   ActorId actor;
   std::string owner;
-  bool force = false;  ///< If it runs, its worker ends.
+  Kind kind = Kind::cancel;
+  std::uint64_t taken = 0;
 };
 
 /// Of how many workers for tasks of a shape a process has use, those that it has among them, and which it needs no

@@ -208,6 +208,7 @@ Frames encode(const Call& message) {
   builder.setFence(message.fence);
   if (!message.name.empty()) builder.setName(message.name);
   builder.setNumber(message.number);
+  builder.setAhead(message.ahead);
   return as_message(out.to_frame());
 }
 
@@ -219,6 +220,7 @@ Frames encode(CallResult message) {
   builder.setByLine(message.by_line);
   builder.setUnbegun(message.unbegun);
   builder.setRanNs(static_cast<std::uint64_t>(message.ran.count()));
+  builder.setItem(message.item);
   builder.setOk(message.value.has_value());
   if (!message.value) {
     write(builder.initError(), message.value.error());
@@ -273,14 +275,15 @@ Frames encode(const Loan& message) {
   return as_message(out.to_frame());
 }
 
-Frames encode(const Cancel& message) {
+Frames encode(const Signal& message) {
   wire::Message out;
-  auto builder = out.root().initCancel();
+  auto builder = out.root().initSignal();
   builder.setTask(message.task.value);
   builder.setWorker(message.worker.value);
   builder.setActor(message.actor.value);
   builder.setOwner(message.owner);
-  builder.setForce(message.force);
+  builder.setKind(static_cast<wire::Signal::Kind>(message.kind));
+  builder.setTaken(message.taken);
   return as_message(out.to_frame());
 }
 
@@ -311,9 +314,14 @@ Result<Loan> decode(wire::Loan::Reader reader) {
               read(reader.getError())};
 }
 
-Cancel decode(wire::Cancel::Reader reader) {
-  return {TaskId(reader.getTask()), WorkerId(reader.getWorker()), ActorId(reader.getActor()), text(reader.getOwner()),
-          reader.getForce()};
+Result<Signal> decode(wire::Signal::Reader reader) {
+  if (reader.getKind() > wire::Signal::Kind::TAKEN) return fail(ErrorKind::invalid, "a signal of an unknown kind");
+  return Signal{TaskId(reader.getTask()),
+                WorkerId(reader.getWorker()),
+                ActorId(reader.getActor()),
+                text(reader.getOwner()),
+                static_cast<Signal::Kind>(reader.getKind()),
+                reader.getTaken()};
 }
 
 Result<CreateActor> decode(wire::CreateActor::Reader reader) {
@@ -352,6 +360,7 @@ Result<Call> decode(wire::Call::Reader reader) {
   call.fence = reader.getFence();
   if (reader.hasName()) call.name = text(reader.getName());
   call.number = reader.getNumber();
+  call.ahead = reader.getAhead();
   return call;
 }
 
@@ -390,8 +399,8 @@ std::string name_in(const transport::Frame& call) {
 }
 
 Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport::Frame>& frames) {
-  CallResult message{TaskId(reader.getTask()), text(reader.getOwner()), Bytes{},
-                     reader.getByLine(),       reader.getUnbegun(),     ran_of(reader.getRanNs())};
+  CallResult message{TaskId(reader.getTask()), text(reader.getOwner()),   Bytes{},         reader.getByLine(),
+                     reader.getUnbegun(),      ran_of(reader.getRanNs()), reader.getItem()};
   if (!reader.getOk()) {
     message.value = tl::unexpected(read(reader.getError()));
   } else if (frames.size() > 1) {

@@ -28,7 +28,7 @@ Frames encode(CallResult message);
 Frames encode(PushTask message);
 Frames encode(const Wants& message);
 Frames encode(const Loan& message);
-Frames encode(const Cancel& message);
+Frames encode(const Signal& message);
 
 /// `invalid` past the bounds. `frames` are the message's, for what travels outside of the envelope.
 Executable decode(wire::Executable::Reader reader);
@@ -46,7 +46,7 @@ Result<CallResult> decode(wire::CallResult::Reader reader, std::vector<transport
 Result<PushTask> decode(wire::PushTask::Reader reader, std::vector<transport::Frame>& frames);
 Wants decode(wire::Wants::Reader reader);
 Result<Loan> decode(wire::Loan::Reader reader);
-Cancel decode(wire::Cancel::Reader reader);
+Result<Signal> decode(wire::Signal::Reader reader);
 
 std::optional<Awaited> awaited(wire::Waits::Reader reader);
 

@@ -198,13 +198,14 @@ TEST(ProtocolWireTest, WhatIsWantedAndWhatIsLentArriveAsTheyWereSent) {
   EXPECT_EQ(lent->count, 2u);
   EXPECT_EQ(lent->error.text, "killed");
 
-  const Cancel cancel{TaskId{5}, WorkerId{6}, ActorId{7}, "driver/1-2", true};
-  const auto cancelled = sent(cancel, [](auto envelope, auto&) { return decode(envelope.getCancel()); });
-  EXPECT_EQ(cancelled.task, cancel.task);
-  EXPECT_EQ(cancelled.worker, cancel.worker);
-  EXPECT_EQ(cancelled.actor, cancel.actor);
-  EXPECT_EQ(cancelled.owner, cancel.owner);
-  EXPECT_TRUE(cancelled.force);
+  const Signal signal{TaskId{5}, WorkerId{6}, ActorId{7}, "driver/1-2", Signal::Kind::taken, 77};
+  const auto arrived = sent(signal, [](auto envelope, auto&) { return decode(envelope.getSignal()).value(); });
+  EXPECT_EQ(arrived.task, signal.task);
+  EXPECT_EQ(arrived.worker, signal.worker);
+  EXPECT_EQ(arrived.actor, signal.actor);
+  EXPECT_EQ(arrived.owner, signal.owner);
+  EXPECT_EQ(arrived.kind, Signal::Kind::taken);
+  EXPECT_EQ(arrived.taken, 77u);
 }
 
 TEST(ProtocolWireTest, AnActorsCreationAndItsDeathArriveAsTheyWereSent) {

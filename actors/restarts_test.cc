@@ -116,7 +116,7 @@ class Restarts {
   void step(bool may_kill) {
     const auto which = static_cast<int>(random_() % kCallers);
     Caller& caller = callers_[which];
-    switch (random_() % 9) {
+    switch (random_() % 10) {
       case 0: return make_call(which);
       case 1: return agent_hears(which);
       case 2: return caller_hears(caller);
@@ -125,6 +125,7 @@ class Restarts {
       case 5: return agent_hears_worker();
       case 6: return hear_line(caller);
       case 7: return ask(caller);
+      case 8: return carry_out(router_.tick(Instant{}));
       default: break;
     }
     if (may_kill && chance(20) && process_) process_->lives = false;
@@ -318,6 +319,7 @@ class Restarts {
   ActorRouter router_{[] {
     ActorRouter::Options options;
     options.node = kHere;
+    options.calls_a_turn = 3;
     return options;
   }()};
   Caller callers_[kCallers];

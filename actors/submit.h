@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +9,7 @@
 #include "actors/future.h"
 #include "actors/invoke.h"
 #include "actors/process_client.h"
+#include "actors/stream.h"
 
 namespace paceline::actors {
 
@@ -31,6 +34,25 @@ template <class... Encoded, class... Args>
 void append_sources(std::vector<ArgumentSource>& sources, std::tuple<Encoded...>*, Args&&... arguments) {
   (sources.push_back(source_of<Encoded>(std::forward<Args>(arguments))), ...);
 }
+
+/// What the caller of something that returns R has: Future<R>, or a stream. `submit` is given that stream, or null.
+template <class R, class Submit>
+auto submitted(Call& call, std::uint32_t ahead, Submit submit) {
+  if constexpr (is_generator<R>) {
+    call.ahead = ahead;
+    auto incoming = std::make_shared<IncomingStream>(ahead);
+    submit(incoming);
+    return Stream<typename GeneratorValue<R>::type>(std::move(incoming));
+  } else {
+    return Future<R>(submit(std::shared_ptr<IncomingStream>()));
+  }
+}
+
+/// Whether what is called may return an R.
+template <class R>
+inline constexpr bool gives_serialisable = Serialisable<R>;
+template <class T>
+inline constexpr bool gives_serialisable<Generator<T>> = Serialisable<T>;
 
 template <class F, class Encoded>
 struct ResultOf;

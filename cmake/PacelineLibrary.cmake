@@ -3,19 +3,28 @@ set(PACELINE_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <con
   <filesystem> <fstream> <functional> <iterator> <limits> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream>
   <string> <string_view> <thread> <tuple> <unordered_map> <utility> <variant> <vector>)
 
-# paceline_compile(TARGET SOURCES ... DEPS ...): what uses torch is compiled as scripts are (PacelineScripts), all else with the
-# precompiled standard headers.
+# paceline_compile(TARGET SOURCES ... DEPS ... [HEADERS target]): what uses torch is compiled as scripts are (PacelineScripts), all else
+# with the precompiled headers of that target (paceline_base, or paceline_test_main for unit tests).
 function(paceline_compile target)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_HEADERS)
+    set(ARG_HEADERS paceline_base)
+  endif()
   if("paceline_train" IN_LIST ARG_DEPS OR "Paceline::train" IN_LIST ARG_DEPS)
     paceline_compile_as_script(${target} ${ARG_SOURCES})
   elseif(target STREQUAL "paceline_base")
     target_precompile_headers(${target} PRIVATE ${PACELINE_STANDARD_HEADERS})
   else()
-    target_precompile_headers(${target} REUSE_FROM paceline_base)
+    target_precompile_headers(${target} REUSE_FROM ${ARG_HEADERS})
   endif()
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # Else ccache keeps nothing that takes a precompiled header.
 endfunction()
+
+# How units of tests are compiled: in sanitized builds without optimising, which halves the time of what compiles longest; what they
+# test is optimised.
+if(PACELINE_SANITIZE)
+  set(PACELINE_TEST_OPTIONS -O0)
+endif()
 
 # paceline_library(NAME SOURCES a.cc ... DEPS other ... [TESTS a_test.cc ...])
 #   One static library a folder, and one test executable NAME_test from the unit tests beside the code.
@@ -33,25 +42,34 @@ function(paceline_library name)
   endif()
 endfunction()
 
-# What a test exits with that was skipped (tests/support/test_main.cc, tests/integration/harness.py).
+# What a test exits with that was skipped (tests/support/main/test_main.cc, tests/integration/harness.py).
 set(PACELINE_SKIPPED 77)
 
-# paceline_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds]): a GoogleTest executable, one ctest case.
+# paceline_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds]): a GoogleTest executable, one ctest case. Sanitized builds
+# have none that is `long`.
 function(paceline_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(PACELINE_SANITIZE AND "long" IN_LIST ARG_LABELS)
+    return()
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} paceline_options GTest::gmock paceline_test_main)
-  paceline_compile(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
+  paceline_compile(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS} HEADERS paceline_test_main)
+  target_compile_options(${name} PRIVATE ${PACELINE_TEST_OPTIONS})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" SKIP_RETURN_CODE ${PACELINE_SKIPPED})
 endfunction()
 
 # paceline_bench(NAME SOURCES ... DEPS ...): a Google Benchmark executable; ctest runs it once, tiny, so that it never rots.
+# Sanitized builds have none.
 function(paceline_bench name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(PACELINE_SANITIZE)
+    return()
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} paceline_options benchmark::benchmark)
   paceline_compile(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})

@@ -1,9 +1,9 @@
 #pragma once
 
-/// Tasks and actors for ordinary C++ programs: async(), create(), get_actor(), kill(), Handle, Future, Async, get(),
-/// wait(), map(), parallel_for(), ActorPool, Queue, cancel(), exit(), durable, arguments(). No torch, no macros, no
-/// registration. Link Paceline::paceline: it carries the linker option that lets workers be forked from the program
-/// itself.
+/// Tasks and actors for ordinary C++ programs: async(), create(), get_actor(), kill(), Handle, Future, Stream, Async,
+/// Generator, get(), wait(), map(), parallel_for(), ActorPool, Queue, cancel(), exit(), durable, arguments(). No torch,
+/// no macros, no registration. Link Paceline::paceline: it carries the linker option that lets workers be forked from
+/// the program itself.
 #include "actors/actor_pool.h"
 #include "actors/arguments.h"
 #include "actors/async.h"
@@ -15,5 +15,6 @@
 #include "actors/handle.h"
 #include "actors/map.h"
 #include "actors/queue.h"
+#include "actors/stream.h"
 #include "actors/then.h"
 #include "actors/wait.h"

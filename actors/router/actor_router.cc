@@ -175,6 +175,7 @@ Error ActorRouter::unknown(ActorId actor) const {
 }
 
 std::optional<Instant> ActorRouter::next_deadline() const {
+  if (!unsent_.empty()) return now_;
   const auto early = early_.next_deadline();
   const auto starving = lending_.next_deadline();
   return early && starving ? std::min(*early, *starving) : early ? early : starving;
@@ -219,12 +220,17 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
   }
   in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
   actor->second.calls.insert(task);
-  if (const auto& worker = workers_.at(actor->second.worker); worker.ready && !worker.cut_off) {
+  if (takes_calls(actor->second) && actor->second.queue.empty()) {
     send_to_worker(actions, actor->second, std::move(call));
   } else {
     actor->second.queue.push_back(std::move(call));
   }
   return actions;
+}
+
+bool ActorRouter::takes_calls(const Actor& actor) const {
+  const auto& worker = workers_.at(actor.worker);
+  return worker.ready && !worker.ending && !worker.cut_off;
 }
 
 void ActorRouter::send_to_worker(Actions& actions, Actor& actor, Call call) {
@@ -246,8 +252,16 @@ ActorRouter::Actions ActorRouter::on_worker_ready(WorkerId worker) {
   auto& actor = actors_.at(found->second.actor);
   actions.push_back(Send{worker_peer(worker), actor.create});
   if (!actor.restartable()) actor.create.arguments.clear();
-  for (auto& call : std::exchange(actor.queue, {})) send_to_worker(actions, actor, std::move(call));
+  send_queue(actions, found->second.actor, actor);
   return actions;
+}
+
+void ActorRouter::send_queue(Actions& actions, ActorId id, Actor& actor) {
+  for (std::size_t sent = 0; sent < options_.calls_a_turn && !actor.queue.empty() && takes_calls(actor); ++sent) {
+    send_to_worker(actions, actor, std::move(actor.queue.front()));
+    actor.queue.pop_front();
+  }
+  if (!actor.queue.empty() && takes_calls(actor)) unsent_.insert(id);
 }
 
 ActorRouter::Actions ActorRouter::on_actor_ready(ActorReady ready) {
@@ -348,6 +362,10 @@ ActorRouter::Actions ActorRouter::on_result(CallResult result, const std::string
   }
   if (const auto found = in_flight_.find(result.task); found != in_flight_.end()) {
     if (!was_asked(found->second, from)) return actions;
+    if (result.item > 0) {
+      answer(actions, found->second.owner, found->second.origin, std::move(result));
+      return actions;
+    }
     const auto call = *end_call(result.task);
     answer(actions, call.owner, call.origin, std::move(result));
     return actions;
@@ -440,39 +458,44 @@ ActorRouter::Actions ActorRouter::on_push(PushTask push, NodeId from) {
   return actions;  // Else its owner hears, or has heard, of the worker's end.
 }
 
-ActorRouter::Actions ActorRouter::on_cancel(Cancel cancel, NodeId from) {
+ActorRouter::Actions ActorRouter::on_signal(Signal signal, NodeId from) {
   Actions actions;
-  const bool is_call = cancel.worker.value == 0;
-  if (const NodeId node = is_call ? node_of(cancel.actor) : node_of(cancel.worker); !is_here(node)) {
+  const bool is_call = signal.worker.value == 0;
+  if (const NodeId node = is_call ? node_of(signal.actor) : node_of(signal.worker); !is_here(node)) {
     if (!is_here(from)) return actions;
-    const auto owner = cancel.owner;
-    actions.push_back(Forward{node, std::move(cancel), owner});
+    const auto owner = signal.owner;
+    actions.push_back(Forward{node, std::move(signal), owner});
     return actions;
   }
   if (!is_call) {
-    const auto* const lent = lending_.lent(cancel.worker);
-    if (lent != nullptr && lent->owner == Lending::Owner{cancel.owner, from})
-      actions.push_back(Send{worker_peer(cancel.worker), std::move(cancel)});
+    const auto* const lent = lending_.lent(signal.worker);
+    if (lent != nullptr && lent->owner == Lending::Owner{signal.owner, from})
+      actions.push_back(Send{worker_peer(signal.worker), std::move(signal)});
     return actions;
   }
-  const auto actor = actors_.find(cancel.actor);
-  const auto is_it = [&](const Call& call) { return call.task == cancel.task && call.owner == cancel.owner; };
+  const auto actor = actors_.find(signal.actor);
+  if (signal.kind == Signal::Kind::taken) {
+    if (actor != actors_.end() && takes_calls(actor->second))
+      actions.push_back(Send{worker_peer(actor->second.worker), std::move(signal)});
+    return actions;
+  }
+  const auto is_it = [&](const Call& call) { return call.task == signal.task && call.owner == signal.owner; };
   if (actor == actors_.end()) {  // Not yet; else its owner hears, or has heard, of its end.
     if (!early_.forget([&](const auto& early) { return is_it(early.call); })) return actions;
   } else {
     auto& queue = actor->second.queue;
     const auto waits = std::find_if(queue.begin(), queue.end(), is_it);
     if (waits == queue.end()) {
-      actions.push_back(Send{worker_peer(actor->second.worker), std::move(cancel)});
+      actions.push_back(Send{worker_peer(actor->second.worker), std::move(signal)});
       return actions;
     }
     queue.erase(waits);
-    (void)end_call(cancel.task);
+    (void)end_call(signal.task);
   }
-  answer(actions, cancel.owner, from,
-         {cancel.task,
+  answer(actions, signal.owner, from,
+         {signal.task,
           {},
-          fail(ErrorKind::cancelled, "call " + to_string(cancel.task) + " was cancelled before it began")});
+          fail(ErrorKind::cancelled, "call " + to_string(signal.task) + " was cancelled before it began")});
   return actions;
 }
 
@@ -759,10 +782,8 @@ ActorId ActorRouter::restartable_of(WorkerId worker) const {
 Result<ActorRouter::LineTo> ActorRouter::line_to(ActorId actor) const {
   if (!is_here(node_of(actor))) return LineTo{};
   if (const auto found = actors_.find(actor); found != actors_.end()) {
-    const auto& worker = workers_.at(found->second.worker);
-    const bool takes = worker.ready && !worker.ending && !worker.cut_off;
-    return LineTo{takes ? found->second.worker : WorkerId{}, found->second.create.rule, found->second.restarts,
-                  found->second.ended};
+    return LineTo{takes_calls(found->second) ? found->second.worker : WorkerId{}, found->second.create.rule,
+                  found->second.restarts, found->second.ended};
   }
   if (const auto dead = dead_.find(actor); dead != dead_.end()) return tl::unexpected(dead->second);
   return tl::unexpected(unknown(actor));

@@ -36,6 +36,7 @@ class ActorRouter {
     std::size_t calls_max = std::size_t{1} << 20;      ///< In flight through this node.
     std::size_t dead_max = 4096;                       ///< Dead actors whose end is remembered.
     Duration creation_max = std::chrono::seconds(10);  ///< A call may come so long before its actor's creation.
+    std::size_t calls_a_turn = 128;  ///< That have waited for one actor, to its worker: some microseconds each.
   };
 
   /// Start a worker: fork server of `executable` (start it if need be), peer name worker_peer(worker). `name` is for
@@ -51,7 +52,7 @@ class ActorRouter {
   struct Kill {
     WorkerId worker;
   };
-  using Message = std::variant<CreateActor, ActorReady, Call, CallResult, PushTask, Loan, Cancel>;
+  using Message = std::variant<CreateActor, ActorReady, Call, CallResult, PushTask, Loan, Signal>;
   /// To a peer of this node: a worker or an owner.
   struct Send {
     std::string peer;
@@ -60,7 +61,7 @@ class ActorRouter {
   /// To the agent of another node. A Release travels as the request "release" from `owner`.
   struct Forward {
     NodeId node;
-    std::variant<CreateActor, ActorReady, Call, CallResult, Release, PushTask, Wants, Loan, Cancel> message;
+    std::variant<CreateActor, ActorReady, Call, CallResult, Release, PushTask, Wants, Loan, Signal> message;
     std::string owner;
   };
   /// Ask the head for the actor's name; on_claimed() or on_claim_refused() follows.
@@ -92,7 +93,8 @@ class ActorRouter {
     now_ = now;
     lending_.at(now);
   }
-  /// Tells who has waited for a worker for long, and who has called an actor that there is not.
+  /// Sends more of what has waited for an actor's worker; tells who has waited for a worker for long, and who has
+  /// called an actor that there is not.
   Actions tick(Instant now);
   std::optional<Instant> next_deadline() const;
 
@@ -104,8 +106,8 @@ class ActorRouter {
   Actions on_call(Call call, NodeId from);
   Actions on_wants(const Wants& wants, NodeId from);
   Actions on_push(PushTask push, NodeId from);
-  /// To the worker that has it; a call that waits for its actor here ends here.
-  Actions on_cancel(Cancel cancel, NodeId from);
+  /// To the worker that has it; a call that waits for its actor here, and is cancelled, ends here.
+  Actions on_signal(Signal signal, NodeId from);
   Actions on_loan(Loan loan);  ///< Of another node, to an owner here.
   Actions on_release(const std::string& owner, const Release& release);
   /// A peer that may own things (driver, worker) is disconnected.
@@ -213,7 +215,7 @@ class ActorRouter {
     std::string root;
     NodeId origin;
     WorkerId worker;
-    std::deque<Call> queue;  ///< Until the worker is there.
+    std::deque<Call> queue;  ///< Until the worker is there, and has been sent what came before.
     std::set<TaskId> calls;  ///< In flight.
     bool constructed = false;
     // Of one that may be started again:
@@ -257,7 +259,10 @@ class ActorRouter {
   void note_ending(const Remote& remote, ActorId actor);
   void kill_actor(Actions& actions, Actor& actor, const Call& call, NodeId from);
   void remember_dead(ActorId actor, Error reason);
+  bool takes_calls(const Actor& actor) const;  ///< Its worker is there, and will be.
   void send_to_worker(Actions& actions, Actor& actor, Call call);
+  /// Some of what has waited; the rest at the next tick(), since others want something of this thread, too.
+  void send_queue(Actions& actions, ActorId id, Actor& actor);
   std::optional<InFlight> end_call(TaskId task);
   bool restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how, const std::string& log);
   bool was_asked(const InFlight& call, const std::string& peer) const;
@@ -285,6 +290,7 @@ class ActorRouter {
   std::map<std::string, ActorId> ending_;          // Names of actors of other nodes that those have been told to end.
   std::set<NodeId> called_;                        // Other nodes whose actors have been called from here.
   EarlyCalls early_;
+  std::set<ActorId> unsent_;  ///< Whose workers are there, and whose queues are not empty yet.
   std::map<ActorId, Error> dead_;
   std::deque<ActorId> dead_order_;
   std::set<std::string> owners_here_;

@@ -135,12 +135,47 @@ TEST_F(ActorRouterTest, CallsWaitForTheWorkerAndKeepTheirOrder) {
   EXPECT_EQ(calls[1].second.task, TaskId(2));
 }
 
+// A thousand at once would keep the agent's thread from everybody else.
+TEST_F(ActorRouterTest, WhatHasWaitedForAWorkerIsSentInTurns) {
+  const auto fork = all<ActorRouter::Fork>(sut.on_create(create(actor), kHere)).at(0);
+  std::vector<std::uint64_t> made;
+  std::vector<std::uint64_t> got;
+  const auto make = [&] {
+    made.push_back(made.size() + 1);
+    return sut.on_call(call(made.back(), actor), kHere);
+  };
+  const auto take = [&](const ActorRouter::Actions& actions) {
+    const auto calls = sent<Call>(actions);
+    for (const auto& [peer, call] : calls) got.push_back(call.task.value);
+    return calls.size();
+  };
+  for (int i = 0; i < 300; ++i) make();
+  EXPECT_FALSE(sut.next_deadline());
+  EXPECT_EQ(take(sut.on_worker_ready(fork.worker)), 128U);
+  EXPECT_THAT(make(), IsEmpty()) << "it may not overtake those before it";
+  EXPECT_LE(sut.next_deadline(), Instant{});
+  EXPECT_EQ(take(sut.tick({})), 128U);
+  EXPECT_EQ(take(sut.tick({})), 45U);
+  EXPECT_FALSE(sut.next_deadline());
+  EXPECT_EQ(take(make()), 1U);
+  EXPECT_EQ(got, made);
+}
+
+TEST_F(ActorRouterTest, WhatIsNotSentYetFailsWithItsActor) {
+  const auto fork = all<ActorRouter::Fork>(sut.on_create(create(actor), kHere)).at(0);
+  for (std::uint64_t i = 1; i <= 200; ++i) sut.on_call(call(i, actor), kHere);
+  sut.on_worker_ready(fork.worker);
+  EXPECT_THAT(sent<CallResult>(sut.on_worker_gone(fork.worker, "was killed")), SizeIs(200));
+  EXPECT_THAT(sut.tick({}), IsEmpty());
+  EXPECT_FALSE(sut.next_deadline());
+}
+
 // Who got the handle past the agent is quicker than the creation.
 TEST_F(ActorRouterTest, CallsThatComeBeforeTheActorsCreationWaitForIt) {
   EXPECT_THAT(sut.on_call(call(1, actor, "worker/9"), kHere), IsEmpty());
   EXPECT_THAT(sut.on_call(call(2, actor, "worker/8"), kThere), IsEmpty());
   EXPECT_THAT(sut.on_call(call(3, actor, "worker/9"), kHere), IsEmpty());
-  EXPECT_THAT(sent<CallResult>(sut.on_cancel({TaskId(3), {}, actor, "worker/9", false}, kHere)), SizeIs(1));
+  EXPECT_THAT(sent<CallResult>(sut.on_signal({TaskId(3), {}, actor, "worker/9"}, kHere)), SizeIs(1));
   const auto worker = running_actor_with_calls({1, 2});
   EXPECT_THAT(sent<CallResult>(sut.on_result(result(1), peer_of(worker))), SizeIs(1));
   const auto there = all<ActorRouter::Forward>(sut.on_result(result(2), peer_of(worker)));
@@ -538,31 +573,55 @@ TEST_F(ActorRouterTest, TheResultOfACallThatWentPastTheAgentIsPassedOn) {
 
 TEST_F(ActorRouterTest, ACancelledTaskIsItsWorkersBusiness) {
   const auto worker = lent_worker();
-  const auto words = sent<Cancel>(sut.on_cancel({TaskId(3), worker, {}, "driver/1", true}, kHere));
+  const auto words = sent<Signal>(sut.on_signal({TaskId(3), worker, {}, "driver/1", Signal::Kind::end}, kHere));
   ASSERT_THAT(words, SizeIs(1));
   EXPECT_EQ(words[0].first, peer_of(worker));
-  EXPECT_TRUE(words[0].second.force);
-  EXPECT_THAT(sut.on_cancel({TaskId(3), worker, {}, "driver/2", true}, kHere), IsEmpty()) << "not whom it is lent to";
+  EXPECT_EQ(words[0].second.kind, Signal::Kind::end);
+  EXPECT_THAT(sut.on_signal({TaskId(3), worker, {}, "driver/2", Signal::Kind::end}, kHere), IsEmpty())
+      << "not whom it is lent to";
   const auto there = worker_id(kThere, 1);
-  EXPECT_THAT(all<ActorRouter::Forward>(sut.on_cancel({TaskId(3), there, {}, "driver/1", false}, kHere)), SizeIs(1));
-  EXPECT_THAT(sut.on_cancel({TaskId(3), there, {}, "driver/1", false}, kThere), IsEmpty()) << "it came the wrong way";
+  EXPECT_THAT(all<ActorRouter::Forward>(sut.on_signal({TaskId(3), there, {}, "driver/1"}, kHere)), SizeIs(1));
+  EXPECT_THAT(sut.on_signal({TaskId(3), there, {}, "driver/1"}, kThere), IsEmpty()) << "it came the wrong way";
+}
+
+TEST_F(ActorRouterTest, ValuesOfAStreamPassAndItsCallGoesOn) {
+  const auto worker = running_actor(actor);
+  sut.on_call(call(1, actor), kHere);
+  auto value = result(1);
+  for (value.item = 1; value.item <= 2; ++value.item)
+    EXPECT_THAT(sent<CallResult>(sut.on_result(value, worker_peer(worker))), SizeIs(1));
+  EXPECT_THAT(sut.on_result(value, worker_peer(WorkerId(99))), IsEmpty()) << "not who was asked";
+  Signal taken{TaskId(1), {}, actor, "driver/1", Signal::Kind::taken, 2};
+  const auto words = sent<Signal>(sut.on_signal(taken, kHere));
+  ASSERT_THAT(words, SizeIs(1));
+  EXPECT_EQ(words[0].first, worker_peer(worker));
+  EXPECT_EQ(words[0].second.taken, 2u);
+  EXPECT_THAT(sent<CallResult>(sut.on_result(result(1), worker_peer(worker))), SizeIs(1));
+  EXPECT_THAT(sut.on_result(result(1), worker_peer(worker)), IsEmpty()) << "it is over";
+}
+
+TEST_F(ActorRouterTest, AWordOfWhatWasTakenEndsNothingThatWaits) {
+  const auto fork = all<ActorRouter::Fork>(sut.on_create(create(actor), kHere)).at(0);
+  sut.on_call(call(1, actor), kHere);
+  EXPECT_THAT(sut.on_signal({TaskId(1), {}, actor, "driver/1", Signal::Kind::taken, 2}, kHere), IsEmpty());
+  EXPECT_THAT(sent<Call>(sut.on_worker_ready(fork.worker)), SizeIs(1));
 }
 
 TEST_F(ActorRouterTest, ACallThatIsCancelledBeforeItsActorIsThereEndsHere) {
   const auto worker = all<ActorRouter::Fork>(sut.on_create(create(actor), kHere)).at(0).worker;
   sut.on_call(call(1, actor), kHere);
   sut.on_call(call(2, actor), kHere);
-  const auto answers = sent<CallResult>(sut.on_cancel({TaskId(1), {}, actor, "driver/1", false}, kHere));
+  const auto answers = sent<CallResult>(sut.on_signal({TaskId(1), {}, actor, "driver/1"}, kHere));
   ASSERT_THAT(answers, SizeIs(1));
   EXPECT_EQ(answers[0].second.value.error().kind, ErrorKind::cancelled);
   const auto calls = sent<Call>(sut.on_worker_ready(worker));
   ASSERT_THAT(calls, SizeIs(1));
   EXPECT_EQ(calls[0].second.task, TaskId(2));
-  const auto words = sent<Cancel>(sut.on_cancel({TaskId(2), {}, actor, "driver/1", false}, kHere));
+  const auto words = sent<Signal>(sut.on_signal({TaskId(2), {}, actor, "driver/1"}, kHere));
   ASSERT_THAT(words, SizeIs(1));
   EXPECT_EQ(words[0].first, peer_of(worker));
   sut.on_worker_gone(worker, "killed");
-  EXPECT_THAT(sut.on_cancel({TaskId(2), {}, actor, "driver/1", false}, kHere), IsEmpty());
+  EXPECT_THAT(sut.on_signal({TaskId(2), {}, actor, "driver/1"}, kHere), IsEmpty());
 }
 
 TEST_F(ActorRouterTest, WhoWaitsForOneThatRunsWaits) {

@@ -56,6 +56,8 @@ std::string Lending::why_none(const WantView& want, Instant now) const {
 
 ActorRouter::Actions ActorRouter::tick(Instant now) {
   Actions actions;
+  for (const ActorId id : std::exchange(unsent_, {}))
+    if (const auto actor = actors_.find(id); actor != actors_.end()) send_queue(actions, id, actor->second);
   for (const auto& early : early_.take_late(now))
     answer(actions, early.call.owner, early.from,
            {early.call.task, early.call.owner, tl::unexpected(unknown(early.call.actor))});

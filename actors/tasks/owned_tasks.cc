@@ -85,13 +85,21 @@ void OwnedTasks::end_cancelled(TaskId task) {
   over_.push_back(std::move(entry.mapped().result));
 }
 
+std::optional<OwnedTasks::With> OwnedTasks::with(TaskId task) const {
+  const auto found = tasks_.find(task);
+  if (found == tasks_.end()) return std::nullopt;
+  const Task& entry = found->second;
+  if (entry.worker.value == 0) return With{};
+  return With{entry.worker, pools_[entry.pool]->workers.at(entry.worker).by_line};
+}
+
 std::optional<OwnedTasks::With> OwnedTasks::cancel(TaskId task) {
   const auto found = tasks_.find(task);
   if (found == tasks_.end()) return std::nullopt;
   Task& entry = found->second;
   entry.cancelled = true;
   Pool& pool = *pools_[entry.pool];
-  if (entry.worker.value != 0) return With{entry.worker, pool.workers.at(entry.worker).by_line};
+  if (entry.worker.value != 0) return with(task);
   pool.queue.erase(std::find(pool.queue.begin(), pool.queue.end(), task));
   end_cancelled(task);
   return With{};

@@ -99,6 +99,8 @@ class OwnedTasks {
     WorkerId worker;
     bool by_line = false;
   };
+  /// Nothing: it is not here. Worker 0: it is queued.
+  std::optional<With> with(TaskId task) const;
   /// It is wanted no more: one that is queued is over, one that is under way is never run again. Nothing: it is not
   /// here. Worker 0: it was queued; else that one is to hear of it.
   std::optional<With> cancel(TaskId task);

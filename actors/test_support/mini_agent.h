@@ -15,6 +15,7 @@
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
 #include "actors/router/actor_router.h"
+#include "runtime/base/steady_now.h"
 #include "runtime/process/fork_server.h"
 #include "runtime/process/supervise.h"
 #include "runtime/transport/transport.h"
@@ -41,7 +42,11 @@ class MiniAgent {
   void step(int timeout_ms) {
     std::vector<pollfd> waits{{transport_->descriptor(), POLLIN, 0}};
     for (auto& [path, server] : servers_) waits.push_back({server.descriptor(), POLLIN, 0});
-    ::poll(waits.data(), waits.size(), timeout_ms);
+    router_.at(steady_now());
+    const auto due = router_.next_deadline();
+    const bool is_due = due && *due <= steady_now();
+    ::poll(waits.data(), waits.size(), is_due ? 0 : timeout_ms);
+    if (is_due) carry_out(router_.tick(steady_now()));
     for (auto& [path, server] : servers_) {
       for (auto& event : server.events()) on_fork_event(event);
     }
@@ -113,10 +118,10 @@ class MiniAgent {
         push.owner = peer;
         return carry_out(router_.on_push(std::move(push), here));
       }
-      case wire::Envelope::CANCEL: {
-        auto cancel = decode(root.getCancel());
-        cancel.owner = peer;
-        return carry_out(router_.on_cancel(std::move(cancel), here));
+      case wire::Envelope::SIGNAL: {
+        auto signal = decode(root.getSignal()).value();
+        signal.owner = peer;
+        return carry_out(router_.on_signal(std::move(signal), here));
       }
       case wire::Envelope::CALL: {
         auto call = decode(root.getCall()).value();

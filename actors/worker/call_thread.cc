@@ -80,7 +80,7 @@ class ResumeHere final : public actors::Resumer {
   std::size_t thread_;
 };
 
-class CallThread {
+class CallThread final : private actors::ValueSink {
  public:
   /// `group` empty: of what is called in none.
   CallThread(CallThreads& shared, Executor executor, std::string group, WorkQueue& queue, std::size_t thread,
@@ -151,22 +151,39 @@ class CallThread {
       return send({call.task, std::move(call.owner), fail(ErrorKind::invalid, text), call.by_line});
     }
     within = call.task;
-    const auto token = shared_.stops.begin(call);
+    const auto token = shared_.running.begin(call);
     actors::set_stop_token(token);
     if (token.stop_requested()) {  // It was cancelled before it came.
-      (void)shared_.stops.end(call.task);
+      (void)shared_.running.end(call.task);
       return send({call.task, call.owner, cancelled(what_, call.task, "before it began"), call.by_line});
     }
-    auto result = executor_.call(std::move(call));
+    by_line_ = call.by_line;
+    owner_ = call.owner;
+    auto result = executor_.call(std::move(call), this);
     flush_output();
     if (!result) return;
     send(*std::move(result));
     if (leaving_.contains(within)) end_actor();
   }
 
+  /// A value of the stream that what runs here gives.
+  Result<bool> give(Bytes value) override {
+    if (value.size() > actors::kResultBytesMax)
+      return fail(ErrorKind::invalid, "a value of a stream takes " + std::to_string(value.size() >> 20) +
+                                          " MiB; at most " + std::to_string(actors::kResultBytesMax >> 20) +
+                                          " MiB can come back by value: give it in parts");
+    const auto number = shared_.running.give(within, value.size());
+    if (number == 0) return false;
+    flush_output();
+    actors::CallResult item{within, owner_, std::move(value), by_line_};
+    item.item = number;
+    if (const auto sent = shared_.client->answer(std::move(item)); !sent) shared_.give_up(sent.error());
+    return true;
+  }
+
   void handle(Resumption resumption) {
     within = resumption.within;
-    actors::set_stop_token(shared_.stops.token_of(within));
+    actors::set_stop_token(shared_.running.token_of(within));
     auto results = executor_.resume(resumption.go_on);
     flush_output();
     bool ends = false;
@@ -186,7 +203,7 @@ class CallThread {
   }
 
   void send(actors::CallResult result) {
-    if (shared_.stops.end(result.task)) {
+    if (shared_.running.end(result.task)) {
       auto ended = cancelled(what_, result.task, "while it ran").value();
       result.value = tl::unexpected(actors::leaving(std::move(ended), {}, place_here(shared_.worker), {}));
     }
@@ -200,6 +217,8 @@ class CallThread {
   const std::size_t thread_;
   std::string what_;            ///< Is run here.
   std::set<TaskId> leaving_{};  ///< Calls with which the actor ends.
+  std::string owner_;           ///< Of what runs here,
+  bool by_line_ = false;        ///< and how it came.
   TellAgent tell_agent_;
   ResumeHere resume_here_;
 };

@@ -8,14 +8,14 @@
 #include "actors/client.h"
 #include "actors/worker/call_queues.h"
 #include "actors/worker/executor.h"
-#include "actors/worker/stops.h"
+#include "actors/worker/running_calls.h"
 
 namespace paceline::worker {
 
 /// What the threads of a worker that run calls have in common. Lives as long as the process.
 struct CallThreads {
   CallQueues queues{};
-  Stops stops{};
+  RunningCalls running{};
   WorkerId worker{};
   StateKeeper keeper{};
   std::unique_ptr<actors::SpanBook> spans{};

@@ -23,6 +23,12 @@ auto caught(Run run) -> decltype(run()) {
   }
 }
 
+/// Of a generator that an earlier process has done.
+tl::unexpected<Error> values_lost() {
+  return fail(ErrorKind::disconnected,
+              "the actor was started again when this generator was over: which of its values had left is unknown");
+}
+
 }  // namespace
 
 Result<void> Executor::invoke(const actors::FunctionRef& function, std::span<const Bytes> arguments,
@@ -69,7 +75,7 @@ Executor Executor::for_another_thread() const {
   return other;
 }
 
-std::optional<actors::CallResult> Executor::call(actors::Call call) {
+std::optional<actors::CallResult> Executor::call(actors::Call call, actors::ValueSink* values) {
   actors::CallResult answer{call.task, call.owner, Bytes{}, call.by_line, false, {}};
   if (call.actor.value != 0 && (!instance_ || call.actor != actor_)) {
     answer.value = fail(ErrorKind::not_found, "actor " + to_string(call.actor) + " is not on " + to_string(where_()));
@@ -77,11 +83,12 @@ std::optional<actors::CallResult> Executor::call(actors::Call call) {
   }
   if (durable_)
     if (auto answered = durable_->answered(call)) {
-      answer.value = *std::move(answered);
+      answer.value = call.ahead == 0 ? *std::move(answered) : values_lost();
       return answer;
     }
   actors::Invocation invocation;
   invocation.object = call.actor.value != 0 ? instance_.get() : nullptr;
+  invocation.values = call.ahead > 0 ? values : nullptr;
   const Instant began = steady_now();
   if (track_) track_->begin(call, began);
   const auto invoked = invoke(call.function, call.arguments, invocation);

@@ -33,7 +33,8 @@ class Executor {
   /// Of the same actor, for another thread.
   Executor for_another_thread() const;
   /// Nothing: a coroutine method has begun, and waits for something.
-  std::optional<actors::CallResult> call(actors::Call call);
+  /// `values`: of a generator's.
+  std::optional<actors::CallResult> call(actors::Call call, actors::ValueSink* values = nullptr);
   /// One of them goes on. The answers of those that are done with that.
   std::vector<actors::CallResult> resume(const std::function<void()>& go_on);
   /// The actor has asked for its end: its instance goes, and coroutines that wait before it. What its agent is to hear.

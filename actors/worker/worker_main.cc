@@ -75,9 +75,10 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   options.on_hang_up = [] { _exit(process::kExitAgentGone); };
   options.on_lost = [worker](const Error& error) { give_up(worker, error); };
   options.on_work = [](actors::Work work) { return shared->queues.push(std::move(work)); };
-  options.on_cancel = [](actors::Client& client, const actors::Cancel& cancel) {
-    auto call = shared->queues.take(cancel.task, cancel.owner);
-    if (!call) return shared->stops.cancel(cancel, [] { kill(getpid(), SIGKILL); });
+  options.on_signal = [](actors::Client& client, const actors::Signal& signal) {
+    const bool wanted = signal.kind == actors::Signal::Kind::taken;
+    auto call = wanted ? std::nullopt : shared->queues.take(signal.task, signal.owner);
+    if (!call) return shared->running.on_signal(signal, [] { kill(getpid(), SIGKILL); });
     const std::string what = call->actor.value == 0 ? "task " : "call ";
     (void)client.answer(
         {call->task, std::move(call->owner), cancelled(what, call->task, "before it began"), call->by_line});

@@ -207,7 +207,7 @@ Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::
     case wire::Envelope::CREATE_ACTOR:
     case wire::Envelope::CALL:
     case wire::Envelope::PUSH_TASK:
-    case wire::Envelope::CANCEL:
+    case wire::Envelope::SIGNAL:
     case wire::Envelope::WANTS:
     case wire::Envelope::CALL_RESULT:
     case wire::Envelope::ACTOR_READY: return on_actors(peer, options_.node, envelope, frames);
@@ -254,7 +254,10 @@ Result<void> Agent::on_actors(const transport::Peer& peer, NodeId from, const wi
       return actors::decode(envelope.getPushTask(), frames)
           .map([&](actors::PushTask push) { return router_.on_push(owned(std::move(push)), from); })
           .map(done);
-    case wire::Envelope::CANCEL: done(router_.on_cancel(owned(actors::decode(envelope.getCancel())), from)); return {};
+    case wire::Envelope::SIGNAL:
+      return actors::decode(envelope.getSignal())
+          .map([&](actors::Signal signal) { return router_.on_signal(owned(std::move(signal)), from); })
+          .map(done);
     case wire::Envelope::WANTS: done(router_.on_wants(owned(actors::decode(envelope.getWants())), from)); return {};
     case wire::Envelope::LOAN:
       return actors::decode(envelope.getLoan())
@@ -421,7 +424,7 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
     case wire::Envelope::CREATE_ACTOR:
     case wire::Envelope::CALL:
     case wire::Envelope::PUSH_TASK:
-    case wire::Envelope::CANCEL:
+    case wire::Envelope::SIGNAL:
     case wire::Envelope::WANTS:
     case wire::Envelope::LOAN:
     case wire::Envelope::CALL_RESULT:

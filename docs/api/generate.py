@@ -36,6 +36,8 @@ PAGES = {
     "actors/map.h": "map",
     "actors/actor_pool.h": "actor_pool",
     "actors/queue.h": "queue",
+    "actors/generator.h": "generator",
+    "actors/stream.h": "stream",
     "actors/cancel.h": "cancel",
     "actors/exit.h": "exit",
     "actors/durable.h": "durable",
@@ -50,7 +52,7 @@ RECEIVERS = {"Worker": "me", "Shared": r"shared|\w", "Batches": "batches", "Samp
              "Future": r"heavy|answer|a|c|\)", "Async": r"first", "Handle": r"counter|\w+", "Model": "model", "Trainer": r"\w*",
              "RunResult": r"result|first|second|\)", "TaskError": "error", "Cause": "cause", "Evaluation": r"one", "TrainingLoss": "loss",
              "LoadResult": "loaded", "Batch": "batch", "Waited": "waited", "GroupHandle": r"in_group\(.*\)",
-             "ActorPool": "pool", "Queue": "queue|other", "durable": r"keys_", "durable_array": r"table_"}
+             "ActorPool": "pool", "Queue": "queue|other", "Stream": "stream|words", "Generator": "numbers", "durable": r"keys_", "durable_array": r"table_"}
 BRACED = ("Trainer",)  # Made with the names of their fields.
 
 # Where options are given: a use of a field of theirs stands in such a statement. Other structs have fields of the same names.
@@ -60,7 +62,7 @@ GIVEN = {"CsvOptions": r"\bcsv\(", "ImageOptions": r"\bimages\(", "TokenOptions"
          "StepOptions": r"\.step\(", "Stopped": r"^\s*try \{", "Sampler": r"\bmake_data_loader\("}
 
 # What else the use of a name looks like: of a class, where examples do not spell it out; of a field, where others have one so called.
-USES = {"Shared": r"= me\.share\(", "Batches": r"= me\.batches\(", "Sampler": r"me\.sampler\(", "Batch": r"\] = batches\.next\(",
+USES = {"Stream": r"= paceline::async\(\{\.ahead", "Stream::begin": r": stream\) \{", "Stream::end": r": stream\) \{", "Generator::begin": r": primes\(\)\)", "Generator::end": r": primes\(\)\)", "Shared": r"= me\.share\(", "Batches": r"= me\.batches\(", "Sampler": r"me\.sampler\(", "Batch": r"\] = batches\.next\(",
         "Stopped": r"catch \(const paceline::Stopped", "Metric": r"\bMetric\b", "Future": r"= paceline::async\(", "Waited": r"= paceline::wait\(", "GroupHandle": r"\.in_group\(", "Cause": r"const auto& cause : error\.causes",
         "Batch::data": r"\bbatch\.data\b", "Batch::target": r"\bbatch\.target\b", "Trainer::metric": r"\.metric = \[",
         "Trainer::data": r"\.data = paceline::", "Trainer::test": r"\.test = paceline::"}

@@ -32,7 +32,7 @@ struct Envelope {
     executable @15 :Executable;     # from a driver or a worker: how the workers that it asks for are started
     wants @39 :Wants;               # from a process: of how many workers for tasks it has use; what it gives back
     loan @40 :Loan;                 # to it: a worker is lent, gone, or asked back
-    cancel @41 :Cancel;             # to who runs or queues a call or a task: it is wanted no more
+    signal @41 :Signal;             # an owner's, to who runs or queues a call or a task
     waits @37 :Waits;               # from a worker: its thread waits for a result, or goes on
     alive @35 :Alive;               # to a worker: is somebody there? From its I/O thread: yes
     output @42 :Output;             # agent -> the driver, maybe through its node's: what workers print
@@ -107,8 +107,8 @@ struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :L
 }
 struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; named @5 :UInt64; }   # named: not ready yet, but this actor has the name that it claims, itself or another
 struct ConcurrencyGroup { name @0 :Text; threads @1 :UInt32; }
-struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; resent @5 :Int32; kill @6 :Bool; group @7 :Text; fence @8 :Bool; name @9 :Text; number @10 :UInt64; }   # resent: so often before, to an actor whose process died; kill: no call, the actor ends; group: of its concurrency groups; fence: no call, answered as soon as it has arrived; name: a task's, for people; number: of a call to an actor, rising with each of the process that makes it
-struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; byLine @5 :Bool; unbegun @6 :Bool; ranNs @7 :UInt64; }   # byLine: of a call that came past the agent; unbegun: a task that is given back, its worker has something else to do
+struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; resent @5 :Int32; kill @6 :Bool; group @7 :Text; fence @8 :Bool; name @9 :Text; number @10 :UInt64; ahead @11 :UInt32; }   # resent: so often before, to an actor whose process died; kill: no call, the actor ends; group: of its concurrency groups; fence: no call, answered as soon as it has arrived; name: a task's, for people; number: of a call to an actor, rising with each of the process that makes it; ahead: values of a stream that it may give before they are taken
+struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; byLine @5 :Bool; unbegun @6 :Bool; ranNs @7 :UInt64; item @8 :UInt64; }   # byLine: of a call that came past the agent; unbegun: a task that is given back, its worker has something else to do; item: no result, but this value of a stream, from 1
 struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text;
   logsIfPrinted @6 :Bool;             # that folder is made when needed, and keeps nothing of workers that print nothing
   driver @7 :Text; driverNode @8 :Int32;   # who shows what workers print; empty: nobody
@@ -129,7 +129,10 @@ struct Loan {
   enum Kind { lent @0; gone @1; recalled @2; refused @3; }   # recalled: so many; refused: none of this shape can be had
 }
 
-struct Cancel { task @0 :UInt64; worker @1 :UInt64; actor @2 :UInt64; owner @3 :Text; force @4 :Bool; }   # worker: that the task is with, or actor; force: if it runs its worker ends
+struct Signal {
+  task @0 :UInt64; worker @1 :UInt64; actor @2 :UInt64; owner @3 :Text; kind @4 :Kind; taken @5 :UInt64;   # worker: that the task is with, or actor
+  enum Kind { cancel @0; end @1; taken @2; }   # end: if it runs its worker ends; taken: so many values of its stream have been
+}
 
 struct Waits { task @0 :UInt64; begins @1 :Bool; actor @2 :UInt64; within @3 :UInt64; }   # task 0: one that may end by itself, with a timeout; actor: that is called, 0: a task's; within: the task that waits
 struct Alive {}

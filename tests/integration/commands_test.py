@@ -556,6 +556,7 @@ int main(int argc, char** argv) {
 }
 """
 
+    @in_release
     def test_a_script_of_several_sources_with_includes_and_libraries(self):
         environment = {"XDG_CACHE_HOME": os.path.join(self.folder, "cache")}
         text = self.write_parts()
@@ -573,6 +574,7 @@ int main(int argc, char** argv) {
         changed = self.paceline("run", script, timeout=60, environment=environment)
         self.assertEqual((changed.code, changed.out), (0, "344 0 1\n"), changed.said())
 
+    @in_release
     def test_what_is_wrong_with_parts_of_a_script_is_said(self):
         self.write_parts()
         for line, text in [("sources=nowhere.cpp", "nowhere.cpp"), ("source=added.cpp", "sources="), ("sources=include/squares.h", "no C++ source"),
