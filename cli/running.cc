@@ -1,6 +1,7 @@
 #include "cli/running.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <vector>
 
@@ -22,8 +23,7 @@ json running_of(const json& worker, const NameOf& name_of) {
   json running = json::array();
   const json memory = worker.value("spans", json());
   if (!memory.is_object()) return running;
-  const auto bytes = wire::from_base64(cell(memory, "memory"));
-  const auto spans = actors::read_spans({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+  const auto spans = spans_in(memory);
   const double now = number(memory, "now_ns");
   for (const auto& span : spans.running) {
     const auto name = name_of(span.name);
@@ -43,6 +43,15 @@ bool is_lent_for(const json& worker, const json& tasks) {
 }
 
 }  // namespace
+
+actors::ReadSpans spans_in(const json& copy) {
+  auto bytes = wire::from_base64(cell(copy, "head"));
+  bytes.resize(offsetof(actors::SpanMemory, names));
+  bytes += wire::from_base64(cell(copy, "names"));
+  bytes.resize(offsetof(actors::SpanMemory, spans));
+  bytes += wire::from_base64(cell(copy, "over"));
+  return actors::read_spans({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+}
 
 void tell_running(json& status, const NameOf& name_of) {
   if (!status.is_object()) return;

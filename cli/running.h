@@ -15,6 +15,9 @@ using NameOf = std::function<std::string(const actors::SpanName&)>;
 /// what it runs, in place of the memory that its agent gives. Pure, if `name_of` is.
 void tell_running(nlohmann::json& status, const NameOf& name_of);
 
+/// What an agent has copied of a worker's memory: `head`, `names` and, of calls that are over, `over`, in base64. Pure.
+actors::ReadSpans spans_in(const nlohmann::json& copy);
+
 /// "2 square, until" of a row's `running`, without parameters; "-".
 std::string running_text(const nlohmann::json& row);
 

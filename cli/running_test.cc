@@ -31,7 +31,10 @@ json memory_of(const std::vector<std::string>& names) {
   }
   std::string bytes(actors::kSpanMemoryBytes, '\0');
   EXPECT_EQ(::pread(book->fd(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
-  return {{"memory", wire::to_base64(bytes)}, {"now_ns", 8'000'000'000}};
+  constexpr auto kNames = offsetof(actors::SpanMemory, names);
+  return {{"head", wire::to_base64({bytes.data(), kNames})},
+          {"names", wire::to_base64({bytes.data() + kNames, actors::kNamesBytes})},
+          {"now_ns", 8'000'000'000}};
 }
 
 json lent(int worker, const json& owner, double cpus, const json& on, const std::vector<std::string>& runs) {
@@ -73,7 +76,7 @@ TEST(RunningTest, TasksAreOfWhoHasLentWorkersForThem) {
 }
 
 TEST(RunningTest, WhatIsNoMemoryRunsNothing) {
-  for (const json& spans : {json(), json(3), json{{"memory", "AAAA"}}, json{{"memory", 4}}, json{{"memory", "%"}}}) {
+  for (const json& spans : {json(), json(3), json{{"head", "AAAA"}}, json{{"head", 4}}, json{{"names", "%"}}}) {
     json status{{"workers", {{{"spans", spans}}}}};
     tell_running(status, text_of);
     EXPECT_EQ(status["workers"][0]["running"], json::array());

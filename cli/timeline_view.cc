@@ -1,7 +1,6 @@
 #include "cli/timeline_view.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,7 +12,6 @@
 #include "runtime/base/json.h"
 #include "runtime/base/readable.h"
 #include "runtime/observe/trace_event.h"
-#include "runtime/wire/base64.h"
 
 namespace paceline::cli {
 namespace {
@@ -55,10 +53,7 @@ std::string who(const json& worker) {
 
 /// Those that lie in the future are nonsense.
 Worker read(const json& worker, std::int64_t clock_ns) {
-  auto bytes = wire::from_base64(cell(worker, "memory"));
-  bytes.resize(offsetof(actors::SpanMemory, spans));
-  bytes += wire::from_base64(cell(worker, "over"));
-  auto read = actors::read_spans({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+  auto read = spans_in(worker);
   auto spans = std::move(read.over);
   spans.insert(spans.end(), read.running.begin(), read.running.end());
   const auto now = whole(worker, "now_ns", kNowMost);

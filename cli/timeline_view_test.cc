@@ -39,6 +39,7 @@ json worker(std::int64_t node, int number, More more) {
   more(*book, track);
   std::string bytes(actors::kSpanMemoryBytes, '\0');
   EXPECT_EQ(::pread(book->fd(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  constexpr auto kNames = offsetof(actors::SpanMemory, names);
   constexpr auto kSpans = offsetof(actors::SpanMemory, spans);
   return {{"node", node},
           {"worker", number},
@@ -46,7 +47,8 @@ json worker(std::int64_t node, int number, More more) {
           {"class", ""},
           {"ended", false},
           {"now_ns", 1'000'000},
-          {"memory", wire::to_base64({bytes.data(), kSpans})},
+          {"head", wire::to_base64({bytes.data(), kNames})},
+          {"names", wire::to_base64({bytes.data() + kNames, kSpans - kNames})},
           {"over", wire::to_base64({bytes.data() + kSpans, 10 * actors::kRecordBytes})}};
 }
 json worker(std::int64_t node, int number) {

@@ -94,7 +94,7 @@ void Agent::answer_with_spans(std::uint64_t query, json status) {
         std::size_t left_out = 0;
         for (const auto& source : work->sources) {
           auto copy = WorkerSpans::copy(source);
-          bytes += copy.memory.size() + copy.over.size();
+          bytes += copy.head.size() + copy.names.size() + copy.over.size();
           if (bytes > room) {
             ++left_out;
             continue;
@@ -107,7 +107,8 @@ void Agent::answer_with_spans(std::uint64_t query, json status) {
                            {"class", readable(source.label.type)},
                            {"ended", source.ended.has_value()},
                            {"now_ns", source.ended.value_or(steady_now()).time_since_epoch().count()},
-                           {"memory", std::move(copy.memory)},
+                           {"head", std::move(copy.head)},
+                           {"names", std::move(copy.names)},
                            {"over", std::move(copy.over)}});
         }
         work->status["spans"] = std::move(spans);
@@ -175,8 +176,11 @@ json Agent::workers_view(const std::string& which, bool running, Instant now) co
               {"age_s", seconds(now - worker.started)},
               {"log", readable(workers_.log(worker.worker))}};
     if (is_actor && !worker.detached) view["owner"] = readable(worker.owner);
-    if (running)
-      view["spans"] = {{"memory", spans_.running(worker.worker)}, {"now_ns", now.time_since_epoch().count()}};
+    if (running) {
+      auto copy = spans_.running(worker.worker);
+      view["spans"] = {
+          {"head", std::move(copy.head)}, {"names", std::move(copy.names)}, {"now_ns", now.time_since_epoch().count()}};
+    }
     views.push_back(std::move(view));
   }
   return views;

@@ -31,11 +31,14 @@ std::uint64_t number_in(const std::string& bytes, std::size_t offset, std::uint6
   return std::min(number, most);
 }
 
-/// The first page, and the names that there are.
-std::string names_of(int fd) {
-  auto bytes = bytes_at(fd, 0, actors::kPageBytes);
-  const auto names = number_in(bytes, offsetof(SpanHeader, names), actors::kNamesBytes);
-  return bytes + bytes_at(fd, offsetof(SpanMemory, names), names);
+/// Slots that no thread uses are all zero.
+WorkerSpans::Copy copy_of(int fd, bool with_over) {
+  auto head = bytes_at(fd, 0, offsetof(SpanMemory, names));
+  const auto names = number_in(head, offsetof(SpanHeader, names), actors::kNamesBytes);
+  const auto written = with_over ? number_in(head, offsetof(SpanHeader, written), actors::kSpansMax) : 0;
+  head.erase(head.find_last_not_of('\0') + 1);
+  return {wire::to_base64(head), wire::to_base64(bytes_at(fd, offsetof(SpanMemory, names), names)),
+          wire::to_base64(bytes_at(fd, offsetof(SpanMemory, spans), written * actors::kRecordBytes))};
 }
 
 }  // namespace
@@ -55,10 +58,9 @@ void WorkerSpans::end(WorkerId worker, Instant now) {
   if (ended_.size() > kEndedMax) ended_.pop_back();
 }
 
-std::string WorkerSpans::running(WorkerId worker) const {
+WorkerSpans::Copy WorkerSpans::running(WorkerId worker) const {
   const auto found = living_.find(worker);
-  return found == living_.end() || !found->second.fd ? std::string()
-                                                     : wire::to_base64(names_of(found->second.fd->get()));
+  return found == living_.end() || !found->second.fd ? Copy() : copy_of(found->second.fd->get(), false);
 }
 
 std::vector<WorkerSpans::Source> WorkerSpans::sources() const {
@@ -69,12 +71,6 @@ std::vector<WorkerSpans::Source> WorkerSpans::sources() const {
   return sources;
 }
 
-WorkerSpans::Copy WorkerSpans::copy(const Source& source) {
-  const int fd = source.fd->get();
-  const auto memory = names_of(fd);
-  const auto written = number_in(memory, offsetof(SpanHeader, written), actors::kSpansMax);
-  return {wire::to_base64(memory),
-          wire::to_base64(bytes_at(fd, offsetof(SpanMemory, spans), written * actors::kRecordBytes))};
-}
+WorkerSpans::Copy WorkerSpans::copy(const Source& source) { return copy_of(source.fd->get(), true); }
 
 }  // namespace paceline::cluster

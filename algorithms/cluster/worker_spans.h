@@ -35,8 +35,14 @@ class WorkerSpans {
   void keep(WorkerId worker, pid_t pid, process::Fd fd);
   void end(WorkerId worker, Instant now);
 
-  /// What runs, and all names, in base64; empty: there are none.
-  std::string running(WorkerId worker) const;
+  /// Parts of a SpanMemory, each as far as it is used, in base64.
+  struct Copy {
+    std::string head;  ///< Up to the names: what runs.
+    std::string names;
+    std::string over;  ///< The calls that are over.
+  };
+  /// Without those that are over; nothing of a worker that has given none.
+  Copy running(WorkerId worker) const;
 
   /// One worker's, and its descriptor's as long as this lives.
   struct Source {
@@ -47,11 +53,7 @@ class WorkerSpans {
   };
   /// Those that live in the order of ids, then those that have ended, the last first.
   std::vector<Source> sources() const;
-  /// In base64: what `running` gives, and the calls that are over. Of any thread.
-  struct Copy {
-    std::string memory;
-    std::string over;
-  };
+  /// Of any thread.
   static Copy copy(const Source& source);
 
  private:
