@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <climits>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -94,6 +96,21 @@ std::string plain_name(std::string name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
   for (auto at = name.find(kUnnamed); at != name.npos; at = name.find(kUnnamed)) name.erase(at, kUnnamed.size());
   return name;
+}
+
+CalleeRef ref_of_function(const FunctionRef& function) {
+  const auto address = resolve(function);
+  Dl_info object{};
+  if (!address || ::dladdr(*address, &object) == 0) return {};
+  std::string path = object.dli_fname;
+  char program[PATH_MAX];
+  if (executable_build().value_or("") == function.build) {
+    const auto size = ::readlink("/proc/self/exe", program, sizeof program);
+    path.assign(program, size > 0 ? static_cast<std::size_t>(size) : 0);
+  }
+  char offset[2 * sizeof function.offset];
+  const auto end = std::to_chars(offset, offset + sizeof offset, function.offset, 16).ptr;
+  return {NameKind::function, std::string(offset, end) + " " + function.build + " " + path};
 }
 
 std::string function_name(const FunctionRef& function) {

@@ -46,6 +46,15 @@ class UnfinishedCall {
   virtual void on_done(std::function<void()> then) = 0;
 };
 
+/// Is told who is called, before that begins.
+class CallWatch {
+ public:
+  virtual void begins(const CalleeKind& kind, const Bytes& first, std::string_view build) = 0;
+
+ protected:
+  ~CallWatch() = default;
+};
+
 /// Where the values of a generator go.
 class ValueSink {
  public:
@@ -65,6 +74,13 @@ struct Invocation {
   std::unique_ptr<UnfinishedCall> unfinished{};  ///< Coroutine methods: instead of the result.
   CalleeName name = nullptr;                     ///< Of what is called, from argument 0; for errors.
   ValueSink* values = nullptr;                   ///< Whoever called wants a stream.
+  CallWatch* watch = nullptr;                    ///< May be null.
+
+  /// `arguments` are not empty.
+  void calls(const CalleeKind& kind) {
+    name = kind.name;
+    if (watch != nullptr) watch->begins(kind, arguments.front(), build);
+  }
 };
 /// Decodes the arguments and calls. `invalid` where they do not decode; what the user's code throws passes through.
 using Thunk = Result<void> (*)(Invocation&);
@@ -292,7 +308,7 @@ Result<void> keep_result(Invocation& invocation, Call&& call) {
 template <class F, class Encoded, class... Before>
 Result<void> run_callable(Invocation& invocation, Before&... before) {
   if (invocation.arguments.empty()) return fail(ErrorKind::invalid, "a call without its first part");
-  invocation.name = &name_of_callable<F>;
+  invocation.calls(kCallable<F>);
   auto values = decode_arguments(invocation.arguments, 1, static_cast<Encoded*>(nullptr));
   if (!values) return tl::unexpected(std::move(values).error());
   auto callable = decode_callable<F>(invocation.arguments[0]);
@@ -324,7 +340,7 @@ Result<void> run_method(Invocation& invocation) {
   if (invocation.arguments.empty() || invocation.object == nullptr) {
     return fail(ErrorKind::invalid, "a method call without method or object");
   }
-  invocation.name = &name_of_method<T>;
+  invocation.calls(kMethodOf<T>);
   auto values = decode_arguments(invocation.arguments, 1, static_cast<Encoded*>(nullptr));
   if (!values) return tl::unexpected(std::move(values).error());
   auto name = from_bytes<MemberRef>(invocation.arguments[0], "a method's name");

@@ -104,7 +104,8 @@ auto map_in_flight(Range&& range, std::size_t most, Begin begin) {
 /// Indices from argument 1 to before argument 2, each given to the callable that is argument 0.
 template <class F, class Index>
 Result<void> run_range(Invocation& invocation) {
-  invocation.name = &name_of_callable<F>;
+  if (invocation.arguments.empty()) return fail(ErrorKind::invalid, "a call without its first part");
+  invocation.calls(kCallable<F>);
   auto range = decode_arguments(invocation.arguments, 1, static_cast<std::tuple<Index, Index>*>(nullptr));
   if (!range) return tl::unexpected(std::move(range).error());
   auto callable = decode_callable<F>(invocation.arguments[0]);

@@ -34,6 +34,7 @@ Action add_status(Flags app, Ask ask);
 Action add_list(Flags app, Ask ask);
 Action add_get(Flags app, Ask ask);
 Action add_summary(Flags app, Ask ask);
+Action add_stack(Flags app, Ask ask);
 /// Ends the actor of this name or id in a cluster; returns its id. `not_found`.
 using KillActor = std::function<Result<std::string>(const std::filesystem::path& cluster, const std::string& actor)>;
 Action add_kill(Flags app, KillActor kill_actor);
@@ -41,6 +42,7 @@ Action add_kill(Flags app, KillActor kill_actor);
 using CancelTask = std::function<Result<std::string>(const std::filesystem::path& cluster, TaskId task, bool force)>;
 Action add_cancel(Flags app, CancelTask cancel_task);
 Action add_metrics(Flags app, Ask ask);
+Action add_timeline(Flags app, Ask ask);
 Action add_export(Flags app);
 Action add_logs(Flags app);
 Action add_replay(Flags app);

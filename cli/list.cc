@@ -4,6 +4,8 @@
 #include "cli/cluster_paths.h"
 #include "cli/commands.h"
 #include "cli/list_view.h"
+#include "cli/native/callee_names.h"
+#include "cli/running.h"
 #include "runtime/base/json.h"
 
 namespace paceline::cli {
@@ -34,8 +36,10 @@ Action add_list(Flags app, Ask ask) {
     if (!listed) return report(listed.error());
     const auto directory = find_any_cluster(flags->name);
     if (!directory) return report(directory.error());
-    const auto answer = ask(*directory, "status", question_for(*listed));
+    auto answer = ask(*directory, "status", question_for(*listed));
     if (!answer) return report(answer.error());
+    CalleeNames names;
+    tell_running(*answer, [&](const actors::SpanName& name) { return names.name_of(name); });
     const auto silent = silent_nodes(*listed, *answer, flags->filter);
     say_silent(silent, *listed == Listed::nodes ? "figures" : name_of(*listed));
     const auto rows = rows_of(*listed, *answer, flags->filter);

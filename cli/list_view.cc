@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cli/cells.h"
+#include "cli/running.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/table.h"
@@ -167,22 +168,22 @@ observe::Table nodes_table(const ListRows& rows) {
 }
 
 observe::Table workers_table(const ListRows& rows) {
-  observe::Table table({"worker", "node", "pid", "state", "owner", "for", "since", "waits for", "log"});
+  observe::Table table({"worker", "node", "pid", "state", "owner", "for", "since", "runs", "waits for", "log"});
   for (const json& worker : rows)
     table.add({cell(worker, "worker"), cell(worker, "node"), pid_cell(worker), cell(worker, "state"),
                cell(worker, "owner"), use_of(worker),
-               duration(worker, cell(worker, "lent_s") == "-" ? "age_s" : "lent_s"),
+               duration(worker, cell(worker, "lent_s") == "-" ? "age_s" : "lent_s"), running_text(worker),
                cell(worker, "waits_for") == "-" ? "-" : cell(worker, "waits_for") + ", " + duration(worker, "waits_s"),
                text_cell(worker, "log")});
   return table;
 }
 
 observe::Table tasks_table(const ListRows& rows) {
-  observe::Table table({"owner", "node", "program", "state", "cpus", "on", "lent", "missing", "waits"});
+  observe::Table table({"owner", "node", "program", "state", "cpus", "on", "lent", "missing", "waits", "runs"});
   for (const json& task : rows)
     table.add({cell(task, "owner"), cell(task, "node"), text_cell(task, "program"), cell(task, "state"),
                cpus_cell(task, "cpus"), cell(task, "on"), cell(task, "lent"), cell(task, "missing"),
-               duration(task, "waits_s")});
+               duration(task, "waits_s"), running_text(task)});
   return table;
 }
 
@@ -223,6 +224,7 @@ json question_for(Listed listed) {
   json question{{"patient", true}};
   if (listed == Listed::workers || listed == Listed::tasks || listed == Listed::actors)
     question[name_of(listed)] = "all";
+  if (listed == Listed::workers || listed == Listed::tasks) question["workers"] = question["running"] = "all";
   return question;
 }
 

@@ -36,7 +36,7 @@ json worker(int number, int node, const std::string& state) {
 
 json cluster() {
   json lent = worker(1, 0, "lent");
-  lent.update({{"owner", kDriver}, {"cpus", 1}, {"lent_s", 12.0}});
+  lent.update({{"owner", kDriver}, {"cpus", 1}, {"lent_s", 12.0}, {"running", {{{"name", "square(int)"}}}}});
   json waits = worker(2, 1, "waiting");
   waits.update(
       {{"owner", "worker/1"}, {"cpus", 0.5}, {"on", 1}, {"lent_s", 3.0}, {"waits_for", "a task"}, {"waits_s", 2.0}});
@@ -64,7 +64,8 @@ json cluster() {
              {"on", nullptr},
              {"lent", 1},
              {"missing", 3},
-             {"waits_s", 61.0}}}},
+             {"waits_s", 61.0},
+             {"running", {{{"name", "square(int)"}}, {{"name", "square(int)"}}}}}}},
           {"jobs",
            {{{"job", 1},
              {"strategy", "allreduce"},
@@ -123,19 +124,19 @@ TEST(ListViewTest, NodesThatAreSilentOrMissingAreListedToo) {
 
 TEST(ListViewTest, AWorkerSaysWhomItIsLentToWhichActorItIsAndWhatItWaitsFor) {
   EXPECT_EQ(table(Listed::workers),
-            "worker  node  pid  state    owner       for                 since  waits for      log\n"
-            "──────  ────  ───  ───────  ──────────  ──────────────────  ─────  ─────────────  ───────────\n"
-            "     1     0   41  lent     driver/7-1  1 cpu               12 s   -              /logs/1.log\n"
-            "     2     1   42  waiting  worker/1    0.5 cpus on node 1  3.0 s  a task, 2.0 s  /logs/2.log\n"
-            "     3     1   43  actor    driver/7-1  Counter counter     1:15   -              /logs/3.log\n"
-            "     4     0   44  idle     -           -                   1:15   -              /logs/4.log\n");
+            "worker  node  pid  state    owner       for                 since  runs    waits for      log\n"
+            "──────  ────  ───  ───────  ──────────  ──────────────────  ─────  ──────  ─────────────  ───────────\n"
+            "     1     0   41  lent     driver/7-1  1 cpu               12 s   square  -              /logs/1.log\n"
+            "     2     1   42  waiting  worker/1    0.5 cpus on node 1  3.0 s  -       a task, 2.0 s  /logs/2.log\n"
+            "     3     1   43  actor    driver/7-1  Counter counter     1:15   -       -              /logs/3.log\n"
+            "     4     0   44  idle     -           -                   1:15   -       -              /logs/4.log\n");
 }
 
 TEST(ListViewTest, TasksSayHowManyWorkersAreMissing) {
   EXPECT_EQ(table(Listed::tasks),
-            "owner       node  program      state    cpus  on  lent  missing  waits\n"
-            "──────────  ────  ───────────  ───────  ────  ──  ────  ───────  ─────\n"
-            "driver/7-1     0  /bin/square  waiting     1   -     1        3  1:01\n");
+            "owner       node  program      state    cpus  on  lent  missing  waits  runs\n"
+            "──────────  ────  ───────────  ───────  ────  ──  ────  ───────  ─────  ────────\n"
+            "driver/7-1     0  /bin/square  waiting     1   -     1        3  1:01   2 square\n");
 }
 
 TEST(ListViewTest, JobsHaveStates) {

@@ -233,7 +233,7 @@ tl::unexpected<Error> cancelled(const std::string& what, TaskId task, const std:
 }
 
 void run_calls(CallThreads& shared) {
-  Executor executor([worker = shared.worker] { return place_here(worker); }, shared.keeper);
+  Executor executor([worker = shared.worker] { return place_here(worker); }, shared.keeper, shared.spans.get());
   CallThread(shared, std::move(executor), "", shared.queues.first(), 0, CallThread::kTask).run();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "actors/causes.h"
@@ -17,6 +18,7 @@ struct CallThreads {
   RunningCalls running{};
   WorkerId worker{};
   StateKeeper keeper{};
+  std::unique_ptr<actors::SpanBook> spans{};
   actors::Client* client = nullptr;
   std::function<void(const Error&)> give_up;  ///< Does not return.
 };

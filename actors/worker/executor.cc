@@ -37,6 +37,7 @@ Result<void> Executor::invoke(const actors::FunctionRef& function, std::span<con
   if (!address) return tl::unexpected(std::move(address).error());
   invocation.arguments = arguments;
   invocation.build = function.build;
+  invocation.watch = track_.get();
   return caught([&] { return reinterpret_cast<actors::Thunk>(*address)(invocation); });
 }
 
@@ -48,7 +49,9 @@ actors::ActorReady Executor::construct(actors::CreateActor create) {
   }
   actor_ = create.actor;
   name_ = create.name;
+  if (track_) track_->begin(actors::plain_name(create.type) + " constructor", create.owner, steady_now());
   const auto done = construct_in(create);
+  if (track_) track_->end(steady_now(), !done);
   if (!done) {
     const auto whose = "the constructor of actor " + (name_.empty() ? to_string(actor_) : "'" + name_ + "'");
     ready.error = actors::leaving(done.error(), whose, where_(), "in " + whose + ", ");
@@ -65,7 +68,7 @@ Result<void> Executor::construct_in(const actors::CreateActor& create) {
 }
 
 Executor Executor::for_another_thread() const {
-  Executor other(where_);
+  Executor other(where_, {}, spans_);
   other.name_ = name_;
   other.actor_ = actor_;
   other.instance_ = instance_;
@@ -87,8 +90,10 @@ std::optional<actors::CallResult> Executor::call(actors::Call call, actors::Valu
   invocation.object = call.actor.value != 0 ? instance_.get() : nullptr;
   invocation.values = call.ahead > 0 ? values : nullptr;
   const Instant began = steady_now();
+  if (track_) track_->begin(call, began);
   const auto invoked = invoke(call.function, call.arguments, invocation);
-  answer.ran = steady_now() - began;
+  const Instant ended = steady_now();
+  answer.ran = ended - began;
   Callee callee{invocation.name};
   if (invocation.name != nullptr && !call.arguments.empty()) {
     callee.first = std::move(call.arguments.front());
@@ -98,7 +103,8 @@ std::optional<actors::CallResult> Executor::call(actors::Call call, actors::Valu
   if (invoked && invocation.unfinished && !invocation.unfinished->done()) {
     const TaskId task = call.task;
     invocation.unfinished->on_done([this, task] { done_.push_back(task); });
-    begun_.insert_or_assign(task, Begun{std::move(answer), std::move(invocation.unfinished), std::move(callee)});
+    begun_.insert_or_assign(task, Begun{std::move(answer), std::move(invocation.unfinished), std::move(callee),
+                                        track_ ? track_->leave() : actors::SpanRecord()});
     return std::nullopt;
   }
   answer.value =
@@ -107,6 +113,7 @@ std::optional<actors::CallResult> Executor::call(actors::Call call, actors::Valu
                                        : Result<Bytes>(std::move(invocation.result)),
                callee);
   if (durable_) answer.value = durable_->publish(call, std::move(answer.value));
+  if (track_) track_->end(ended, !answer.value);
   return answer;
 }
 
@@ -118,6 +125,7 @@ std::vector<actors::CallResult> Executor::resume(const std::function<void()>& go
     if (begun.empty()) continue;
     Begun& ended = begun.mapped();
     ended.answer.value = value_of(caught([&] { return Result<Bytes>(ended.call->result()); }), ended.callee);
+    if (track_) track_->end(ended.span, steady_now(), !ended.answer.value);
     answers.push_back(std::move(ended.answer));
   }
   return answers;

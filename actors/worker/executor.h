@@ -11,6 +11,7 @@
 #include "actors/causes.h"
 #include "actors/client.h"
 #include "actors/invoke.h"
+#include "actors/spans/span_writer.h"
 #include "actors/worker/durable_actor.h"
 
 namespace paceline::worker {
@@ -21,9 +22,12 @@ namespace paceline::worker {
 class Executor {
  public:
   /// `where` this is, and its log as it is then: every error says so. `keeper`: of the durable state of an actor that
-  /// may be started again.
-  explicit Executor(std::function<actors::Place()> where, StateKeeper keeper = {})
-      : where_(std::move(where)), keeper_(std::move(keeper)) {}
+  /// may be started again. `spans`: where it writes down what it runs; may be null.
+  explicit Executor(std::function<actors::Place()> where, StateKeeper keeper = {}, actors::SpanBook* spans = nullptr)
+      : where_(std::move(where)),
+        keeper_(std::move(keeper)),
+        spans_(spans),
+        track_(spans == nullptr ? nullptr : std::make_unique<actors::SpanTrack>(*spans)) {}
 
   actors::ActorReady construct(actors::CreateActor create);
   /// Of the same actor, for another thread.
@@ -48,6 +52,7 @@ class Executor {
     actors::CallResult answer;  ///< Without its value.
     std::unique_ptr<actors::UnfinishedCall> call;
     Callee callee;
+    actors::SpanRecord span{};
   };
   Result<void> invoke(const actors::FunctionRef& function, std::span<const Bytes> arguments,
                       actors::Invocation& invocation);
@@ -56,6 +61,8 @@ class Executor {
 
   std::function<actors::Place()> where_;
   StateKeeper keeper_;
+  actors::SpanBook* spans_;
+  std::unique_ptr<actors::SpanTrack> track_;
   std::string name_;  ///< The actor's.
   ActorId actor_;
   std::unique_ptr<DurableActor> durable_;  ///< Of one that may be started again.

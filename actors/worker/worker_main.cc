@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -12,7 +13,9 @@
 #include "actors/worker/call_thread.h"
 #include "actors/worker/state_keeper.h"
 #include "runtime/base/check.h"
+#include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
+#include "runtime/process/fd_passing.h"
 #include "runtime/process/supervise.h"
 
 namespace paceline::worker {
@@ -27,6 +30,18 @@ constexpr Duration kTaskPatience = std::chrono::milliseconds(5);
   std::fprintf(stderr, "paceline: %s: %s\n", where(worker).c_str(), error.text.c_str());
   std::fflush(stderr);
   _exit(1);
+}
+
+/// Its agent has them, too. Without them less is seen of this worker.
+std::unique_ptr<actors::SpanBook> spans_of(WorkerId worker, int agent_socket) {
+  auto spans = actors::SpanBook::create();
+  const auto sent =
+      spans ? process::send_with_fds(agent_socket, json_text(nlohmann::json{{"kind", "spans"}}), {(*spans)->fd()})
+            : tl::unexpected(spans.error());
+  if (sent) return *std::move(spans);
+  std::fprintf(stderr, "paceline: %s: what it runs is not seen: %s\n", where(worker).c_str(),
+               sent.error().text.c_str());
+  return nullptr;
 }
 
 }  // namespace
@@ -44,6 +59,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   static auto* shared = new CallThreads;  // The I/O thread uses it until the process ends, and the others do.
   shared->worker = worker;
   shared->keeper = keep_at_agent(agent_socket);
+  shared->spans = spans_of(worker, agent_socket);
   shared->give_up = [worker](const Error& error) { give_up(worker, error); };
   auto executable = actors::this_executable();
   if (!executable) give_up(worker, executable.error());

@@ -32,9 +32,9 @@ WorkerId worker_of(const std::string& peer) {
 }
 
 /// A worker takes at most so many of the agent's descriptors (a connection, its Unix socket, its session's bell, two
-/// pidfds, a window and its control page, an actor's durable state); the rest is for drivers, other agents and fork
-/// servers.
-constexpr std::size_t kDescriptorsOfWorker = 8;
+/// pidfds, a window and its control page, an actor's durable state, what it runs); the rest is for drivers, other
+/// agents and fork servers.
+constexpr std::size_t kDescriptorsOfWorker = 9;
 constexpr std::size_t kOtherDescriptors = 128;
 
 actors::ActorRouter::Options router_options(const Agent::Options& options) {
@@ -740,7 +740,10 @@ void Agent::act(const actors::ActorRouter::Actions& actions) {
   if (router_.actors_elsewhere() != actors_elsewhere_) depend_on_nodes_in_use();
 }
 
-void Agent::carry_out(const actors::ActorRouter::Fork& fork) { workers_.fork(fork); }
+void Agent::carry_out(const actors::ActorRouter::Fork& fork) {
+  spans_.begin(fork.worker, {fork.root, fork.name, fork.type});
+  workers_.fork(fork);
+}
 
 void Agent::carry_out(const actors::ActorRouter::Kill& kill) { workers_.end(kill.worker, ""); }
 
@@ -793,6 +796,7 @@ void Agent::on_worker_ended(WorkerId worker, const WorkerProcesses::Listener::En
   sessions_.close(worker);
   (void)::unlink(actors::line_path(options_.directory, worker).c_str());
   const Instant now = steady_now();
+  spans_.end(worker, now);
   router_.at(now);
   for (auto& [id, job] : jobs_)
     if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, end.how, end.failed, now); });
@@ -805,6 +809,9 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
   if (kind == "channel") return open_session(worker);
   if (kind == "state") return give_state(worker);
   if (kind == "keep") return keep_state(worker, std::move(packet));
+  if (kind == "spans" && packet.fds.size() == 1) {
+    return spans_.keep(worker, workers_.pid(worker), std::move(packet.fds.front()));
+  }
   if (kind != "replica" || packet.fds.size() != 1) return;
   TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
   if (!owner || !owner->owns(worker)) return;

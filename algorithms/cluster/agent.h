@@ -15,6 +15,7 @@
 #include "algorithms/cluster/session_channels.h"
 #include "algorithms/cluster/training_job.h"
 #include "algorithms/cluster/worker_processes.h"
+#include "algorithms/cluster/worker_spans.h"
 #include "runtime/base/background.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/collective/averager.h"
@@ -112,9 +113,11 @@ class Agent {
   // What there is to be seen (agent_views.cc)
   void on_node_status(std::uint64_t query, const nlohmann::json& body);
   nlohmann::json actors_view(const std::string& which, Instant now) const;
-  nlohmann::json workers_view(const std::string& which, Instant now) const;
+  nlohmann::json workers_view(const std::string& which, bool running, Instant now) const;
   nlohmann::json tasks_view(Instant now) const;
   nlohmann::json holds_view(Instant now) const;
+  void answer_with_spans(std::uint64_t query, nlohmann::json status);
+  void answer_status(std::uint64_t query, const nlohmann::json& status);
   // Actors
   void act(const actors::ActorRouter::Actions& actions);
   void carry_out(const actors::ActorRouter::Fork& fork);
@@ -160,6 +163,7 @@ class Agent {
   WorkerProcesses workers_;
   SessionChannels sessions_;
   KeptStates states_;
+  WorkerSpans spans_;
   OutputPost output_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
   std::map<JobId, Opening> openings_;

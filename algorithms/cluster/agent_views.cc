@@ -2,14 +2,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 #include "actors/process_ids.h"
 #include "algorithms/cluster/agent.h"
 #include "runtime/base/json.h"
 #include "runtime/base/readable.h"
 #include "runtime/base/steady_now.h"
+#include "runtime/process/this_machine.h"
 
 namespace paceline::cluster {
 namespace {
@@ -18,6 +22,8 @@ using nlohmann::json;
 using WorkerView = actors::ActorRouter::WorkerView;
 
 const transport::Peer kHead = "head";
+/// Of what a cluster's agents answer together of what workers have run: less than a message takes.
+constexpr std::size_t kSpansTextMax = std::size_t{32} << 20;
 
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -55,17 +61,64 @@ void Agent::on_node_status(std::uint64_t query, const json& asked) {
                                              [](const WorkerView& worker) { return !worker.owner.empty(); })},
               {"cpus_free", std::max(0.0, std::round(router_.cpus_free() * 1e6) / 1e6)},
               {"rss", resident_bytes()},
+              {"machine", process::this_machine()},
               {"longest_turn_s", seconds(longest.wall)},
               {"longest_turn_cpu_s", seconds(longest.processor)},
               {"jobs", json::array()}};
   for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->status(now));
   const auto which = [&](const char* name) { return asked.is_object() ? asked.value(name, "") : std::string(); };
   if (const auto actors = which("actors"); !actors.empty()) status["actors"] = actors_view(actors, now);
-  if (const auto listed = which("workers"); !listed.empty()) status["worker_list"] = workers_view(listed, now);
+  if (const auto listed = which("workers"); !listed.empty())
+    status["worker_list"] = workers_view(listed, !which("running").empty(), now);
   if (!which("tasks").empty()) {
     status["tasks"] = tasks_view(now);
     status["held"] = holds_view(now);
   }
+  if (which("spans").empty()) return answer_status(query, status);
+  answer_with_spans(query, std::move(status));
+}
+
+/// Copied beside the loop.
+void Agent::answer_with_spans(std::uint64_t query, json status) {
+  struct Work {
+    std::vector<WorkerSpans::Source> sources;
+    json status;
+  };
+  status["clock_ns"] = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1) -
+                       steady_now().time_since_epoch().count();
+  auto work = std::make_shared<Work>(Work{spans_.sources(), std::move(status)});
+  beside(
+      [work, node = options_.node, room = kSpansTextMax / static_cast<std::size_t>(options_.nodes)]() -> Result<void> {
+        std::size_t bytes = 0;
+        json spans = json::array();
+        std::size_t left_out = 0;
+        for (const auto& source : work->sources) {
+          auto copy = WorkerSpans::copy(source);
+          bytes += copy.head.size() + copy.names.size() + copy.over.size();
+          if (bytes > room) {
+            ++left_out;
+            continue;
+          }
+          spans.push_back({{"node", node.value},
+                           {"worker", number_on_node(source.worker)},
+                           {"pid", source.label.pid},
+                           {"driver", readable(source.label.driver)},
+                           {"name", readable(source.label.name)},
+                           {"class", readable(source.label.type)},
+                           {"ended", source.ended.has_value()},
+                           {"now_ns", source.ended.value_or(steady_now()).time_since_epoch().count()},
+                           {"head", std::move(copy.head)},
+                           {"names", std::move(copy.names)},
+                           {"over", std::move(copy.over)}});
+        }
+        work->status["spans"] = std::move(spans);
+        work->status["spans_left_out"] = left_out;
+        return {};
+      },
+      [this, query, work](const Result<void>&) { answer_status(query, work->status); });
+}
+
+void Agent::answer_status(std::uint64_t query, const json& status) {
   wire::Message message;
   auto body = message.root().initReply();
   body.setId(query);
@@ -98,7 +151,7 @@ json Agent::actors_view(const std::string& which, Instant now) const {
   return views;
 }
 
-json Agent::workers_view(const std::string& which, Instant now) const {
+json Agent::workers_view(const std::string& which, bool running, Instant now) const {
   json views = json::array();
   for (const auto& worker : router_.workers()) {
     if (which == "waiting" && !worker.waits) continue;
@@ -123,6 +176,11 @@ json Agent::workers_view(const std::string& which, Instant now) const {
               {"age_s", seconds(now - worker.started)},
               {"log", readable(workers_.log(worker.worker))}};
     if (is_actor && !worker.detached) view["owner"] = readable(worker.owner);
+    if (running) {
+      auto copy = spans_.running(worker.worker);
+      view["spans"] = {
+          {"head", std::move(copy.head)}, {"names", std::move(copy.names)}, {"now_ns", now.time_since_epoch().count()}};
+    }
     views.push_back(std::move(view));
   }
   return views;

@@ -28,7 +28,7 @@ constexpr std::size_t kWaitingMax = 1024;
 constexpr std::string_view kAgentPrefix = "agent/";
 /// What `status` may ask for, and what agents call it.
 constexpr std::pair<const char*, const char*> kLists[] = {
-    {"actors", "actors"}, {"workers", "worker_list"}, {"tasks", "tasks"}};
+    {"actors", "actors"}, {"workers", "worker_list"}, {"tasks", "tasks"}, {"spans", "spans"}};
 
 /// Ranks in contiguous blocks, as even as possible: neighbours in rank are neighbours in memory.
 Result<std::vector<NodeId>> place(std::int32_t workers, const std::vector<NodeId>& nodes) {
@@ -494,7 +494,8 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
       for (const char* name : {"longest_turn_s", "longest_turn_cpu_s", "cpus_free"})
         row[name] = it->second.value(name, 0.0);
       row["actors"] = it->second.value("actors_alive", 0);
-      if (it->second.contains("held")) row["held"] = it->second["held"];
+      for (const char* name : {"held", "machine", "clock_ns", "spans_left_out"})
+        if (it->second.contains(name)) row[name] = it->second[name];
       for (const auto& [list, its_name] : kLists)
         for (auto& one : it->second.value(its_name, json::array())) status[list].push_back(std::move(one));
       for (const auto& part : it->second.value("jobs", json::array())) {

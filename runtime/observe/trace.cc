@@ -2,64 +2,21 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/json.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/observe/line_file.h"
+#include "runtime/observe/trace_event.h"
 
 namespace paceline::observe {
-namespace {
 
 using Json = nlohmann::json;
-
-bool is_plain(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
-}
-
-/// A line of JSON that is put together several times a step: no detours.
-class Line {
- public:
-  explicit Line(std::string& text) : text_(text) { text_.clear(); }
-
-  Line& raw(std::string_view text) {
-    text_.append(text);
-    return *this;
-  }
-  /// A string with its quotes; bytes that are no UTF-8 are replaced.
-  Line& quoted(std::string_view text) {
-    if (!is_plain(text)) return raw(json_text(Json(std::string(text))));
-    return raw("\"").raw(text).raw("\"");
-  }
-  Line& number(std::int64_t value) {
-    char digits[24];
-    return raw({digits, std::to_chars(digits, digits + sizeof digits, value).ptr});
-  }
-  /// Microseconds with all nanoseconds kept: "12.345".
-  Line& microseconds(Duration time) {
-    const std::int64_t ns = time.count();
-    const std::uint64_t size = ns < 0 ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
-    if (ns < 0) raw("-");
-    number(static_cast<std::int64_t>(size / 1000));
-    const auto rest = static_cast<int>(size % 1000);
-    const char fraction[] = {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10),
-                             static_cast<char>('0' + rest % 10)};
-    return raw({fraction, sizeof fraction});
-  }
-  Line& track(std::int64_t process, std::int64_t thread) {
-    return raw("\"pid\":").number(process).raw(",\"tid\":").number(thread);
-  }
-
- private:
-  std::string& text_;
-};
-
-}  // namespace
 
 class TraceWriter::File {
  public:
@@ -86,45 +43,22 @@ Result<TraceWriter> TraceWriter::open(const std::string& path) {
 
 void TraceWriter::name_track(std::int64_t process, std::int64_t thread, std::string_view process_name,
                              std::string_view thread_name) {
-  const auto line = [&](std::string_view what, std::string_view name) {
-    Line(file_->line)
-        .raw("{\"ph\":\"M\",\"name\":")
-        .quoted(what)
-        .raw(",")
-        .track(process, thread)
-        .raw(",\"args\":{\"name\":")
-        .quoted(name)
-        .raw("}}");
+  for (const auto& [what, name] : {std::pair("process_name", process_name), std::pair("thread_name", thread_name)}) {
+    write_track_name(file_->line, {process, thread}, what, name);
     file_->keep(file_->lines.append(file_->line, file_->last));
-  };
-  line("process_name", process_name);
-  line("thread_name", thread_name);
+  }
 }
 
 void TraceWriter::span(std::int64_t process, std::int64_t thread, std::string_view category, Instant begin, Instant end,
                        std::string_view args_json) {
-  Line line(file_->line);
-  line.raw("{\"ph\":\"X\",\"cat\":").quoted(category).raw(",\"name\":").quoted(category).raw(",");
-  line.track(process, thread).raw(",\"ts\":").microseconds(begin.time_since_epoch());
-  line.raw(",\"dur\":").microseconds(std::max(end - begin, Duration::zero()));
-  if (!args_json.empty()) line.raw(",\"args\":").raw(args_json);
-  line.raw("}");
+  write_span(file_->line, {process, thread}, category, category, begin, end, args_json);
   file_->last = std::max(file_->last, end);
   file_->keep(file_->lines.append(file_->line, file_->last));
 }
 
 void TraceWriter::counter(std::int64_t process, std::string_view name, Instant at, double value) {
   if (!std::isfinite(value)) return;
-  Line(file_->line)
-      .raw("{\"ph\":\"C\",\"name\":")
-      .quoted(name)
-      .raw(",\"pid\":")
-      .number(process)
-      .raw(",\"ts\":")
-      .microseconds(at.time_since_epoch())
-      .raw(",\"args\":{\"value\":")
-      .raw(json_text(Json(value)))
-      .raw("}}");
+  write_counter(file_->line, process, name, at, value);
   file_->last = std::max(file_->last, at);
   file_->keep(file_->lines.append(file_->line, file_->last));
 }
@@ -149,7 +83,7 @@ Result<void> join_traces(const std::string& directory) {
 
   auto joined = AtomicFile::create(directory + "/trace.json");
   if (!joined) return tl::unexpected(joined.error());
-  PACELINE_TRY(joined->write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":["));
+  PACELINE_TRY(joined->write(kTraceBegin));
   bool first = true;
   for (const fs::path& part : parts) {
     std::ifstream in(part);
@@ -161,7 +95,7 @@ Result<void> join_traces(const std::string& directory) {
       first = false;
     }
   }
-  PACELINE_TRY(joined->write("\n]}\n"));
+  PACELINE_TRY(joined->write(kTraceEnd));
   PACELINE_TRY(joined->commit());
   for (const fs::path& part : parts) fs::remove(part, code);
   return {};

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/observe/observe_test_support.h"
+#include "runtime/observe/trace_event.h"
 
 namespace paceline::observe {
 namespace {
@@ -40,6 +41,20 @@ TEST_F(TraceTest, PartsAreJoinedIntoOneJsonObjectAndRemoved) {
       Json::parse(
           R"({"ph":"X","cat":"compute","name":"compute","pid":3,"tid":1,"ts":1234.567,"dur":1000.001,"args":{"version":7}})"));
   EXPECT_EQ(events[3].at("dur"), 0);
+}
+
+TEST(TraceEventTest, SpansMayHaveNamesOfTheirOwnAndOverlap) {
+  std::string line;
+  write_span(line, {1, 2}, "task", "square \"x\"", Instant(1us), Instant(3us), "");
+  EXPECT_EQ(Json::parse(line),
+            Json::parse(R"({"ph":"X","cat":"task","name":"square \"x\"","pid":1,"tid":2,"ts":1.0,"dur":2.0})"));
+  for (const bool begins : {true, false}) {
+    write_span_end(line, begins, {1, 2}, "call", "waits", 7, Instant(1us), begins ? R"({"task":"9"})" : "");
+    const Json event = Json::parse(line);
+    EXPECT_EQ(event.at("ph"), begins ? "b" : "e");
+    EXPECT_EQ(event.at("id"), "7");
+    EXPECT_EQ(event.contains("args"), begins);
+  }
 }
 
 TEST_F(TraceTest, ACounterIsANumberOfItsProcess) {

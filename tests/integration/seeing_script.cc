@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,9 +23,19 @@ int until(const std::string& file) {
   return 1;
 }
 
+int step(int ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  if (ms < 1) throw std::invalid_argument("no time");
+  return ms;
+}
+
 class Counter {
  public:
+  int add(int k) { return n_ += k; }
   int wait(const std::string& file) { return until(file); }
+
+ private:
+  int n_ = 0;
 };
 
 class Asker {
@@ -52,6 +63,27 @@ void tasks(const std::string& file, int count, float cpus, int node) {
   say("done");
 }
 
+/// Who has a name, and who has one of C++'s.
+void named(const std::string& file) {
+  const auto stars = paceline::async({.name = "count the stars"}, until, file);
+  const auto lambda = paceline::async([](const std::string& end) { return until(end); }, file);
+  say("asked");
+  expect(stars.get() + lambda.get() == 2, "both results");
+  say("done");
+}
+
+/// Tasks one after the other, one that fails, calls to an actor, and a task that goes on.
+void some_of_each(const std::string& file) {
+  for (int i = 0; i < 5; ++i) expect(paceline::async({.name = "one step"}, step, 2).get() == 2, "a step");
+  expect(!paceline::test::error_of([] { paceline::async(step, 0).get(); }).empty(), "a step that fails");
+  auto counter = paceline::create<Counter>({.name = "counter"});
+  for (int i = 1; i <= 3; ++i) expect(counter.call(&Counter::add, 1).get() == i, "a count");
+  const auto last = paceline::async({.retries = 3}, until, file);
+  say("asked");
+  expect(last.get() == 1, "the last");
+  say("done");
+}
+
 void actors(const std::string& file) {
   auto counter = paceline::create<Counter>({.name = "counter"});
   auto asker = paceline::create<Asker>({.name = "asker"}, counter);
@@ -68,6 +100,8 @@ int main() {
   const auto what = words.at(0);
   const auto error = paceline::test::error_of([&] {
     if (what == "tasks") tasks(words.at(1), std::stoi(words.at(2)), std::stof(words.at(3)), std::stoi(words.at(4)));
+    if (what == "named") named(words.at(1));
+    if (what == "some") some_of_each(words.at(1));
     if (what == "actors") actors(words.at(1));
   });
   if (!error.empty()) std::fprintf(stderr, "error: %s\n", error.c_str());

@@ -1,6 +1,7 @@
 """What a cluster is seen to do: lists, filters, and what waits and why (seeing_script.cc)."""
 import json
 import os
+import re
 import signal
 
 from harness import ENDLESS, IntegrationTest, is_alive, main, wait_until
@@ -99,6 +100,139 @@ class Seeing(IntegrationTest):
         wait_until(lambda: self.listed("workers") == [], 10, "nobody has workers")
         self.assertEqual(self.listed("tasks"), [])
 
+    def running(self, what, count):
+        """What so many workers run, as this list says."""
+        def all_running():
+            found = [one for row in self.listed(what) for one in row["running"]]
+            return found if len(found) == count else None
+        return wait_until(all_running, 30, f"{count} that run")
+
+    def test_tasks_that_run_are_seen_by_their_names(self):
+        holder, workers = self.hold_all()
+        running = self.running("tasks", len(workers))
+        for one in running:
+            self.assertRegex(one["name"], r"^until\(std::.*string.*\)$")
+            self.assertEqual((one["owner"], one["thread"]), (workers[0]["owner"], 0))
+            self.assertGreaterEqual(one["for_s"], 0)
+        self.assertEqual(len({one["task"] for one in running}), len(workers))
+        self.assertEqual(sorted((one["worker"], one["node"]) for one in running),
+                         sorted((worker["worker"], worker["node"]) for worker in workers))
+        self.assertIn(f" {len(workers)} until\n", self.paceline("list", "tasks").out)
+        self.assertRegex(self.paceline("list", "workers").out, r" until +- ")
+        self.assertEqual({one["name"] for row in self.listed("workers") for one in row["running"]}, {running[0]["name"]})
+        os.kill(workers[0]["pid"], signal.SIGSTOP)  # Nobody asks the worker.
+        frozen, = wait_until(lambda: self.listed("workers", "--state", "frozen"), 10, "a frozen worker")
+        self.assertEqual([one["name"] for one in frozen["running"]], [running[0]["name"]])
+        os.kill(workers[0]["pid"], signal.SIGCONT)
+        self.let_end(holder)
+
+    def test_tasks_with_names_and_lambdas_are_seen_by_them(self):
+        run = self.begin("named")
+        names = sorted(one["name"] for one in self.running("tasks", 2))
+        self.assertEqual(names[0], "count the stars")
+        self.assertRegex(names[1], r"^named\(.*\)::\{lambda\(.*\)#1\}$")
+        self.assertIn("count the stars", self.paceline("list", "tasks").out)
+        self.let_end(run)
+        wait_until(lambda: self.listed("tasks") == [], 10, "nobody has tasks")
+
+    def timeline(self, *flags):
+        """Its spans by name, and the names of its tracks."""
+        path = os.path.join(self.folder, "trace.json")
+        done = self.paceline("timeline", "--output", path, "--json", *flags)
+        self.assertEqual(done.code, 0, done.said())
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        spans = {}
+        for event in events:
+            if event["ph"] == "X":
+                spans.setdefault(re.sub(r"\(.*", "", event["name"]), []).append(event)
+        self.assertEqual(json.loads(done.out), {"file": path, "calls": sum(map(len, spans.values())), "lost": 0, "workers_left_out": 0,
+                                                "workers": len({event["tid"] // 1024 + event["pid"] * 2**32 for event in events})})
+        names = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        self.assertEqual({event["args"]["name"] for event in events if event["name"] == "process_name"}, {f"node {pid}" for pid, _ in names})
+        return spans, names
+
+    def test_a_timeline_shows_each_call_also_of_the_dead(self):
+        self.assertEqual(self.timeline(), ({}, {}))
+        run = self.begin("some")
+        spans, names = wait_until(lambda: (seen := self.timeline()) and "until" in seen[0] and seen, 30, "the last task in the timeline")
+        self.assertEqual({name: len(of_it) for name, of_it in spans.items()},
+                         {"one step": 5, "step": 1, "Counter constructor": 1, "Counter::add": 3, "until": 1})
+        self.assertEqual([span["args"]["failed"] for span in spans["one step"] + spans["step"]], [False] * 5 + [True])
+        self.assertEqual({span["cat"] for span in spans["one step"]}, {"task"})
+        self.assertEqual({names[span["pid"], span["tid"]].split(": ")[1] for span in spans["one step"]}, {"tasks"})
+        self.assertEqual({names[span["pid"], span["tid"]].split(": ")[1] for span in spans["Counter::add"]}, {"Counter counter"})
+        owner, = {span["args"]["owner"] for of_it in spans.values() for span in of_it}
+        self.assertTrue(owner.startswith("driver/"), owner)
+        self.assertTrue(all(span["dur"] >= 2000 for span in spans["one step"]), spans["one step"])
+        ends = [(span["ts"], span["ts"] + span["dur"]) for span in sorted(spans["one step"], key=lambda span: span["ts"])]
+        self.assertTrue(all(first[1] <= second[0] for first, second in zip(ends, ends[1:])), ends)
+        self.assertTrue(spans["until"][0]["args"]["runs"])
+        self.assertEqual(len({span["args"]["task"] for name in ("one step", "step", "Counter::add") for span in spans[name]}), 9)
+
+        killed, = [worker for worker in self.listed("workers") if any(one["name"].startswith("until(") for one in worker["running"])]
+        os.kill(killed["pid"], signal.SIGKILL)
+        def again():
+            spans, names = self.timeline()
+            return (spans, names) if len(spans.get("until", [])) == 2 else None
+        after, names = wait_until(again, 30, "the task on another worker")
+        self.assertEqual([span["args"] for span in after["one step"]], [span["args"] for span in spans["one step"]])
+        died, = [span for span in after["until"] if span["args"]["failed"]]
+        self.assertEqual((died["args"]["worker"], died["args"]["died"], died["pid"]), (killed["worker"], True, killed["node"]))
+        self.assertTrue(names[died["pid"], died["tid"]].endswith(": tasks (ended)"), names)
+        self.let_end(run)
+        wait_until(lambda: self.listed("workers") == [], 10, "nobody has workers")
+        over, names = self.timeline()
+        self.assertEqual(len(over["one step"]), 5)
+        self.assertEqual(sorted(span["args"]["failed"] for span in over["until"]), [False, True])
+        self.assertTrue(all(name.endswith(" (ended)") for name in names.values()), names)
+
+    def test_a_timeline_that_cannot_be_written_is_one_clear_error(self):
+        done = self.paceline("timeline", "--output", os.path.join(self.folder, "no", "such.json"))
+        self.assertEqual((done.code, done.out), (1, ""), done.said())
+        self.assertRegex(done.err, r"^paceline: .*no/such\.json.*: No such file or directory")
+
+    def test_a_worker_shows_where_it_stands_and_goes_on(self):
+        run = self.begin("tasks", 1, 1, 1)
+        worker, = self.lent(1)
+        wait_until(lambda: self.listed("workers")[0]["running"], 30, "its task")
+        for freeze in (False, True):
+            if freeze:
+                os.kill(worker["pid"], signal.SIGSTOP)
+                wait_until(lambda: self.listed("workers", "--state", "frozen"), 10, "a frozen worker")
+            done = self.paceline("stack", worker["worker"], "--json", timeout=60)
+            self.assertEqual(done.code, 0, done.said())
+            shown = json.loads(done.out)
+            self.assertEqual((shown["pid"], shown["node"], shown["id"]), (worker["pid"], 1, worker["id"]))
+            self.assertGreaterEqual(len(shown["threads"]), 2)
+            frames = shown["threads"][0]["frames"]
+            at, = [frame for frame in frames if re.match(r"until\(std::", frame["function"] or "")]
+            self.assertTrue(at["file"].endswith("seeing_script.cc"), at)
+            self.assertFalse(at["inlined"], at)
+            self.assertGreater(at["line"], 0)
+            self.assertTrue(any((frame["function"] or "").startswith("paceline::worker::Executor::call(") for frame in frames), frames)
+        self.assertEqual([row["id"] for row in self.listed("workers", "--state", "frozen")], [worker["id"]])
+        os.kill(worker["pid"], signal.SIGCONT)
+        said = self.paceline("stack", worker["id"], timeout=60)
+        self.assertRegex(said.out, rf"^worker {worker['worker']} on node 1, process {worker['pid']}, runs until\n")
+        self.assertRegex(said.out, r"  #\d+ +0x[0-9a-f]+  until\(std::.*  at .*seeing_script\.cc:\d+\n")
+        self.let_end(run)
+        self.assertEqual(self.paceline("list", "workers", "--state", "frozen", "--json").out, "")
+
+    def test_a_stack_of_whom_there_is_not_is_one_clear_error(self):
+        run = self.begin("actors")
+        wait_until(lambda: self.listed("workers", "--state", "waiting"), 30, "a call that waits")
+        for flags, error in ((("9",), "no worker '9' runs: there are worker 1 on node "),
+                             (("askr",), "no worker 'askr' runs; did you mean 'asker'?"),
+                             (("asker", "--node", 2), "there is no node 2"),
+                             (("1",), "'1' may be worker 1 on node 0 (actor '")):
+            done = self.paceline("stack", *flags)
+            self.assertEqual((done.code, done.out), (2, ""), done.said())
+            self.assertIn(error, done.err)
+            self.assertEqual(done.err.count("\n"), 1, done.err)
+        self.assertIn("Asker::ask(", self.paceline("stack", "asker", timeout=60).out)
+        self.let_end(run)
+
     def test_a_driver_whose_tasks_get_no_cpu_is_told_why_once(self):
         holder, workers = self.hold_all()
         waiting = self.begin("tasks", 2, 1, -1)
@@ -168,6 +302,7 @@ class Seeing(IntegrationTest):
         run = self.begin("actors")
         waits, = wait_until(lambda: self.listed("workers", "--state", "waiting"), 30, "a call that waits")
         self.assertEqual((waits["actor_name"], waits["waits_for"]), ("asker", "actor 'counter'"))
+        self.assertRegex(waits["running"][0]["name"], r"^Asker::ask\(std::")
         wait_until(lambda: "(actor 'asker') waits for actor 'counter', for " in self.status(), 20, "a status of all nodes")
         self.assertEqual(sum(node["actors"] for node in self.listed("nodes")), 2)
         asker = json.loads(self.paceline("get", "actor", "asker", "--json").out)

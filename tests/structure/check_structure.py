@@ -25,6 +25,7 @@ ADAPTERS = {
     r"sqlite3": ["runtime/store/"],
     r"httplib": ["runtime/http/"],
     r"zlib": ["algorithms/train/", "runtime/base/"],
+    r"elfutils/": ["cli/native/"],
     r"sodium": ["runtime/transport/", "runtime/base/"],
     r"cuda|nccl": ["runtime/memory/device/", "runtime/collective/"],
 }
