@@ -29,10 +29,16 @@ int step(int ms) {
   return ms;
 }
 
+int stops() {
+  while (!paceline::cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return 1;
+}
+
 class Counter {
  public:
   int add(int k) { return n_ += k; }
   int wait(const std::string& file) { return until(file); }
+  int stops_too() { return stops(); }
 
  private:
   int n_ = 0;
@@ -50,6 +56,23 @@ class Asker {
 void say(const char* text) {
   std::puts(text);
   std::fflush(stdout);
+}
+
+/// Ends when somebody has cancelled all three.
+void cancelled(const std::string& file) {
+  auto counter = paceline::create<Counter>();
+  std::vector<paceline::Future<int>> all{paceline::async({.name = "stops"}, stops),
+                                         paceline::async({.retries = 3, .name = "goes on"}, until, file),
+                                         counter.call(&Counter::stops_too)};
+  say("asked");
+  for (auto& one : all) {
+    try {
+      (void)one.get();
+      expect(false, "it was not cancelled");
+    } catch (const paceline::TaskError& error) {
+      expect(error.kind() == paceline::ErrorKind::cancelled, error.what());
+    }
+  }
 }
 
 void tasks(const std::string& file, int count, float cpus, int node) {
@@ -102,6 +125,7 @@ int main() {
     if (what == "tasks") tasks(words.at(1), std::stoi(words.at(2)), std::stof(words.at(3)), std::stoi(words.at(4)));
     if (what == "named") named(words.at(1));
     if (what == "some") some_of_each(words.at(1));
+    if (what == "cancelled") cancelled(words.at(1));
     if (what == "actors") actors(words.at(1));
   });
   if (!error.empty()) std::fprintf(stderr, "error: %s\n", error.c_str());

@@ -135,6 +135,20 @@ class Seeing(IntegrationTest):
         self.let_end(run)
         wait_until(lambda: self.listed("tasks") == [], 10, "nobody has tasks")
 
+    def test_tasks_and_calls_are_cancelled_by_their_ids(self):
+        run = self.begin("cancelled")
+        ids = {one["name"].split("(")[0]: one["task"] for one in self.running("workers", 3)}
+        owner, = {one["owner"] for row in self.listed("workers") for one in row["running"]}
+        for name, flags in (("stops", ()), ("goes on", ("--force",)), ("Counter::stops_too", ())):
+            done = self.paceline("cancel", ids[name], "--json", *flags)
+            self.assertEqual((done.code, json.loads(done.out or "{}")), (0, {"task": ids[name], "owner": owner}), done.said())
+        self.assertEqual(run.wait(30), 0, run.said())
+        gone = self.paceline("cancel", ids["stops"])
+        self.assertEqual(gone.code, 2, gone.said())
+        self.assertIn("has ended, or it never was", gone.err)
+        self.assertIn("no node", self.paceline("cancel", 1 << 60).err)
+        self.assertEqual(self.paceline("cancel", "everything").code, 2)
+
     def timeline(self, *flags):
         """Its spans by name, and the names of its tracks."""
         path = os.path.join(self.folder, "trace.json")
