@@ -60,3 +60,5 @@ BENCHMARK(written);
 
 }  // namespace
 }  // namespace paceline::actors
+
+BENCHMARK_MAIN();
