@@ -9,7 +9,7 @@ namespace paceline::cli {
 
 Action add_cancel(Flags app, CancelTask cancel_task) {
   struct Given {
-    std::uint64_t task = 0;
+    std::int64_t task = 0;
     bool force = false;
     std::string name;
     bool json = false;
@@ -23,7 +23,7 @@ Action add_cancel(Flags app, CancelTask cancel_task) {
   return [flags, cancel_task = std::move(cancel_task)] {
     const auto directory = find_any_cluster(flags->name);
     if (!directory) return report(directory.error());
-    const auto owner = cancel_task(*directory, TaskId(flags->task), flags->force);
+    const auto owner = cancel_task(*directory, TaskId(static_cast<std::uint64_t>(flags->task)), flags->force);
     if (!owner) return report(owner.error());
     const auto task = std::to_string(flags->task);
     std::puts(flags->json ? json_text({{"task", task}, {"owner", *owner}}).c_str()
