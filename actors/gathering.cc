@@ -59,6 +59,7 @@ void Gathering::on_arrival(const Waiter& waiter) {
 }
 
 bool Gathering::wait(std::size_t count, std::optional<Duration> timeout, TaskId task) {
+  refuse_in_copy();
   ObservedWait observed;
   std::unique_lock lock(mutex_);
   wanted_ = count;

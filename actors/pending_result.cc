@@ -7,12 +7,15 @@
 
 #include "actors/gathering.h"
 #include "actors/looking.h"
+#include "actors/task_error.h"
+#include "runtime/process/this_process.h"
 
 namespace paceline::actors {
 namespace {
 
 thread_local WaitObserver* observer = nullptr;
 std::atomic<ResultLooker*> looker{nullptr};
+std::atomic<pid_t> process_of_looker{0};
 
 /// What guards a result. Another one may have the same: who waits looks whether its own is there.
 struct Guard {
@@ -29,7 +32,22 @@ Guard& guard_of(const PendingResult* result) {
 
 void observe_waits(WaitObserver* given) { observer = given; }
 WaitObserver* wait_observer() { return observer; }
-void set_result_looker(ResultLooker* given) { looker = given; }
+void set_result_looker(ResultLooker* given) {
+  process_of_looker = process::this_process();
+  looker = given;
+}
+
+bool is_copy() {
+  return looker.load(std::memory_order_relaxed) != nullptr && process_of_looker != process::this_process();
+}
+
+void refuse_in_copy() {
+  if (!is_copy()) return;
+  throw TaskError({ErrorKind::invalid,
+                   "process " + std::to_string(process::this_process()) + " is a copy that fork() made of process " +
+                       std::to_string(process_of_looker) +
+                       ", whose tasks, actors and results are not for it: let it start a program (exec), or end"});
+}
 
 bool PendingResult::wait_for(Duration timeout) const {
   ObservedWait observed;
@@ -44,6 +62,7 @@ const Result<Bytes>& PendingResult::wait() const {
 
 bool PendingResult::wait(ObservedWait& observed, std::optional<Duration> timeout) const {
   if (ready()) return true;
+  refuse_in_copy();
   auto* const looks = looker.load(std::memory_order_acquire);
   if (looks != nullptr && (!timeout || *timeout >= Looking::kTime) && looks->look_for(*this)) return true;
   Guard& guard = guard_of(this);

@@ -90,6 +90,7 @@ Result<Executable> this_executable() {
 }
 
 Client& process_client() {
+  refuse_in_copy();
   auto& here = process();
   std::lock_guard lock(here.mutex);
   if (here.client) return *here.client;
@@ -129,6 +130,7 @@ void set_process_client(std::unique_ptr<Client> client) {
 }
 
 void close_process_client() {
+  if (is_copy()) return;  // It has none of its threads.
   Client* client = nullptr;
   {
     std::lock_guard lock(process().mutex);

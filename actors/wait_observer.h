@@ -33,6 +33,10 @@ class ResultLooker {
 };
 /// Of this process; nullptr: nobody. Lives as long as it.
 void set_result_looker(ResultLooker* looker);
+/// Whether fork() has made this process of one that has one: no result arrives here.
+bool is_copy();
+/// Throws TaskError of kind `invalid` where it has.
+void refuse_in_copy();
 
 /// One wait of the calling thread, maybe for several results one after the other. Its observer hears of it if it takes
 /// long, and that the thread goes on when this ends: to be declared before the locks.
