@@ -163,7 +163,7 @@ paceline::Generator<int> endless() {
 void outstanding() {
   static std::vector<paceline::Future<int>> futures;
   static auto actor = paceline::create<Slow>();
-  static auto named = paceline::create<Slow>({.restarts = 3, .call_retries = -1, .name = "slow"});
+  static auto named = paceline::create<Slow>({.name = "slow", .restarts = 3, .call_retries = -1});
   static auto queue = paceline::make_queue<int>();
   for (int i = 0; i < 50; ++i) futures.push_back(actor.call(&Slow::sleep, 100'000));
   for (int i = 0; i < 50; ++i) futures.push_back(named.call(&Slow::sleep, 100'000));
