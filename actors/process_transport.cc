@@ -8,6 +8,7 @@ Client::TransportFactory process_transport() {
   return [](const std::string& name) -> Result<std::unique_ptr<transport::Transport>> {
     transport::ZmqOptions options;
     options.self = name;
+    options.sockets_max = 64;  // It connects to one agent.
     auto below = transport::ZmqTransport::create(std::move(options));
     if (!below) return below;
     return channel::LineTransport::beside(*std::move(below), name);

@@ -44,6 +44,7 @@ Result<void> AgentLink::open_rings() {
 Result<void> AgentLink::open_zmq(const std::string& endpoint, std::uint64_t worker) {
   transport::ZmqOptions options;
   options.self = "session/" + std::to_string(worker);
+  options.sockets_max = 64;  // It connects to one agent.
   auto transport = transport::ZmqTransport::create(options);
   if (!transport) return tl::unexpected(transport.error());
   PACELINE_TRY((*transport)->connect(kAgent, endpoint));

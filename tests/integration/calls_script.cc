@@ -115,7 +115,10 @@ void killed(int calls, int before) {
   kill(pid, SIGSTOP);
   std::vector<paceline::Future<int>> sums;
   for (int i = 0; i < calls; ++i) sums.push_back(counter.call(&Counter::add, 1));
+  const auto begin = paceline::test::Clock::now();
   kill(pid, SIGKILL);
+  for (auto& sum : sums) (void)sum.wait_for(std::chrono::minutes(1));
+  std::printf("all had ended %.1f ms after the kill\n", 1e3 * paceline::test::since(begin));
   for (auto& sum : sums) {
     const auto error = error_of([&] { (void)sum.get(); });
     if (error.find("SIGKILL") == error.npos) return expect(false, "a call to a killed actor: " + error);
@@ -165,11 +168,13 @@ void temporary(int actors) {
 
 /// many ACTORS: all at once, each of which answers.
 void many(int actors) {
+  const auto begin = paceline::test::Clock::now();
   std::vector<paceline::Handle<Counter>> counters;
   for (int i = 0; i < actors; ++i) counters.push_back(paceline::create<Counter>());
   std::vector<paceline::Future<int>> sums;
   for (int i = 0; i < actors; ++i) sums.push_back(counters[static_cast<std::size_t>(i)].call(&Counter::add, i));
   for (int i = 0; i < actors; ++i) expect(sums[static_cast<std::size_t>(i)].get() == i, "one of many actors");
+  std::printf("%d actors answered after %.3f s\n", actors, paceline::test::since(begin));
 }
 
 /// nowhere: an actor on a node that does not exist.

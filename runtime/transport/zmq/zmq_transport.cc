@@ -70,7 +70,7 @@ class ZmqTransportImpl final : public ZmqTransport {
  public:
   ZmqTransportImpl(ZmqOptions options, ReadySet ready, int timer)
       : options_(std::move(options)), ready_(std::move(ready)), timer_(timer), context_(options_.io_threads) {
-    context_.set(zmq::ctxopt::max_sockets, 65535);
+    context_.set(zmq::ctxopt::max_sockets, options_.sockets_max);
   }
 
   ~ZmqTransportImpl() override {

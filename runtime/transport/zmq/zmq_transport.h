@@ -16,7 +16,9 @@ struct ZmqOptions {
   std::size_t queue_bound = 4096;                  ///< Messages that wait for one peer, each way; then `overloaded`.
   std::int64_t frame_bytes_max = std::int64_t{1} << 30;  ///< A peer that sends a larger frame loses its connection.
   std::size_t peers_max = 4096;                          ///< Accepted peers at one time; further ones are refused.
-  int io_threads = 1;                                    ///< ZeroMQ's own; they do the encryption.
+  /// Of ours and ZeroMQ's; 12 bytes of memory each from the beginning on. A connection that is made takes two.
+  int sockets_max = 65535;
+  int io_threads = 1;    ///< ZeroMQ's own; they do the encryption.
   bool trusted = false;  ///< tcp without keys is allowed: whoever reaches the address is believed.
   bool links = false;    ///< Below links: frames behind the first are lent, and contested names are told.
   Duration linger = std::chrono::milliseconds(200);  ///< How long the destructor lets messages leave.

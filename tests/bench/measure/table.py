@@ -178,4 +178,9 @@ FIGURES = (
                  for value in (Value(name, f"`{name}`: {words}", "≥", bound, digits=1), Value(f"rate {name}", f"`{name}`: ours", unit="thousand a second", digits=2)))
            + (Value("caf 1_1_actor_calls_sync", "`1_1_actor_calls_sync`, times CAF's", "≥", 3, digits=1),
               Value("caf 1_1_actor_calls_async", "`1_1_actor_calls_async`, times CAF's", "≥", 8, digits=1)), 15),
+    Figure(32, "actors without libtorch, of one node", "actors",
+           (Value("restart", "one with 100 MiB of durable state is killed: until its next answer", "≤", 20, "ms", 1),
+            Value("killed", "one with 10,000 calls under way is killed: until all of them have ended", "≤", 100, "ms", 1),
+            Value("memory", "private memory of one that has answered a call, and is idle (the median of 50)", "≤", 1, "MB", 2),
+            Value("thousand", "1,000 created at once, until each has answered", unit="a second", digits=0)), 2),
 )
