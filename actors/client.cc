@@ -5,10 +5,9 @@
 
 #include <utility>
 
-#include "actors/cancel.h"
 #include "actors/causes.h"
+#include "actors/how_soon.h"
 #include "actors/protocol_wire.h"
-#include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/base/turn_budget.h"
 
@@ -16,21 +15,11 @@ namespace paceline::actors {
 namespace {
 
 constexpr const char* kAgent = "agent";
-constexpr int kLineAfter = 8;                                 // Results: who calls so often calls again.
-constexpr Duration kLineLook = std::chrono::milliseconds(4);  // How often the agent is asked what became of an actor,
-constexpr Duration kLineRetry = std::chrono::milliseconds(1);
-constexpr Duration kLinePatience = std::chrono::seconds(5);  // and how long.
+constexpr int kLineAfter = 8;  // Results: who calls so often calls again.
 
 Bytes to_raw(const std::string& s) {
   const auto* begin = reinterpret_cast<const std::byte*>(s.data());
   return {begin, begin + s.size()};
-}
-
-/// How soon, of two: a duration from now, and an instant.
-std::optional<Duration> earlier(std::optional<Duration> one, std::optional<Instant> other, Instant now) {
-  if (!other) return one;
-  const Duration left = std::max(*other - now, Duration::zero());
-  return one ? std::min(*one, left) : left;
 }
 
 std::string from_raw(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
@@ -56,43 +45,6 @@ Client::Client(Options options, TransportFactory factory)
       other_(options_.on_other) {
   open_lines();
   thread_ = std::thread([this] { run(); });
-}
-
-/// Without lines all calls go through the agent: of a process that makes none, or without shared memory.
-void Client::open_lines() {
-  if (options_.executable.path.empty() || !channel::shares_memory()) return;
-  const auto hear = [](channel::Message& message, const auto& take) {
-    auto received = message.empty() ? fail(ErrorKind::invalid, "") : wire::Received::parse(std::move(message[0]));
-    if (received) (void)received->visit(take);  // What is no message of ours is nobody's.
-  };
-  channel::Lines::Listener listener;
-  listener.called = [this, hear](const std::string& peer, channel::Message message) {
-    hear(message, [&](wire::Envelope::Reader root) -> Result<void> {
-      if (root.isSignal()) {
-        return decode(root.getSignal()).map([&](Signal signal) {
-          signal.owner = peer;
-          if (options_.on_signal) options_.on_signal(*this, signal);
-        });
-      }
-      if (!root.isCall()) return {};
-      return decode(root.getCall()).map([&](Call call) {
-        call.owner = peer;
-        call.by_line = true;
-        on_call(std::move(call));
-      });
-    });
-  };
-  listener.answered = [this, hear](const std::string&, channel::Message message) {
-    hear(message, [&](wire::Envelope::Reader root) -> Result<void> {
-      if (!root.isCallResult()) return {};
-      return decode(root.getCallResult(), message).map([this](CallResult result) { on_result(std::move(result)); });
-    });
-  };
-  listener.ended = [this](const std::string& peer, std::size_t untaken) { on_line_ended(peer, untaken); };
-  auto lines = channel::Lines::create(options_.name, std::move(listener));
-  if (!lines) return;
-  lines_ = *std::move(lines);
-  if (!options_.line_path.empty()) (void)lines_->listen(options_.line_path);  // Else what comes takes the long way.
 }
 
 void Client::close() {
@@ -136,7 +88,7 @@ void Client::loop(transport::Transport& transport) {
     }
     if (last && sent_all && !more) return;
     const Instant now = steady_now();
-    const auto again = earlier(look_after_lines(now), options_.on_turn ? options_.on_turn(*this) : std::nullopt, now);
+    const auto again = how_soon(look_after_lines(now), options_.on_turn ? options_.on_turn(*this) : std::nullopt, now);
     pollfd waits[4] = {{transport.descriptor(), POLLIN, 0},
                        {outbox_->descriptor(), POLLIN, 0},
                        {options_.hang_up, POLLRDHUP, 0},
@@ -327,95 +279,6 @@ void Client::on_result(CallResult result) {
   if (slot) slot->complete(std::move(result.value));  // Else it has failed before, with its actor or worker.
 }
 
-/// A task for this worker that came through agents.
-void Client::on_push(PushTask push) {
-  auto received = wire::Received::parse(std::move(push.call));
-  if (!received) return;
-  (void)received->visit([&](wire::Envelope::Reader root) -> Result<void> {
-    if (!root.isCall()) return {};
-    return decode(root.getCall()).map([&](Call call) {
-      call.owner = push.owner;
-      on_call(std::move(call));
-    });
-  });
-}
-
-void Client::on_loan(const Loan& loan) {
-  switch (loan.kind) {
-    case Loan::Kind::lent: {
-      const bool line = open_line_to(loan.worker);
-      std::lock_guard lock(mutex_);
-      const Instant now = steady_now();
-      tasks_.on_lent(loan.worker, loan.shape, line, now);
-      return push_tasks(now);
-    }
-    case Loan::Kind::gone:
-      if (lines_) lines_->hear_out(worker_peer(loan.worker));
-      return on_worker_gone(loan.worker, loan.error);
-    case Loan::Kind::recalled: {
-      std::lock_guard lock(mutex_);
-      tasks_.on_recalled(loan.shape, node_of(loan.worker), loan.count);
-      return push_tasks(steady_now());
-    }
-    case Loan::Kind::refused: {
-      std::vector<PendingResultPtr> failed;
-      {
-        std::lock_guard lock(mutex_);
-        failed = tasks_.on_refused(loan.shape);
-        room_.notify_all();
-      }
-      for (const auto& result : failed) result->complete(tl::unexpected(loan.error));
-      return;
-    }
-  }
-}
-
-/// Of this node's workers only, and as long as there is room for lines; else tasks go through the agent.
-bool Client::open_line_to(WorkerId worker) {
-  if (!lines_ || node_of(worker) != node()) return false;
-  {
-    std::lock_guard lock(mutex_);
-    if (task_lines_.contains(worker)) return true;
-  }
-  const auto path = line_path_beside(options_.agent_address, worker);
-  if (path.empty() || !lines_->connect(worker_peer(worker), path)) return false;
-  std::lock_guard lock(mutex_);
-  task_lines_.insert(worker);
-  return true;
-}
-
-void Client::on_worker_gone(WorkerId worker, const Error& error) {
-  std::vector<OwnedTasks::Failed> failed;
-  std::vector<PendingResultPtr> over;
-  {
-    std::lock_guard lock(mutex_);
-    failed = tasks_.on_gone(worker);
-    for (const auto& one : failed) deadlines_.remove(one.result->task());
-    over = tasks_.take_cancelled();
-    room_.notify_all();
-    push_tasks(steady_now());
-  }
-  end_cancelled(std::move(over));
-  for (const auto& one : failed) one.result->complete(tl::unexpected(of_task(error, name_in(one.call))));
-}
-
-/// What may go to workers now, and what the agent is to hear. Under the lock.
-void Client::push_tasks(Instant now) {
-  while (auto push = tasks_.next(now)) {
-    if (push->by_line) {
-      if (lines_->send_out(worker_peer(push->worker), {&push->call, 1})) continue;
-      tasks_.put_back(push->task);
-      if (!std::exchange(crowded_, true)) outbox_->notify();
-      break;
-    }
-    outbox_->push_anyway(encode(PushTask{push->worker, push->task, options_.name, push->call}));
-  }
-  while (auto word = tasks_.next_word(now)) {
-    word->owner = options_.name;
-    outbox_->push_anyway(encode(*word));
-  }
-}
-
 void Client::on_actor(const ActorReady& message) {
   if (on_name(message)) return;
   if (message.error.text.empty() && !message.dead) return;
@@ -452,171 +315,6 @@ void Client::fail_calls_to(ActorId actor, const Error& error) {
     }
   }
   for (auto& result : failed) result->complete(tl::unexpected(error));
-}
-
-/// What may leave now. Under the lock, so that nothing overtakes it.
-void Client::send_kept(ActorId actor) {
-  while (auto leaving = windows_.next(actor)) {
-    if (leaving->fence) add_fence(actor, *leaving);
-    if (leaving->way == CallWindows::Way::agent) {
-      outbox_->push_anyway(leaving->resent == 0 ? as_message(std::move(leaving->call))
-                                                : resent(leaving->call, leaving->resent));
-      continue;
-    }
-    auto message = as_message(std::move(leaving->call));
-    const bool sent = lines_->send_out(line_to_[actor].peer, message);
-    leaving->call = std::move(message.front());
-    if (sent) {
-      windows_.on_sent(actor, *std::move(leaving));
-      continue;
-    }
-    if (leaving->fence) in_flight_.erase(leaving->task);
-    windows_.put_back(actor, *std::move(leaving));
-    if (full_.insert(actor).second) outbox_->notify();
-    return;
-  }
-}
-
-void Client::add_fence(ActorId actor, CallWindows::Leaving& leaving) {
-  Call call;
-  call.task = leaving.task = task_id(process_, next_task_++);
-  call.actor = actor;
-  call.fence = true;
-  leaving.call = std::move(encode(call).front());
-  in_flight_.emplace(call.task,
-                     InFlight{std::make_shared<PendingResult>(call.task, actor), actor, leaving.call.size()});
-  windows_.add_fence(actor, leaving);
-}
-
-void Client::ask_for_line(ActorId actor, Line& line) {
-  if (line.state == Line::State::none) line.state = Line::State::asked;
-  line.ask_again.reset();
-  const auto id = next_request_++;
-  line_requests_.emplace(id, actor);
-  wire::Message message;
-  auto request = message.root().initRequest();
-  request.setId(id);
-  request.setVerb(kLineVerb);
-  request.setJson(json_text(nlohmann::json{{"actor", actor.value}}));
-  request.setFrom(options_.name);
-  outbox_->push_anyway(as_message(message.to_frame()));
-}
-
-/// The agent's word of where an actor of this node is, or of how it ended.
-void Client::on_line(ActorId actor, const Result<std::string>& reply) {
-  const auto parsed = reply ? parse_json(*reply) : nlohmann::json();
-  const auto told = parsed.is_object() ? parsed : nlohmann::json::object();
-  std::vector<PendingResultPtr> unknown;
-  {
-    std::lock_guard lock(mutex_);
-    const auto found = line_to_.find(actor);
-    if (found == line_to_.end()) return;
-    Line& line = found->second;
-    if (line.state == Line::State::asked) {
-      const auto peer = told.value("peer", "");
-      if (told.contains("may_restart"))
-        line.rule = RestartRule{told.value("may_restart", 0), told.value("call_retries", 0)};
-      line.restarts = told.value("restarts", 0);
-      const auto opened =
-          peer.empty() ? fail(ErrorKind::disconnected, "") : lines_->connect(peer, told.value("path", ""));
-      const bool has_another = line.rule && !opened && opened.error().kind == ErrorKind::disconnected;
-      line.state = opened ? Line::State::open : has_another ? Line::State::none : Line::State::refused;
-      line.results = 0;
-      if (!opened) return;
-      line.peer = peer;
-      windows_.set_line(actor, true);
-      if (line.rule) windows_.set_rule(actor, *line.rule);
-      return send_kept(actor);
-    }
-    if (line.state != Line::State::lost) return;
-    if (reply && told.value("restarts", 0) <= line.restarts) {  // It has not heard of it yet.
-      line.ask_again = steady_now() + kLineLook;
-      return;
-    }
-    if (reply) unknown = on_restarted(actor, line);
-  }
-  if (!reply) return fail_calls_to(actor, reply.error());
-  const Error ended = began({ErrorKind::disconnected, told.value("ended", "")},
-                            {told.value("ended_node", -1), told.value("ended_worker", ""), told.value("ended_log", "")},
-                            told.value("ended_what", ""), told.value("ended_how", ""));
-  for (auto& result : unknown) result->complete(tl::unexpected(ended));
-}
-
-/// The actor has another process. Returns the calls of whose fate nobody knows, and that are not sent again.
-std::vector<PendingResultPtr> Client::on_restarted(ActorId actor, Line& line) {
-  std::vector<PendingResultPtr> unknown;
-  for (const TaskId task : windows_.on_restart(actor)) {
-    const auto call = in_flight_.extract(task);
-    if (call.empty()) continue;
-    windows_.on_result(actor, task, call.mapped().bytes, CallWindows::Way::line);
-    unknown.push_back(std::move(call.mapped().result));
-  }
-  line = Line{};
-  --lost_;
-  send_kept(actor);
-  room_.notify_all();
-  return unknown;
-}
-
-void Client::on_line_ended(const std::string& peer, std::size_t untaken) {
-  std::lock_guard lock(mutex_);
-  if (const auto worker = worker_named(peer); worker && task_lines_.erase(*worker) > 0) {
-    const Instant now = steady_now();
-    tasks_.on_line_ended(*worker, now);
-    return push_tasks(now);
-  }
-  for (auto& [actor, line] : line_to_) {
-    if (line.state != Line::State::open || line.peer != peer) continue;
-    windows_.set_line(actor, false);
-    line.peer.clear();
-    if (line.rule) windows_.on_line_lost(actor, untaken);
-    if (!line.rule && !windows_.on_line(actor)) {
-      line.state = Line::State::refused;
-      return send_kept(actor);
-    }
-    line.state = Line::State::lost;
-    line.give_up = steady_now() + kLinePatience;
-    ++lost_;
-    return ask_for_line(actor, line);
-  }
-}
-
-/// Tries lines again that were full (results make room before the room shows), and those whose calls wait for the
-/// agent's word of how the actor ended. How soon that has to be done again.
-std::optional<Duration> Client::look_after_lines(Instant now) {
-  std::vector<ActorId> given_up;
-  std::vector<WorkerId> silent;
-  std::vector<Deadlines::Late> late;
-  std::optional<Duration> again;
-  {
-    std::lock_guard lock(mutex_);
-    late = cancel_late(now);
-    silent = tasks_.silent(now);
-    crowded_ = false;
-    push_tasks(now);
-    again = earlier(earlier(std::nullopt, tasks_.next_deadline(), now), deadlines_.next(), now);
-    if (crowded_) again = kLineRetry;
-    for (const ActorId actor : std::exchange(full_, {})) send_kept(actor);
-    if (!full_.empty()) again = kLineRetry;
-    if (lost_ > 0) again = std::min(again.value_or(kLineLook), kLineLook);
-    for (auto& [actor, line] : line_to_) {
-      if (lost_ == 0) break;
-      if (line.state != Line::State::lost) continue;
-      if (now >= line.give_up)
-        given_up.push_back(actor);
-      else if (line.ask_again && now >= *line.ask_again)
-        ask_for_line(actor, line);
-    }
-  }
-  for (const auto& one : late) one.result->complete(tl::unexpected(too_late(*one.result, one.name, one.timeout)));
-  for (const WorkerId worker : silent)
-    on_worker_gone(worker, began({ErrorKind::disconnected, "the line to worker " + to_string(worker) +
-                                                               " is cut: whether its task has run is unknown"},
-                                 place_of(worker), {}, "the line to it is cut"));
-  for (const ActorId actor : given_up)
-    fail_calls_to(actor, {ErrorKind::disconnected, "the line to actor " + to_string(actor) +
-                                                       " is cut: whether it has done what was called is unknown"});
-  return again;
 }
 
 /// Where what this process asks for is asked for.
@@ -786,116 +484,6 @@ void Client::send_to_actor(Call call, const PendingResultPtr& result, Duration p
   }
   lock.unlock();
   result->complete(tl::unexpected(*refused));
-}
-
-void Client::send_task(const Call& call, PendingResultPtr result, const TaskNeeds& needs, Duration patience) {
-  auto frame = std::move(encode(call).front());
-  frame.shrink_to_fit();
-  std::unique_lock lock(mutex_);
-  const auto refused = wait_for_room(lock, ActorId{}, patience, [this] { return tasks_.has_room(); });
-  if (is_wanted_no_more(call.task, patience)) return;
-  if (needs.timeout && !deadlines_.has(call.task)) return;  // It is late already.
-  if (!refused) {
-    tasks_.add(call.task, needs.shape, needs.retries, std::move(frame), std::move(result));
-    return push_tasks(steady_now());
-  }
-  lock.unlock();
-  result->complete(tl::unexpected(*refused));
-}
-
-/// A call or a task whose arguments have come (it has no patience) may have been cancelled meanwhile. Under the lock.
-bool Client::is_wanted_no_more(TaskId task, Duration patience) {
-  return patience == Duration::zero() && deferred_.erase(task) == 0;
-}
-
-void Client::end_cancelled(std::vector<PendingResultPtr> over) {
-  for (const auto& result : over) {
-    result->complete(fail(ErrorKind::cancelled, "task " + to_string(result->task()) + " was cancelled"));
-  }
-}
-
-/// Tasks that were not over in their time, for the caller to end. Under the lock.
-std::vector<Deadlines::Late> Client::cancel_late(Instant now) {
-  auto late = deadlines_.take_late(now);
-  for (const auto& one : late)
-    if (deferred_.erase(one.result->task()) == 0) (void)cancel_task(one.result->task(), false);
-  return late;
-}
-
-/// Under the lock. Nothing: it is no task, or over.
-std::optional<Cancelled> Client::cancel_task(TaskId task, bool force) {
-  const auto with = tasks_.cancel(task);
-  if (!with) return std::nullopt;
-  (void)tasks_.take_cancelled();
-  room_.notify_all();
-  if (with->worker.value == 0) return Cancelled::ended;
-  signal_task(task, *with, force ? Signal::Kind::end : Signal::Kind::cancel);
-  return Cancelled::told;
-}
-
-Result<Cancelled> Client::cancel(const PendingResultPtr& result, bool force) {
-  const TaskId task = result->task();
-  const ActorId actor = result->actor();
-  if (force && actor.value != 0 && !result->local())
-    return fail(
-        ErrorKind::invalid,
-        "a call of an actor cannot be cancelled by force, which would end the actor: cancel it without force, or "
-        "let the actor's last handle go");
-  bool ended = result->local();
-  if (!result->ready() && !ended) {
-    std::lock_guard lock(mutex_);
-    if (deferred_.erase(task) > 0) {
-      ended = true;
-    } else if (in_flight_.contains(task)) {
-      ended = windows_.drop(actor, task);
-      if (ended) {
-        in_flight_.erase(task);
-        room_.notify_all();
-      } else {
-        signal_call(task, actor, Signal::Kind::cancel);
-        return Cancelled::told;
-      }
-    } else if (const auto found = cancel_task(task, force)) {
-      if (*found == Cancelled::told) return Cancelled::told;
-      ended = true;
-      push_tasks(steady_now());
-    }
-  }
-  const std::string what = actor.value == 0 ? "task " : "call ";
-  if (ended && result->complete(fail(ErrorKind::cancelled, what + to_string(task) + " was cancelled before it began")))
-    return Cancelled::ended;
-  if (!result->ready()) return Cancelled::done;  // It is just arriving.
-  const auto& value = result->wait();
-  return !value && value.error().kind == ErrorKind::cancelled ? Cancelled::already : Cancelled::done;
-}
-
-/// Somebody wants a task or a call of this process's to be cancelled.
-void Client::on_wish(const Signal& wish) {
-  PendingResultPtr result;
-  {
-    std::lock_guard lock(mutex_);
-    if (const auto call = in_flight_.find(wish.task); call != in_flight_.end()) result = call->second.result;
-    if (const auto call = deferred_.find(wish.task); call != deferred_.end()) result = call->second;
-    if (!result) result = tasks_.result_of(wish.task);
-  }
-  if (result) (void)cancel(result, wish.kind == Signal::Kind::end && result->actor().value == 0);
-}
-
-/// Under the lock.
-void Client::signal_call(TaskId task, ActorId actor, Signal::Kind kind, std::uint64_t taken) {
-  const auto line = line_to_.find(actor);
-  send_signal({task, WorkerId{}, actor, options_.name, kind, taken},
-              line != line_to_.end() && windows_.on_line(actor) ? line->second.peer : std::string());
-}
-void Client::signal_task(TaskId task, const OwnedTasks::With& with, Signal::Kind kind, std::uint64_t taken) {
-  send_signal({task, with.worker, ActorId{}, options_.name, kind, taken},
-              with.by_line ? worker_peer(with.worker) : std::string());
-}
-
-/// The way that the call has gone, so that it is there first; where that has no room, it may be overtaken.
-void Client::send_signal(const Signal& signal, const std::string& line) {
-  auto message = encode(signal);
-  if (line.empty() || !lines_->send_out(line, message)) outbox_->push_anyway(std::move(message));
 }
 
 Result<Client::Created> Client::create(FunctionRef constructor, std::vector<Bytes> arguments, ActorName name,
