@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actors/causes.h"
+#include "actors/gathering.h"
 #include "actors/how_soon.h"
 #include "actors/protocol_wire.h"
 #include "runtime/base/steady_now.h"
