@@ -34,7 +34,7 @@ WorkerId worker_of(const std::string& peer) {
 /// A worker takes at most so many of the agent's descriptors (a connection, its Unix socket, its session's bell, two
 /// pidfds, a window and its control page, an actor's durable state, what it runs); the rest is for drivers, other
 /// agents and fork servers.
-constexpr std::size_t kDescriptorsOfWorker = 9;
+constexpr std::size_t kDescriptorsOfWorker = 8;
 constexpr std::size_t kOtherDescriptors = 128;
 
 actors::ActorRouter::Options router_options(const Agent::Options& options) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -16,9 +17,8 @@
 
 namespace paceline::cluster {
 
-/// Where this node's workers write down what they run (actors/spans/span_memory.h), by their descriptors: of those that
-/// live, and of the last kEndedMax that have ended. Copied for who asks, and looked into by nobody here. Owned by the
-/// control loop.
+/// Where this node's workers write down what they run (actors/spans/span_memory.h), mapped: of those that live, and of
+/// the last kEndedMax that have ended. Copied for who asks, and looked into by nobody here. Owned by the control loop.
 class WorkerSpans {
  public:
   static constexpr std::size_t kEndedMax = 32;
@@ -31,7 +31,7 @@ class WorkerSpans {
     pid_t pid = -1;
   };
   void begin(WorkerId worker, Label label) { living_[worker].label = std::move(label); }
-  /// Nothing happens where it is no memory, or the worker has given some before.
+  /// Nothing happens where it is no such memory, or the worker has given some before.
   void keep(WorkerId worker, pid_t pid, process::Fd fd);
   void end(WorkerId worker, Instant now);
 
@@ -44,12 +44,12 @@ class WorkerSpans {
   /// Without those that are over; nothing of a worker that has given none.
   Copy running(WorkerId worker) const;
 
-  /// One worker's, and its descriptor's as long as this lives.
+  /// One worker's; its memory stays as long as this lives.
   struct Source {
     WorkerId worker;
     Label label;
     std::optional<Instant> ended{};
-    std::shared_ptr<const process::Fd> fd;
+    std::shared_ptr<const std::byte> memory;
   };
   /// Those that live in the order of ids, then those that have ended, the last first.
   std::vector<Source> sources() const;
@@ -59,7 +59,7 @@ class WorkerSpans {
  private:
   struct Living {
     Label label{};
-    std::shared_ptr<const process::Fd> fd{};
+    std::shared_ptr<const std::byte> memory{};
   };
   std::map<WorkerId, Living> living_;
   std::deque<Source> ended_;

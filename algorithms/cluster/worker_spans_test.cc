@@ -1,5 +1,6 @@
 #include "algorithms/cluster/worker_spans.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -68,13 +69,20 @@ TEST_F(WorkerSpansTest, TheFirstIsKept) {
 }
 
 TEST_F(WorkerSpansTest, MemoryOfAnotherShapeIsHarmless) {
-  for (const std::uint64_t size : {0, 10, 4096, 5000}) {
-    WorkerSpans other;
-    process::Fd fd(*memory::create_memfd("other", size));
-    const std::string ones(std::min<std::size_t>(size, 4096), '\xff');
-    ASSERT_EQ(::pwrite(fd.get(), ones.data(), ones.size(), 0), static_cast<ssize_t>(ones.size()));
-    other.keep(kWorker, 42, std::move(fd));
-    EXPECT_TRUE(read(other.running(kWorker)).running.empty());
+  constexpr std::uint64_t kWhole = actors::kSpanMemoryBytes;
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{4096}, kWhole - 4096, kWhole, kWhole + 4096}) {
+    for (const bool is_sealed : {false, true}) {
+      WorkerSpans other;
+      process::Fd fd(*memory::create_memfd("other", size));
+      const std::string ones(size, '\xff');
+      ASSERT_EQ(::pwrite(fd.get(), ones.data(), ones.size(), 0), static_cast<ssize_t>(ones.size()));
+      if (is_sealed) {
+        ASSERT_TRUE(memory::add_seals(fd.get(), F_SEAL_SHRINK | F_SEAL_GROW));
+      }
+      other.keep(kWorker, 42, std::move(fd));
+      EXPECT_EQ(other.sources().size(), is_sealed && size == kWhole ? 1u : 0u) << size;
+      EXPECT_TRUE(read(other.running(kWorker)).running.empty());
+    }
   }
 }
 
