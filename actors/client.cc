@@ -504,7 +504,8 @@ Result<Client::Created> Client::create(FunctionRef constructor, std::vector<Byte
                                         " bytes: at most " + std::to_string(kActorNameMax) + " are possible");
   if (node.value < 0) {
     std::lock_guard lock(mutex_);
-    node = nodes_.empty() ? NodeId(node_) : nodes_[turn_++ % nodes_.size()];
+    const auto turn = turn_++;  // Also of those before this process has heard of other nodes.
+    node = nodes_.empty() ? NodeId(node_) : nodes_[turn % nodes_.size()];
   }
   if (node.value >= kNodesMax)
     return fail(ErrorKind::invalid, "an actor on node " + std::to_string(node.value) + ": a cluster has at most " +

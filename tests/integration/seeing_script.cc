@@ -108,8 +108,8 @@ void some_of_each(const std::string& file) {
 }
 
 void actors(const std::string& file) {
-  auto counter = paceline::create<Counter>({.name = "counter"});
-  auto asker = paceline::create<Asker>({.name = "asker"}, counter);
+  auto counter = paceline::create<Counter>({.name = "counter", .node = 0});
+  auto asker = paceline::create<Asker>({.name = "asker", .node = 1}, counter);
   const auto answer = asker.call(&Asker::ask, file);
   say("asked");
   expect(answer.get() == 1, "an answer");
