@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -115,7 +115,8 @@ std::uint64_t Counter::inode() const {
 }
 
 /// The results of so many additions of 1, `flight` of them under way.
-std::vector<int> add_many(const paceline::Handle<Counter>& counter, int calls, int flight) {
+std::vector<int> add_many(
+    const paceline::Handle<Counter>& counter, int calls, int flight, const std::function<void()>& after_each = [] {}) {
   std::deque<paceline::Future<int>> under_way;
   std::vector<int> results;
   const auto take = [&] {
@@ -123,6 +124,7 @@ std::vector<int> add_many(const paceline::Handle<Counter>& counter, int calls, i
     under_way.pop_front();
     if (!future.wait_for(kEnough)) std::abort();
     results.push_back(future.get());
+    after_each();
   };
   for (int i = 0; i < calls; ++i) {
     under_way.push_back(counter.call(&Counter::add, 1));
@@ -139,27 +141,25 @@ class Caller {
   }
 };
 
-/// kills FOLDER NODES FLIGHT: two callers add 2,000 times each while the counter's process is killed again and again.
+/// kills FOLDER NODES FLIGHT: two callers add 2,000 times each; after some hundred answers the counter's process is
+/// killed, again and again.
 void kills(const std::string& folder, int nodes, int flight) {
   constexpr int kCalls = 2000;
   auto counter =
       paceline::create<Counter>({.name = "counter", .node = nodes - 1, .restarts = -1, .call_retries = -1}, folder);
   auto other = paceline::create<Caller>({.node = 0});
-  std::atomic<bool> over{false};
   int killed = 0;
-  std::thread killer([&] {
-    std::mt19937 random(static_cast<unsigned>(getpid()));
-    while (!over) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5 + random() % 60));
-      for (const int process : processes_of(folder)) killed += kill(process, SIGKILL) == 0 ? 1 : 0;
-    }
-  });
+  std::mt19937 random(static_cast<unsigned>(getpid()));
+  unsigned left = 100;
+  const auto kill_at_times = [&] {
+    if (--left > 0) return;
+    left = 100 + random() % 300;
+    for (const int process : processes_of(folder)) killed += kill(process, SIGKILL) == 0 ? 1 : 0;
+  };
   auto later = other.call(&Caller::calls, counter, kCalls, flight);
-  auto results = add_many(counter, kCalls, flight);
+  auto results = add_many(counter, kCalls, flight, kill_at_times);
   expect(std::is_sorted(results.begin(), results.end()), "a caller's results are not in order");
   const auto others = later.get();
-  over = true;
-  killer.join();
   expect(std::is_sorted(others.begin(), others.end()), "the other caller's results are not in order");
   results.insert(results.end(), others.begin(), others.end());
   std::sort(results.begin(), results.end());
