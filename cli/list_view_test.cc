@@ -10,7 +10,6 @@ namespace {
 
 using nlohmann::json;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 const json kDriver = "driver/7-1";
 

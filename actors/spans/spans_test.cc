@@ -16,7 +16,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 constexpr Instant at(int ns) { return Instant(nanoseconds(ns)); }
 

@@ -1,10 +1,8 @@
 #include "actors/stream/incoming_stream.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <numeric>
 #include <random>
 #include <vector>
 
@@ -14,7 +12,6 @@
 namespace paceline::actors {
 namespace {
 
-using testing::ElementsAre;
 
 class IncomingStreamTest : public testing::Test {
  protected:
