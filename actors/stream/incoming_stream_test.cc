@@ -12,7 +12,6 @@
 namespace paceline::actors {
 namespace {
 
-
 class IncomingStreamTest : public testing::Test {
  protected:
   IncomingStreamTest() { begin(4); }
