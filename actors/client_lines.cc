@@ -193,7 +193,7 @@ std::optional<Duration> Client::look_after_lines(Instant now) {
     silent = tasks_.silent(now);
     crowded_ = false;
     push_tasks(now);
-    again = how_soon(how_soon(std::nullopt, tasks_.next_deadline(), now), deadlines_.next(), now);
+    again = how_soon(std::nullopt, earlier(tasks_.next_deadline(), deadlines_.next()), now);
     if (crowded_) again = kLineRetry;
     for (const ActorId actor : std::exchange(full_, {})) send_kept(actor);
     if (!full_.empty()) again = kLineRetry;

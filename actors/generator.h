@@ -1,11 +1,10 @@
 #pragma once
 
 #include "actors/coroutine.h"
+#include "actors/next_iterator.h"
 
 #ifdef PACELINE_HAS_COROUTINES
 
-#include <cstddef>
-#include <iterator>
 #include <memory>
 #include <type_traits>
 
@@ -59,30 +58,9 @@ class [[nodiscard]] Generator {
     return coroutine_.done() ? nullptr : coroutine_.promise().value;
   }
 
-  struct Sentinel {};
-  class Iterator {
-   public:
-    using value_type = T;
-    using difference_type = std::ptrdiff_t;
-    using iterator_category = std::input_iterator_tag;
-    using pointer = T*;
-    using reference = T&;
-    explicit Iterator(Generator& generator) : generator_(&generator), value_(generator.next()) {}
-    T& operator*() const { return *value_; }
-    T* operator->() const { return value_; }
-    Iterator& operator++() {
-      value_ = generator_->next();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    bool operator==(Sentinel) const { return value_ == nullptr; }
-
-   private:
-    Generator* generator_;
-    T* value_;
-  };
-  Iterator begin() { return Iterator(*this); }  ///< For a loop over the values that are left.
-  Sentinel end() const { return {}; }           ///< Behind the last one.
+  using Iterator = actors::NextIterator<Generator>;
+  Iterator begin() { return Iterator(*this); }    ///< For a loop over the values that are left.
+  actors::NothingMore end() const { return {}; }  ///< Behind the last one.
 
  private:
   explicit Generator(std::coroutine_handle<promise_type> coroutine) : coroutine_(coroutine) {}

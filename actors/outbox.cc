@@ -32,35 +32,23 @@ Result<void> Outbox::push(Frames message, Duration patience) {
   return {};
 }
 
-void Outbox::push_anyway(Frames message) {
+/// The first one wakes the I/O thread, which takes all.
+template <class List>
+void Outbox::append(List& list, typename List::value_type value) {
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
-    messages_.push_back(std::move(message));
-    if (messages_.size() > 1) return;
+    list.push_back(std::move(value));
+    if (list.size() > 1) return;
   }
   notify();
 }
 
-void Outbox::release(ActorId actor) {
-  {
-    std::lock_guard lock(mutex_);
-    if (closed_) return;
-    release_.actors.push_back(actor);
-    if (release_.actors.size() > 1) return;
-  }
-  notify();
-}
+void Outbox::push_anyway(Frames message) { append(messages_, std::move(message)); }
 
-void Outbox::drop_stream(PendingResultPtr end) {
-  {
-    std::lock_guard lock(mutex_);
-    if (closed_) return;
-    dropped_.push_back(std::move(end));
-    if (dropped_.size() > 1) return;
-  }
-  notify();
-}
+void Outbox::release(ActorId actor) { append(release_.actors, actor); }
+
+void Outbox::drop_stream(PendingResultPtr end) { append(dropped_, std::move(end)); }
 
 std::optional<Outbox::Frames> Outbox::take() {
   std::lock_guard lock(mutex_);

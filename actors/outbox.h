@@ -45,6 +45,9 @@ class Outbox {
   void take_notice();
 
  private:
+  template <class List>
+  void append(List& list, typename List::value_type value);
+
   int event_ = -1;
   std::mutex mutex_;
   std::condition_variable room_;

@@ -3,20 +3,15 @@
 #include <charconv>
 
 namespace paceline::actors {
-namespace {
-
-constexpr std::uint32_t kNumbers = 1 << 20;  // Far more than an agent has connections.
-
-}  // namespace
 
 ProcessId ProcessIds::join(const std::string& peer) {
   const auto [it, is_new] = numbers_.try_emplace(peer);
   if (is_new) {
-    do last_ = last_ + 1 < kNumbers ? last_ + 1 : 1;
+    do last_ = last_ + 1 < kProcessesMax ? last_ + 1 : 1;
     while (!used_.insert(last_).second);
     it->second = last_;
   }
-  return static_cast<std::uint32_t>(node_.value) * kNumbers + it->second;
+  return process_id(node_, it->second);
 }
 
 void ProcessIds::leave(const std::string& peer) {
@@ -28,7 +23,7 @@ void ProcessIds::leave(const std::string& peer) {
 
 std::optional<std::string> ProcessIds::peer_of(ProcessId process) const {
   for (const auto& [peer, number] : numbers_)
-    if (static_cast<std::uint32_t>(node_.value) * kNumbers + number == process) return peer;
+    if (process_id(node_, number) == process) return peer;
   return std::nullopt;
 }
 

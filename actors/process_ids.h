@@ -15,6 +15,12 @@ namespace paceline::actors {
 /// bits, a number of its agent's in the others. 0: none.
 using ProcessId = std::uint32_t;
 
+/// The numbers that an agent gives processes are below: far more than it has connections.
+inline constexpr std::uint32_t kProcessesMax = 1 << 20;
+inline ProcessId process_id(NodeId node, std::uint32_t number) {
+  return static_cast<std::uint32_t>(node.value) * kProcessesMax + number;
+}
+
 /// The `count`-th call or task that a process makes (of the first 2^33). The top bit is clear: averagings, which share
 /// a node's task graph with tasks, have it set.
 inline TaskId task_id(ProcessId process, std::uint64_t count) {
@@ -23,7 +29,7 @@ inline TaskId task_id(ProcessId process, std::uint64_t count) {
 
 /// The process that makes it, and the node of its agent.
 inline ProcessId process_of(TaskId task) { return static_cast<ProcessId>(task.value >> 33); }
-inline NodeId node_of(TaskId task) { return NodeId(static_cast<std::int32_t>(process_of(task) >> 20)); }
+inline NodeId node_of(TaskId task) { return NodeId(static_cast<std::int32_t>(process_of(task) / kProcessesMax)); }
 
 /// Cluster-wide: where an actor lives is part of its id.
 inline constexpr std::int32_t kNodesMax = 1024;

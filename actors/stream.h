@@ -1,14 +1,13 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "actors/cancel.h"
 #include "actors/generator.h"
+#include "actors/next_iterator.h"
 #include "actors/stream/incoming_stream.h"
 
 #ifdef PACELINE_HAS_COROUTINES
@@ -51,31 +50,9 @@ class Stream {
   bool valid() const { return incoming_ != nullptr; }
   const std::shared_ptr<actors::IncomingStream>& incoming() const { return incoming_; }
 
-  struct Sentinel {};
-  /// Of a loop over the values: each is read once.
-  class Iterator {
-   public:
-    using value_type = T;
-    using difference_type = std::ptrdiff_t;
-    using iterator_category = std::input_iterator_tag;
-    using pointer = T*;
-    using reference = T&;
-    explicit Iterator(const Stream& stream) : stream_(stream), value_(stream_.next()) {}
-    T& operator*() { return *value_; }
-    T* operator->() { return &*value_; }
-    Iterator& operator++() {
-      value_ = stream_.next();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    bool operator==(Sentinel) const { return !value_; }
-
-   private:
-    Stream stream_;
-    std::optional<T> value_;
-  };
+  using Iterator = actors::NextIterator<const Stream>;
   Iterator begin() const { return Iterator(*this); }  ///< For a loop over the values that are left.
-  Sentinel end() const { return {}; }                 ///< Behind the last one.
+  actors::NothingMore end() const { return {}; }      ///< Behind the last one.
 
  private:
   actors::IncomingStream& checked() const {

@@ -176,9 +176,7 @@ Error ActorRouter::unknown(ActorId actor) const {
 
 std::optional<Instant> ActorRouter::next_deadline() const {
   if (!unsent_.empty()) return now_;
-  const auto early = early_.next_deadline();
-  const auto starving = lending_.next_deadline();
-  return early && starving ? std::min(*early, *starving) : early ? early : starving;
+  return earlier(early_.next_deadline(), lending_.next_deadline());
 }
 
 ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {

@@ -82,6 +82,12 @@ class StreamOfACall : public RunningCallsTest {
   void take(std::uint64_t taken, std::string owner = "driver") {
     sut.on_signal({TaskId{1}, {}, {}, std::move(owner), actors::Signal::Kind::taken, taken}, [this] { ++ended; });
   }
+  /// A value that has to wait, by another thread; its number, once it may leave.
+  std::future<std::uint64_t> waits() {
+    auto given = std::async(std::launch::async, [this] { return sut.give(TaskId{1}, 1); });
+    EXPECT_EQ(given.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+    return given;
+  }
   /// Whether a value can be given now.
   bool gives(std::size_t bytes = 1) {
     auto given = std::async(std::launch::async, [&] { return sut.give(TaskId{1}, bytes); });
@@ -105,16 +111,14 @@ TEST_F(StreamOfACall, IsAtMostSoFarAhead) {
 TEST_F(StreamOfACall, GoesOnWhenItsValuesAreTaken) {
   sut.give(TaskId{1}, 1);
   sut.give(TaskId{1}, 1);
-  auto third = std::async(std::launch::async, [&] { return sut.give(TaskId{1}, 1); });
-  EXPECT_EQ(third.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  auto third = waits();
   take(1);
   EXPECT_EQ(third.get(), 3u);
 }
 
 TEST_F(StreamOfACall, OneLargeValueIsOnItsWayAtATime) {
   EXPECT_EQ(sut.give(TaskId{1}, actors::kStreamBytesMax), 1u);
-  auto second = std::async(std::launch::async, [&] { return sut.give(TaskId{1}, 1); });
-  EXPECT_EQ(second.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  auto second = waits();
   take(1);
   EXPECT_EQ(second.get(), 2u);
 }
@@ -122,8 +126,7 @@ TEST_F(StreamOfACall, OneLargeValueIsOnItsWayAtATime) {
 TEST_F(StreamOfACall, WhatIsCancelledGivesNothingMore) {
   sut.give(TaskId{1}, 1);
   sut.give(TaskId{1}, 1);
-  auto third = std::async(std::launch::async, [&] { return sut.give(TaskId{1}, 1); });
-  EXPECT_EQ(third.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  auto third = waits();
   cancel(1);
   EXPECT_EQ(third.get(), 0u);
   EXPECT_EQ(sut.give(TaskId{7}, 1), 0u) << "nobody has begun it";

@@ -8,6 +8,7 @@
 #include "actors/causes.h"
 #include "actors/process_client.h"
 #include "actors/protocol_wire.h"
+#include "algorithms/cluster/done_reply.h"
 #include "algorithms/cluster/head.h"
 #include "algorithms/cluster/name_requests.h"
 #include "runtime/base/contained.h"
@@ -32,8 +33,8 @@ WorkerId worker_of(const std::string& peer) {
 }
 
 /// A worker takes at most so many of the agent's descriptors (a connection, its Unix socket, its session's bell, two
-/// pidfds, a window and its control page, an actor's durable state, what it runs); the rest is for drivers, other
-/// agents and fork servers.
+/// pidfds, a window and its control page, an actor's durable state); the rest is for drivers, other agents and fork
+/// servers.
 constexpr std::size_t kDescriptorsOfWorker = 8;
 constexpr std::size_t kOtherDescriptors = 128;
 
@@ -305,10 +306,7 @@ Result<void> Agent::tell_line(const transport::Peer& peer, const wire::Request::
                  {"ended_how", first.text}});
   }
   wire::Message message;
-  auto reply = message.root().initReply();
-  reply.setId(request.getId());
-  reply.setOk(true);
-  reply.setJson(json_text(line));
+  write_done_reply(message, request.getId(), line);
   send_local(peer, {message.to_frame()});
   return {};
 }
@@ -329,10 +327,7 @@ Result<void> Agent::tell_owner(const transport::Peer& peer, const wire::Request:
   wish.is_wish = true;
   send_local(*owner, actors::encode(wish));
   wire::Message message;
-  auto reply = message.root().initReply();
-  reply.setId(request.getId());
-  reply.setOk(true);
-  reply.setJson(json_text({{"owner", *owner}, {"node", options_.node.value}}));
+  write_done_reply(message, request.getId(), {{"owner", *owner}, {"node", options_.node.value}});
   send_local(peer, {message.to_frame()});
   return {};
 }

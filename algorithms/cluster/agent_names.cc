@@ -1,5 +1,6 @@
 // What an agent and the head say to each other about the names of actors (name_requests.h).
 #include "algorithms/cluster/agent.h"
+#include "algorithms/cluster/done_reply.h"
 #include "algorithms/cluster/name_requests.h"
 #include "runtime/base/json.h"
 
@@ -49,10 +50,7 @@ void Agent::tell_names() {
 
 void Agent::tell_whether_named(std::uint64_t request, const json& body) {
   wire::Message message;
-  auto reply = message.root().initReply();
-  reply.setId(request);
-  reply.setOk(true);
-  reply.setJson(json_text(json{{"has", router_.has_name(ActorId{body.value("actor", std::uint64_t{0})})}}));
+  write_done_reply(message, request, {{"has", router_.has_name(ActorId{body.value("actor", std::uint64_t{0})})}});
   send_peer(kHead, message);
 }
 

@@ -10,6 +10,7 @@
 
 #include "actors/process_ids.h"
 #include "algorithms/cluster/agent.h"
+#include "algorithms/cluster/done_reply.h"
 #include "runtime/base/json.h"
 #include "runtime/base/readable.h"
 #include "runtime/base/steady_now.h"
@@ -120,10 +121,7 @@ void Agent::answer_with_spans(std::uint64_t query, json status) {
 
 void Agent::answer_status(std::uint64_t query, const json& status) {
   wire::Message message;
-  auto body = message.root().initReply();
-  body.setId(query);
-  body.setOk(true);
-  body.setJson(json_text(status));
+  write_done_reply(message, query, status);
   send_peer(kHead, message);
 }
 
