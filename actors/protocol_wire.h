@@ -58,6 +58,9 @@ Error read(wire::Failure::Reader reader);
 inline constexpr const char* kLineVerb = "line";
 /// Request of a process to the head: {"name", "type"} -> {"actor"}. `not_found`, `invalid`.
 inline constexpr const char* kFindVerb = "find_actor";
+/// Request of an actor's worker to its agent, before the destructor runs of an actor that has asked for its end. The
+/// reply: what the worker has sent before is there, and the actor is not started again, however its process ends.
+inline constexpr const char* kLeaveVerb = "leave";
 /// The socket at which a worker listens for lines.
 std::string line_path(const std::string& runtime_directory, WorkerId worker);
 /// In the directory of the agent that listens at this address; empty: it has none.

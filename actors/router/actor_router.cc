@@ -295,6 +295,12 @@ ActorRouter::Actions ActorRouter::on_actor_ready(ActorReady ready) {
   return actions;
 }
 
+void ActorRouter::on_leaving(WorkerId worker) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  if (const auto actor = actors_.find(found->second.actor); actor != actors_.end()) actor->second.leaving = true;
+}
+
 void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, bool tell) {
   const auto found = actors_.find(id);
   if (found == actors_.end()) return;
@@ -326,7 +332,8 @@ std::optional<ActorRouter::InFlight> ActorRouter::end_call(TaskId task) {
 bool ActorRouter::restart(Actions& actions, Actor& actor, WorkerId worker, const std::string& how,
                           const std::string& log) {
   const auto& rule = actor.create.rule;
-  if (!rule.may_restart(actor.restarts) || ++actor.deaths_before_ready > kDeathsBeforeReadyMax) return false;
+  if (actor.leaving || !rule.may_restart(actor.restarts) || ++actor.deaths_before_ready > kDeathsBeforeReadyMax)
+    return false;
   ++actor.restarts;
   actor.constructed = false;
   actor.ended = began(
@@ -529,9 +536,11 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
       auto restarted = actor->second.restarts > 0 ? ", restarted " + times(actor->second.restarts) : std::string();
       if (actor->second.deaths_before_ready > kDeathsBeforeReadyMax)
         restarted += ", the last " + times(kDeathsBeforeReadyMax) + " without coming through its constructor";
+      const auto ended = actor->second.leaving
+                             ? " has ended: it has called paceline::exit(), and did not come through its destructor: "
+                             : " is dead" + restarted + ": ";
       end_actor(actions, gone.actor,
-                began({ErrorKind::disconnected,
-                       describe(actor->second) + " is dead" + restarted + ": " + short_name(worker) + " " + how},
+                began({ErrorKind::disconnected, describe(actor->second) + ended + short_name(worker) + " " + how},
                       place_of(worker, log), describe(actor->second), how),
                 true);
     }

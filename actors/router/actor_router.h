@@ -116,6 +116,8 @@ class ActorRouter {
   Actions on_worker_ready(WorkerId worker);  ///< Its hello came.
   /// From a worker, or from another node. `dead`, of a worker: its actor has asked for its end.
   Actions on_actor_ready(ActorReady ready);
+  /// This worker's actor has asked for its end, and its destructor runs: however that goes, it is the end.
+  void on_leaving(WorkerId worker);
   /// `from`: a worker's peer name, or another node's agent. Counts from whoever was asked only, but for the result of a
   /// call that came past this agent, which it only passes on.
   Actions on_result(CallResult result, const std::string& from);
@@ -218,6 +220,7 @@ class ActorRouter {
     std::deque<Call> queue;  ///< Until the worker is there, and has been sent what came before.
     std::set<TaskId> calls;  ///< In flight.
     bool constructed = false;
+    bool leaving = false;  ///< Has asked for its end.
     // Of one that may be started again:
     Executable executable{};
     SentCalls<Call> sent{};       ///< To its worker; without their contents where none is sent again.

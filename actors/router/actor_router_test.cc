@@ -326,6 +326,18 @@ TEST_F(ActorRouterTest, AConstructorThatThrowsAtARestartEndsTheActor) {
   EXPECT_EQ(sent<ActorReady>(actions).at(0).second.error.text, "boom, when it was started again (once)");
 }
 
+TEST_F(ActorRouterTest, AnActorThatHasAskedForItsEndIsNotStartedAgainHoweverItsProcessEnds) {
+  const auto worker = running_actor(actor, {.restarts = -1});
+  sut.on_call(call(1, actor), kHere);
+  sut.on_leaving(worker);
+  const auto actions = sut.on_worker_gone(worker, "killed by SIGABRT");
+  EXPECT_THAT(all<ActorRouter::Fork>(actions), IsEmpty());
+  ASSERT_THAT(sent<CallResult>(actions), SizeIs(1));
+  EXPECT_THAT(sent<CallResult>(actions)[0].second.value.error().text,
+              testing::AllOf(HasSubstr("has called paceline::exit()"), HasSubstr("killed by SIGABRT")));
+  EXPECT_THAT(sent<ActorReady>(actions), SizeIs(1));
+}
+
 TEST_F(ActorRouterTest, WhoReleasesAnActorThatIsStartedAgainEndsIt) {
   const auto worker = running_actor(actor, {.restarts = -1});
   const auto next = all<ActorRouter::Fork>(sut.on_worker_gone(worker, "killed")).at(0).worker;

@@ -196,6 +196,8 @@ class CallThread final : private actors::ValueSink {
 
   /// The call that asked for it has been answered. Those that are left here fail with the actor.
   [[noreturn]] void end_actor() {
+    // Who cannot be told hears of it by this process's end.
+    (void)shared_.client->request(actors::kLeaveVerb, "{}");
     const auto gone = executor_.end();
     flush_output();
     if (const auto sent = shared_.client->post(actors::encode(gone)); !sent) shared_.give_up(sent.error());

@@ -280,6 +280,7 @@ Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Re
     return {};
   }
   if (verb == actors::kLineVerb) return tell_line(peer, request);
+  if (verb == actors::kLeaveVerb) return let_leave(peer, request);
   if (verb == actors::kCancelVerb) return tell_owner(peer, request);
   return ask_head({peer, request.getId(), verb, wire::text(request.getJson())});
 }
@@ -307,6 +308,15 @@ Result<void> Agent::tell_line(const transport::Peer& peer, const wire::Request::
   }
   wire::Message message;
   write_done_reply(message, request.getId(), line);
+  send_local(peer, {message.to_frame()});
+  return {};
+}
+
+/// A worker whose actor has asked for its end: what it sent before has been handed on.
+Result<void> Agent::let_leave(const transport::Peer& peer, const wire::Request::Reader& request) {
+  router_.on_leaving(worker_of(peer));
+  wire::Message message;
+  write_done_reply(message, request.getId(), json::object());
   send_local(peer, {message.to_frame()});
   return {};
 }

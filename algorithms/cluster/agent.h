@@ -78,6 +78,7 @@ class Agent {
   Result<void> on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
   Result<void> ask_head(HeadRequests::Request request);
   Result<void> tell_owner(const transport::Peer& peer, const wire::Request::Reader& request);
+  Result<void> let_leave(const transport::Peer& peer, const wire::Request::Reader& request);
   Result<void> tell_line(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_local_gone(const transport::Peer& peer);
   void on_session_said(WorkerId worker, channel::Frame frame);
