@@ -18,9 +18,11 @@ enum class RetryOn {
 
 /// What a task needs to run.
 struct TaskOptions {
-  float cpus = 1;   ///< Of the node that runs it; 0 is possible.
-  int retries = 0;  ///< How often it is run again after what retry_on says.
-  int node = -1;    ///< Where it runs; -1: where there is room, on this node first.
+  float cpus = 1;          ///< Of the node that runs it; 0 is possible.
+  std::size_t memory = 0;  ///< Bytes that it will take: it runs where so many are not promised to others.
+  int retries = 0;         ///< How often it is run again after what retry_on says.
+  int node = -1;           ///< Where it runs; -1: where there is room, on this node first.
+  bool spread = false;     ///< Such tasks go to nodes in turn; one whose node has no room goes where there is some.
   /// For people: what errors call it. Copied by async(). (A view, since g++ 12 ends a string in braces within a
   /// co_await wrongly.)
   std::string_view name{};
@@ -36,11 +38,15 @@ namespace actors {
 /// A task of a call whose first source is the callable.
 inline PendingResultPtr submit_task(Call call, std::vector<ArgumentSource> sources, const TaskOptions& options,
                                     const std::shared_ptr<IncomingStream>& stream = nullptr) {
+  if (options.spread && options.node >= 0)
+    throw TaskError({ErrorKind::invalid, "a task for node " + std::to_string(options.node) +
+                                             " that is to be spread: give it a node, or spread, not both"});
   call.name = std::string(options.name);
-  return process_client().submit(
-      std::move(call), std::move(sources),
-      {{options.cpus, NodeId(options.node)}, {options.retries, options.retry_on == RetryOn::failure}, options.timeout},
-      stream);
+  return process_client().submit(std::move(call), std::move(sources),
+                                 {{options.cpus, NodeId(options.node), options.memory, options.spread},
+                                  {options.retries, options.retry_on == RetryOn::failure},
+                                  options.timeout},
+                                 stream);
 }
 }  // namespace actors
 

@@ -256,6 +256,7 @@ class Client final : public ResultLooker {
   std::map<ActorId, PendingResultPtr> names_;  ///< Of actors of ours whose names are not decided.
   std::map<TaskId, PendingResultPtr> ends_;    ///< Of actors that are to end.
   std::vector<NodeId> nodes_;
+  std::size_t spread_turn_ = 0;  ///< Of tasks that go to them in turn.
   std::function<void(JobId, std::string)> job_event_;
   OtherHandler other_;
   std::optional<Error> ended_;

@@ -41,6 +41,7 @@ void Client::on_loan(const Loan& loan) {
       {
         std::lock_guard lock(mutex_);
         failed = tasks_.on_refused(loan.shape);
+        push_tasks(steady_now());
         room_.notify_all();
       }
       for (const auto& result : failed) result->complete(tl::unexpected(loan.error));
@@ -103,7 +104,9 @@ void Client::send_task(const Call& call, PendingResultPtr result, const TaskNeed
   if (is_wanted_no_more(call.task, patience)) return;
   if (needs.timeout && !deadlines_.has(call.task)) return;  // It is late already.
   if (!refused) {
-    tasks_.add(call.task, needs.shape, needs.retries, std::move(frame), std::move(result));
+    Shape shape = needs.shape;
+    if (shape.spread) shape.node = nodes_.empty() ? NodeId(node_) : nodes_[spread_turn_++ % nodes_.size()];
+    tasks_.add(call.task, shape, needs.retries, std::move(frame), std::move(result));
     return push_tasks(steady_now());
   }
   lock.unlock();

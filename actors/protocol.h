@@ -42,9 +42,26 @@ struct Executable {
 /// What a task needs of the worker that runs it. Workers are lent by shape.
 struct Shape {
   float cpus = 1;
-  NodeId node{-1};  ///< -1: any.
+  NodeId node{-1};           ///< -1: any.
+  std::uint64_t memory = 0;  ///< Bytes.
+  bool spread = false;       ///< The node was chosen in turn: another one will do where this one has no room.
   auto operator<=>(const Shape&) const = default;
 };
+
+/// What a node has for tasks, or what of it is in use.
+struct Capacity {
+  double cpus = 0;
+  double memory = 0;  ///< Bytes.
+
+  void add(const Capacity& other, double times = 1) {
+    cpus += times * other.cpus;
+    memory += times * other.memory;
+  }
+  bool has_room_for(const Capacity& more) const { return more.cpus <= cpus + 1e-6 && more.memory <= memory; }
+};
+/// "2 cpus", "1 cpu and 2 GiB of memory" (actors/router/starving.cc).
+std::string to_string(const Capacity& what);
+inline Capacity needs_of(const Shape& shape) { return {shape.cpus, static_cast<double>(shape.memory)}; }
 
 /// Creation of an actor, on the node that `actor` names.
 struct CreateActor {

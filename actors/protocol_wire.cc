@@ -57,6 +57,17 @@ std::vector<WorkerId> read(capnp::List<std::uint64_t>::Reader reader) {
   return workers;
 }
 
+void write(wire::Shape::Builder builder, const Shape& shape) {
+  builder.setCpus(shape.cpus);
+  builder.setNode(shape.node.value);
+  builder.setMemory(shape.memory);
+  builder.setSpread(shape.spread);
+}
+
+Shape read(wire::Shape::Reader reader) {
+  return {reader.getCpus(), NodeId(reader.getNode()), reader.getMemory(), reader.getSpread()};
+}
+
 void write(capnp::List<capnp::Text>::Builder builder, const std::vector<std::string>& texts) {
   for (unsigned i = 0; i < texts.size(); ++i) builder.set(i, texts[i]);
 }
@@ -250,8 +261,7 @@ Frames encode(PushTask message) {
 Frames encode(const Wants& message) {
   wire::Message out;
   auto builder = out.root().initWants();
-  builder.setCpus(message.shape.cpus);
-  builder.setNode(message.shape.node.value);
+  write(builder.initShape(), message.shape);
   builder.setWorkers(message.workers);
   write(builder.initReturned(static_cast<unsigned>(message.returned.size())), message.returned);
   write(builder.initBroken(static_cast<unsigned>(message.broken.size())), message.broken);
@@ -267,8 +277,7 @@ Frames encode(const Loan& message) {
   auto builder = out.root().initLoan();
   builder.setKind(static_cast<wire::Loan::Kind>(message.kind));
   builder.setOwner(message.owner);
-  builder.setCpus(message.shape.cpus);
-  builder.setNode(message.shape.node.value);
+  write(builder.initShape(), message.shape);
   builder.setWorker(message.worker.value);
   builder.setCount(message.count);
   if (!message.error.text.empty()) write(builder.initError(), message.error);
@@ -295,21 +304,15 @@ Result<PushTask> decode(wire::PushTask::Reader reader, std::vector<transport::Fr
 }
 
 Wants decode(wire::Wants::Reader reader) {
-  return {{reader.getCpus(), NodeId(reader.getNode())},
-          reader.getWorkers(),
-          read(reader.getReturned()),
-          read(reader.getBroken()),
-          text(reader.getOwner()),
-          text(reader.getRoot()),
-          decode(reader.getExecutable()),
-          reader.getGone()};
+  return {read(reader.getShape()), reader.getWorkers(),    read(reader.getReturned()),     read(reader.getBroken()),
+          text(reader.getOwner()), text(reader.getRoot()), decode(reader.getExecutable()), reader.getGone()};
 }
 
 Result<Loan> decode(wire::Loan::Reader reader) {
   if (reader.getKind() > wire::Loan::Kind::REFUSED) return fail(ErrorKind::invalid, "a loan of an unknown kind");
   return Loan{static_cast<Loan::Kind>(reader.getKind()),
               text(reader.getOwner()),
-              {reader.getCpus(), NodeId(reader.getNode())},
+              read(reader.getShape()),
               WorkerId(reader.getWorker()),
               reader.getCount(),
               read(reader.getError())};

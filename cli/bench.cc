@@ -102,7 +102,7 @@ Result<int> run_bench(const BenchFlags& flags) {
   if (!script) return tl::unexpected(script.error());
   const auto program = executable_of({.path = *script});
   if (!program) return tl::unexpected(program.error());
-  const auto cluster = start_embedded(1);  // Its own, whatever is up: nobody else's work is measured.
+  const auto cluster = start_embedded({});  // Its own, whatever is up: nobody else's work is measured.
   if (!cluster) return tl::unexpected(cluster.error());
   Spawn driver;
   driver.command = {program->string(), flags.json ? "json" : "table", std::to_string(seconds),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "actors/protocol.h"
 #include "runtime/base/instant.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/format.h"
@@ -58,6 +59,14 @@ const json& list(const json& object, const char* name) {
 double number(const json& object, const char* name) {
   const json* const found = field(object, name);
   return found != nullptr && found->is_number() ? found->get<double>() : 0;
+}
+
+std::string capacity_text(const json& object) {
+  return actors::to_string(actors::Capacity{number(object, "cpus"), number(object, "memory")});
+}
+
+std::string memory_cell(const json& object, const char* name) {
+  return number(object, name) > 0 ? observe::memory_text(number(object, name)) : "-";
 }
 
 std::string number_text(double number) { return observe::format("%.6g", number); }

@@ -17,6 +17,10 @@ std::string duration(const nlohmann::json& object, const char* name);
 const nlohmann::json& list(const nlohmann::json& object, const char* name);
 /// 0 where there is none.
 double number(const nlohmann::json& object, const char* name);
+/// "2 cpus", "1 cpu and 2 GiB of memory", of what is `cpus` and `memory` there.
+std::string capacity_text(const nlohmann::json& object);
+/// "2 GiB" of a number of bytes; "-" where there are none.
+std::string memory_cell(const nlohmann::json& object, const char* name);
 /// "2", "0.5".
 std::string number_text(double number);
 

@@ -46,7 +46,7 @@ Result<void> wait_until_ready(const fs::path& directory, pid_t supervisor, const
   return {};
 }
 
-Result<Started> start(const std::string& name, std::int64_t nodes, bool ends_with_us) {
+Result<Started> start(const std::string& name, const ClusterSize& size, bool ends_with_us) {
   auto root = RuntimeRoot::open();
   if (!root) return tl::unexpected(root.error());
   auto claimed = claim_directory(*root, name);
@@ -66,7 +66,8 @@ Result<Started> start(const std::string& name, std::int64_t nodes, bool ends_wit
   std::error_code unknown;
   const fs::path self = fs::read_symlink("/proc/self/exe", unknown);  // As `ps` shows it.
   Spawn what{.command = {fs::exists(self, unknown) ? self.string() : "/proc/self/exe", "supervise", "--directory",
-                         directory, "--name", name, "--nodes", std::to_string(nodes)},
+                         directory, "--name", name, "--nodes", std::to_string(size.nodes), "--cpus",
+                         std::to_string(size.cpus), "--memory", std::to_string(size.memory)},
              .variables = {{"PACELINE_LOCK_FD", std::to_string(claimed->lock.get())}},
              .inherit = {claimed->lock.get()},
              .output = log,
@@ -104,8 +105,8 @@ EmbeddedCluster::~EmbeddedCluster() {
   if (const auto root = RuntimeRoot::open()) sweep_stale(*root);
 }
 
-Result<EmbeddedCluster> start_embedded(std::int64_t nodes) {
-  auto started = start("run-" + std::to_string(::getpid()), nodes, true);
+Result<EmbeddedCluster> start_embedded(const ClusterSize& size) {
+  auto started = start("run-" + std::to_string(::getpid()), size, true);
   if (!started) return tl::unexpected(started.error());
   return EmbeddedCluster(started->directory, started->supervisor, std::move(started->lifeline));
 }
@@ -123,14 +124,14 @@ Result<Place> find_place(std::optional<std::int64_t> nodes, std::int64_t otherwi
   }
   if (running) return Place{*running, nullptr};
   if (named) return tl::unexpected(running.error());
-  auto own = start_embedded(nodes.value_or(otherwise));
+  auto own = start_embedded({.nodes = nodes.value_or(otherwise)});
   if (!own) return tl::unexpected(own.error());
   const fs::path directory = own->directory();
   return Place{directory, std::make_unique<EmbeddedCluster>(std::move(*own))};
 }
 
-Result<fs::path> start_detached(const std::string& name, std::int64_t nodes) {
-  auto started = start(name, nodes, false);
+Result<fs::path> start_detached(const std::string& name, const ClusterSize& size) {
+  auto started = start(name, size, false);
   if (!started) return tl::unexpected(started.error());
   return started->directory;
 }

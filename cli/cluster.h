@@ -15,6 +15,15 @@
 
 namespace paceline::cli {
 
+inline constexpr std::int64_t kCpusMax = 4096;
+
+/// Of a cluster that is started.
+struct ClusterSize {
+  std::int64_t nodes = 1;
+  std::int64_t cpus = 0;    ///< That each node has for tasks; 0: as many as the machine.
+  std::int64_t memory = 0;  ///< Bytes that the workers of each may take; 0: what the machine has.
+};
+
 /// A cluster that this process started for itself and that ends with it, however this process ends: its processes hold
 /// one end of a pipe, and this one the other.
 class EmbeddedCluster {
@@ -27,7 +36,7 @@ class EmbeddedCluster {
   const std::filesystem::path& directory() const { return directory_; }
 
  private:
-  friend Result<EmbeddedCluster> start_embedded(std::int64_t nodes);
+  friend Result<EmbeddedCluster> start_embedded(const ClusterSize& size);
   EmbeddedCluster(std::filesystem::path directory, pid_t supervisor, OwnedFd lifeline)
       : directory_(std::move(directory)), supervisor_(supervisor), lifeline_(std::move(lifeline)) {}
 
@@ -37,7 +46,7 @@ class EmbeddedCluster {
 };
 
 /// Returns when the cluster takes requests. Errors carry the last lines of the cluster's log.
-Result<EmbeddedCluster> start_embedded(std::int64_t nodes);
+Result<EmbeddedCluster> start_embedded(const ClusterSize& size);
 
 /// Where jobs run: a cluster that is up, or one of our own.
 struct Place {
@@ -49,7 +58,7 @@ struct Place {
 Result<Place> find_place(std::optional<std::int64_t> nodes, std::int64_t otherwise = 1);
 
 /// Starts a cluster that outlives this process; returns its folder when it takes requests.
-Result<std::filesystem::path> start_detached(const std::string& name, std::int64_t nodes);
+Result<std::filesystem::path> start_detached(const std::string& name, const ClusterSize& size);
 
 /// Waits until no process of this cluster is left, then removes its folder. `timed_out`.
 Result<void> wait_until_down(const std::filesystem::path& directory, const ClusterId& cluster,

@@ -1,9 +1,11 @@
 #include "cli/cluster_processes.h"
 
+#include <limits>
 #include <string>
 #include <string_view>
 
 #include "algorithms/cluster/processes.h"
+#include "cli/cluster.h"
 #include "cli/commands.h"
 
 namespace paceline::cli {
@@ -30,6 +32,8 @@ std::optional<int> run_cluster_process(int argc, char** argv) {
   app.add("--name", &options.name);
   app.add("--nodes", &options.nodes).between(1, 1024);
   app.add("--node", &options.node).between(0, 1023);
+  app.add("--cpus", &options.cpus).between(0, kCpusMax);
+  app.add("--memory", &options.memory).between(0, std::numeric_limits<std::int64_t>::max());
   if (const auto status = line.parse(argc - 1, argv + 1)) return *status;
   if (which == "head") return head(options);
   return ended(which == "agent" ? cluster::run_agent(options) : cluster::run_supervisor(options));

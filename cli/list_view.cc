@@ -138,16 +138,14 @@ Result<void> check(const Kind& kind, const json& status, const ListRows& rows, c
               std::string(kind.name) + " are never '" + filter.state + "': their states are " + joined(states));
 }
 
-/// "1 cpu", "0.5 cpus on node 1"; of an actor its class and name.
+/// "1 cpu", "0.5 cpus and 2 GiB of memory on node 1"; of an actor its class and name.
 std::string use_of(const json& worker) {
   if (cell(worker, "actor") != "-") {
     const auto name = cell(worker, "actor_name");
     return cell(worker, "class") + (name.empty() || name == "-" ? "" : " " + name);
   }
   if (cell(worker, "cpus") == "-") return "-";
-  const double cpus = number(worker, "cpus");
-  return number_text(cpus) + (cpus == 1 ? " cpu" : " cpus") +
-         (cell(worker, "on") == "-" ? "" : " on node " + cell(worker, "on"));
+  return capacity_text(worker) + (cell(worker, "on") == "-" ? "" : " on node " + cell(worker, "on"));
 }
 
 std::string pid_cell(const json& row) { return number(row, "pid") > 0 ? cell(row, "pid") : "-"; }
@@ -160,10 +158,11 @@ std::string text_cell(const json& row, const char* name) {
 }
 
 observe::Table nodes_table(const ListRows& rows) {
-  observe::Table table({"node", "state", "address", "cpus", "free", "workers", "actors", "pid"});
+  observe::Table table({"node", "state", "address", "cpus", "free", "memory", "free", "workers", "actors", "pid"});
   for (const json& node : rows)
     table.add({cell(node, "node"), cell(node, "state"), cell(node, "address"), cell(node, "cpus"),
-               cpus_cell(node, "cpus_free"), cell(node, "workers"), cell(node, "actors"), pid_cell(node)});
+               cpus_cell(node, "cpus_free"), memory_cell(node, "memory"), memory_cell(node, "memory_free"),
+               cell(node, "workers"), cell(node, "actors"), pid_cell(node)});
   return table;
 }
 
@@ -179,11 +178,12 @@ observe::Table workers_table(const ListRows& rows) {
 }
 
 observe::Table tasks_table(const ListRows& rows) {
-  observe::Table table({"owner", "node", "program", "state", "cpus", "on", "lent", "missing", "waits", "runs"});
+  observe::Table table(
+      {"owner", "node", "program", "state", "cpus", "memory", "on", "lent", "missing", "waits", "runs"});
   for (const json& task : rows)
     table.add({cell(task, "owner"), cell(task, "node"), text_cell(task, "program"), cell(task, "state"),
-               cpus_cell(task, "cpus"), cell(task, "on"), cell(task, "lent"), cell(task, "missing"),
-               duration(task, "waits_s"), running_text(task)});
+               cpus_cell(task, "cpus"), memory_cell(task, "memory"), cell(task, "on"), cell(task, "lent"),
+               cell(task, "missing"), duration(task, "waits_s"), running_text(task)});
   return table;
 }
 

@@ -48,6 +48,8 @@ json cluster() {
              {"address", "tcp://h:1"},
              {"cpus", 2},
              {"cpus_free", 1.0},
+             {"memory", std::uint64_t{16} << 30},
+             {"memory_free", std::uint64_t{4} << 30},
              {"workers", 1},
              {"actors", 0},
              {"pid", 5}},
@@ -112,11 +114,11 @@ std::string table(Listed listed) { return rows_text(listed, rows_of(listed, clus
 
 TEST(ListViewTest, NodesThatAreSilentOrMissingAreListedToo) {
   EXPECT_EQ(table(Listed::nodes),
-            "node  state    address    cpus  free  workers  actors  pid\n"
-            "────  ───────  ─────────  ────  ────  ───────  ──────  ───\n"
-            "   0  alive    tcp://h:1     2     1        1       0    5\n"
-            "   1  silent   tcp://h:2     2     -        -       -    6\n"
-            "   2  missing  -             -     -        -       -    -\n");
+            "node  state    address    cpus  free  memory   free  workers  actors  pid\n"
+            "────  ───────  ─────────  ────  ────  ──────  ─────  ───────  ──────  ───\n"
+            "   0  alive    tcp://h:1     2     1  16 GiB  4 GiB        1       0    5\n"
+            "   1  silent   tcp://h:2     2     -       -      -        -       -    6\n"
+            "   2  missing  -             -     -       -      -        -       -    -\n");
   EXPECT_THAT(silent_nodes(Listed::workers, cluster(), {}), ElementsAre("1", "2"));
   EXPECT_THAT(silent_nodes(Listed::workers, cluster(), {.node = 0}), ElementsAre());
 }
@@ -133,9 +135,9 @@ TEST(ListViewTest, AWorkerSaysWhomItIsLentToWhichActorItIsAndWhatItWaitsFor) {
 
 TEST(ListViewTest, TasksSayHowManyWorkersAreMissing) {
   EXPECT_EQ(table(Listed::tasks),
-            "owner       node  program      state    cpus  on  lent  missing  waits  runs\n"
-            "──────────  ────  ───────────  ───────  ────  ──  ────  ───────  ─────  ────────\n"
-            "driver/7-1     0  /bin/square  waiting     1   -     1        3  1:01   2 square\n");
+            "owner       node  program      state    cpus  memory  on  lent  missing  waits  runs\n"
+            "──────────  ────  ───────────  ───────  ────  ──────  ──  ────  ───────  ─────  ────────\n"
+            "driver/7-1     0  /bin/square  waiting     1       -   -     1        3  1:01   2 square\n");
 }
 
 TEST(ListViewTest, JobsHaveStates) {

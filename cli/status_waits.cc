@@ -5,6 +5,7 @@
 
 #include "cli/cells.h"
 #include "runtime/base/json.h"
+#include "runtime/observe/format.h"
 
 namespace paceline::cli {
 namespace {
@@ -13,7 +14,6 @@ using nlohmann::json;
 
 constexpr std::size_t kShownMax = 16;
 
-std::string cpus_text(double cpus) { return number_text(cpus) + (cpus == 1 ? " cpu" : " cpus"); }
 std::string workers_text(double workers) { return number_text(workers) + (workers == 1 ? " worker" : " workers"); }
 
 /// "driver/1-2 (square)".
@@ -23,23 +23,28 @@ std::string owner_text(const json& tasks) {
   return cell(tasks, "owner") + (program.empty() || program == "-" ? "" : " (" + program + ")");
 }
 
-/// "node 0: 0 of 2 cpus are free; driver/1-2 holds 2 cpus with 2 workers, for 31 s".
+/// "node 0: 0 of 2 cpus are free, 1 GiB of 4 GiB of memory; driver/1-2 holds 2 cpus with 2 workers, for 31 s".
 std::string node_text(const json& node, const json& tasks) {
   std::string text = "node " + cell(node, "node");
   if (node.value("answers", json()) != true) return text + " does not answer";
-  const double cpus = number(node, "cpus");
-  if (number(tasks, "cpus") > cpus) return text + " has only " + cpus_text(cpus);
-  text += ": " + number_text(number(node, "cpus_free")) + " of " + cpus_text(cpus) + " are free";
+  for (const char* what : {"cpus", "memory"})
+    if (number(tasks, what) > number(node, what))
+      return text + " has only " + capacity_text({{what, number(node, what)}});
+  text += ": " + number_text(number(node, "cpus_free")) + " of " + capacity_text({{"cpus", number(node, "cpus")}}) +
+          " are free";
+  if (number(tasks, "memory") > 0)
+    text += ", " + observe::memory_text(number(node, "memory_free")) + " of " +
+            capacity_text({{"memory", number(node, "memory")}});
   for (const json& hold : list(node, "held"))
     text += "; " + cell(hold, "owner") + (cell(hold, "owner") == cell(tasks, "owner") ? " itself" : "") + " holds " +
-            cpus_text(number(hold, "cpus")) + " with " + workers_text(number(hold, "workers")) + ", for " +
+            capacity_text(hold) + " with " + workers_text(number(hold, "workers")) + ", for " +
             duration(hold, "since_s");
   return text;
 }
 
 std::string tasks_text(const json& status, const json& tasks) {
   const auto on = cell(tasks, "on");
-  std::string text = "tasks of " + owner_text(tasks) + " wait for " + cpus_text(number(tasks, "cpus")) + " each" +
+  std::string text = "tasks of " + owner_text(tasks) + " wait for " + capacity_text(tasks) + " each" +
                      (on == "-" ? "" : " on node " + on) + ", for " + duration(tasks, "waits_s") + ": " +
                      (number(tasks, "lent") == 0 ? "no worker" : workers_text(number(tasks, "lent"))) +
                      (number(tasks, "lent") > 1 ? " are" : " is") + " lent, up to " + cell(tasks, "missing") +

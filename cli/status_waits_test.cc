@@ -55,6 +55,24 @@ TEST(StatusWaitsTest, TasksForOneNodeWaitForThatOneOnly) {
       "  node 1: 0.5 of 2 cpus are free\n");
 }
 
+TEST(StatusWaitsTest, WhoWaitsForMemoryIsShownHowMuchIsFree) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  json big = tasks("driver/1", 0, 1);
+  big["memory"] = 2 * kGiB;
+  json hold = held_by("driver/2", 1);
+  hold["memory"] = 3 * kGiB;
+  const json node = {{"node", 0},          {"answers", true},     {"cpus", 2},     {"cpus_free", 1},
+                     {"memory", 4 * kGiB}, {"memory_free", kGiB}, {"held", {hold}}};
+  const json small = {{"node", 1}, {"answers", true}, {"cpus", 2}, {"cpus_free", 2}, {"memory", kGiB}};
+  EXPECT_EQ(
+      waits_text({{"nodes", {node, small}}, {"tasks", {big}}}),
+      "tasks of driver/1 (square) wait for 1 cpu and 2 GiB of memory each, for 12 s: no worker is lent, up to 1 more "
+      "would be of use\n"
+      "  node 0: 1 of 2 cpus are free, 1 GiB of 4 GiB of memory; driver/2 holds 1 cpu and 3 GiB of memory with 1 "
+      "worker, for 31 s\n"
+      "  node 1 has only 1 GiB of memory\n");
+}
+
 TEST(StatusWaitsTest, CallsThatWaitSayForWhom) {
   const json of_actor = {
       {"worker", 3},    {"node", 0}, {"actor", "17"}, {"actor_name", "parent"}, {"waits_for", "actor 'counter'"},

@@ -68,7 +68,7 @@ class ActorNamesTest : public testing::Test {
   ActorRouter sut{[] {
     ActorRouter::Options options;
     options.node = kHere;
-    options.cpus = 2;
+    options.has.cpus = 2;
     return options;
   }()};
   const ActorId actor = actor_id(kHere, 1, 5);

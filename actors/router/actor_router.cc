@@ -72,6 +72,15 @@ WorkerId ActorRouter::start_worker(Actions& actions, Executable executable, cons
   return worker;
 }
 
+ActorRouter::Warn ActorRouter::warning_about(WorkerId id, const std::string& what) const {
+  const auto worker = workers_.find(id);
+  if (worker == workers_.end()) return {{}, {}, short_name(id) + " " + what};
+  const auto& output = worker->second.output;
+  const auto actor = actors_.find(worker->second.actor);
+  const auto whose = actor == actors_.end() ? "runs tasks" : describe(actor->second);
+  return {output.driver, output.driver_node, short_name(id) + " (" + whose + ") " + what};
+}
+
 void ActorRouter::kill(Actions& actions, WorkerId worker) {
   const auto found = workers_.find(worker);
   if (found == workers_.end() || std::exchange(found->second.ending, true)) return;
@@ -516,10 +525,10 @@ ActorRouter::Actions ActorRouter::on_loan(Loan loan) {
   return actions;
 }
 
-ActorRouter::Actions ActorRouter::on_node(NodeId node, double cpus) {
+ActorRouter::Actions ActorRouter::on_node(NodeId node, const Capacity& has) {
   Actions actions;
   if (is_here(node)) return actions;
-  lending_.on_node(node, cpus);
+  lending_.on_node(node, has);
   dispatch(actions);
   return actions;
 }
@@ -716,7 +725,7 @@ ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& h
     return true;
   });
   for (const auto& [worker, lent] : lending_.lent_elsewhere(node)) tell_gone(actions, lent, worker, reason);
-  lending_.on_node(node, 0);
+  lending_.on_node(node, std::nullopt);
   called_.erase(node);
   (void)early_.forget([&](const auto& early) { return early.from == node; });
   std::erase_if(ending_, [&](const auto& entry) { return node_of(entry.second) == node; });

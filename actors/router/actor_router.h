@@ -30,7 +30,7 @@ class ActorRouter {
  public:
   struct Options {
     NodeId node;
-    double cpus = 1;                                   ///< That tasks may use at one time.
+    Capacity has = {1, 0x1p60};                        ///< That tasks may use at one time.
     std::size_t actors_max = 4096;                     ///< Alive on this node.
     std::string mend = "end some first";               ///< What to do at that bound.
     std::size_t calls_max = std::size_t{1} << 20;      ///< In flight through this node.
@@ -86,7 +86,7 @@ class ActorRouter {
   using Action = std::variant<Fork, Kill, Send, Forward, Claim, Unclaim, Warn, Forget>;
   using Actions = std::vector<Action>;
 
-  explicit ActorRouter(Options options) : options_(options), lending_({.node = options.node, .cpus = options.cpus}) {}
+  explicit ActorRouter(Options options) : options_(options), lending_({.node = options.node, .has = options.has}) {}
 
   /// What follows happens now: for what is seen of how long something lasts.
   void at(Instant now) {
@@ -126,8 +126,8 @@ class ActorRouter {
   Actions on_waits(WorkerId worker, std::optional<Awaited> awaited);
   /// `how`: "killed by SIGSEGV ..., last lines: ...". Also: could not be forked. `log`: if something stands in it.
   Actions on_worker_gone(WorkerId worker, const std::string& how, const std::string& log = {});
-  /// Another node, with so many cpus, can be asked for workers.
-  Actions on_node(NodeId node, double cpus);
+  /// Another node, which has so much, can be asked for workers.
+  Actions on_node(NodeId node, const Capacity& has);
   Actions on_node_gone(NodeId node, const std::string& how);
 
   // Names of actors of this node (actor_names.cc)
@@ -171,7 +171,11 @@ class ActorRouter {
   std::vector<Lending::WantView> wants() const { return lending_.wants(); }
   std::vector<Lending::HoldView> holds() const { return lending_.holds(); }
   /// Below 0 where more are used than there are, by tasks that have waited and go on.
-  double cpus_free() const { return options_.cpus - lending_.cpus_used(); }
+  Capacity free() const { return lending_.free(); }
+  /// What a worker is lent for; null: it is not.
+  const Lending::Lent* lent(WorkerId worker) const { return lending_.lent(worker); }
+  /// "worker 3 on node 0 (actor 'counter') ...", to whoever sees what this worker prints.
+  Warn warning_about(WorkerId worker, const std::string& what) const;
   /// The actor that is to answer; 0: a task's worker, or unknown.
   ActorId actor_awaited(const Awaited& awaited) const;
   /// "actor 'counter'", "a task".

@@ -29,7 +29,7 @@ class ActorRouterTest : public testing::Test {
   static ActorRouter::Options options() {
     ActorRouter::Options options;
     options.node = kHere;
-    options.cpus = 2;
+    options.has.cpus = 2;
     return options;
   }
 
@@ -673,7 +673,7 @@ TEST_F(ActorRouterTest, WorkersForTasksEndWithTheirDriver) {
 }
 
 TEST_F(ActorRouterTest, WhatAFullNodeLacksIsAskedOfTheOthersAndComesThroughHere) {
-  sut.on_node(kThere, 2);
+  sut.on_node(kThere, Capacity{2, 0x1p40});
   const auto forwards = all<ActorRouter::Forward>(sut.on_wants(wants(8), kHere));
   EXPECT_THAT(forwards, IsEmpty()) << "its own come first";
   std::vector<ActorRouter::Forward> asked;

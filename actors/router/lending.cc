@@ -1,16 +1,18 @@
 #include "actors/router/lending.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 namespace paceline::actors {
 namespace {
 
-std::string short_text(double number) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, static_cast<float>(number)).ptr};
+/// Workers of this shape that there is room for, as far as one shows at a time.
+std::size_t how_many(const Capacity& room, const Shape& shape) {
+  constexpr double kMax = 64;  // Of those that need nothing.
+  const double by_cpus = shape.cpus > 0 ? (room.cpus + 1e-6) / shape.cpus : kMax;
+  const double by_memory = shape.memory > 0 ? room.memory / static_cast<double>(shape.memory) : kMax;
+  return static_cast<std::size_t>(std::max(0.0, std::min(by_cpus, by_memory)));
 }
 
 }  // namespace
@@ -21,16 +23,42 @@ std::uint32_t Lending::Want::have() const {
   return all;
 }
 
-/// 0: no such node.
-double Lending::most_cpus(NodeId node) const {
-  if (node == options_.node) return options_.cpus;
-  if (node.value >= 0) {
-    const auto other = nodes_.find(node);
-    return other == nodes_.end() ? 0 : other->second;
+/// The nodes that a task for this one, or for any, may run on.
+std::vector<Capacity> Lending::candidates(NodeId node) const {
+  std::vector<Capacity> all;
+  if (node.value < 0 || node == options_.node) all.push_back(options_.has);
+  for (const auto& [other, has] : nodes_)
+    if (node.value < 0 || node == other) all.push_back(has);
+  return all;
+}
+
+/// What it asks for, in words, if no node has it.
+std::optional<Error> Lending::never_fits(const Shape& shape) const {
+  const auto nodes = candidates(shape.node);
+  const Capacity needs = needs_of(shape);
+  Capacity most;
+  for (const Capacity& node : nodes) {
+    if (node.has_room_for(needs)) return std::nullopt;
+    most = {std::max(most.cpus, node.cpus), std::max(most.memory, node.memory)};
   }
-  double most = options_.cpus;
-  for (const auto& [other, cpus] : nodes_) most = std::max(most, cpus);
-  return most;
+  if (most.has_room_for(needs))
+    return Error{ErrorKind::infeasible,
+                 "a task needs " + to_string(needs) + ", and no node has both: ask for less of one of them"};
+  const bool lacks_cpus = !most.has_room_for({needs.cpus, 0});
+  const auto lacking = [&](const Capacity& of) {
+    return to_string(lacks_cpus ? Capacity{of.cpus, 0} : Capacity{0, of.memory});
+  };
+  const bool one = shape.node.value >= 0 || nodes_.empty();
+  const std::string has = one ? "node " + to_string(shape.node.value >= 0 ? shape.node : options_.node) + " has "
+                              : std::string("no node has more than ");
+  return Error{ErrorKind::infeasible,
+               "a task needs " + lacking(needs) + ", but " + has + lacking(most) + ": ask for no more than that"};
+}
+
+Capacity Lending::free() const { return {options_.has.cpus - used_.cpus, options_.has.memory - used_.memory}; }
+
+double Lending::share(const Capacity& part) const {
+  return std::max(part.cpus / options_.has.cpus, part.memory / options_.has.memory);
 }
 
 Result<void> Lending::on_wants(const Owner& owner, const std::string& root, const Shape& shape, std::uint32_t workers) {
@@ -39,12 +67,8 @@ Result<void> Lending::on_wants(const Owner& owner, const std::string& root, cons
   if (workers > 0 && shape.node.value >= 0 && shape.node != options_.node && !nodes_.contains(shape.node))
     return fail(ErrorKind::infeasible, "a task is to run on node " + to_string(shape.node) +
                                            ", which this cluster does not have: paceline status lists those there are");
-  if (workers > 0 && shape.cpus > most_cpus(shape.node)) {
-    const NodeId node = shape.node.value >= 0 ? shape.node : options_.node;
-    std::string text = "a task needs " + short_text(shape.cpus) + " cpus, but ";
-    text += shape.node.value >= 0 || nodes_.empty() ? "node " + to_string(node) + " has " : "no node has more than ";
-    return fail(ErrorKind::infeasible, text + short_text(most_cpus(shape.node)) + ": ask for no more than that");
-  }
+  if (workers > 0)
+    if (auto refused = never_fits(shape)) return tl::unexpected(*std::move(refused));
   Borrower& borrower = owners_[owner];
   borrower.root = root;
   Want& want = borrower.wants[shape];
@@ -60,9 +84,15 @@ Lending::Want* Lending::want_of(const Lent& lent) {
   return owner == owners_.end() ? nullptr : &owner->second.wants[lent.shape];
 }
 
-void Lending::take_cpus(const Lent& lent, double sign) {
-  cpus_used_ += sign * lent.shape.cpus;
-  if (const auto owner = owners_.find(lent.owner); owner != owners_.end()) owner->second.cpus += sign * lent.shape.cpus;
+/// Of one that is lent.
+Capacity Lending::held_by(const Worker& worker) {
+  const Capacity needs = needs_of(worker.lent->shape);
+  return worker.waits ? Capacity{0, needs.memory} : needs;
+}
+
+void Lending::take(const Owner& owner, const Capacity& what, double sign) {
+  used_.add(what, sign);
+  if (const auto borrower = owners_.find(owner); borrower != owners_.end()) borrower->second.holds.add(what, sign);
 }
 
 std::optional<Lending::Ask> Lending::on_returned(const Owner& owner, WorkerId id) {
@@ -78,8 +108,9 @@ std::optional<Lending::Ask> Lending::on_returned(const Owner& owner, WorkerId id
   }
   const auto worker = workers_.find(id);
   if (worker == workers_.end() || !worker->second.lent || worker->second.lent->owner != owner) return std::nullopt;
+  take(owner, held_by(worker->second), -1);
+  worker->second.waits = false;
   const Lent lent = *std::exchange(worker->second.lent, std::nullopt);
-  if (!std::exchange(worker->second.waits, false)) take_cpus(lent, -1);
   if (Want* const want = want_of(lent)) {
     --want->here;
     want->recalled = false;
@@ -154,7 +185,7 @@ std::optional<Lending::Lent> Lending::on_worker_gone(WorkerId id) {
     if (idle->second.empty()) idle_.erase(idle);
   }
   if (!gone.lent) return std::nullopt;
-  if (!gone.waits) take_cpus(*gone.lent, -1);
+  take(gone.lent->owner, held_by(gone), -1);
   if (Want* const want = want_of(*gone.lent)) {
     --want->here;
     want->recalled = false;
@@ -165,12 +196,13 @@ std::optional<Lending::Lent> Lending::on_worker_gone(WorkerId id) {
 void Lending::on_waits(WorkerId id, bool waits) {
   const auto worker = workers_.find(id);
   if (worker == workers_.end() || !worker->second.lent) return;
-  if (std::exchange(worker->second.waits, waits) != waits) take_cpus(*worker->second.lent, waits ? -1 : 1);
+  if (std::exchange(worker->second.waits, waits) != waits)
+    take(worker->second.lent->owner, {worker->second.lent->shape.cpus, 0}, waits ? -1 : 1);
 }
 
-void Lending::on_node(NodeId node, double cpus) {
-  if (cpus > 0) {
-    nodes_[node] = cpus;
+void Lending::on_node(NodeId node, const std::optional<Capacity>& has) {
+  if (has) {
+    nodes_[node] = *has;
     return;
   }
   nodes_.erase(node);
@@ -215,8 +247,8 @@ std::optional<Lending::Decision> Lending::next() {
   // Who has least comes first.
   std::vector<std::pair<const Owner, Borrower>*> order;
   for (auto& entry : owners_) order.push_back(&entry);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return std::pair(a->second.cpus, a->second.turn) < std::pair(b->second.cpus, b->second.turn);
+  std::sort(order.begin(), order.end(), [this](const auto* a, const auto* b) {
+    return std::pair(share(a->second.holds), a->second.turn) < std::pair(share(b->second.holds), b->second.turn);
   });
   for (auto* entry : order) {
     auto& [owner, borrower] = *entry;
@@ -244,7 +276,7 @@ std::optional<Lending::Decision> Lending::serve(const Owner& owner, const Borrow
     workers_.at(worker).lent = Lent{owner, shape};
     workers_.at(worker).since = now_;
     ++want.here;
-    take_cpus(*workers_.at(worker).lent, 1);
+    take(owner, needs_of(shape), 1);
     return Lend{worker, owner, shape};
   }
   std::size_t starting = 0, running = 0, waiting = 0;
@@ -259,8 +291,7 @@ std::optional<Lending::Decision> Lending::serve(const Owner& owner, const Borrow
     for (const auto& [other_shape, other_want] : its.wants)
       wanted += may_be_here(other_shape) ? other_want.missing() : 0;
   }
-  if (shape.cpus > 0)
-    wanted = std::min(wanted, static_cast<std::size_t>((options_.cpus - cpus_used_ + 1e-6) / shape.cpus));
+  wanted = std::min<std::size_t>(wanted, how_many(free(), shape));
   if (starting >= std::max<std::size_t>(wanted, 1) || running >= options_.workers_max ||
       waiting >= options_.waiting_max)
     return std::nullopt;
@@ -272,15 +303,18 @@ std::optional<Lending::Decision> Lending::serve(const Owner& owner, const Borrow
 std::optional<Lending::Decision> Lending::recall_for(const Owner& needy, const Borrower& borrower, const Shape& shape) {
   std::pair<const Owner, Borrower>* most = nullptr;
   for (auto& entry : owners_) {
-    if (entry.first == needy || entry.second.cpus <= 0) continue;
-    if (most == nullptr || entry.second.cpus > most->second.cpus) most = &entry;
+    if (entry.first == needy || share(entry.second.holds) <= 0) continue;
+    if (most == nullptr || share(entry.second.holds) > share(most->second.holds)) most = &entry;
   }
   if (most == nullptr) return std::nullopt;
+  const Capacity needs = needs_of(shape);
+  const bool lacks_cpus = !free().has_room_for({needs.cpus, 0});
   for (auto& [its, want] : most->second.wants) {
-    if (want.here == 0 || its.cpus <= 0) continue;
+    if (want.here == 0 || (lacks_cpus ? its.cpus <= 0 : its.memory == 0)) continue;
     if (want.recalled) return std::nullopt;
-    const bool fair = most->second.cpus - its.cpus >= borrower.cpus + shape.cpus - 1e-6;
-    if (!fair && borrower.cpus > 0) continue;
+    const double left = share(most->second.holds) - share(needs_of(its));
+    const bool fair = left >= share(borrower.holds) + share(needs) - 1e-9;
+    if (!fair && share(borrower.holds) > 0) continue;
     want.recalled = true;
     return Recall{most->first, its};
   }
@@ -288,13 +322,13 @@ std::optional<Lending::Decision> Lending::recall_for(const Owner& needy, const B
 }
 
 std::optional<Lending::Decision> Lending::ask_others(const Owner& owner, const Shape& shape, Want& want) {
-  const bool full = !may_be_here(shape) || !fits(shape) || shape.cpus > options_.cpus;
-  for (const auto& [node, cpus] : nodes_) {
+  const bool full = !may_be_here(shape) || !fits(shape);
+  for (const auto& [node, has] : nodes_) {
     if (shape.node.value >= 0 && shape.node != node) continue;
-    if (shape.cpus > cpus) continue;
+    if (!has.has_room_for(needs_of(shape))) continue;
     const auto there = want.there.find(node);
     const std::uint32_t have = there == want.there.end() ? 0 : there->second;
-    const auto most = shape.cpus > 0 ? static_cast<std::uint32_t>(cpus / shape.cpus) : 64;
+    const auto most = static_cast<std::uint32_t>(how_many(has, shape));
     const std::uint32_t target = have + (full ? std::min(want.missing(), std::max(most, have) - have) : 0);
     auto& asked = want.asked[node];
     if (target > asked || (want.lowered && target < asked)) {

@@ -18,12 +18,13 @@ namespace paceline::actors {
 /// most is asked for one back as soon as somebody has less or nothing, and owners of this node ask other nodes, too.
 ///
 /// A worker belongs to a root (the driver on whose behalf it was started) and is lent to owners of that root only. Its
-/// cpus are those of the shape that it is lent for, and free while its task waits for a result.
+/// cpus and memory are those of the shape that it is lent for; the cpus are free while its task waits for a result.
+/// Who has most is who holds the largest part of the node, of its cpus or of its memory.
 class Lending {
  public:
   struct Options {
     NodeId node;
-    double cpus = 1;
+    Capacity has{1, 0x1p60};
     std::size_t workers_max = 64;    ///< Of one root. Those whose task waits do not count, up to a bound of their own:
     std::size_t waiting_max = 4096;  ///< without them nested tasks would wait for a worker for ever.
     Duration patience = std::chrono::seconds(10);  ///< Of an owner that gets no worker at all, before it is told why.
@@ -82,8 +83,8 @@ class Lending {
   /// Whom it was lent to.
   std::optional<Lent> on_worker_gone(WorkerId worker);
   void on_waits(WorkerId worker, bool waits);
-  /// A node that others may lend workers of, by its cpus; 0: not any more. What it had lent is gone.
-  void on_node(NodeId node, double cpus);
+  /// A node that others may lend workers of, by what it has; nothing: not any more. What it had lent is gone.
+  void on_node(NodeId node, const std::optional<Capacity>& has);
   /// A worker of another node was lent to an owner of this one, or is its no longer.
   void on_lent_elsewhere(const Owner& owner, const std::string& root, const Shape& shape, WorkerId worker);
   std::vector<std::pair<WorkerId, Lent>> lent_elsewhere(NodeId node) const;
@@ -96,7 +97,8 @@ class Lending {
   const Lent* lent(WorkerId worker) const;
   /// What owners of this root lack is wanted no more: workers for it cannot be had.
   std::vector<Lent> give_up(const std::string& root);
-  double cpus_used() const { return cpus_used_; }
+  const Capacity& used() const { return used_; }
+  Capacity free() const;
 
   // For people (lending_views.cc)
   /// What an owner of this node has said that it has use of, and what it has.
@@ -109,11 +111,11 @@ class Lending {
     std::optional<Instant> lacking{};  ///< Since when it has had fewer than it wants, if it has.
   };
   std::vector<WantView> wants() const;
-  /// Workers of this node that an owner of any node holds cpus with: not those whose task waits.
+  /// Workers of this node that an owner of any node holds something with.
   struct HoldView {
     Owner owner;
     std::size_t workers = 0;
-    double cpus = 0;
+    Capacity holds{};
     Instant since{};  ///< The first of them.
   };
   std::vector<HoldView> holds() const;
@@ -144,7 +146,7 @@ class Lending {
   struct Borrower {
     std::string root;
     std::map<Shape, Want> wants{};
-    double cpus = 0;         ///< Of what is lent to it here, less those whose task waits.
+    Capacity holds{};        ///< Of this node.
     std::uint64_t turn = 0;  ///< Of those that have as much, the lowest comes first.
   };
   struct Worker {
@@ -156,9 +158,12 @@ class Lending {
   };
 
   bool may_be_here(const Shape& shape) const { return shape.node.value < 0 || shape.node == options_.node; }
-  double most_cpus(NodeId node) const;
-  bool fits(const Shape& shape) const { return shape.cpus <= options_.cpus - cpus_used_ + 1e-6; }
-  void take_cpus(const Lent& lent, double sign);
+  std::vector<Capacity> candidates(NodeId node) const;
+  std::optional<Error> never_fits(const Shape& shape) const;
+  bool fits(const Shape& shape) const { return free().has_room_for(needs_of(shape)); }
+  double share(const Capacity& part) const;
+  static Capacity held_by(const Worker& worker);
+  void take(const Owner& owner, const Capacity& what, double sign);
   Want* want_of(const Lent& lent);
   void note_lacks();
   std::string why_none_here(const WantView& want, Instant now) const;
@@ -170,13 +175,13 @@ class Lending {
   Options options_;
   Instant now_{};
   std::optional<Instant> next_starving_{};
-  double cpus_used_ = 0;
+  Capacity used_;
   std::uint64_t turns_ = 0;
   std::map<Owner, Borrower> owners_;
   std::map<WorkerId, Worker> workers_;
   std::map<std::string, std::vector<WorkerId>> idle_;  ///< Ready and not lent, by root; the last one is warm.
   std::map<WorkerId, Lent> elsewhere_;
-  std::map<NodeId, double> nodes_;  ///< Others.
+  std::map<NodeId, Capacity> nodes_;  ///< Others.
 };
 
 }  // namespace paceline::actors

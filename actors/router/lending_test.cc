@@ -57,14 +57,14 @@ class LendingTest : public testing::Test {
   std::vector<Lending::Lend> lent;
   std::vector<Lending::Recall> recalled;
   std::vector<Lending::Ask> asked;
-  Lending sut{{.node = kHere, .cpus = 2}};
+  Lending sut{{.node = kHere, .has = {2, 0x1p40}}};
 };
 
 TEST_F(LendingTest, AsManyAreStartedAsThereAreCpusFor) {
   want(kDriver, 8);
   EXPECT_EQ(started, 2u);
   EXPECT_THAT(lent, SizeIs(2));
-  EXPECT_EQ(sut.cpus_used(), 2);
+  EXPECT_EQ(sut.used().cpus, 2);
 }
 
 TEST_F(LendingTest, WhoHasMostIsAskedForWhatWouldBeFair) {
@@ -108,7 +108,7 @@ TEST_F(LendingTest, OneThatWaitsFreesItsCpus) {
   EXPECT_EQ(has(kOther), 1u);
   EXPECT_EQ(recalled.size(), recalls);
   sut.on_waits(lent[0].worker, false);
-  EXPECT_EQ(sut.cpus_used(), 3) << "more than there are, until one is given back";
+  EXPECT_EQ(sut.used().cpus, 3) << "more than there are, until one is given back";
 }
 
 TEST_F(LendingTest, WhoLacksWorkersIsSeenSinceWhen) {
@@ -143,11 +143,11 @@ TEST_F(LendingTest, WhoLacksWorkersIsSeenSinceWhen) {
 
 TEST_F(LendingTest, OwnersOfOtherNodesAreSeenThereButForWhatTheyHold) {
   const Lending::Owner far{"driver/3", kThere};
-  sut.on_node(kThere, 2);
+  sut.on_node(kThere, Capacity{2, 0x1p40});
   want(far, 4);
   EXPECT_THAT(sut.wants(), IsEmpty());
   ASSERT_THAT(sut.holds(), SizeIs(1));
-  EXPECT_EQ(sut.holds()[0].cpus, 2);
+  EXPECT_EQ(sut.holds()[0].holds.cpus, 2);
   EXPECT_EQ(sut.holds()[0].workers, 2u);
 }
 
@@ -159,8 +159,8 @@ TEST_F(LendingTest, TasksThatNeedNoCpuAreBoundedByWorkers) {
 TEST_F(LendingTest, WhatNoNodeHasIsInfeasible) {
   const auto wanted = sut.on_wants(kDriver, "driver/1", Shape{3, NodeId{-1}}, 1);
   ASSERT_FALSE(wanted);
-  EXPECT_EQ(wanted.error().text, "a task needs 3 cpus, but node 0 has 2: ask for no more than that");
-  sut.on_node(kThere, 4);
+  EXPECT_EQ(wanted.error().text, "a task needs 3 cpus, but node 0 has 2 cpus: ask for no more than that");
+  sut.on_node(kThere, Capacity{4, 0x1p40});
   want(kDriver, 1, Shape{3, NodeId{-1}});
   ASSERT_THAT(asked, SizeIs(1)) << "the other node has it";
   EXPECT_THAT(sut.on_wants(kDriver, "driver/1", Shape{5, NodeId{-1}}, 1).error().text,
@@ -169,8 +169,60 @@ TEST_F(LendingTest, WhatNoNodeHasIsInfeasible) {
   EXPECT_THAT(sut.on_wants(kDriver, "driver/1", Shape{-1, NodeId{-1}}, 1).error().text, HasSubstr("at least 0"));
 }
 
+class LendingMemoryTest : public LendingTest {
+ protected:
+  LendingMemoryTest() { sut = Lending{{.node = kHere, .has = {4, 1024}}}; }
+  static Shape with(std::uint64_t memory) { return {1, NodeId{-1}, memory}; }
+};
+
+TEST_F(LendingMemoryTest, MemoryIsLentOnce) {
+  want(kDriver, 4, with(400));
+  EXPECT_EQ(started, 2u);
+  EXPECT_EQ(sut.used().memory, 800);
+  EXPECT_EQ(sut.free().cpus, 2);
+  want(kOther, 1, with(200));
+  EXPECT_EQ(has(kOther), 1u) << "for that one there is room";
+}
+
+TEST_F(LendingMemoryTest, ATaskThatWaitsKeepsItsMemory) {
+  want(kDriver, 1, with(700));
+  sut.on_waits(lent[0].worker, true);
+  EXPECT_EQ(sut.used().cpus, 0);
+  EXPECT_EQ(sut.used().memory, 700);
+  want(kOther, 1, with(400));
+  EXPECT_EQ(has(kOther), 0u);
+  ASSERT_THAT(sut.holds(), SizeIs(1));
+  EXPECT_EQ(sut.holds()[0].holds.memory, 700);
+  sut.on_returned(kDriver, lent[0].worker);
+  settle();
+  EXPECT_EQ(has(kOther), 1u);
+  EXPECT_EQ(sut.used().memory, 400);
+}
+
+TEST_F(LendingMemoryTest, WhoHoldsMostOfTheMemoryIsAskedForSome) {
+  want(kDriver, 2);
+  want(kOther, 2, with(500));
+  want({"driver/3", kHere}, 1, with(300));
+  ASSERT_THAT(recalled, SizeIs(1));
+  EXPECT_EQ(recalled[0].owner, kOther);
+  EXPECT_EQ(recalled[0].shape, with(500));
+}
+
+TEST_F(LendingMemoryTest, MemoryThatNoNodeHasIsInfeasible) {
+  const auto refused = [&](const Shape& shape) { return sut.on_wants(kDriver, "driver/1", shape, 1).error().text; };
+  EXPECT_EQ(refused({1, NodeId{-1}, std::uint64_t{3} << 30}),
+            "a task needs 3 GiB of memory, but node 0 has 1 KiB of memory: ask for no more than that");
+  sut.on_node(kThere, Capacity{1, 4000});
+  EXPECT_THAT(refused(with(5000)), HasSubstr("no node has more than 3.9 KiB of memory"));
+  EXPECT_THAT(refused({2, NodeId{-1}, 2000}), HasSubstr("needs 2 cpus and 2 KiB of memory, and no node has both"));
+  EXPECT_THAT(refused({1, NodeId{-1}, ~std::uint64_t{0}}), HasSubstr("ask for no more"));
+  want(kDriver, 1, with(2000));
+  ASSERT_THAT(asked, SizeIs(1)) << "the other node has it";
+  EXPECT_EQ(started, 0u);
+}
+
 TEST_F(LendingTest, OthersAreAskedForWhatThisNodeLacks) {
-  sut.on_node(kThere, 2);
+  sut.on_node(kThere, Capacity{2, 0x1p40});
   want(kDriver, 2);
   EXPECT_THAT(asked, IsEmpty());
   want(kDriver, 8);
@@ -188,7 +240,7 @@ TEST_F(LendingTest, OthersAreAskedForWhatThisNodeLacks) {
 }
 
 TEST_F(LendingTest, WhatIsLentElsewhereTooLateCanBeGivenBack) {
-  sut.on_node(kThere, 2);
+  sut.on_node(kThere, Capacity{2, 0x1p40});
   want(kDriver, 0);
   sut.on_lent_elsewhere(kDriver, "driver/1", kOne, worker_id(kThere, 1));
   settle();
@@ -196,7 +248,7 @@ TEST_F(LendingTest, WhatIsLentElsewhereTooLateCanBeGivenBack) {
 }
 
 TEST_F(LendingTest, ATaskForANodeIsAskedOfThatNodeOnly) {
-  sut.on_node(kThere, 2);
+  sut.on_node(kThere, Capacity{2, 0x1p40});
   want(kDriver, 1, Shape{1, kThere});
   EXPECT_EQ(started, 0u);
   ASSERT_THAT(asked, SizeIs(1));
@@ -221,7 +273,7 @@ TEST(Lending, NothingIsLentTwiceWhateverHappens) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const auto upto = [&](unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random); };
-    Lending sut{{.node = kHere, .cpus = 3}};
+    Lending sut{{.node = kHere, .has = {3, 6}}};
     std::uint32_t started = 0;
     std::map<WorkerId, Lending::Owner> lent;
     std::set<WorkerId> waits;
@@ -234,7 +286,8 @@ TEST(Lending, NothingIsLentTwiceWhateverHappens) {
           if (upto(2) == 0) sut.on_ready(worker_id(kHere, started));
         } else if (const auto* lend = std::get_if<Lending::Lend>(&*decision)) {
           ASSERT_TRUE(lent.emplace(lend->worker, lend->owner).second) << seed << ": it is lent already";
-          ASSERT_LE(sut.cpus_used(), 3 + 1e-3) << seed;
+          ASSERT_LE(sut.used().cpus, 3 + 1e-3) << seed;
+          ASSERT_LE(sut.used().memory, 6) << seed;
         }
       }
     };
@@ -243,7 +296,9 @@ TEST(Lending, NothingIsLentTwiceWhateverHappens) {
       const auto some = lent.empty() ? lent.end() : std::next(lent.begin(), upto(static_cast<unsigned>(lent.size())));
       switch (upto(6)) {
         case 0:
-        case 1: (void)sut.on_wants(owner, owner.name, Shape{upto(2) == 0 ? 1.0F : 0.5F, NodeId{-1}}, upto(5)); break;
+        case 1:
+          (void)sut.on_wants(owner, owner.name, Shape{upto(2) == 0 ? 1.0F : 0.5F, NodeId{-1}, upto(3)}, upto(5));
+          break;
         case 2:
           if (some == lent.end()) break;
           sut.on_returned(some->second, some->first);
@@ -266,7 +321,8 @@ TEST(Lending, NothingIsLentTwiceWhateverHappens) {
       settle();
     }
     for (const auto& [worker, owner] : std::map(lent)) sut.on_returned(owner, worker);
-    EXPECT_NEAR(sut.cpus_used(), 0, 1e-3) << seed;
+    EXPECT_NEAR(sut.used().cpus, 0, 1e-3) << seed;
+    EXPECT_EQ(sut.used().memory, 0) << seed;
   }
 }
 

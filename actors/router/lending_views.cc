@@ -43,10 +43,12 @@ std::vector<Lending::WantView> Lending::wants() const {
 std::vector<Lending::HoldView> Lending::holds() const {
   std::map<Owner, HoldView> holds;
   for (const auto& [id, worker] : workers_) {
-    if (!worker.lent || worker.waits) continue;
-    auto& hold = holds.try_emplace(worker.lent->owner, HoldView{worker.lent->owner, 0, 0, worker.since}).first->second;
+    if (!worker.lent) continue;
+    const Capacity held = held_by(worker);
+    if (worker.waits && held.memory == 0) continue;
+    auto& hold = holds.try_emplace(worker.lent->owner, HoldView{worker.lent->owner, 0, {}, worker.since}).first->second;
     ++hold.workers;
-    hold.cpus += worker.lent->shape.cpus;
+    hold.holds.add(held);
     hold.since = std::min(hold.since, worker.since);
   }
   std::vector<HoldView> views;

@@ -7,11 +7,14 @@
 #include "runtime/observe/progress.h"
 
 namespace paceline::actors {
-namespace {
 
-std::string cpus_text(double cpus) { return observe::format("%.6g", cpus) + (cpus == 1 ? " cpu" : " cpus"); }
-
-}  // namespace
+/// "2 cpus", "1 cpu and 2 GiB of memory".
+std::string to_string(const Capacity& what) {
+  const std::string memory = what.memory > 0 ? observe::memory_text(what.memory) + " of memory" : "";
+  if (what.cpus == 0 && !memory.empty()) return memory;
+  return observe::format("%.6g", what.cpus) + (what.cpus == 1 ? " cpu" : " cpus") +
+         (memory.empty() ? "" : " and " + memory);
+}
 
 std::vector<Lending::WantView> Lending::take_starving(Instant now) {
   std::vector<WantView> starving;
@@ -30,28 +33,33 @@ std::vector<Lending::WantView> Lending::take_starving(Instant now) {
 /// What may be here and is not.
 std::string Lending::why_none_here(const WantView& want, Instant now) const {
   const std::string name = "node " + to_string(options_.node);
-  if (want.shape.cpus > options_.cpus) return name + " has only " + cpus_text(options_.cpus);
+  if (want.shape.cpus > options_.has.cpus) return name + " has only " + to_string(Capacity{options_.has.cpus, 0});
+  if (!options_.has.has_room_for(needs_of(want.shape)))
+    return name + " has only " + to_string(Capacity{0, options_.has.memory});
   if (fits(want.shape)) return "its workers are still being started, or it has as many as it can have";
+  const bool lacks_cpus = !free().has_room_for({want.shape.cpus, 0});
+  const std::string held =
+      lacks_cpus ? "the cpus of " + name + " are held by " : "the memory of " + name + " is held by ";
   std::string text;
   for (const auto& hold : holds())
-    text += (text.empty() ? "the cpus of " + name + " are held by " : " and ") +
-            (hold.owner == want.owner ? "itself" : hold.owner.name) + " (" + cpus_text(hold.cpus) + ", for " +
-            observe::duration_text(now - hold.since) + ")";
-  return text.empty() ? "no cpu of " + name + " is free" : text;
+    text += (text.empty() ? held : " and ") + (hold.owner == want.owner ? "itself" : hold.owner.name) + " (" +
+            to_string(hold.holds) + ", for " + observe::duration_text(now - hold.since) + ")";
+  return text.empty() ? (lacks_cpus ? "no cpu of " : "no memory of ") + name + " is free" : text;
 }
 
 std::string Lending::why_none(const WantView& want, Instant now) const {
   const NodeId node = want.shape.node;
-  std::string text = "tasks of " + want.owner.name + " that need " + cpus_text(want.shape.cpus) +
+  const std::string needs = to_string(needs_of(want.shape));
+  std::string text = "tasks of " + want.owner.name + " that need " + needs +
                      (node.value < 0 ? "" : " on node " + to_string(node)) + " have had no worker for " +
                      observe::duration_text(now - want.lacking.value_or(now)) + ": ";
   if (may_be_here(want.shape))
     text += why_none_here(want, now) + (node.value < 0 && !nodes_.empty() ? ", and no other node has lent any" : "");
   else
-    text += "node " + to_string(node) + (nodes_.contains(node) ? " has lent none, its cpus are held" : " is gone");
+    text += "node " + to_string(node) + (nodes_.contains(node) ? " has lent none, what it has is held" : " is gone");
   return text +
          "; they begin when there is room: `paceline status` says who holds what, and a cluster of more nodes "
-         "(--nodes) has more cpus";
+         "(--nodes) has more of all";
 }
 
 ActorRouter::Actions ActorRouter::tick(Instant now) {

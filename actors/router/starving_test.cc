@@ -34,7 +34,7 @@ class StarvingTest : public testing::Test {
   static ActorRouter::Options options() {
     ActorRouter::Options options;
     options.node = kHere;
-    options.cpus = 2;
+    options.has.cpus = 2;
     return options;
   }
   /// Workers that this starts are ready at once.
@@ -96,7 +96,7 @@ TEST_F(StarvingTest, WhoGetsNothingForTenSecondsIsToldOnceWhoHoldsTheCpus) {
       said_until(kBegin + 30s),
       ElementsAre("driver/2: tasks of driver/2 that need 1 cpu have had no worker for 10 s: the cpus of node 0 are "
                   "held by driver/1 (2 cpus, for 30 s); they begin when there is room: `paceline status` says who "
-                  "holds what, and a cluster of more nodes (--nodes) has more cpus"));
+                  "holds what, and a cluster of more nodes (--nodes) has more of all"));
   want("driver/2", 8);
   EXPECT_THAT(said_until(kBegin + 1h), IsEmpty()) << "it knows";
   EXPECT_EQ(sut.next_deadline(), std::nullopt);
@@ -136,7 +136,7 @@ TEST_F(StarvingTest, ItIsToldWhereItsWorkersDoNotStart) {
 }
 
 TEST_F(StarvingTest, OtherNodesAreNamed) {
-  sut.on_node(kThere, 4);
+  sut.on_node(kThere, Capacity{4, 0x1p40});
   want("driver/1", 2);
   want("driver/2", 1);
   want("driver/2", 1, Shape{1, kThere});
@@ -144,7 +144,7 @@ TEST_F(StarvingTest, OtherNodesAreNamed) {
   EXPECT_THAT(said_until(kBegin + 10s),
               testing::UnorderedElementsAre(
                   HasSubstr(" are held by driver/1 (2 cpus, for 10 s), and no other node has lent any; "),
-                  HasSubstr(" on node 1 have had no worker for 10 s: node 1 has lent none, its cpus are held; "),
+                  HasSubstr(" on node 1 have had no worker for 10 s: node 1 has lent none, what it has is held; "),
                   HasSubstr("need 3 cpus have had no worker for 10 s: node 0 has only 2 cpus, and no other")));
 }
 

@@ -41,29 +41,86 @@ bool OwnedTasks::may_take(const Worker& worker, std::size_t depth, std::size_t b
   return worker.under_way.empty() || (worker.under_way.size() < depth && worker.by_line && goes_by_line(worker, bytes));
 }
 
+/// The worker with least to do of those that may take so large a task; null: none may.
+std::pair<const WorkerId, OwnedTasks::Worker>* OwnedTasks::taker(Pool& pool, std::size_t bytes) const {
+  const std::size_t most = depth(pool);
+  std::pair<const WorkerId, Worker>* least = nullptr;
+  for (auto& worker : pool.workers) {
+    if (!may_take(worker.second, most, bytes)) continue;
+    if (least == nullptr || worker.second.under_way.size() < least->second.under_way.size()) least = &worker;
+    if (least->second.under_way.empty()) break;
+  }
+  return least;
+}
+
+/// The task is in no queue any more.
+OwnedTasks::Push OwnedTasks::push(Pool& pool, TaskId id, std::pair<const WorkerId, Worker>& to) {
+  auto& [number, worker] = to;
+  auto& task = tasks_.at(id);
+  pool.busy += worker.under_way.empty() ? 1 : 0;
+  worker.under_way.push_back(id);
+  worker.by_line = goes_by_line(worker, task.call.size());
+  task.worker = number;
+  return Push{number, id, task.call, worker.by_line};
+}
+
 std::optional<OwnedTasks::Push> OwnedTasks::next(Instant now) {
   for (const auto& pool : pools_) {
     if (pool->queue.empty() || pool->workers.empty()) continue;
     const TaskId id = pool->queue.front();
-    auto& task = tasks_.at(id);
-    const std::size_t most = depth(*pool);
-    std::pair<const WorkerId, Worker>* least = nullptr;
-    for (auto& worker : pool->workers) {
-      if (!may_take(worker.second, most, task.call.size())) continue;
-      if (least == nullptr || worker.second.under_way.size() < least->second.under_way.size()) least = &worker;
-      if (least->second.under_way.empty()) break;
-    }
-    if (least == nullptr) continue;
+    auto* const to = taker(*pool, tasks_.at(id).call.size());
+    if (to == nullptr) continue;
     pool->queue.pop_front();
     if (pool->queue.empty()) pool->served_since = now;
-    Worker& worker = least->second;
-    pool->busy += worker.under_way.empty() ? 1 : 0;
-    worker.under_way.push_back(id);
-    worker.by_line = goes_by_line(worker, task.call.size());
-    task.worker = least->first;
-    return Push{least->first, id, task.call, worker.by_line};
+    return push(*pool, id, *to);
+  }
+  for (const auto& pool : pools_) {
+    if (!pool->shape.spread || !pool->queue.empty() || pool->workers.empty()) continue;
+    if (auto theirs = next_of_others(*pool, now)) return theirs;
   }
   return std::nullopt;
+}
+
+/// Spread tasks, all of which are being run on this node: one that waits for the busy workers of another.
+std::optional<OwnedTasks::Push> OwnedTasks::next_of_others(Pool& pool, Instant now) {
+  Shape alike = pool.shape;
+  for (const auto& other : pools_) {
+    alike.node = other->shape.node;
+    if (other->shape != alike || other->queue.empty() || other->workers.empty()) continue;
+    const TaskId id = other->queue.back();
+    auto& task = tasks_.at(id);
+    auto* const to = taker(pool, task.call.size());
+    if (to == nullptr || !to->second.under_way.empty()) continue;
+    other->queue.pop_back();
+    if (other->queue.empty()) other->served_since = now;
+    task.pool = pool_of(pool.shape);
+    return push(pool, id, *to);
+  }
+  return std::nullopt;
+}
+
+/// What is queued for this node may be run on any.
+void OwnedTasks::leave_node(Pool& pool) {
+  const auto any = pool_of({pool.shape.cpus, NodeId{-1}, pool.shape.memory, false});
+  for (const TaskId task : std::exchange(pool.queue, {})) {
+    tasks_.at(task).pool = any;
+    pools_[any]->queue.push_back(task);
+  }
+  pool.alone_since.reset();
+}
+
+void OwnedTasks::leave_silent_nodes(Instant now) {
+  for (std::size_t i = 0; i < pools_.size(); ++i) {  // leave_node() may add one.
+    Pool& pool = *pools_[i];
+    if (!pool.shape.spread || pool.queue.empty() || !pool.workers.empty()) {
+      pool.alone_since.reset();
+    } else if (!pool.alone_since) {
+      pool.alone_since = now;
+    } else if (now >= *pool.alone_since + options_.spread_patience) {
+      pool.served_since = now;
+      leave_node(pool);
+    }
+  }
 }
 
 void OwnedTasks::take_off(Pool& pool, Worker& worker, TaskId task) {
@@ -256,14 +313,18 @@ std::vector<OwnedTasks::Failed> OwnedTasks::on_gone(WorkerId worker) {
 
 std::vector<PendingResultPtr> OwnedTasks::on_refused(const Shape& shape) {
   Pool& pool = *pools_[pool_of(shape)];
+  pool.told = 0;
   std::vector<PendingResultPtr> failed;
+  if (shape.spread) {
+    leave_node(pool);
+    return failed;
+  }
   for (const TaskId task : std::exchange(pool.queue, {})) {
     const auto found = tasks_.find(task);
     failed.push_back(std::move(found->second.result));
     bytes_ -= found->second.call.size();
     tasks_.erase(found);
   }
-  pool.told = 0;
   return failed;
 }
 
@@ -278,6 +339,7 @@ std::vector<PendingResultPtr> OwnedTasks::forget_all() {
 }
 
 std::optional<Wants> OwnedTasks::next_word(Instant now) {
+  leave_silent_nodes(now);
   for (const auto& one : pools_) {
     Pool& pool = *one;
     for (auto worker = pool.workers.begin(); pool.queue.empty() && worker != pool.workers.end();) {
@@ -307,6 +369,7 @@ std::optional<Instant> OwnedTasks::next_deadline() const {
   const auto at = [&next](Instant when) { next = next ? std::min(*next, when) : when; };
   for (const auto& pool : pools_) {
     const bool served = pool->queue.empty();
+    if (pool->alone_since) at(*pool->alone_since + options_.spread_patience);
     if (served && pool->told > pool->workers.size()) at(pool->served_since + options_.content_after);
     for (const auto& [id, worker] : pool->workers) {
       if (worker.lost) {

@@ -27,6 +27,9 @@ namespace paceline::actors {
 /// many short ones, so that it never waits for the next, and one long one, so that none waits behind it. Workers are
 /// kept while there is work for them, and a little longer.
 ///
+/// Tasks that are spread are queued for nodes in turn. One whose node has no room for it meanwhile goes where there is
+/// some: to a worker of another node that has done its own, or to any node when its own has lent nothing for a while.
+///
 /// Where a worker dies only the oldest of its tasks can have begun: it runs them in order, and an answer lies in its
 /// line before the next one begins. An answer that goes through agents can be lost with the worker: such tasks go one
 /// at a time, and never beside others.
@@ -40,7 +43,8 @@ class OwnedTasks {
     Duration unused_max = std::chrono::seconds(1);           ///< A worker without work is given back after that.
     Duration content_after = std::chrono::milliseconds(10);  ///< Without work, no more is wanted than is there.
     Duration word_patience = std::chrono::seconds(5);        ///< Of a worker whose line ended.
-    std::size_t line_bytes = std::size_t{16} << 10;          ///< Larger calls go through the agent.
+    Duration spread_patience = std::chrono::seconds(1);  ///< Of tasks that are spread, with a node that lends nothing.
+    std::size_t line_bytes = std::size_t{16} << 10;      ///< Larger calls go through the agent.
     std::uint32_t workers_max = 4096;
   };
 
@@ -90,7 +94,7 @@ class OwnedTasks {
   };
   /// Those of its tasks that cannot be run again.
   std::vector<Failed> on_gone(WorkerId worker);
-  /// Nobody runs tasks of this shape: those that are queued.
+  /// Nobody runs tasks of this shape: those that are queued. Those that are spread go to any node instead.
   std::vector<PendingResultPtr> on_refused(const Shape& shape);
   std::vector<PendingResultPtr> forget_all();
 
@@ -131,10 +135,11 @@ class OwnedTasks {
     Shape shape;
     std::deque<TaskId> queue{};
     std::map<WorkerId, Worker> workers{};
-    std::size_t busy = 0;    ///< Workers with something under way.
-    std::uint32_t told = 0;  ///< How many workers the agent knows to be of use.
-    Duration each{};         ///< How long a task takes; 0: unknown.
-    Instant served_since{};  ///< Nothing is queued.
+    std::size_t busy = 0;                  ///< Workers with something under way.
+    std::uint32_t told = 0;                ///< How many workers the agent knows to be of use.
+    Duration each{};                       ///< How long a task takes; 0: unknown.
+    Instant served_since{};                ///< Nothing is queued.
+    std::optional<Instant> alone_since{};  ///< Spread: something is queued, and there is no worker.
     std::vector<WorkerId> returned{}, broken{};
   };
 
@@ -146,6 +151,11 @@ class OwnedTasks {
     return worker.line && bytes <= options_.line_bytes;
   }
   bool may_take(const Worker& worker, std::size_t depth, std::size_t bytes) const;
+  std::pair<const WorkerId, Worker>* taker(Pool& pool, std::size_t bytes) const;
+  Push push(Pool& pool, TaskId id, std::pair<const WorkerId, Worker>& to);
+  std::optional<Push> next_of_others(Pool& pool, Instant now);
+  void leave_node(Pool& pool);
+  void leave_silent_nodes(Instant now);
   void note_answer(Task& entry, TaskId task, Duration ran);
   void take_off(Pool& pool, Worker& worker, TaskId task);
   void queue_again(TaskId task, Task& entry);

@@ -24,6 +24,9 @@ const WorkerId kThere = worker_id(NodeId{1}, 1);
 
 class OwnedTasksTest : public testing::Test {
  protected:
+  void add(std::uint64_t id, const Shape& shape) {
+    sut.add(TaskId{id}, shape, {}, OwnedTasks::Frame(100), std::make_shared<PendingResult>(TaskId{id}));
+  }
   void add(std::uint64_t id, int retries = 0, std::size_t bytes = 100, bool after_errors = false) {
     sut.add(TaskId{id}, kOne, {retries, after_errors}, OwnedTasks::Frame(bytes),
             std::make_shared<PendingResult>(TaskId{id}));
@@ -35,6 +38,7 @@ class OwnedTasksTest : public testing::Test {
     return pushed;
   }
   void lend(WorkerId worker, bool line = true) { sut.on_lent(worker, kOne, line, now); }
+  void lend(WorkerId worker, const Shape& shape) { sut.on_lent(worker, shape, true, now); }
   PendingResultPtr result(std::uint64_t id, Duration ran = std::chrono::microseconds(1)) {
     return sut.on_result(TaskId{id}, ran, now);
   }
@@ -264,6 +268,53 @@ TEST_F(OwnedTasksTest, WhatNobodyCanRunFails) {
   EXPECT_TRUE(sut.next_word(now)) << "it is asked for again";
 }
 
+constexpr Shape spread_on(std::int32_t node) { return {1, NodeId{node}, 0, true}; }
+
+TEST_F(OwnedTasksTest, SpreadTasksGoToTheirNodes) {
+  for (std::uint64_t id = 1; id <= 4; ++id) add(id, spread_on(static_cast<std::int32_t>(id % 2)));
+  lend(kFirst, spread_on(0));
+  lend(kThere, spread_on(1));
+  const auto pushed = push();
+  EXPECT_THAT(pushed.at(kFirst), ElementsAre(2));
+  EXPECT_THAT(pushed.at(kThere), ElementsAre(1));
+}
+
+TEST_F(OwnedTasksTest, ANodeThatHasDoneItsSpreadTasksTakesThoseOfABusyOne) {
+  for (std::uint64_t id = 1; id <= 4; ++id) add(id, spread_on(id == 1 ? 0 : 1));
+  lend(kFirst, spread_on(0));
+  EXPECT_THAT(push()[kFirst], ElementsAre(1));
+  ASSERT_TRUE(result(1, milliseconds(50)));
+  EXPECT_THAT(push(), IsEmpty()) << "that node has not been heard of yet";
+  lend(kThere, spread_on(1));
+  const auto pushed = push();
+  EXPECT_THAT(pushed.at(kThere), ElementsAre(2));
+  EXPECT_THAT(pushed.at(kFirst), ElementsAre(4)) << "the last one in their queue";
+}
+
+TEST_F(OwnedTasksTest, SpreadTasksWhoseNodeLendsNothingGoToAny) {
+  add(1, spread_on(1));
+  ASSERT_TRUE(sut.next_word(now));
+  ASSERT_TRUE(sut.next_deadline());
+  EXPECT_EQ(*sut.next_deadline(), now + std::chrono::seconds(1));
+  now += std::chrono::seconds(1);
+  const auto word = sut.next_word(now);
+  ASSERT_TRUE(word);
+  EXPECT_EQ(word->shape, kOne);
+  EXPECT_EQ(word->workers, 1u);
+  lend(kFirst);
+  EXPECT_THAT(push()[kFirst], ElementsAre(1));
+}
+
+TEST_F(OwnedTasksTest, SpreadTasksWhoseNodeIsRefusedGoToAnyAtOnce) {
+  add(1, spread_on(7));
+  ASSERT_TRUE(sut.next_word(now));
+  EXPECT_THAT(sut.on_refused(spread_on(7)), IsEmpty());
+  const auto word = sut.next_word(now);
+  ASSERT_TRUE(word);
+  EXPECT_EQ(word->shape, kOne);
+  EXPECT_THAT(sut.on_refused(kOne), SizeIs(1)) << "no node can run it";
+}
+
 TEST_F(OwnedTasksTest, OneThatIsQueuedAndCancelledIsOver) {
   for (std::uint64_t id = 1; id <= 3; ++id) add(id);
   const auto with = sut.cancel(TaskId{2});
@@ -336,6 +387,11 @@ TEST(OwnedTasks, EveryTaskEndsOnceWhateverHappens) {
         }
       }
     };
+    const auto any_shape = [&] {
+      const auto kind = upto(4);  // Two kinds for any node, and those spread over two.
+      return kind < 2 ? Shape{static_cast<float>(kind), NodeId{-1}}
+                      : Shape{1, NodeId{static_cast<std::int32_t>(kind - 2)}, 0, true};
+    };
     const auto any = [&] { return std::next(workers.begin(), upto(static_cast<unsigned>(workers.size())))->first; };
     const auto end_cancelled = [&] {
       for (const auto& over : sut.take_cancelled()) {
@@ -369,18 +425,25 @@ TEST(OwnedTasks, EveryTaskEndsOnceWhateverHappens) {
         case 1: {
           const TaskId task{next_task++};
           retries[task] = static_cast<int>(upto(3));
-          sut.add(task, Shape{static_cast<float>(upto(2)), NodeId{-1}}, {retries[task]},
-                  OwnedTasks::Frame(upto(20) == 0 ? 1 << 16 : 64), std::make_shared<PendingResult>(task));
+          sut.add(task, any_shape(), {retries[task]}, OwnedTasks::Frame(upto(20) == 0 ? 1 << 16 : 64),
+                  std::make_shared<PendingResult>(task));
           break;
         }
         case 2:
           if (workers.size() < 4) {
             const WorkerId worker = worker_id(NodeId{static_cast<std::int32_t>(upto(2))}, next_worker++);
             workers[worker];
-            sut.on_lent(worker, Shape{static_cast<float>(upto(2)), NodeId{-1}}, upto(2) == 0, now);
+            auto shape = any_shape();
+            if (shape.spread) shape.node = node_of(worker);
+            sut.on_lent(worker, shape, upto(2) == 0, now);
           }
           break;
-        case 3: sut.on_recalled(Shape{1, NodeId{-1}}, NodeId{0}, 1); break;
+        case 3:
+          sut.on_recalled(Shape{1, NodeId{-1}}, NodeId{0}, 1);
+          if (upto(4) == 0) {
+            EXPECT_THAT(sut.on_refused(Shape{1, NodeId{1}, 0, true}), IsEmpty()) << seed << ": there are other nodes";
+          }
+          break;
         case 4:
           if (!workers.empty() && upto(4) == 0) die(any());
           break;

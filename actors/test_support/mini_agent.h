@@ -61,7 +61,7 @@ class MiniAgent {
   MiniAgent(std::string directory, std::string address, std::unique_ptr<transport::Transport> transport)
       : directory_(std::move(directory)), address_(std::move(address)), transport_(std::move(transport)), router_([] {
           ActorRouter::Options options;
-          options.cpus = 2;
+          options.has.cpus = 2;
           return options;
         }()) {}
 

@@ -39,7 +39,8 @@ constexpr std::size_t kDescriptorsOfWorker = 8;
 constexpr std::size_t kOtherDescriptors = 128;
 
 actors::ActorRouter::Options router_options(const Agent::Options& options) {
-  actors::ActorRouter::Options router{.node = options.node, .cpus = static_cast<double>(options.cpus)};
+  actors::ActorRouter::Options router{.node = options.node,
+                                      .has = {static_cast<double>(options.cpus), static_cast<double>(options.memory)}};
   const std::size_t descriptors = std::max(options.descriptors, kOtherDescriptors + kDescriptorsOfWorker);
   const std::size_t workers = (descriptors - kOtherDescriptors) / kDescriptorsOfWorker;
   if (workers >= router.actors_max) return router;
@@ -87,6 +88,7 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       averager_(std::move(averager)),
       log_(std::move(log)),
       router_(router_options(options_)),
+      memory_(memory_options(options_)),
       process_ids_(options_.node, options_.starts),
       workers_(
           {options_.node, options_.directory, options_.local_address}, loop_, log_,
@@ -113,10 +115,12 @@ Result<void> Agent::start() {
     if (transport->descriptor() >= 0)  // A simulated one has none.
       PACELINE_TRY(loop_.watch(transport->descriptor(), [this, poll = poll] { (this->*poll)(); }));
   PACELINE_TRY(loop_.watch(averager_->descriptor(), [this] { on_averaged(); }));
-  auto background = Background::create();
-  if (!background) return tl::unexpected(background.error());
-  background_ = *std::move(background);
-  PACELINE_TRY(loop_.watch(background_->descriptor(), [this] { background_->take_done(); }));
+  for (auto* const thread : {&background_, &lookout_}) {
+    auto background = Background::create();
+    if (!background) return tl::unexpected(background.error());
+    *thread = *std::move(background);
+    PACELINE_TRY(loop_.watch((*thread)->descriptor(), [thread] { (*thread)->take_done(); }));
+  }
   PACELINE_TRY(peers_->connect(kHead, options_.head_address));
   register_at_head();
   poll_local();
@@ -141,6 +145,7 @@ void Agent::act_on_time(Instant now) {
   }
   if (const auto due = router_.next_deadline(); due && *due <= now) act(router_.tick(now));
   output_.tick(now);
+  look_at_memory(now);
   to_local_.flush();
   unread_ = false;
   if (local_->descriptor() < 0) poll_local();  // Simulated: no loop tells.
@@ -153,6 +158,7 @@ std::optional<Instant> Agent::next_deadline() const {
   std::optional<Instant> next = earlier(peers_->next_deadline(), head_.next_deadline());
   next = earlier(next, output_.next_deadline());
   next = earlier(next, router_.next_deadline());
+  next = earlier(next, next_memory_look());
   if (!to_local_.empty()) next = earlier(next, steady_now() + kBacklogLook);
   for (const auto& [id, job] : jobs_) next = earlier(next, job->next_deadline());
   return next;
@@ -545,6 +551,7 @@ void Agent::register_at_head() {
   body.setPid(getpid());
   body.setAddress(options_.peer_address);
   body.setCpus(options_.cpus);
+  body.setMemory(options_.memory);
   body.setIncarnation(options_.incarnation);
   body.setNewestJob(early_.newest().value);
   send_peer(kHead, hello);
@@ -558,7 +565,7 @@ void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
   for (const auto entry : nodes.getNodes()) {
     const NodeId node{entry.getNode()};
     known_nodes_.push_back(node.value);
-    cpus_of_[node] = entry.getCpus();
+    has_[node] = {static_cast<double>(entry.getCpus()), static_cast<double>(entry.getMemory())};
     if (reachable_.contains(node)) on_reachable(node);
     // Of two agents the one with the higher number connects.
     if (node < options_.node) connect_to(node, wire::text(entry.getAddress()));
@@ -570,7 +577,7 @@ void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
 void Agent::on_reachable(NodeId node) {
   if (node.value < 0) return;
   reachable_.insert(node);
-  if (const auto cpus = cpus_of_.find(node); cpus != cpus_of_.end()) act(router_.on_node(node, cpus->second));
+  if (const auto has = has_.find(node); has != has_.end()) act(router_.on_node(node, has->second));
 }
 
 /// What it was asked has failed. One that was frozen goes on some day, at the same address; until it answers, what it
@@ -802,6 +809,7 @@ void Agent::on_worker_ended(WorkerId worker, const WorkerProcesses::Listener::En
   (void)::unlink(actors::line_path(options_.directory, worker).c_str());
   const Instant now = steady_now();
   spans_.end(worker, now);
+  memory_.on_gone(worker);
   router_.at(now);
   for (auto& [id, job] : jobs_)
     if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, end.how, end.failed, now); });

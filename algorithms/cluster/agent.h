@@ -11,6 +11,7 @@
 #include "algorithms/cluster/early_messages.h"
 #include "algorithms/cluster/head_requests.h"
 #include "algorithms/cluster/kept_states.h"
+#include "algorithms/cluster/memory_watch.h"
 #include "algorithms/cluster/output_post.h"
 #include "algorithms/cluster/session_channels.h"
 #include "algorithms/cluster/training_job.h"
@@ -37,10 +38,12 @@ class Agent {
     NodeId node;
     std::int32_t nodes = 1;
     std::int32_t cpus = 1;
-    std::size_t descriptors = 4096;  ///< That this process may have open.
-    std::string directory;           ///< The cluster's runtime directory.
-    std::string local_address;       ///< ipc address that workers and drivers connect to.
-    std::string peer_address;        ///< tcp address that other agents connect to.
+    std::uint64_t memory = std::uint64_t{1} << 40;  ///< Bytes that its tasks may ask for.
+    std::uint64_t memory_limit = 0;                 ///< That its workers together may take; 0: what there is.
+    std::size_t descriptors = 4096;                 ///< That this process may have open.
+    std::string directory;                          ///< The cluster's runtime directory.
+    std::string local_address;                      ///< ipc address that workers and drivers connect to.
+    std::string peer_address;                       ///< tcp address that other agents connect to.
     std::string head_address;
     std::uint64_t incarnation = 0;  ///< Of this process: a number that no other agent of the cluster has or had.
     std::uint32_t starts = 0;       ///< Of agents of this node before it.
@@ -68,6 +71,11 @@ class Agent {
   };
 
   void act_on_time(Instant now);
+  // agent_memory.cc
+  static MemoryWatch::Options memory_options(const Options& options);
+  std::optional<Instant> next_memory_look() const;
+  void look_at_memory(Instant now);
+  void on_memory(MemoryWatch::Look& look);
   // Local peers
   void poll_local();
   Result<void> on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
@@ -165,6 +173,8 @@ class Agent {
   SessionChannels sessions_;
   KeptStates states_;
   WorkerSpans spans_;
+  MemoryWatch memory_;
+  bool looking_ = false;  ///< At their memory.
   OutputPost output_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
   std::map<JobId, Opening> openings_;
@@ -174,13 +184,14 @@ class Agent {
   std::uint64_t next_request_ = 1;           // Of its own to the head.
   std::map<std::uint64_t, ActorId> claims_;  // Those that ask for names.
   std::unique_ptr<Background> background_;   // From start() on; ends before what its work follows to.
+  std::unique_ptr<Background> lookout_;      // The same, for looks that must not wait behind others' work.
   std::map<NodeId, std::string> addresses_;
-  std::size_t actors_elsewhere_ = 0;       // When depends_on() was last told.
-  std::map<NodeId, double> cpus_of_;       // Other nodes, as the head says.
-  std::set<NodeId> reachable_;             // Agents that have said hello or welcome.
-  std::set<NodeId> linked_;                // Agents that this one has connected to, and that know it.
-  std::map<NodeId, std::string> cut_off_;  // Agents that it connects to again, and why.
-  std::int64_t epoch_ = -1;                // Of known_nodes_.
+  std::size_t actors_elsewhere_ = 0;        // When depends_on() was last told.
+  std::map<NodeId, actors::Capacity> has_;  // Other nodes, as the head says.
+  std::set<NodeId> reachable_;              // Agents that have said hello or welcome.
+  std::set<NodeId> linked_;                 // Agents that this one has connected to, and that know it.
+  std::map<NodeId, std::string> cut_off_;   // Agents that it connects to again, and why.
+  std::int64_t epoch_ = -1;                 // Of known_nodes_.
   std::vector<std::int32_t> known_nodes_;
   bool down_ = false;
   bool unread_ = false;  // A transport without a descriptor has more to tell.

@@ -11,6 +11,7 @@
 #include "algorithms/cluster/processes.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/channel/line_transport.h"
+#include "runtime/memory/memory_room.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/process/descriptor_limit.h"
 
@@ -52,7 +53,10 @@ Result<std::unique_ptr<Agent>> open_agent(const ProcessOptions& options, EventLo
   agent.starts = *starts;
   agent.node = NodeId{options.node};
   agent.nodes = options.nodes;
-  agent.cpus = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  const auto of_machine = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  agent.cpus = options.cpus > 0 ? static_cast<std::int32_t>(options.cpus) : of_machine;
+  agent.memory_limit = static_cast<std::uint64_t>(options.memory);
+  agent.memory = options.memory > 0 ? agent.memory_limit : memory::total_bytes();
   agent.descriptors = process::raise_descriptor_limit();
   agent.descriptors -= std::min(agent.descriptors, channel::LineTransport::listener_descriptors());
   agent.directory = options.directory;

@@ -60,7 +60,9 @@ void Agent::on_node_status(std::uint64_t query, const json& asked) {
   json status{{"workers", workers_.size()},
               {"actors_alive", std::count_if(workers.begin(), workers.end(),
                                              [](const WorkerView& worker) { return !worker.owner.empty(); })},
-              {"cpus_free", std::max(0.0, std::round(router_.cpus_free() * 1e6) / 1e6)},
+              {"cpus_free", std::max(0.0, std::round(router_.free().cpus * 1e6) / 1e6)},
+              {"memory_free", std::max(0.0, router_.free().memory)},
+              {"memory_used", memory_.used()},
               {"rss", resident_bytes()},
               {"machine", process::this_machine()},
               {"longest_turn_s", seconds(longest.wall)},
@@ -163,6 +165,8 @@ json Agent::workers_view(const std::string& which, bool running, Instant now) co
               {"driver", readable(worker.root)},
               {"owner", worker.lent ? json(readable(worker.lent->owner.name)) : json()},
               {"cpus", worker.lent ? json(cpus_of(worker.lent->shape)) : json()},
+              {"memory_used", memory_.used_by(worker.worker)},
+              {"memory", worker.lent ? json(worker.lent->shape.memory) : json()},
               {"on", worker.lent ? node_or_null(worker.lent->shape.node) : json()},
               {"lent_s", worker.lent ? json(seconds(now - worker.lent_since)) : json()},
               {"actor", is_actor ? json(to_string(worker.actor)) : json()},
@@ -195,6 +199,7 @@ json Agent::tasks_view(Instant now) const {
                      {"program", readable(router_.program_of(want.owner.name, want.root))},
                      {"state", missing > 0 ? "waiting" : "served"},
                      {"cpus", cpus_of(want.shape)},
+                     {"memory", want.shape.memory},
                      {"on", node_or_null(want.shape.node)},
                      {"lent", want.lent},
                      {"missing", missing},
@@ -209,7 +214,8 @@ json Agent::holds_view(Instant now) const {
     views.push_back({{"owner", readable(hold.owner.name)},
                      {"owner_node", hold.owner.node.value},
                      {"workers", hold.workers},
-                     {"cpus", std::round(hold.cpus * 1e6) / 1e6},
+                     {"cpus", std::round(hold.holds.cpus * 1e6) / 1e6},
+                     {"memory", hold.holds.memory},
                      {"since_s", seconds(now - hold.since)}});
   return views;
 }

@@ -133,7 +133,7 @@ void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hell
   const NodeId node = node_of_peer(peer);
   if (node.value < 0) return;
   ++epoch_;
-  nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getPid(), epoch_, 0};
+  nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getMemory(), hello.getPid(), epoch_, 0};
   (void)transport_->send(peer, {wire::welcome(peer, node)});
   broadcast_nodes();
   act(jobs_.on_registered(node, hello.getIncarnation(), JobId{hello.getNewestJob()}), now);
@@ -259,6 +259,7 @@ void Head::broadcast_nodes() {
       list[i].setName(entry.peer);
       list[i].setAddress(entry.address);
       list[i].setCpus(entry.cpus);
+      list[i].setMemory(entry.memory);
       list[i].setPid(entry.pid);
       ++i;
     }
@@ -482,16 +483,13 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
     if (query.body.contains(list)) status[list] = json::array();
   std::map<std::uint64_t, json> jobs;
   for (const auto& [node_id, entry] : nodes_) {
-    json row{{"node", node_id.value},
-             {"pid", entry.pid},
-             {"cpus", entry.cpus},
-             {"address", entry.address},
-             {"answers", false}};
+    json row{{"node", node_id.value},  {"pid", entry.pid},         {"cpus", entry.cpus},
+             {"memory", entry.memory}, {"address", entry.address}, {"answers", false}};
     if (const auto it = query.answers.find(node_id); it != query.answers.end() && it->second.is_object()) {
       row["answers"] = true;
       row["workers"] = it->second.value("workers", 0);
       row["rss"] = it->second.value("rss", std::int64_t{0});
-      for (const char* name : {"longest_turn_s", "longest_turn_cpu_s", "cpus_free"})
+      for (const char* name : {"longest_turn_s", "longest_turn_cpu_s", "cpus_free", "memory_free", "memory_used"})
         row[name] = it->second.value(name, 0.0);
       row["actors"] = it->second.value("actors_alive", 0);
       for (const char* name : {"held", "machine", "clock_ns", "spans_left_out"})

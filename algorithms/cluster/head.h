@@ -58,6 +58,7 @@ class Head {
     transport::Peer peer;
     std::string address;
     std::int32_t cpus = 1;
+    std::uint64_t memory = 0;
     std::int32_t pid = 0;
     std::int64_t since = 0;   ///< Epoch of its registration.
     std::int64_t linked = 0;  ///< It is connected to all nodes of a lower number that were there in this epoch.

@@ -19,10 +19,12 @@ namespace paceline::cluster {
 /// that is started again hears from the agents what runs, and an agent takes its workers with it. Without a supervisor
 /// all goes on, but nobody is started again; an agent that has neither head nor supervisor ends after 30 s.
 struct ProcessOptions {
-  std::string directory;   ///< The cluster's runtime directory (0700, ours).
-  std::string name;        ///< The cluster's name, for people.
-  std::int32_t nodes = 1;  ///< Agents of the cluster; all on this machine.
-  std::int32_t node = 0;   ///< Of an agent: which.
+  std::string directory;    ///< The cluster's runtime directory (0700, ours).
+  std::string name;         ///< The cluster's name, for people.
+  std::int32_t nodes = 1;   ///< Agents of the cluster; all on this machine.
+  std::int32_t node = 0;    ///< Of an agent: which.
+  std::int64_t cpus = 0;    ///< That each node has for tasks; 0: as many as the machine.
+  std::int64_t memory = 0;  ///< Bytes that the workers of each may take; 0: what the machine has.
 };
 
 /// Descriptors that a process is started with, by number: the locked lock file, and the end of a pipe whose other end

@@ -40,8 +40,11 @@ struct Child {
 class Supervisor {
  public:
   Supervisor(const ProcessOptions& options, ProcessLife& life) : options_(options), life_(life) {
-    const std::vector<std::string> common{"--directory", options.directory, "--name",
-                                          options.name,  "--nodes",         std::to_string(options.nodes)};
+    const std::vector<std::string> common{"--directory", options.directory,
+                                          "--name",      options.name,
+                                          "--nodes",     std::to_string(options.nodes),
+                                          "--cpus",      std::to_string(options.cpus),
+                                          "--memory",    std::to_string(options.memory)};
     children_.push_back({"the head", with({"head"}, common)});
     for (std::int32_t node = 0; node < options.nodes; ++node) {
       const std::string number = std::to_string(node);

@@ -18,6 +18,7 @@
 
 #include "actors/process_client.h"
 #include "runtime/base/readable.h"
+#include "runtime/memory/memory_room.h"
 #include "runtime/process/log_tail.h"
 #include "runtime/process/supervise.h"
 
@@ -199,6 +200,7 @@ void WorkerProcesses::on_forked(std::uint32_t server, process::ForkServer::Event
   auto& worker = workers_[event.worker];
   worker.server = server;
   worker.pid = event.pid;
+  worker.born_with = memory::private_bytes(event.pid);
   worker.pidfd = std::move(event.pidfd);
   worker.socket = std::move(event.socket);
   (void)loop_.watch(worker.socket.get(), [this, forked = event.worker] { on_socket(forked); });
@@ -207,6 +209,13 @@ void WorkerProcesses::on_forked(std::uint32_t server, process::ForkServer::Event
   tell_output(worker, worker.pid);
   send_unsent(event.worker, worker);
   if (worker.kill_when_forked) end(event.worker, std::string(worker.ended_because));
+}
+
+std::vector<WorkerProcesses::MemorySource> WorkerProcesses::memory_sources() const {
+  std::vector<MemorySource> sources;
+  for (const auto& [id, worker] : workers_)
+    if (worker.pid > 0) sources.push_back({id, worker.pid, worker.born_with});
+  return sources;
 }
 
 void WorkerProcesses::on_connected(WorkerId worker, pid_t pid) {

@@ -68,6 +68,13 @@ class WorkerProcesses {
   /// Its path; empty: there is no such worker.
   std::string log(WorkerId worker) const;
   std::size_t size() const { return workers_.size(); }
+  /// Of each that has been forked: whose memory is to be looked at, and the bytes that it had from its fork server.
+  struct MemorySource {
+    WorkerId worker;
+    pid_t pid = -1;
+    std::uint64_t born_with = 0;
+  };
+  std::vector<MemorySource> memory_sources() const;
   /// Those that have ended, but whose workers go on, too.
   std::size_t servers() const { return servers_.size(); }
   /// Fork servers that are kept although they have no workers; then the oldest go.
@@ -90,6 +97,7 @@ class WorkerProcesses {
     std::uint32_t server = 0;
     Log log;
     pid_t pid = -1;
+    std::uint64_t born_with = 0;  ///< Bytes.
     process::Fd pidfd, socket;
     std::string ended_because;  ///< Set when its end is our doing.
     bool kill_when_forked = false;

@@ -1,5 +1,7 @@
 #include "runtime/memory/memory_room.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -43,6 +45,9 @@ struct CgroupFiles {
 constexpr CgroupFiles kV2{"memory.max", "memory.current", "inactive_file"};
 constexpr CgroupFiles kV1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 
+/// What a cgroup lets its processes have: in all, or still.
+using BytesOf = std::uint64_t(const std::string& folder, const CgroupFiles& files);
+
 std::uint64_t room_of(const std::string& folder, const CgroupFiles& files) {
   const auto limit = read_number(folder + '/' + files.limit);
   const auto usage = read_number(folder + '/' + files.usage);
@@ -51,13 +56,17 @@ std::uint64_t room_of(const std::string& folder, const CgroupFiles& files) {
   return *limit - std::min(*limit, used);
 }
 
-/// The least room from `path` ("/a/b") up to the top of the hierarchy at `mount`.
-std::uint64_t room_up_from(const std::string& mount, std::string path, const CgroupFiles& files) {
-  std::uint64_t room = kUnlimited;
+std::uint64_t limit_of(const std::string& folder, const CgroupFiles& files) {
+  return read_number(folder + '/' + files.limit).value_or(kUnlimited);
+}
+
+/// The least from `path` ("/a/b") up to the top of the hierarchy at `mount`.
+std::uint64_t least_up_from(const std::string& mount, std::string path, const CgroupFiles& files, BytesOf bytes_of) {
+  std::uint64_t least = kUnlimited;
   for (;;) {
     while (!path.empty() && path.back() == '/') path.pop_back();
-    room = std::min(room, room_of(mount + path, files));
-    if (path.empty()) return room;
+    least = std::min(least, bytes_of(mount + path, files));
+    if (path.empty()) return least;
     path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
   }
 }
@@ -69,11 +78,10 @@ bool names_memory(const std::string& controllers) {
   return false;
 }
 
-}  // namespace
-
-std::uint64_t available_bytes(const std::string& root) {
+/// The least of what the machine has, in this line of /proc/meminfo, and what our cgroups let us have.
+std::uint64_t least(const std::string& root, std::string_view of_machine, BytesOf bytes_of) {
   std::uint64_t room = kUnlimited;
-  if (const std::uint64_t kib = read_field(root + "/proc/meminfo", "MemAvailable:"); kib > 0) room = kib << 10;
+  if (const std::uint64_t kib = read_field(root + "/proc/meminfo", of_machine); kib > 0) room = kib << 10;
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "4:memory:/a/b" (v1) or "0::/a/b" (v2).
     const auto first = line.find(':');
@@ -82,13 +90,25 @@ std::uint64_t available_bytes(const std::string& root) {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
     if (controllers.empty()) {
-      room = std::min(room, room_up_from(root + "/sys/fs/cgroup", path, kV2));
-      room = std::min(room, room_up_from(root + "/sys/fs/cgroup/unified", path, kV2));
+      room = std::min(room, least_up_from(root + "/sys/fs/cgroup", path, kV2, bytes_of));
+      room = std::min(room, least_up_from(root + "/sys/fs/cgroup/unified", path, kV2, bytes_of));
     } else if (names_memory(controllers)) {
-      room = std::min(room, room_up_from(root + "/sys/fs/cgroup/memory", path, kV1));
+      room = std::min(room, least_up_from(root + "/sys/fs/cgroup/memory", path, kV1, bytes_of));
     }
   }
   return room;
+}
+
+}  // namespace
+
+std::uint64_t available_bytes(const std::string& root) { return least(root, "MemAvailable:", room_of); }
+std::uint64_t total_bytes(const std::string& root) { return least(root, "MemTotal:", limit_of); }
+
+std::uint64_t private_bytes(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/statm");
+  std::uint64_t all = 0, resident = 0, shared = 0;
+  if (!(file >> all >> resident >> shared) || resident < shared) return 0;
+  return (resident - shared) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 Result<void> check_room(std::string_view what, std::uint64_t bytes, const std::string& root) {

@@ -1,7 +1,10 @@
 #include "runtime/memory/memory_room.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -75,7 +78,37 @@ TEST_F(MemoryRoomTest, TheErrorSaysWhatIsNeededAndWhatIsThere) {
             "windows need 101 MiB, 100 MiB are available: fewer workers, or a strategy with fewer buffers");
 }
 
-TEST_F(MemoryRoomTest, ThisMachineHasSomeRoom) { EXPECT_GT(available_bytes(), kMiB); }
+TEST_F(MemoryRoomTest, InAllThereIsWhatTheMachineHasOrTheTightestLimit) {
+  EXPECT_EQ(total_bytes(root), 8192 * kMiB);
+  write("/proc/self/cgroup", "0::/user/job\n");
+  write("/sys/fs/cgroup/user/memory.max", std::to_string(500 * kMiB));
+  write("/sys/fs/cgroup/user/job/memory.max", "max\n");
+  EXPECT_EQ(total_bytes(root), 500 * kMiB);
+}
+
+TEST_F(MemoryRoomTest, ThisMachineHasSomeRoom) {
+  EXPECT_GT(available_bytes(), kMiB);
+  EXPECT_GE(total_bytes(), available_bytes());
+}
+
+TEST(PrivateBytesTest, WhatAProcessAllocatesIsItsOwnFilesAndSharedMemoryAreNot) {
+  const auto before = private_bytes(::getpid());
+  EXPECT_GT(before, 0u);
+  constexpr std::size_t kSize = 64 * kMiB;
+  const auto map = [](int flags) {
+    auto* const at = static_cast<char*>(::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0));
+    std::fill_n(at, kSize, 'x');
+    return at;
+  };
+  char* const shared = map(MAP_SHARED);
+  EXPECT_LT(private_bytes(::getpid()), before + kSize / 2);
+  char* const own = map(MAP_PRIVATE);
+  EXPECT_GE(private_bytes(::getpid()), before + kSize / 2);
+  EXPECT_LT(private_bytes(::getpid()), before + 2 * kSize);
+  ::munmap(shared, kSize);
+  ::munmap(own, kSize);
+  EXPECT_EQ(private_bytes(-1), 0u);
+}
 
 }  // namespace
 }  // namespace paceline::memory

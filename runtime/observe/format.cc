@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 
 namespace paceline::observe {
 
@@ -16,6 +17,13 @@ std::string format(const char* pattern, ...) {
   va_end(again);
   va_end(arguments);
   return text;
+}
+
+std::string memory_text(double bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (bytes /= 1024; bytes >= 999.5 && unit + 1 < std::size(kUnits); bytes /= 1024) ++unit;
+  return format(bytes < 9.95 ? "%.2g %s" : "%.0f %s", bytes, kUnits[unit]);
 }
 
 std::string utc_text(std::chrono::system_clock::time_point at) {

@@ -67,6 +67,7 @@ struct Envelope {
 struct Hello {
   role @0 :Text; name @1 :Text; pid @2 :Int32; build @3 :Text; address @4 :Text; cpus @5 :Int32;
   incarnation @6 :UInt64; newestJob @7 :UInt64;  # of an agent, for the head: who it is since its start, the highest job it was told of
+  memory @8 :UInt64;                             # bytes that its tasks may take
 }
 struct Welcome { name @0 :Text; node @1 :Int32; process @2 :UInt32; }   # process: of the ids that it makes, see actors/process_ids.h
 struct Failure {
@@ -81,7 +82,7 @@ struct Request { id @0 :UInt64; verb @1 :Text; json @2 :Text; from @3 :Text; }  
 struct Reply { id @0 :UInt64; ok @1 :Bool; json @2 :Text; error @3 :Failure; to @4 :Text; }
 struct JobEvent { job @0 :UInt64; json @1 :Text; to @2 :Text; }
 
-struct NodeEntry { node @0 :Int32; name @1 :Text; address @2 :Text; cpus @3 :Int32; pid @4 :Int32; }
+struct NodeEntry { node @0 :Int32; name @1 :Text; address @2 :Text; cpus @3 :Int32; pid @4 :Int32; memory @5 :UInt64; }
 struct Nodes { epoch @0 :Int64; nodes @1 :List(NodeEntry); }
 
 struct Member { rank @0 :Int32; node @1 :Int32; actor @2 :UInt64; incarnation @3 :UInt64; }   # incarnation: of the node's agent
@@ -114,18 +115,19 @@ struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); buil
   driver @7 :Text; driverNode @8 :Int32;   # who shows what workers print; empty: nobody
 }
 
-# Tasks are their owner's; agents lend it workers (actors/router/lending.h). A shape is what a task needs: cpus, and a node of one's choice or -1.
+# Tasks are their owner's; agents lend it workers (actors/router/lending.h).
+struct Shape { cpus @0 :Float32; node @1 :Int32 = -1; memory @2 :UInt64; spread @3 :Bool; }   # what a task needs; node: of one's choice, or (spread) chosen in turn, or -1; memory: bytes
 struct PushTask { worker @0 :UInt64; owner @1 :Text; task @2 :UInt64; }
 struct Wants {
-  cpus @0 :Float32; node @1 :Int32 = -1;      # of this shape
-  workers @2 :UInt32;                         # so many are of use, those that it has among them
-  returned @3 :List(UInt64);                  # workers of any shape that it needs no longer
-  broken @4 :List(UInt64);                    # the same, and they are to end
-  owner @5 :Text; root @6 :Text; executable @7 :Executable; gone @8 :Bool;   # between agents; gone: the owner has ended
+  shape @0 :Shape;
+  workers @1 :UInt32;                         # so many are of use, those that it has among them
+  returned @2 :List(UInt64);                  # workers of any shape that it needs no longer
+  broken @3 :List(UInt64);                    # the same, and they are to end
+  owner @4 :Text; root @5 :Text; executable @6 :Executable; gone @7 :Bool;   # between agents; gone: the owner has ended
 }
 struct Loan {
-  owner @0 :Text; cpus @1 :Float32; node @2 :Int32 = -1; worker @3 :UInt64;
-  kind @4 :Kind; count @5 :UInt32; error @6 :Failure;
+  owner @0 :Text; shape @1 :Shape; worker @2 :UInt64;
+  kind @3 :Kind; count @4 :UInt32; error @5 :Failure;
   enum Kind { lent @0; gone @1; recalled @2; refused @3; }   # recalled: so many; refused: none of this shape can be had
 }
 

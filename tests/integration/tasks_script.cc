@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -89,6 +90,32 @@ void on_nodes(int nodes) {
   expect(static_cast<int>(servers.size()) == nodes, "each node ran some");
   const auto error = error_of([&] { (void)paceline::async({.node = nodes}, square, 1).get(); });
   expect(error.find("which this cluster does not have") != error.npos, error);
+}
+
+/// spread NODES: they go to nodes in turn, and nothing waits for a node while another has room.
+void spread(int nodes) {
+  std::map<int, int> of_node;
+  for (int i = 0; i < 10 * nodes; ++i) ++of_node[paceline::async({.spread = true}, node_of_worker).get()];
+  expect(static_cast<int>(of_node.size()) == nodes, "each node ran some");
+  for (const auto& [node, count] : of_node)
+    expect(count >= 8 && count <= 12, std::to_string(count) + " of one node, of 10 for each");
+  std::vector<paceline::Future<int>> long_ones, short_ones;
+  for (int i = 0; i < nodes; ++i)
+    long_ones.push_back(paceline::async({.cpus = 1, .spread = true}, nap, i == 0 ? 2000 : 1));
+  const auto begin = Clock::now();
+  for (int i = 0; i < 200; ++i) short_ones.push_back(paceline::async({.spread = true}, square, i));
+  for (int i = 0; i < 200; ++i) expect(short_ones[static_cast<std::size_t>(i)].get() == i * i, "a task's result");
+  if (nodes > 1) expect(since(begin) < 2, "the other node took what waited behind the long one");
+  for (auto& one : long_ones) one.get();
+  const auto error = error_of([] { (void)paceline::async({.node = 0, .spread = true}, square, 1); });
+  expect(error.find("give it a node, or spread, not both") != error.npos, error);
+}
+
+/// spread_lost PATH: half of them are for a node that is killed meanwhile.
+void spread_lost(const std::string& path) {
+  std::vector<paceline::Future<int>> all;
+  for (int i = 0; i < 20; ++i) all.push_back(paceline::async({.retries = 5, .spread = true}, counted, path, 500));
+  for (auto& one : all) expect(one.get() > 0, "it was run");
 }
 
 /// large COUNT BYTES: by whatever way there is.
@@ -335,6 +362,10 @@ int main(int argc, char** argv) {
     spill(path, number(3), number(4));
   else if (what == "on_nodes")
     on_nodes(number(2));
+  else if (what == "spread")
+    spread(number(2));
+  else if (what == "spread_lost")
+    spread_lost(path);
   else if (what == "large")
     large(number(2), number(3));
   else if (what == "chains")

@@ -29,6 +29,20 @@ class Tasks(IntegrationTest):
         for nodes in NODES:
             self.check("on_nodes", nodes, nodes=nodes)
 
+    def test_spread_tasks_go_to_nodes_in_turn(self):
+        for nodes in (1, 2, 3):
+            self.check("spread", nodes, nodes=nodes)
+
+    def test_spread_tasks_of_a_node_that_is_killed_are_run(self):
+        up = self.paceline("up", "--nodes", 2)
+        self.assertEqual(up.code, 0, up.said())
+        begun = self.path("begun")
+        run = self.start("run", TASKS, "spread_lost", begun)
+        wait_until(lambda: os.path.exists(begun) and os.path.getsize(begun) >= 3, 20, "some run")
+        for agent in self.agents(1):
+            os.kill(agent, signal.SIGKILL)
+        self.assertEqual(run.wait(60), 0, run.said())
+
     def test_large_tasks_are_run(self):
         self.check("large", 20, 5_000_000)
         self.check("large", 20, 5_000_000, environment=WITHOUT_LINES)

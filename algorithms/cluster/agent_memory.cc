@@ -1,0 +1,50 @@
+// Looks at what memory the workers of a node take, beside the loop: it means reading a file for each of them.
+#include "algorithms/cluster/agent.h"
+#include "runtime/base/steady_now.h"
+#include "runtime/memory/memory_room.h"
+
+namespace paceline::cluster {
+
+MemoryWatch::Options Agent::memory_options(const Options& options) {
+  constexpr std::uint64_t kReserveMax = std::uint64_t{1} << 30;
+  MemoryWatch::Options watch;
+  watch.node = options.node;
+  watch.limit = options.memory_limit;
+  watch.reserve = std::min(memory::total_bytes() / 20, kReserveMax);
+  return watch;
+}
+
+std::optional<Instant> Agent::next_memory_look() const {
+  return !lookout_ || looking_ || workers_.size() == 0 ? std::nullopt : std::optional(memory_.next_look());
+}
+
+void Agent::look_at_memory(Instant now) {
+  const auto due = next_memory_look();
+  if (!due || *due > now) return;
+  looking_ = true;
+  auto look = std::make_shared<MemoryWatch::Look>();
+  lookout_->run(
+      [look, sources = workers_.memory_sources()]() -> Result<void> {
+        for (const auto& source : sources) {
+          const auto has = memory::private_bytes(source.pid);
+          look->workers.push_back({source.worker, has - std::min(has, source.born_with), 0});
+        }
+        look->available = memory::available_bytes();
+        return {};
+      },
+      [this, look](const Result<void>& looked) {
+        looking_ = false;
+        if (looked) on_memory(*look);
+      });
+}
+
+void Agent::on_memory(MemoryWatch::Look& look) {
+  for (auto& worker : look.workers)
+    if (const auto* const lent = router_.lent(worker.id)) worker.asked = lent->shape.memory;
+  const auto victim = memory_.on_look(look, steady_now());
+  if (!victim) return;
+  carry_out(router_.warning_about(victim->worker, victim->why));
+  workers_.end(victim->worker, victim->why);
+}
+
+}  // namespace paceline::cluster

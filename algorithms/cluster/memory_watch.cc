@@ -1,0 +1,76 @@
+#include "algorithms/cluster/memory_watch.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/observe/format.h"
+
+namespace paceline::cluster {
+namespace {
+
+std::string text(std::uint64_t bytes) { return observe::memory_text(static_cast<double>(bytes)); }
+std::uint64_t beyond(std::uint64_t has, std::uint64_t most) { return has - std::min(has, most); }
+
+}  // namespace
+
+std::optional<MemoryWatch::Victim> MemoryWatch::on_look(const Look& look, Instant now) {
+  used_ = 0;
+  used_by_.clear();
+  for (const Worker& worker : look.workers) {
+    used_ += worker.has;
+    used_by_[worker.id] = worker.has;
+  }
+  next_look_ = now + options_.shortest;
+  if (ending_) return std::nullopt;  // What it has is not free yet.
+  const auto most = std::max_element(look.workers.begin(), look.workers.end(), [](const Worker& a, const Worker& b) {
+    return std::pair(beyond(a.has, a.asked), a.has) < std::pair(beyond(b.has, b.asked), b.has);
+  });
+  const bool too_much = options_.limit > 0 && used_ > options_.limit;
+  const bool too_little = look.available < options_.reserve;
+  if (!too_little) short_since_.reset();
+  std::optional<Victim> victim;
+  if (too_much)
+    victim = of_limit(*most);
+  else if (too_little && most != look.workers.end())
+    victim = of_machine(*most, look.available, now);
+  if (victim) ending_ = victim->worker;
+  if (too_much || too_little) return victim;
+  const auto limit = options_.limit > 0 ? options_.limit : std::numeric_limits<std::uint64_t>::max();
+  const auto left = std::min(beyond(limit, used_), beyond(look.available, options_.reserve));
+  next_look_ = now + std::clamp<Duration>(
+                         from_seconds(static_cast<double>(left) / static_cast<double>(options_.filled_a_second)),
+                         options_.shortest, options_.longest);
+  return std::nullopt;
+}
+
+std::optional<MemoryWatch::Victim> MemoryWatch::of_limit(const Worker& most) const {
+  const std::string problem = "killed for its memory: it had " + text(most.has) + " when the workers of node " +
+                              to_string(options_.node) + " had " + text(used_) + " of the " + text(options_.limit) +
+                              " that they may have (paceline up --memory)";
+  return Victim{most.id, problem};
+}
+
+std::optional<MemoryWatch::Victim> MemoryWatch::of_machine(const Worker& most, std::uint64_t available, Instant now) {
+  if (!short_since_) short_since_ = now;
+  if (most.has < options_.reserve / 2) {  // It is somebody else's.
+    next_look_ = now + options_.courtesy;
+    return std::nullopt;
+  }
+  const double share = static_cast<double>(most.has) / static_cast<double>(most.has + available + options_.reserve);
+  if (now < *short_since_ + std::chrono::duration_cast<Duration>(options_.courtesy * (1 - share))) return std::nullopt;
+  const std::string problem = "killed for its memory: it had " + text(most.has) + " when the machine had " +
+                              text(available) + " left, less than the " + text(options_.reserve) +
+                              " that are kept free";
+  return Victim{most.id, problem};
+}
+
+void MemoryWatch::on_gone(WorkerId worker) {
+  if (ending_ == worker) ending_.reset();
+}
+
+std::uint64_t MemoryWatch::used_by(WorkerId worker) const {
+  const auto found = used_by_.find(worker);
+  return found == used_by_.end() ? 0 : found->second;
+}
+
+}  // namespace paceline::cluster

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/instant.h"
+
+namespace paceline::cluster {
+
+/// Ends a worker before the machine has no memory left, or before the workers of the node have more than they may:
+/// otherwise the kernel would choose, and not always a worker. Sans-I/O: it is told what there is and says when to look
+/// again, the earlier the less is left.
+///
+/// The worker that ends is the one with most beyond what its task has asked for. Agents of one machine know nothing of
+/// each other's workers: who has the largest is first, since the others wait longer; and one that has too little to
+/// make a difference ends nobody.
+class MemoryWatch {
+ public:
+  struct Options {
+    NodeId node;
+    std::uint64_t limit = 0;    ///< Bytes that all workers together may have; 0: what there is.
+    std::uint64_t reserve = 0;  ///< Bytes of the machine that are to stay free.
+    std::uint64_t filled_a_second = std::uint64_t{4} << 30;  ///< By what grows fastest.
+    Duration shortest = std::chrono::milliseconds(20);       ///< Between two looks,
+    Duration longest = std::chrono::seconds(2);              ///< and at most.
+    Duration courtesy = std::chrono::milliseconds(200);      ///< That who has nothing leaves to others.
+  };
+  struct Worker {
+    WorkerId id;
+    std::uint64_t has = 0;    ///< Bytes of its own.
+    std::uint64_t asked = 0;  ///< That its task has asked for.
+  };
+  struct Look {
+    std::uint64_t available = 0;  ///< Of the machine.
+    std::vector<Worker> workers{};
+  };
+  struct Victim {
+    WorkerId worker;
+    std::string why;  ///< "killed for its memory: it had 1.4 GiB ...".
+  };
+
+  explicit MemoryWatch(Options options) : options_(options) {}
+
+  /// When to look next.
+  Instant next_look() const { return next_look_; }
+  /// Who is to end now.
+  std::optional<Victim> on_look(const Look& look, Instant now);
+  /// Who is to end has.
+  void on_gone(WorkerId worker);
+
+  /// At the last look, in bytes.
+  std::uint64_t used() const { return used_; }
+  std::uint64_t used_by(WorkerId worker) const;
+
+ private:
+  std::optional<Victim> of_limit(const Worker& most) const;
+  std::optional<Victim> of_machine(const Worker& most, std::uint64_t available, Instant now);
+
+  Options options_;
+  Instant next_look_{};
+  std::optional<WorkerId> ending_{};
+  std::optional<Instant> short_since_{};  ///< Of the machine's memory.
+  std::uint64_t used_ = 0;
+  std::map<WorkerId, std::uint64_t> used_by_;
+};
+
+}  // namespace paceline::cluster
