@@ -79,7 +79,7 @@ Cause link_of(const Place& place, ErrorKind kind, std::string what, std::string 
 }  // namespace
 
 Place place_of(WorkerId worker, std::string log) {
-  return {node_of(worker).value, "worker " + std::to_string(worker.value & 0xffffffff), std::move(log)};
+  return {node_of(worker).value, "worker " + std::to_string(number_on_node(worker)), std::move(log)};
 }
 
 std::string to_string(const Place& place) {

@@ -47,6 +47,8 @@ inline WorkerId worker_id(NodeId node, std::uint32_t count) {
   return WorkerId((static_cast<std::uint64_t>(static_cast<std::uint32_t>(node.value)) << 32) | count);
 }
 inline NodeId node_of(WorkerId worker) { return NodeId(static_cast<std::int32_t>(worker.value >> 32)); }
+/// For people.
+inline std::uint32_t number_on_node(WorkerId worker) { return static_cast<std::uint32_t>(worker.value); }
 /// A worker's name as a peer, and the worker that a peer of this name is; nullopt: none.
 std::string worker_peer(WorkerId worker);
 std::optional<WorkerId> worker_named(std::string_view peer);

@@ -13,6 +13,7 @@
 
 #include "actors/output_message.h"
 #include "actors/process_client.h"
+#include "actors/process_ids.h"
 #include "actors/protocol_wire.h"
 #include "actors/router/actor_router.h"
 #include "runtime/base/steady_now.h"
@@ -179,7 +180,7 @@ class MiniAgent {
     }
     process::ForkRequest request;
     request.worker = fork.worker;
-    request.log_path = directory_ + "/worker-" + std::to_string(fork.worker.value & 0xffffffff) + ".log";
+    request.log_path = directory_ + "/worker-" + std::to_string(number_on_node(fork.worker)) + ".log";
     request.env = {{kAgentEnv, address_}};
     if (auto forked = server->second.fork(request); !forked)
       carry_out(router_.on_worker_gone(fork.worker, forked.error().text));

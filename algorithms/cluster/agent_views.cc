@@ -19,6 +19,7 @@
 namespace paceline::cluster {
 namespace {
 
+using actors::number_on_node;
 using nlohmann::json;
 using WorkerView = actors::ActorRouter::WorkerView;
 
@@ -33,8 +34,6 @@ std::int64_t resident_bytes() {
   file >> total >> resident;
   return resident * sysconf(_SC_PAGESIZE);
 }
-
-std::uint64_t number_on_node(WorkerId worker) { return worker.value & 0xffffffff; }
 
 /// Of a worker for tasks, or of an actor's.
 const char* state_of(const WorkerView& worker, bool is_frozen) {

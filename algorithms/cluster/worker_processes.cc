@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "actors/process_client.h"
+#include "actors/process_ids.h"
 #include "runtime/base/readable.h"
 #include "runtime/memory/memory_room.h"
 #include "runtime/process/log_tail.h"
@@ -41,9 +42,15 @@ bool same_server(const actors::Executable& a, const actors::Executable& b) {
   return a.path == b.path && a.build == b.build && a.args == b.args && a.env == b.env && a.directory == b.directory;
 }
 
-/// A file name from what the user called an actor.
+bool is_actor(const actors::ActorRouter::Fork& fork) {
+  return !fork.type.empty() || (!fork.name.empty() && fork.name != "tasks");
+}
+
+/// A file name from what the user called an actor. Who has no name is not called as a rank is, whose log lies beside it.
 std::string log_name(const actors::ActorRouter::Fork& fork) {
-  if (fork.name.empty() || fork.name == "tasks") return "worker-" + to_string(fork.worker);
+  const std::string number = std::to_string(actors::number_on_node(fork.worker));
+  if (!is_actor(fork)) return "tasks-" + number;
+  if (fork.name.empty()) return "actor-" + number;
   std::string name = fork.name.substr(0, 100);
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
@@ -53,8 +60,7 @@ std::string log_name(const actors::ActorRouter::Fork& fork) {
 /// "Counter counter" of an actor, "tasks, worker 3" of who runs tasks.
 std::string shown_name(const actors::ActorRouter::Fork& fork) {
   constexpr std::size_t kNameMax = 100;
-  const bool is_actor = !fork.type.empty() || (!fork.name.empty() && fork.name != "tasks");
-  if (!is_actor) return "tasks, worker " + std::to_string(fork.worker.value & 0xffffffff);
+  if (!is_actor(fork)) return "tasks, worker " + std::to_string(actors::number_on_node(fork.worker));
   std::string name = fork.type;
   const std::string_view unnamed = "(anonymous namespace)::";
   for (std::size_t at = name.find(unnamed); at != std::string::npos; at = name.find(unnamed))

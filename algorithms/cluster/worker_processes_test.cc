@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/process_ids.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/base/test_directory.h"
 
@@ -140,6 +141,22 @@ TEST_F(WorkerProcessesTest, ADeathQuotesTheLinesOfTheProcessThatDiedWhateverOthe
   EXPECT_THAT(how_ended(WorkerId{4}), HasSubstr("its log " + log + "-2.log ends with: last words"));
   sut_.send(WorkerId{3}, "still there", {});
   run_until_answered(1);
+}
+
+TEST_F(WorkerProcessesTest, LogsOfWhoHasNoNameAreNeverThoseOfAJobsRanks) {
+  const auto log_of = [&](std::uint64_t number, const std::string& name, const std::string& type) {
+    ActorRouter::Fork fork;
+    fork.worker = actors::worker_id(NodeId{3}, static_cast<std::uint32_t>(number));
+    fork.name = name;
+    fork.type = type;
+    fork.executable.path = PACELINE_FORK_TEST_SCRIPT;
+    sut_.fork(fork);
+    return std::filesystem::path(sut_.log(fork.worker)).filename().string();
+  };
+  EXPECT_EQ(log_of(1, "tasks", ""), "tasks-1.log");
+  EXPECT_EQ(log_of(2, "", "Counter"), "actor-2.log");
+  EXPECT_EQ(log_of(3, "tasks", "Counter"), "tasks.log");
+  EXPECT_EQ(log_of(4, "worker-1", "paceline::Worker"), "worker-1.log");
 }
 
 TEST_F(WorkerProcessesTest, ServersThatNobodyNeedsEndWithoutBeingWaitedFor) {
