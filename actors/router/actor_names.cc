@@ -56,14 +56,10 @@ ActorRouter::Actions ActorRouter::on_name_lost(ActorId id) {
   Actions actions;
   if (!has_name(id)) return actions;
   const auto& actor = actors_.at(id);
-  const auto worker = actor.worker;
-  const auto root = actor.root;
-  end_actor(actions, id,
-            {ErrorKind::cancelled, describe(actor) + " has ended: its node was cut off, and another actor has got its "
-                                                     "name meanwhile"},
-            true);
-  kill(actions, worker);
-  end_root_if_unused(actions, root);
+  end_living(actions, actor,
+             {ErrorKind::cancelled, describe(actor) + " has ended: its node was cut off, and another actor has got its "
+                                                      "name meanwhile"},
+             true);
   return actions;
 }
 
@@ -94,14 +90,10 @@ void ActorRouter::note_hindrance(CreateActor& create) {
   if (const auto ends = ending_.extract(create.name)) create.naming.after = ends.mapped();
 }
 
-void ActorRouter::kill_actor(Actions& actions, Actor& actor, const Call& call, NodeId from) {
-  const auto worker = actor.worker;
-  const auto root = actor.root;
+void ActorRouter::kill_actor(Actions& actions, const Actor& actor, const Call& call, NodeId from) {
   answer(actions, call.owner, from, {call.task, call.owner, Bytes{}});  // Before its owner hears of its end.
-  end_actor(actions, call.actor,
-            {ErrorKind::cancelled, describe(actor) + " has ended: " + call.owner + " has killed it"}, true);
-  kill(actions, worker);
-  end_root_if_unused(actions, root);
+  const auto why = call.owner + " has killed it";
+  end_living(actions, actor, {ErrorKind::cancelled, describe(actor) + " has ended: " + why}, true, why);
 }
 
 }  // namespace paceline::actors

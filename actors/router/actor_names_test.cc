@@ -151,6 +151,7 @@ TEST_F(ActorNamesTest, AKillEndsTheActorAndTheKillerHearsFirst) {
   EXPECT_TRUE(answers[0].value);
   EXPECT_THAT(answers[1].value.error().text, HasSubstr("actor 'x' has ended: driver/2 has killed it"));
   EXPECT_EQ(all<ActorRouter::Kill>(actions).at(0).worker, worker);
+  EXPECT_EQ(all<ActorRouter::Kill>(actions).at(0).why, "driver/2 has killed it") << "for a job whose worker it is";
   EXPECT_TRUE(sent<ActorReady>(actions, kDriver).at(0).dead);
   EXPECT_THAT(unclaims(actions), SizeIs(1));
   EXPECT_THAT(sent<CallResult>(sut.on_call(call(3, actor, true), kHere), "driver/2").at(0).value.error().text,

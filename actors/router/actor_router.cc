@@ -81,10 +81,10 @@ ActorRouter::Warn ActorRouter::warning_about(WorkerId id, const std::string& wha
   return {output.driver, output.driver_node, short_name(id) + " (" + whose + ") " + what};
 }
 
-void ActorRouter::kill(Actions& actions, WorkerId worker) {
+void ActorRouter::kill(Actions& actions, WorkerId worker, const std::string& why) {
   const auto found = workers_.find(worker);
   if (found == workers_.end() || std::exchange(found->second.ending, true)) return;
-  actions.push_back(Kill{worker});
+  actions.push_back(Kill{worker, why});
 }
 
 void ActorRouter::answer(Actions& actions, const std::string& owner, NodeId origin, CallResult result) const {
@@ -323,6 +323,16 @@ void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, b
     answer(actions, call.mapped().owner, call.mapped().origin, {task, {}, tl::unexpected(reason)});
   }
   if (tell) tell_owner(actions, actor, {id, actor.create.owner, true, reason});
+}
+
+/// With its worker, of whose end is heard `why`.
+void ActorRouter::end_living(Actions& actions, const Actor& actor, const Error& reason, bool tell,
+                             const std::string& why) {
+  const auto worker = actor.worker;
+  const auto root = actor.root;
+  end_actor(actions, actor.create.actor, reason, tell);
+  kill(actions, worker, why);
+  end_root_if_unused(actions, root);
 }
 
 /// It has its answer: nothing knows it any more. Nothing: nobody did.
@@ -569,6 +579,17 @@ ActorRouter::Actions ActorRouter::on_worker_gone(WorkerId worker, const std::str
   return actions;
 }
 
+ActorRouter::Actions ActorRouter::end_worker(WorkerId worker, const std::string& why) {
+  Actions actions;
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return actions;
+  if (const auto actor = actors_.find(found->second.actor); actor != actors_.end())
+    end_living(actions, actor->second, {ErrorKind::cancelled, describe(actor->second) + " has ended: " + why}, true,
+               why);
+  kill(actions, worker, why);
+  return actions;
+}
+
 ActorRouter::Actions ActorRouter::on_waits(WorkerId worker, std::optional<Awaited> awaited) {
   Actions actions;
   const auto found = workers_.find(worker);
@@ -633,12 +654,8 @@ ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Rel
     }
     const auto actor = actors_.find(id);
     if (actor == actors_.end() || actor->second.create.owner != owner) continue;
-    const auto worker = actor->second.worker;
-    const auto root = actor->second.root;
-    end_actor(actions, id, {ErrorKind::cancelled, describe(actor->second) + " has ended: its last handle is gone"},
-              false);
-    kill(actions, worker);
-    end_root_if_unused(actions, root);
+    end_living(actions, actor->second,
+               {ErrorKind::cancelled, describe(actor->second) + " has ended: its last handle is gone"}, false);
   }
   return actions;
 }

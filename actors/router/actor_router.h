@@ -48,9 +48,10 @@ class ActorRouter {
     std::string name;    ///< The actor's own, "tasks" for a worker of tasks; may be empty, may hold anything.
     std::string type{};  ///< The actor's class; empty: it is no actor's.
   };
-  /// End a worker (SIGKILL); on_worker_gone follows as usual.
+  /// End a worker (SIGKILL); on_worker_gone follows as usual, with `why` as how if it is there.
   struct Kill {
     WorkerId worker;
+    std::string why{};
   };
   using Message = std::variant<CreateActor, ActorReady, Call, CallResult, PushTask, Loan, Signal>;
   /// To a peer of this node: a worker or an owner.
@@ -126,6 +127,8 @@ class ActorRouter {
   Actions on_waits(WorkerId worker, std::optional<Awaited> awaited);
   /// `how`: "killed by SIGSEGV ..., last lines: ...". Also: could not be forked. `log`: if something stands in it.
   Actions on_worker_gone(WorkerId worker, const std::string& how, const std::string& log = {});
+  /// Somebody else than its owner wants its end, an actor's for good: who is told hears `why`, too.
+  Actions end_worker(WorkerId worker, const std::string& why);
   /// Another node, which has so much, can be asked for workers.
   Actions on_node(NodeId node, const Capacity& has);
   Actions on_node_gone(NodeId node, const std::string& how);
@@ -252,10 +255,11 @@ class ActorRouter {
   const Executable* executable_of(const std::string& peer, const std::string& otherwise) const;
   WorkerId start_worker(Actions& actions, Executable executable, const std::string& root, ActorId actor,
                         std::string name, std::string description, std::string type = {});
-  void kill(Actions& actions, WorkerId worker);
+  void kill(Actions& actions, WorkerId worker, const std::string& why = {});
   void answer(Actions& actions, const std::string& owner, NodeId origin, CallResult result) const;
   void tell_owner(Actions& actions, const Actor& actor, ActorReady ready) const;
   void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
+  void end_living(Actions& actions, const Actor& actor, const Error& reason, bool tell, const std::string& why = {});
   void begin(Actions& actions, CreateActor create, NodeId from);
   void never_begins(Actions& actions, ActorId actor, const Error& reason);
   void take_early(Actions& actions, ActorId actor);
@@ -264,7 +268,7 @@ class ActorRouter {
   void tell_claimer(Actions& actions, const std::string& owner, NodeId origin, ActorReady ready) const;
   void note_hindrance(CreateActor& create);
   void note_ending(const Remote& remote, ActorId actor);
-  void kill_actor(Actions& actions, Actor& actor, const Call& call, NodeId from);
+  void kill_actor(Actions& actions, const Actor& actor, const Call& call, NodeId from);
   void remember_dead(ActorId actor, Error reason);
   bool takes_calls(const Actor& actor) const;  ///< Its worker is there, and will be.
   void send_to_worker(Actions& actions, Actor& actor, Call call);

@@ -347,6 +347,27 @@ TEST_F(ActorRouterTest, WhoReleasesAnActorThatIsStartedAgainEndsIt) {
   EXPECT_THAT(all<ActorRouter::Fork>(sut.on_worker_gone(next, "killed by SIGKILL")), IsEmpty());
 }
 
+TEST_F(ActorRouterTest, WhoseWorkerSomebodyEndsIsNotStartedAgain) {
+  const auto worker = running_actor(actor, {.restarts = -1, .call_retries = -1});
+  (void)sut.on_call(call(1, actor), kHere);
+  const auto actions = sut.end_worker(worker, "left behind");
+  EXPECT_EQ(sent<CallResult>(actions).at(0).second.value.error().text, "actor 'counter' has ended: left behind");
+  EXPECT_TRUE(sent<ActorReady>(actions).at(0).second.dead);
+  ASSERT_THAT(all<ActorRouter::Kill>(actions), SizeIs(1));
+  EXPECT_EQ(all<ActorRouter::Kill>(actions)[0].worker, worker);
+  EXPECT_EQ(all<ActorRouter::Kill>(actions)[0].why, "left behind");
+  EXPECT_THAT(sut.end_worker(worker, "again"), IsEmpty());
+  EXPECT_THAT(all<ActorRouter::Fork>(sut.on_worker_gone(worker, "left behind")), IsEmpty());
+}
+
+TEST_F(ActorRouterTest, WhoHasTasksWithAWorkerThatSomebodyEndsHearsWhy) {
+  const auto worker = lent_worker();
+  EXPECT_EQ(all<ActorRouter::Kill>(sut.end_worker(worker, "enough")).at(0).why, "enough");
+  const auto gone = loans(sut.on_worker_gone(worker, "enough"), Loan::Kind::gone);
+  ASSERT_THAT(gone, SizeIs(1));
+  EXPECT_THAT(gone[0].error.text, HasSubstr("enough"));
+}
+
 TEST_F(ActorRouterTest, WhatIsKeptOfAnActorIsForgottenWhenItIsNotStartedAgainAnyMore) {
   const auto worker = running_actor(actor, {.restarts = 1});
   EXPECT_EQ(sut.restartable_of(worker), actor);

@@ -718,7 +718,7 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
       if (TrainingJob* const found = job(id)) within(*found, [&] { follows(done); });
     });
   };
-  outbox.end_worker = [this](WorkerId worker, const std::string& reason) { workers_.end(worker, reason); };
+  outbox.end_worker = [this](WorkerId worker, const std::string& why) { act(router_.end_worker(worker, why)); };
   outbox.process_id = [this](WorkerId worker) { return workers_.pid(worker); };
   outbox.process_state = [this](WorkerId worker) { return workers_.state(worker); };
   log_.info("job " + to_string(settings.job) + ": " + settings.strategy.name + ", " +
@@ -757,7 +757,7 @@ void Agent::carry_out(const actors::ActorRouter::Fork& fork) {
   workers_.fork(fork);
 }
 
-void Agent::carry_out(const actors::ActorRouter::Kill& kill) { workers_.end(kill.worker, ""); }
+void Agent::carry_out(const actors::ActorRouter::Kill& kill) { workers_.end(kill.worker, kill.why); }
 
 void Agent::carry_out(const actors::ActorRouter::Send& send) {
   send_local(send.peer, std::visit([](const auto& message) { return actors::encode(message); }, send.message));

@@ -51,7 +51,7 @@ class TrainingJob {
     std::function<void(const nlohmann::json&)> to_driver;
     /// A JSON answer with descriptors to a worker's session.
     std::function<void(WorkerId, const nlohmann::json&, const std::vector<int>&)> to_worker;
-    /// Ends a worker's process; the reason goes to its log and to the driver.
+    /// Ends a worker, for good; whoever waits for it hears the reason.
     std::function<void(WorkerId, const std::string&)> end_worker;
     /// Asks a worker's I/O thread for a sign of life.
     std::function<void(WorkerId)> ask_for_life;

@@ -46,7 +46,7 @@ bool is_actor(const actors::ActorRouter::Fork& fork) {
   return !fork.type.empty() || (!fork.name.empty() && fork.name != "tasks");
 }
 
-/// A file name from what the user called an actor. Who has no name is not called as a rank is, whose log lies beside it.
+/// A file name from what the user called an actor. Nobody without a name is called as a job's ranks are.
 std::string log_name(const actors::ActorRouter::Fork& fork) {
   const std::string number = std::to_string(actors::number_on_node(fork.worker));
   if (!is_actor(fork)) return "tasks-" + number;
@@ -281,7 +281,7 @@ void WorkerProcesses::end(WorkerId worker, const std::string& reason) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
   it->second.kill_when_forked = true;
-  it->second.ended_because = reason;
+  if (it->second.ended_because.empty()) it->second.ended_because = reason;
   if (!it->second.pidfd) return;
   if (auto killed = process::kill_worker(it->second.pidfd.get(), SIGKILL); !killed)
     log_.debug("worker " + to_string(worker) + ": " + killed.error().text);

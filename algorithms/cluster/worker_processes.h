@@ -55,7 +55,7 @@ class WorkerProcesses {
   void fork(const actors::ActorRouter::Fork& fork);
   /// It has connected by itself, perhaps before its fork was told of here.
   void on_connected(WorkerId worker, pid_t pid);
-  /// SIGKILL; `ended` follows, with `reason` as how, if there is one.
+  /// SIGKILL; `ended` follows, with the first `reason` that is not empty as how.
   void end(WorkerId worker, const std::string& reason);
   /// Over its Unix socket, without waiting; the descriptors stay the caller's. What it has no room for is kept, as is
   /// what a worker asks for before its fork was told of here (it connects by itself). One that lets kUnsentMax packets
