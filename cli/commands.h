@@ -35,9 +35,10 @@ Action add_list(Flags app, Ask ask);
 Action add_get(Flags app, Ask ask);
 Action add_summary(Flags app, Ask ask);
 Action add_stack(Flags app, Ask ask);
-/// Ends the actor of this name or id in a cluster; returns its id. `not_found`.
-using KillActor = std::function<Result<std::string>(const std::filesystem::path& cluster, const std::string& actor)>;
-Action add_kill(Flags app, KillActor kill_actor);
+/// The actor of a cluster that has claimed a name, and the end of one. `not_found`.
+using FindActor = std::function<Result<ActorId>(const std::filesystem::path& cluster, const std::string& name)>;
+using KillActor = std::function<Result<void>(const std::filesystem::path& cluster, ActorId actor)>;
+Action add_kill(Flags app, Ask ask, FindActor find_actor, KillActor kill_actor);
 /// Tells the owner of a task or a call in a cluster that it is not wanted; returns who that is. `not_found`.
 using CancelTask = std::function<Result<std::string>(const std::filesystem::path& cluster, TaskId task, bool force)>;
 Action add_cancel(Flags app, CancelTask cancel_task);

@@ -29,17 +29,31 @@ Error no_such(const ListRows& actors, const std::string& wanted) {
                                     "; `paceline list actors` shows all"};
 }
 
+Error several(const std::vector<const json*>& found, const std::string& wanted) {
+  std::string all;
+  for (std::size_t i = 0; i < std::min(found.size(), kNamesMax); ++i) {
+    const auto owner = found[i]->value("detached", json()) == true ? "detached" : "of " + cell(*found[i], "owner");
+    all += (i == 0 ? "" : ", ") + cell(*found[i], "id") + " (node " + cell(*found[i], "node") + ", " + owner + ")";
+  }
+  if (found.size() > kNamesMax) all += ", and " + std::to_string(found.size() - kNamesMax) + " more";
+  return {ErrorKind::invalid,
+          std::to_string(found.size()) + " actors are called '" + wanted + "': give the id of one, of " + all};
+}
+
 }  // namespace
 
 Result<json> actor_found(const json& status, const std::string& name_or_id) {
   const auto actors = rows_of(Listed::actors, status, {});
   if (!actors) return tl::unexpected(actors.error());
-  const json* found = nullptr;  // A name is looked for first, as `paceline kill` does.
-  for (const char* field : {"name", "id"})
+  std::vector<const json*> found;  // A name is looked for first.
+  for (const char* field : {"name", "id"}) {
     for (const json& actor : *actors)
-      if (found == nullptr && !name_or_id.empty() && cell(actor, field) == name_or_id) found = &actor;
-  if (found == nullptr) return tl::unexpected(no_such(*actors, name_or_id));
-  json actor = *found;
+      if (!name_or_id.empty() && cell(actor, field) == name_or_id) found.push_back(&actor);
+    if (!found.empty()) break;
+  }
+  if (found.empty()) return tl::unexpected(no_such(*actors, name_or_id));
+  if (found.size() > 1) return tl::unexpected(several(found, name_or_id));
+  json actor = *found.front();
   for (const json& worker : list(status, "workers")) {
     if (cell(worker, "actor") != cell(actor, "id")) continue;
     for (const char* field : {"worker", "awaited", "waits_for", "waits_s"})

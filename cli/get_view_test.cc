@@ -59,5 +59,19 @@ TEST(GetViewTest, OneThatDoesNotLiveIsAnErrorThatNamesThose) {
   EXPECT_EQ(nameless.error().kind, ErrorKind::not_found);
 }
 
+TEST(GetViewTest, OfSeveralOfOneNameOneIsMeantByItsIdOnly) {
+  json two = cluster();
+  two["actors"][1].update({{"name", "counter"}, {"node", 0}});
+  EXPECT_EQ(actor_found(two, "counter").error().kind, ErrorKind::invalid);
+  EXPECT_EQ(actor_found(two, "counter").error().text,
+            "2 actors are called 'counter': give the id of one, of 17 (node 1, of driver/1), 18 (node 0, detached)");
+  EXPECT_EQ(actor_found(two, "18").value()["id"], "18");
+  for (int id = 19; id < 40; ++id) {
+    two["actors"].push_back(two["actors"][0]);
+    two["actors"].back()["id"] = std::to_string(id);
+  }
+  EXPECT_NE(actor_found(two, "counter").error().text.find(", and 13 more"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace paceline::cli

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
       {"get", add_get(app, paceline::cluster::ask)},
       {"summary", add_summary(app, paceline::cluster::ask)},
       {"stack", add_stack(app, paceline::cluster::ask)},
-      {"kill", add_kill(app, paceline::cluster::kill_actor)},
+      {"kill", add_kill(app, paceline::cluster::ask, paceline::cluster::find_actor, paceline::cluster::kill_actor)},
       {"cancel", add_cancel(app, paceline::cluster::cancel_task)},
       {"metrics", add_metrics(app, paceline::cluster::ask)},
       {"timeline", add_timeline(app, paceline::cluster::ask)},

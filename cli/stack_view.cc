@@ -83,7 +83,7 @@ Result<json> worker_found(const json& status, const std::string& wanted, std::op
   std::vector<std::string> all;
   for (const json* const worker : found) all.push_back(who(*worker));
   if (found.size() > 1)
-    return fail(ErrorKind::invalid, "'" + wanted + "' may be " + some_of(all) + ": say which with --node");
+    return fail(ErrorKind::invalid, "'" + wanted + "' may be " + some_of(all) + ": say which by its number and --node");
   const json& worker = *found.front();
   if (machine_of(status, worker) != machine)
     return fail(ErrorKind::invalid, who(worker) + " runs on another machine, or in another container: run this there");

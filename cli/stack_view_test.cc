@@ -43,7 +43,7 @@ TEST(StackViewTest, AWorkerIsFoundByNumberIdOrName) {
 }
 
 TEST(StackViewTest, OneThatIsNotThereIsAnErrorThatSaysWhatIs) {
-  EXPECT_EQ(id_of("1"), "'1' may be worker 1 on node 0, worker 1 on node 1: say which with --node");
+  EXPECT_EQ(id_of("1"), "'1' may be worker 1 on node 0, worker 1 on node 1: say which by its number and --node");
   EXPECT_EQ(id_of("countr", 0),
             "no worker 'countr' runs; did you mean 'counter'?: there are worker 1 on node 0, worker 2 on node 0 (actor "
             "'counter'), worker 4 on node 0; `paceline list workers` shows all");

@@ -2,9 +2,7 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <memory>
-#include <optional>
 
 #include "actors/client.h"
 #include "actors/process_client.h"
@@ -24,13 +22,6 @@ Result<std::unique_ptr<actors::Client>> connect_to(const std::filesystem::path& 
   return actors::Client::connect(std::move(options), actors::process_transport());
 }
 
-/// The number that a text is; nullopt: it is none.
-std::optional<std::uint64_t> number_of(const std::string& text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
 }  // namespace
 
 Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::string& verb, const nlohmann::json& body) {
@@ -44,17 +35,19 @@ Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::stri
   return json;
 }
 
-Result<std::string> kill_actor(const std::filesystem::path& cluster, const std::string& actor) {
+Result<ActorId> find_actor(const std::filesystem::path& cluster, const std::string& name) {
   const auto client = connect_to(cluster);
   if (!client) return tl::unexpected(client.error());
-  auto id = (*client)->find(actor, "");
-  const auto number = number_of(actor);
-  if (!id && id.error().kind == ErrorKind::not_found && number) id = ActorId(*number);
-  if (!id) return tl::unexpected(id.error());
-  const auto ended = (*client)->end(*id);
+  return (*client)->find(name, "");
+}
+
+Result<void> kill_actor(const std::filesystem::path& cluster, ActorId actor) {
+  const auto client = connect_to(cluster);
+  if (!client) return tl::unexpected(client.error());
+  const auto ended = (*client)->end(actor);
   if (!ended) return tl::unexpected(ended.error());
   if (*ended) return fail(ErrorKind::not_found, (*ended)->text);
-  return to_string(*id);
+  return {};
 }
 
 Result<std::string> cancel_task(const std::filesystem::path& cluster, TaskId task, bool force) {
