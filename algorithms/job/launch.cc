@@ -203,7 +203,7 @@ class Job {
     const auto call = program_.call ? actors::name_of(program_.call) : actors::FunctionRef{};
     if (!call) return tl::unexpected(call.error());
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-      const actors::ActorName called{"worker-" + std::to_string(rank), actors::type_name<JobWorker>(), {}};
+      const actors::ActorName called{"worker-" + std::to_string(rank), "paceline::Worker", {}};
       workers_.push_back(actors::create_called<JobWorker>(called, NodeId(nodes[rank]), {}, {}));
       // Borrowed: workers that do not come to their end go with this job's handles.
       runs_.push_back(workers_.back().borrowed().call(&JobWorker::run, *main, *call, program_.arguments, job_,

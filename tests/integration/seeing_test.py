@@ -344,6 +344,54 @@ class Seeing(IntegrationTest):
         self.assertEqual(len(self.listed("workers", "--state", "actor")), 2)
         self.enough(job)
 
+    def test_a_jobs_workers_are_seen_as_the_actors_that_they_are(self):
+        job = self.start_quadratic(nodes=None, workers=2, updates=ENDLESS)
+        self.wait_for_update(job, 2)
+        actors = {actor["name"]: actor for actor in self.listed("actors")}
+        self.assertEqual({name: actor["class"] for name, actor in actors.items()},
+                         {"worker-0": "paceline::Worker", "worker-1": "paceline::Worker"})
+        self.assertRegex(self.paceline("list", "actors").out, r" worker-1 +paceline::Worker ")
+        one = json.loads(self.paceline("get", "actor", "worker-1", "--json").out)
+        self.assertEqual((one["id"], one["pid"], one["state"]), (actors["worker-1"]["id"], self.worker_pid(job, 1), "alive"))
+        self.assertEqual(one["log"], os.path.join(job.run_directory, "logs", "worker-1.log"))
+        stack = self.paceline("stack", "worker-1", timeout=60)
+        self.assertRegex(stack.out, rf"^worker {one['worker']} on node {one['node']} \(actor 'worker-1'\), process {one['pid']}, ")
+        self.assertIn("paceline::job::JobWorker::run(", stack.out)
+        self.enough(job)
+
+    def test_a_worker_that_is_killed_leaves_its_job(self):
+        job = self.start_quadratic(nodes=None, workers=3, updates=ENDLESS)
+        self.wait_for_update(job, 2)
+        killed = self.paceline("kill", "worker-1")
+        self.assertEqual(killed.code, 0, killed.said())
+        wait_until(job.left, 20, "its leave")
+        self.assertRegex(job.left()[1], r"^worker 1 ended \(cli/\d+ has killed it\): the others go on without it$")
+        self.assertEqual({actor["name"] for actor in self.listed("actors")}, {"worker-0", "worker-2"})
+        self.end_after(job, 2)
+        self.assertEqual(job.result()["lost"], [1])
+        gone = self.paceline("kill", "worker-1")
+        self.assertEqual(gone.code, 2, gone.said())
+        self.assertIn("no actor 'worker-1' lives, nor any other with a name", gone.err)
+
+    def test_of_workers_of_two_jobs_one_is_meant_by_its_id(self):
+        jobs = [self.start_quadratic(nodes=None, workers=2, updates=ENDLESS) for _ in range(2)]
+        for job in jobs:
+            self.wait_for_update(job, 2)
+        ids = {self.worker_pid(job, 1): None for job in jobs}
+        ids.update({actor["pid"]: actor["id"] for actor in self.listed("actors") if actor["pid"] in ids})
+        for command in (("get", "actor", "worker-1"), ("kill", "worker-1")):
+            done = self.paceline(*command)
+            self.assertEqual((done.code, done.out), (2, ""), done.said())
+            self.assertIn("2 actors are called 'worker-1': give the id of one, of ", done.err)
+            for actor in ids.values():
+                self.assertIn(f"{actor} (node ", done.err)
+        self.assertEqual(self.paceline("stack", "worker-1").code, 2)
+        self.assertEqual(self.paceline("kill", ids[self.worker_pid(jobs[1], 1)]).code, 0)
+        wait_until(jobs[1].left, 20, "its leave")
+        for job in jobs:
+            self.end_after(job, 2)
+        self.assertEqual([list(job.left()) for job in jobs], [[], [1]])
+
     def test_what_there_is_not_is_one_clear_error(self):
         for flags, error in ((("things",), "there is no list of things"),
                              (("worker",), "did you mean workers?"),
