@@ -403,6 +403,12 @@ int place() {
       .exit_code();
 }
 
+/// A worker for tasks is there, idle, before the job's.
+int after_a_task() {
+  (void)paceline::async([] { return 1; }).get();
+  return paceline::run(say_and_train, kOptions, "trains").exit_code();
+}
+
 int twice() {
   const auto train = [](paceline::Worker& me, int number, const std::string& checkpoint) {
     std::cout << "run " << number << std::endl;
@@ -484,6 +490,7 @@ int main(int argc, char** argv) {
   if (name == "reference") return reference();
   if (name == "too-much") return too_much();
   if (name == "place") return place();
+  if (name == "after-a-task") return after_a_task();
   if (name == "twice") return twice();
   if (name == "within") return within();
   if (name == "valley") return valley();

@@ -170,6 +170,11 @@ class TrainingCases(IntegrationTest):
         for rank in range(2):
             self.assertEqual(self.log(run.run_directory, rank), ["hidden 24"])
 
+    def test_logs_are_a_workers_own_whoever_else_runs(self):
+        run = self.case("after-a-task")
+        for rank in range(2):
+            self.assertEqual(self.log(run.run_directory, rank), ["trains"])
+
     def test_what_cannot_reach_workers_is_said_in_one_line(self):
         self.assert_refused(self.case("reference", code=2), "captures by reference", "pass them as arguments")
         self.assert_refused(self.case("too-much", code=2), "take 76 MiB", "at most 60 MiB")
