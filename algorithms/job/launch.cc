@@ -326,13 +326,19 @@ class Job {
     return record_->lost().size() == 1 ? "worker " + ranks + " was" : "workers " + ranks + " were";
   }
 
+  /// The last update is done, or the one at which somebody stopped it.
+  bool came_to_its_end() const {
+    return !record_->stop_reason().empty() || (record_->updates() > 0 && record_->update() >= record_->updates());
+  }
+
   void collect_errors() {
     take_events(Duration::zero());
     for (std::size_t rank = 0; rank < runs_.size(); ++rank) {
       if (!runs_[rank].ready() || record_->left(static_cast<std::int32_t>(rank))) continue;
       try {
         runs_[rank].get();
-      } catch (const std::exception& error) {
+      } catch (const TaskError& error) {
+        if (error.kind() == ErrorKind::cancelled && came_to_its_end()) continue;  // `paceline cancel`: as was wanted.
         if (!error_) error_ = "worker " + std::to_string(rank) + ": " + error.what();
       }
     }

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/cancel.h"
 #include "algorithms/train/blas_check.h"
 #include "algorithms/train/dataset.h"
 #include "runtime/base/splitmix.h"
@@ -174,6 +175,7 @@ bool Core::next() {
   if (pending_resume_) std::exchange(pending_resume_, nullptr)();
   follow_model();  // A resumed run may be where models are averaged.
   while (!ended_) {
+    if (cancelled() && !std::exchange(cancelled_, true)) paceline_session_stop(session_.get(), "cancelled");
     lease_ = {reached_, 0, lease_.payload, lease_.lr_may_decay};  // Evaluation and capture come between updates.
     const auto what = paceline_session_next(session_.get(), &lease_);
     switch (what) {

@@ -159,6 +159,7 @@ struct Core {
   bool in_body_ = false;
   bool marked_ = false;  ///< There was a body: optimisers are marked.
   bool ended_ = false;
+  bool cancelled_ = false;  ///< So is the call that this worker's training is: the session has been told.
   bool warned_slow_state_ = false;
   Clock::time_point body_began_{};
   Clock::duration applied_{};  // Time spent applying the last average: part of a slow worker's work.

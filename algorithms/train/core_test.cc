@@ -5,7 +5,9 @@
 #include <fstream>
 #include <numeric>
 #include <set>
+#include <stop_token>
 
+#include "actors/cancel.h"
 #include "algorithms/train/dataset.h"
 #include "algorithms/train/safetensors.h"
 #include "algorithms/train/worker_main.h"
@@ -445,6 +447,25 @@ TEST_P(CoreTest, EarlyStoppingWithoutAMetricIsSaidOnce) {
   EXPECT_THAT(said({{"early_stopping", 3}}, true), ::testing::IsEmpty());
   EXPECT_THAT(said({{"early_stopping", 0}}, false), ::testing::IsEmpty());
   EXPECT_THAT(said({{"early_stopping", 3}}, false, 1), ::testing::IsEmpty());
+}
+
+TEST_P(CoreTest, WhereItsCallIsCancelledTheJobIsStoppedOnce) {
+  std::stop_source call;
+  actors::set_stop_token(call.get_token());
+  Bench bench(session(10, 1));
+  auto shared = bench.me.share(bench.net, bench.optimizer);
+  auto batches = bench.me.batches(problem());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(bench.me.next());
+    bench.body(shared, batches);
+  }
+  EXPECT_EQ(solo_log().stops, 0);
+  call.request_stop();
+  EXPECT_FALSE(bench.me.next());
+  EXPECT_FALSE(bench.me.next());
+  EXPECT_EQ(solo_log().stop_reason, "cancelled");
+  EXPECT_EQ(solo_log().stops, 1);
+  actors::set_stop_token({});
 }
 
 TEST_P(CoreTest, AScheduleMayCountEpochs) {

@@ -262,6 +262,20 @@ class TrainingCases(IntegrationTest):
     def test_a_target_that_no_accuracy_can_reach_is_refused(self):
         self.assert_refused(self.case("rings", "--target", "1.2", code=2), "target 1.2", "88%")
 
+    def test_where_the_call_of_one_worker_is_cancelled_the_job_ends_well_for_all(self):
+        directory = os.path.join(self.folder, "long")
+        run = self.start("run", CASES, "--run-dir", directory, "--epochs", "100000", "--", "averaging")
+        run.run_directory = directory
+        self.wait_for_update(run, 10)
+        workers = [json.loads(line) for line in self.paceline("list", "workers", "--json").out.splitlines()]
+        call, = [one["task"] for worker in workers if worker["actor_name"] == "worker-1" for one in worker["running"]]
+        self.assertEqual(self.paceline("cancel", call).code, 0)
+        self.assertEqual(run.wait(30), 0, run.said())
+        self.assertRegex(run.out, r"ended after \d+ updates: cancelled")
+        self.assertEqual(run.left(), {})
+        self.assertTrue(os.path.exists(os.path.join(directory, "checkpoint.safetensors")))
+        self.assert_one_model(run)
+
     def test_an_interrupt_ends_a_script_of_two_runs(self):
         directory = os.path.join(self.folder, "long")
         run = self.start("run", CASES, "--run-dir", directory, "--epochs", "100000", "--", "twice")

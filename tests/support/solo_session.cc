@@ -230,6 +230,7 @@ void paceline_session_warn(paceline_session*, const char* text) { solo_log().war
 void paceline_session_stop(paceline_session* session, const char* reason) {
   session->over = true;
   solo_log().stop_reason = reason;
+  ++solo_log().stops;
 }
 void paceline_session_fail(paceline_session* session, const char* reason) {
   session->over = true;

@@ -22,6 +22,7 @@ struct SoloLog {
   std::map<std::string, std::vector<double>> logged;
   std::vector<std::string> warnings;
   std::string stop_reason;
+  int stops = 0;  ///< How often it was asked for.
   std::string fail_reason;
   std::uint64_t elements = 0;  ///< Of the session's window.
   std::uint64_t outer_elements = 0;
