@@ -341,6 +341,29 @@ void outstanding() {
   paceline::async({.cpus = 0}, square, 3).get();
 }
 
+/// Of this process, in bytes.
+double resident() {
+  std::ifstream file("/proc/self/statm");
+  double all = 0, pages = 0;
+  file >> all >> pages;
+  return pages * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+/// pending TASKS: what those take that wait behind others, with their futures, and how long they run after that.
+void pending(int tasks) {
+  std::vector<paceline::Future<int>> holders, all;
+  for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) holders.push_back(paceline::async(nap, 600'000));
+  all.reserve(static_cast<std::size_t>(tasks));
+  nap(500);
+  const double before = resident();
+  for (int i = 0; i < tasks; ++i) all.push_back(paceline::async(square, i % 1000));
+  std::printf("%d tasks wait: %.0f bytes each\n", tasks, (resident() - before) / tasks);
+  const auto begin = Clock::now();
+  for (auto& holder : holders) (void)paceline::cancel(holder, {.force = true});
+  for (int i = 0; i < tasks; ++i) expect(all[static_cast<std::size_t>(i)].get() == square(i % 1000), "a task's result");
+  std::printf("all had run %.1f s later\n", since(begin));
+}
+
 /// shapes: some of their own, and what no node has.
 void shapes() {
   std::vector<paceline::Future<int>> all;
@@ -386,6 +409,8 @@ int main(int argc, char** argv) {
     owner_died();
   else if (what == "outstanding")
     outstanding();
+  else if (what == "pending")
+    pending(number(2));
   else if (what == "shapes")
     shapes();
   else

@@ -1,5 +1,6 @@
 """Tasks under load and in distress: each ends with its result, or says why not (tasks_script.cc checks itself)."""
 import os
+import re
 import signal
 import threading
 
@@ -20,6 +21,12 @@ class Tasks(IntegrationTest):
         for nodes in NODES:
             self.check("flood", 5_000 if SANITIZED else 200_000, nodes=nodes)
         self.check("flood", 2_000 if SANITIZED else 20_000, environment=WITHOUT_LINES)
+
+    def test_many_tasks_wait_in_little_memory(self):
+        done = self.check("pending", 2_000 if SANITIZED else 100_000)
+        each = int(re.search(r"(\d+) bytes each", done.out)[1])
+        if not SANITIZED:
+            self.assertLess(each, 1000, done.out)
 
     def test_long_tasks_use_all_nodes(self):
         for nodes in NODES:
