@@ -68,10 +68,23 @@ DriverOutput::DriverOutput(Client& client) : client_(client) {
 }
 
 void DriverOutput::finish() {
-  if (!printer_) return;
+  if (ask_for_all()) (void)printer_->wait_for_all(kFinishPatience);
+}
+
+void DriverOutput::divert(bool diverted) {
+  if (printer_) printer_->divert(diverted);
+}
+
+std::optional<Output> DriverOutput::take(Duration timeout) { return printer_ ? printer_->take(timeout) : std::nullopt; }
+
+void DriverOutput::on_taken_shown(const Output& output) { printer_->on_taken_shown(output); }
+
+bool DriverOutput::ask_for_all() {
+  if (!printer_) return false;
+  printer_->expect_all();
   OutputWanted all;
   all.all = true;
-  if (client_.post(encode(all))) (void)printer_->wait_for_all(kFinishPatience);
+  return client_.post(encode(all)).has_value();
 }
 
 }  // namespace paceline::actors

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "actors/client.h"
 #include "actors/output_printer.h"
+#include "runtime/base/instant.h"
 
 namespace paceline::actors {
 
@@ -15,7 +17,7 @@ bool shows_output();
 /// logs are the agent's, and go with the cluster.
 void set_logs(Executable& executable);
 
-/// Shows on stderr what the workers of a driver print, from its connection to its end. Not for several threads.
+/// Shows on stderr what the workers of a driver print, from its connection to its end, or has somebody else show it.
 class DriverOutput {
  public:
   /// To be called before workers are asked for. The client's executable says whether there is anything to be shown.
@@ -23,6 +25,16 @@ class DriverOutput {
 
   /// Shows what has been printed so far; for a second at most, since nobody may be reading it.
   void finish();
+
+  /// While it is diverted nothing goes to stderr: who takes it shows it. What nobody has taken by then goes there
+  /// afterwards.
+  void divert(bool diverted);
+  /// Nothing: there is none within `timeout`, or it is not shown at all.
+  std::optional<Output> take(Duration timeout);
+  /// What take() gave: more may come.
+  void on_taken_shown(const Output& output);
+  /// Asks all nodes for what has been printed so far; the last of it is `all`. False: nobody answers.
+  bool ask_for_all();
 
  private:
   Client& client_;

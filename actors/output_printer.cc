@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <string_view>
@@ -17,15 +16,6 @@
 
 namespace paceline::actors {
 namespace {
-
-bool wants_colour(int descriptor) {
-  const auto variable = [](const char* name) -> std::string_view {
-    const char* const value = std::getenv(name);
-    return value != nullptr ? value : "";
-  };
-  const auto terminal = variable("TERM");
-  return ::isatty(descriptor) == 1 && !terminal.empty() && terminal != "dumb" && variable("NO_COLOR").empty();
-}
 
 /// False: nobody will ever take it.
 bool write_all(int descriptor, std::string_view bytes) {
@@ -52,6 +42,7 @@ struct OutputPrinter::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Output> queue;
+  bool diverted = false;
   bool begun = false;
   bool ending = false;
   bool all_shown = false;
@@ -70,7 +61,35 @@ void OutputPrinter::show(Output output) {
   std::lock_guard lock(state_->mutex);
   state_->queue.push_back(std::move(output));
   state_->changed.notify_all();
-  if (std::exchange(state_->begun, true)) return;
+  begin();
+}
+
+void OutputPrinter::divert(bool diverted) {
+  std::lock_guard lock(state_->mutex);
+  state_->diverted = diverted;
+  state_->changed.notify_all();
+  begin();
+}
+
+std::optional<Output> OutputPrinter::take(Duration timeout) {
+  std::unique_lock lock(state_->mutex);
+  if (!state_->changed.wait_for(lock, timeout, [this] { return state_->diverted && !state_->queue.empty(); }))
+    return std::nullopt;
+  std::optional<Output> next = std::move(state_->queue.front());
+  state_->queue.pop_front();
+  return next;
+}
+
+void OutputPrinter::on_taken_shown(const Output& output) { on_shown(*state_, output); }
+
+void OutputPrinter::expect_all() {
+  std::lock_guard lock(state_->mutex);
+  state_->all_shown = false;
+}
+
+/// The thread, if there is something for it to do. With the lock.
+void OutputPrinter::begin() {
+  if (state_->diverted || state_->queue.empty() || std::exchange(state_->begun, true)) return;
   try {
     std::thread([state = state_] { run(state); }).detach();
   } catch (const std::system_error&) {  // Not one thread more can be had: it stands in the logs.
@@ -84,6 +103,14 @@ bool OutputPrinter::wait_for_all(Duration timeout) {
   return state_->changed.wait_for(lock, timeout, [this] { return state_->all_shown; });
 }
 
+void OutputPrinter::on_shown(State& state, const Output& output) {
+  if (output.bytes > 0) state.shown(output.node, output.bytes);
+  if (!output.all) return;
+  std::lock_guard lock(state.mutex);
+  state.all_shown = true;
+  state.changed.notify_all();
+}
+
 void OutputPrinter::run(const std::shared_ptr<State>& state) {
   sigset_t all;  // Signals are the program's; and nobody at the other end is no reason to end it.
   sigfillset(&all);
@@ -91,17 +118,14 @@ void OutputPrinter::run(const std::shared_ptr<State>& state) {
   bool taken = true;
   std::unique_lock lock(state->mutex);
   while (true) {
-    state->changed.wait(lock, [&] { return state->ending || !state->queue.empty(); });
+    state->changed.wait(lock, [&] { return state->ending || (!state->diverted && !state->queue.empty()); });
     if (state->ending) return;
     const Output output = std::move(state->queue.front());
     state->queue.pop_front();
     lock.unlock();
-    for (const auto& part : output.parts)
-      if (taken) taken = write_all(state->descriptor, shown(part, state->colour));
-    if (output.bytes > 0) state->shown(output.node, output.bytes);
+    if (taken) taken = write_all(state->descriptor, shown(output, state->colour));
+    on_shown(*state, output);
     lock.lock();
-    state->all_shown = state->all_shown || output.all;
-    if (output.all) state->changed.notify_all();
   }
 }
 

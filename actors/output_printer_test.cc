@@ -80,5 +80,52 @@ TEST_F(OutputPrinterTest, WhatWasNotAskedForIsNotWaitedFor) {
   EXPECT_FALSE(sut->wait_for_all(0s));
 }
 
+TEST_F(OutputPrinterTest, WhatWasAskedForOnceIsNoAnswerTheNextTime) {
+  const auto sut = printer();
+  sut->show(output("one\n", true));
+  ASSERT_TRUE(sut->wait_for_all(60s));
+  sut->expect_all();
+  EXPECT_FALSE(sut->wait_for_all(0s));
+  sut->show(output("two\n", true));
+  EXPECT_TRUE(sut->wait_for_all(60s));
+}
+
+TEST_F(OutputPrinterTest, WhileItIsDivertedSomebodyElseShowsItAndSaysHowMuch) {
+  const auto sut = printer();
+  EXPECT_FALSE(sut->take(0s)) << "it is not";
+  sut->divert(true);
+  EXPECT_FALSE(sut->take(0s));
+  sut->show(output("one\n"));
+  sut->show(output("two\n", true));
+  const auto first = sut->take(60s);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(*first, output("one\n"));
+  EXPECT_EQ(*shown_, 0u) << "it is not shown yet";
+  sut->on_taken_shown(*first);
+  EXPECT_EQ(*shown_, 4u);
+  const auto last = sut->take(60s);
+  ASSERT_TRUE(last);
+  EXPECT_FALSE(sut->wait_for_all(0s));
+  sut->on_taken_shown(*last);
+  EXPECT_TRUE(sut->wait_for_all(0s));
+  EXPECT_FALSE(sut->take(0s));
+}
+
+TEST_F(OutputPrinterTest, WhatNobodyHasTakenIsWrittenAfterwards) {
+  const auto sut = printer();
+  sut->show(output("before\n", true));
+  ASSERT_TRUE(sut->wait_for_all(60s));
+  sut->divert(true);
+  sut->show(output("taken\n"));
+  sut->show(output("left\n"));
+  ASSERT_TRUE(sut->take(60s));
+  sut->expect_all();
+  sut->divert(false);
+  sut->show(output("after\n", true));
+  EXPECT_TRUE(sut->wait_for_all(60s));
+  EXPECT_FALSE(sut->take(0s));
+  EXPECT_EQ(read_some(), "(A pid=1) before\n(A pid=1) left\n(A pid=1) after\n");
+}
+
 }  // namespace
 }  // namespace paceline::actors

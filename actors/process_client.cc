@@ -129,6 +129,12 @@ void set_process_client(std::unique_ptr<Client> client) {
   set_result_looker(process().client.get());
 }
 
+DriverOutput& process_output() {
+  std::lock_guard lock(process().mutex);
+  PACELINE_CHECK(process().output, "a driver that is connected has its output");
+  return *process().output;
+}
+
 void close_process_client() {
   if (is_copy()) return;  // It has none of its threads.
   Client* client = nullptr;

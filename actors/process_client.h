@@ -4,12 +4,16 @@
 
 namespace paceline::actors {
 
+class DriverOutput;
+
 /// The connection that the public functions (async, create, get) of this process use. In a driver it is made at the
 /// first use, to the cluster that PACELINE_CLUSTER names, or one that is up, or one that is started for this driver; in
 /// a worker by worker_main. Throws paceline::TaskError where there is no cluster and none can be started.
 Client& process_client();
 /// A client made by somebody else (worker_main) becomes the process's. Once.
 void set_process_client(std::unique_ptr<Client> client);
+/// What shows the output of this driver's workers. There is one once process_client() has returned.
+DriverOutput& process_output();
 /// Ends the connection, if there is one, after sending what is queued, and showing what workers have printed: the
 /// driver's actors end. Handles and futures that are left may still be destroyed afterwards.
 void close_process_client();

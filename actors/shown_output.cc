@@ -1,6 +1,9 @@
 #include "actors/shown_output.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 namespace paceline::actors {
@@ -30,6 +33,21 @@ std::string shown(const Output::Part& part, bool colour) {
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
   }
   return text;
+}
+
+std::string shown(const Output& output, bool colour) {
+  std::string text;
+  for (const auto& part : output.parts) text += shown(part, colour);
+  return text;
+}
+
+bool wants_colour(int descriptor) {
+  const auto variable = [](const char* name) -> std::string_view {
+    const char* const value = std::getenv(name);
+    return value != nullptr ? value : "";
+  };
+  const auto terminal = variable("TERM");
+  return ::isatty(descriptor) == 1 && !terminal.empty() && terminal != "dumb" && variable("NO_COLOR").empty();
 }
 
 }  // namespace paceline::actors

@@ -131,6 +131,17 @@ TEST_F(OutputPostTest, AllIsThereWhenAllNodesHaveSentIt) {
   EXPECT_TRUE(to_driver_[1].all);
 }
 
+TEST_F(OutputPostTest, AllMayBeAskedForAgain) {
+  for (const bool before_the_last_answer : {true, false}) {
+    to_driver_.clear();
+    sut_.on_wanted("driver/1", all());
+    tick();
+    if (!before_the_last_answer) sut_.on_output(kThere, of_node_1("driver/1", true));
+    EXPECT_EQ(to_driver_.back().all, !before_the_last_answer);
+  }
+  EXPECT_EQ(words_.size(), 2u);
+}
+
 TEST_F(OutputPostTest, ANodeThatIsLostIsNotWaitedFor) {
   sut_.on_wanted("driver/1", all());
   tick();

@@ -192,6 +192,17 @@ TEST_F(WorkerOutputTest, OfManyWorkersThatHaveEndedAndNobodyIsShownTheOldestAreF
   EXPECT_NE(sent_[kDriver].text.find("w4: last"), std::string::npos);
 }
 
+TEST_F(WorkerOutputTest, WhatIsPrintedBetweenTwoQuestionsIsInTheSecondAnswer) {
+  watch(1);
+  print(1, "half");
+  run_until_all();
+  EXPECT_EQ(sent_[kDriver].text, "w1: half\n");
+  sent_.clear();
+  print(1, " and half");
+  run_until_all();
+  EXPECT_EQ(sent_[kDriver].text, "w1:  and half\n");
+}
+
 TEST_F(WorkerOutputTest, WhoIsForgottenIsSentNothing) {
   watch(1, kOther);
   watch(2);

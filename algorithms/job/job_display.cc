@@ -2,17 +2,18 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "actors/driver_output.h"
+#include "actors/shown_output.h"
 #include "algorithms/job/job_summary.h"
 #include "algorithms/job/metric.h"
 #include "runtime/base/json.h"
+#include "runtime/base/steady_now.h"
 #include "runtime/observe/format.h"
 #include "runtime/observe/progress.h"
 
@@ -23,6 +24,7 @@ using nlohmann::json;
 
 constexpr double kFirstWaitingLine = 2;  // Seconds.
 constexpr double kWaitingLineEvery = 10;
+constexpr Duration kOutputAtATime = std::chrono::milliseconds(50);  // Of a flood: then progress has its turn.
 constexpr double kFirstLine = 1;  // Seconds of training, or the first update: what fails before has its error only.
 
 observe::RunView view_of(const JobRecord& record, const json& options) {
@@ -62,12 +64,23 @@ observe::RunView view_of(const JobRecord& record, const json& options) {
 }  // namespace
 
 struct JobDisplay::State {
-  json options;
-  bool as_json = false;
-  const bool shows_output = actors::shows_output();
+  State(const json& given, actors::DriverOutput& printed)
+      : options(given),
+        as_json(given.value("json", false)),
+        output(printed),
+        colour(actors::wants_colour(as_json ? STDERR_FILENO : STDOUT_FILENO)) {
+    output.divert(true);
+  }
+  ~State() { output.divert(false); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  const json options;
+  const bool as_json;
+  actors::DriverOutput& output;
+  const bool colour;
   std::optional<observe::LiveBlock> live;
   std::optional<observe::PlainLines> plain;
-  std::map<std::string, std::streamoff> log_positions;  // Per worker's log: what was shown of it.
   std::string memory;  // A line of windows; empty: it is not known yet, or has been shown.
   bool memory_told = false;
   std::map<int, double> starting_due;  // By node: when it is said next that workers have not shared their models.
@@ -96,27 +109,23 @@ struct JobDisplay::State {
                           one ? "its model" : "their models", since));
   }
 
-  /// New whole lines of the workers' logs, prefixed with the worker.
-  void show_logs(std::size_t workers) {
-    if (!shows_output) return;
-    const std::string directory = options.value("run_directory", std::string(".")) + "/logs/";
-    for (std::size_t rank = 0; rank < workers; ++rank) {
-      const std::string name = "worker-" + std::to_string(rank);
-      std::ifstream log(directory + name + ".log", std::ios::binary);
-      if (!log) continue;
-      auto& position = log_positions[name];
-      log.seekg(position);
-      for (std::string line; std::getline(log, line) && !log.eof();) {
-        position += static_cast<std::streamoff>(line.size()) + 1;
-        print("[worker " + std::to_string(rank) + "] " + line);
-      }
+  /// The next of workers' output that comes within `wait`; false: nothing has, or it was the end of what was asked for.
+  bool show_next(Duration wait) {
+    const auto next = output.take(wait);
+    if (!next) return false;
+    const auto text = actors::shown(*next, colour);
+    if (as_json) {
+      std::fwrite(text.data(), 1, text.size(), stderr);  // Bytes as they are.
+    } else if (!text.empty()) {
+      print(text);
     }
+    output.on_taken_shown(*next);
+    return !next->all;
   }
 };
 
-JobDisplay::JobDisplay(const json& options, const json&) : state_(std::make_unique<State>()) {
-  state_->options = options;
-  state_->as_json = options.value("json", false);
+JobDisplay::JobDisplay(const json& options, actors::DriverOutput& output)
+    : state_(std::make_unique<State>(options, output)) {
   if (state_->as_json) return;
   if (observe::is_live_terminal(STDOUT_FILENO)) {
     state_->live.emplace(STDOUT_FILENO);
@@ -147,7 +156,8 @@ void JobDisplay::on_event(const json& event) {
 }
 
 void JobDisplay::show(const JobRecord& record, Instant now, bool last) {
-  state_->show_logs(record.workers().size());
+  const Instant others_turn = steady_now() + kOutputAtATime;
+  while (state_->show_next(Duration::zero()) && steady_now() < others_turn) continue;
   if (state_->as_json) return;
   if (record.update() == 0 && (record.failure() || record.clock_s() < kFirstLine)) return;
   if (!state_->memory.empty()) state_->print(std::exchange(state_->memory, ""));
@@ -157,6 +167,12 @@ void JobDisplay::show(const JobRecord& record, Instant now, bool last) {
   } else {
     state_->live ? state_->live->show(view, now) : state_->plain->show(view, now);
   }
+}
+
+void JobDisplay::show_all_output(Duration patience) {
+  const Instant deadline = steady_now() + patience;
+  if (patience <= Duration::zero() || !state_->output.ask_for_all()) return;
+  while (state_->show_next(deadline - steady_now()) && steady_now() < deadline) continue;
 }
 
 void JobDisplay::warn(const std::string& text) { state_->print("warning: " + text); }

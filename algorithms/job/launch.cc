@@ -50,6 +50,7 @@ constexpr Duration kLook = std::chrono::milliseconds(50);
 constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // After Ctrl-C: then the workers are killed.
 constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure; of the time limit, at least.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);         // For news of a worker that has ended.
+constexpr Duration kOutputPatience = std::chrono::seconds(1);       // For what the workers have printed last.
 constexpr Duration kClosePatience = std::chrono::seconds(2);        // For the nodes' last figures.
 
 /// Events come on the client's I/O thread and are read by the driver's. Bounded: progress is dropped first.
@@ -179,6 +180,7 @@ class Job {
     PACELINE_TRY(open_run_directory(std::filesystem::path(script->path).stem().string(), program));
     auto& client = actors::process_client();
     script->logs = directory_ + "/logs";
+    script->driver = client.executable().driver;
     PACELINE_TRY(client.set_executable(*std::move(script)));
     client.on_job_event([events = events_](JobId job, const std::string& text) {
       auto event = parse_json(text);
@@ -196,7 +198,7 @@ class Job {
     const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());
     record_.emplace(options_.value("label", options_.value("strategy", "")), static_cast<std::int32_t>(nodes.size()),
                     distinct, options_);
-    display_.emplace(options_, placed);
+    display_.emplace(options_, actors::process_output());
 
     const auto main = actors::name_of(program_.main);
     if (!main) return tl::unexpected(main.error());
@@ -243,6 +245,8 @@ class Job {
     }
     collect_errors();
     close_job(interrupts.requested() ? kStopPatience : kFailPatience);
+    const Duration left = stop_asked ? kStopPatience - (steady_now() - *stop_asked) : Duration::zero();
+    display_->show_all_output(interrupts.requested() ? left : kOutputPatience);
     display_->show(*record_, steady_now(), true);
     return conclude(interrupts.requested());
   }

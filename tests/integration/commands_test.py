@@ -184,7 +184,7 @@ class Runs(IntegrationTest):
     def test_training_time_ends_with_the_last_update(self):
         for strategy in ("allreduce", "nonblocking", "d-psgd(ring)", "server(async)"):
             began = time.monotonic()
-            run = self.quadratic("--strategy", strategy, updates=20, sleep_ms=[2], linger_ms=2000)
+            run = self.quadratic("--strategy", strategy, updates=20, sleep_ms=[2], linger_ms=[2000])
             took = time.monotonic() - began
             ended = [event["clock_s"] for event in run.metrics()
                      if event["event"] in ("progress", "closed") and event.get("update") == 20]
@@ -224,7 +224,7 @@ class Runs(IntegrationTest):
 
     def test_logs_prints_what_workers_wrote(self):
         run = self.quadratic(updates=3, say="hello from a worker")
-        self.assertIn("[worker 2] hello from a worker", run.out)
+        self.assertRegex(run.out, r"(?m)^\(paceline::Worker worker-2 pid=\d+\) hello from a worker$")
         logs = self.paceline("logs", run.run_directory, "--only", "worker-2")
         self.assertEqual(logs.code, 0, logs.said())
         self.assertIn("hello from a worker", logs.out)

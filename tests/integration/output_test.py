@@ -1,12 +1,14 @@
 """What workers print, on the driver's terminal and in the run's logs (output_script.cc prints)."""
+import json
 import os
 import pty
 import re
 import signal
 import subprocess
 import threading
+import time
 
-from harness import NODES, PACELINE, SANITIZED, SLOWDOWN, IntegrationTest, main, wait_until
+from harness import ENDLESS, NODES, PACELINE, QUADRATIC, SANITIZED, SLOWDOWN, IntegrationTest, main, wait_until
 
 OUTPUT = os.environ["PACELINE_OUTPUT_SCRIPT"]
 
@@ -230,6 +232,118 @@ class Output(IntegrationTest):
         os.killpg(run.process.pid, signal.SIGKILL)
         self.assert_nobody_left(10)
         self.assertEqual(self.logs(run), {"counter.log": "counted to 1\n"})
+
+
+class OfJobs(IntegrationTest):
+    """What a job's workers print comes the same way, and stands where the run's progress is shown."""
+
+    def words(self, text):
+        """What stands behind who has printed it, by who."""
+        found = {}
+        for who, words in re.findall(r"(?m)^\(([^)\n]*)\) (.*)$", text):
+            found.setdefault(re.sub(r" pid=\d+|worker \d+", "", who), []).append(words)
+        return found
+
+    def test_it_stands_before_the_result_also_the_last_of_it(self):
+        for nodes in NODES:
+            run = self.quadratic(nodes=nodes, updates=3, say="hello", say_last="whole\nhalf")
+            before, _, after = run.out.partition("run directory: ")
+            expected = {f"paceline::Worker worker-{rank}" + (" node 1" if rank >= 4 // nodes else ""): ["hello", "whole", "half"]
+                        for rank in range(4)}
+            self.assertEqual(self.words(before), expected, run.said())
+            self.assertEqual((self.words(after), run.err), ({}, ""))
+
+    def test_what_its_workers_start_prints_there_too(self):
+        run = self.quadratic(updates=3, say_in_task=True)
+        lines = sorted(line for lines in self.words(run.out).values() for line in lines)
+        self.assertEqual(lines, [f"a task of worker {rank}" for rank in range(4)], run.said())
+
+    def test_lines_stand_above_the_live_block(self):
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        run = subprocess.Popen(
+            [PACELINE, "run", QUADRATIC, "--workers", "2", "--", "updates=200", "sleep_ms=[20]", "say_every=10"], stdin=theirs,
+            stdout=theirs, stderr=theirs, cwd=self.folder, env=dict(self.environment, TERM="xterm"), start_new_session=True)
+        self.addCleanup(run.kill)
+        os.close(theirs)
+        printed = b""
+        try:
+            while piece := os.read(ours, 1 << 16):
+                printed += piece
+        except OSError:  # All others have closed it.
+            pass
+        self.assertEqual(run.wait(10), 0, printed[-2000:])
+        screen = [""]
+        erased = 0
+        for up, text in re.findall(r"(?:\x1b\[(\d+)A\r\x1b\[J)?((?:[^\x1b]|\x1b(?!\[\d+A))*)", printed.decode()):
+            if up:
+                erased += 1
+                self.assertEqual(screen[-1], "", "the cursor is at the beginning of a line")
+                screen[-1 - int(up):] = [""]
+            first, *more = text.split("\r\n")
+            screen[-1] += first
+            screen += more
+        for rank in (0, 1):
+            self.assertEqual(self.words("\n".join(screen))[f"paceline::Worker worker-{rank}"],
+                             [f"at update {update}" for update in range(0, 200, 10)], "\n".join(screen))
+        self.assertGreater(erased, 20)
+        self.assertEqual(sum("update 200/200" in line for line in screen), 1, "\n".join(screen))
+
+    def test_as_json_it_is_on_stderr(self):
+        run = self.quadratic("--json", updates=3, say="hello", say_no_text=True)
+        for line in run.out.splitlines():
+            self.assertIsInstance(json.loads(line), dict)
+        with open(run.err_path, "rb") as file:
+            lines = file.read().splitlines()
+        self.assertEqual(len(lines), 8, run.said())
+        self.assertEqual(sum(line.endswith(b") \xff\xfe|\0|\x01") for line in lines), 4, "bytes are as they were printed")
+
+    def test_it_is_off_where_somebody_says_so_and_stands_in_the_logs_of_all(self):
+        run = self.quadratic("--no-output", updates=3, say="hello", say_last="bye\n")
+        self.assertEqual(self.words(run.out + run.err), {}, run.said())
+        for rank in range(4):
+            with open(os.path.join(run.run_directory, "logs", f"worker-{rank}.log"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), "hello\nbye\n")
+
+    def test_each_run_of_a_process_shows_its_own(self):
+        run = self.quadratic(updates=3, runs=3, say="hello", say_last="bye")
+        parts = run.out.split("run directory: ")
+        self.assertEqual(len(parts), 4, run.said())
+        for part in parts[:-1]:
+            self.assertEqual(self.words(part), {f"paceline::Worker worker-{rank}": ["hello", "bye"] for rank in range(4)}, run.said())
+        self.assertEqual(self.words(parts[-1] + run.err), {})
+
+    def flooded(self, text, lines):
+        """Of how many workers every line was shown or counted."""
+        whole = 0
+        for words in self.words(text).values():
+            left_out = [re.match(r"\.\.\. ([\d,]+) lines? left out, ", line) for line in words]
+            whole += (sum(int(match.group(1).replace(",", "")) for match in left_out if match) +
+                      sum(line.startswith("line ") for line in words)) == lines
+        return whole
+
+    def test_of_a_flood_every_line_is_shown_or_counted(self):
+        lines = 30_000 if SANITIZED else 300_000
+        run = self.quadratic(timeout=60, updates=30, sleep_ms=[20], say_lines=lines)
+        self.assertEqual(self.flooded(run.out.partition("run directory: ")[0], lines), 4, run.said())
+
+    def test_ctrl_c_ends_a_flood(self):
+        run = self.start_quadratic(updates=ENDLESS, sleep_ms=[5], say_lines=5_000_000)
+        wait_until(lambda: "line 1000 " in run.out, 30, "lines")
+        self.interrupt(run)
+
+    def test_an_agent_that_is_frozen_at_the_end_does_not_keep_the_result(self):
+        run = self.start_quadratic(nodes=2, updates=3, linger_ms=[1000, 1000, 0, 0], say="hello", say_last="bye\n")
+        wait_until(lambda: run.final(2) and run.final(3), 30, "the second node's workers")
+        time.sleep(0.3)  # Their answers are with the driver.
+        os.kill(self.agents(1)[0], signal.SIGSTOP)
+        wait_until(lambda: run.final(0) and run.final(1), 30, "the first node's")
+        begin = time.monotonic()
+        run.wait(20)
+        self.assertLess(time.monotonic() - begin, 5 * SLOWDOWN)  # Until the node counts as lost, and a second.
+        before = self.words(run.out.partition("run directory: ")[0])
+        for rank in (0, 1):
+            self.assertEqual(before[f"paceline::Worker worker-{rank}"], ["hello", "bye"], run.said())
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/async.h"
 #include "algorithms/job/launch.h"
 #include "algorithms/session/session.h"
 #include "runtime/base/json.h"
@@ -33,6 +34,11 @@ using nlohmann::json;
 constexpr double kLearningRate = 0.25;
 constexpr double kCurvature[] = {1, 2, 1, 2};
 constexpr double kCentre[] = {0, 4, 8, 12};
+
+int print_in_task(int rank) {
+  std::printf("a task of worker %d\n", rank);
+  return rank;
+}
 
 class Quadratic {
  public:
@@ -71,7 +77,7 @@ class Quadratic {
     follow();
     paceline_session_plan(session_, 0, options_.value("updates", std::int64_t{3}),
                           options_.value("evaluate_every", std::int64_t{-1}));
-    if (const auto words = options_.value("say", ""); !words.empty()) std::printf("%s\n", words.c_str());
+    say();
     std::string trouble;
     try {
       trouble = loop();
@@ -119,6 +125,14 @@ class Quadratic {
     out_ << paceline::json_text(line) << std::endl;
   }
 
+  /// What the test wants to see printed.
+  void say() const {
+    if (const auto words = options_.value("say", ""); !words.empty()) std::printf("%s\n", words.c_str());
+    if (options_.value("say_no_text", false)) std::fwrite("\xff\xfe|\0|\x01\n", 1, 7, stdout);
+    if (options_.value("say_in_task", false)) paceline::async(print_in_task, start_.rank).get();
+    for (int i = 0; i < options_.value("say_lines", 0); ++i) std::printf("line %d ........................\n", i);
+  }
+
   std::string loop() {
     while (true) {
       paceline_lease lease{};
@@ -155,7 +169,9 @@ class Quadratic {
           ended_at_ = lease.update;
           const paceline_span model{x(), x() ? elements_ : 0};
           paceline_session_end_with(session_, &model, 1, sizeof(double));
-          std::this_thread::sleep_for(std::chrono::milliseconds(options_.value("linger_ms", 0)));
+          std::fputs(options_.value("say_last", "").c_str(), stdout);
+          if (const json linger = options_.value("linger_ms", json::array()); !linger.empty())
+            std::this_thread::sleep_for(std::chrono::milliseconds(of_this_worker(linger).get<int>()));
           return "";
         }
         case PACELINE_LOST: return "worker " + std::to_string(start_.rank) + ": its node agent is gone";
@@ -189,6 +205,8 @@ class Quadratic {
     const json busy = options_.value("busy_ms", json::array());  // Nothing ends these before their time.
     if (!busy.empty())
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(of_this_worker(busy).get<double>()));
+    if (const int every = options_.value("say_every", 0); every > 0 && lease.update % every == 0)
+      std::printf("at update %d\n", static_cast<int>(lease.update));
     if ((options_.value("stop_rank", -1) == start_.rank && options_.value("stop_update", -1) == lease.update) ||
         (!enough_.empty() && access(enough_.c_str(), F_OK) == 0))
       paceline_session_stop(session_, "enough");
@@ -289,7 +307,8 @@ paceline::Result<void> work(const paceline::job::WorkerStart& start) {
 
 }  // namespace
 
-// Options as KEY=VALUE, the values JSON or else text: updates=3 strategy=allreduce sleep_ms=[10,10,10,40].
+// Options as KEY=VALUE, the values JSON or else text, of each of its runs: updates=3 strategy=allreduce
+// sleep_ms=[10,10,10,40].
 int main(int argc, char** argv) {
   json options{{"workers", 4}, {"strategy", "allreduce"}, {"metric", {{"name", "model"}}}};
   for (int i = 1; i < argc; ++i) {
@@ -303,5 +322,6 @@ int main(int argc, char** argv) {
     json value = paceline::parse_json(text);
     options[argument.substr(0, equals)] = value.is_discarded() ? json(text) : value;
   }
+  for (int more = options.value("runs", 1) - 1; more > 0; --more) (void)paceline::job::launch({work}, options);
   return paceline::job::launch({work}, std::move(options)).exit_code();
 }

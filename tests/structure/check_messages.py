@@ -23,7 +23,7 @@ COMMON = 8  # So many characters has a pattern in common with a text, or as many
 HOLE = "\0"  # In a text: what is known only when the program runs. Only "..." matches it.
 
 # Lines on stderr that say what is going on.
-NO_ERRORS = ["run directory: ...", "[worker ...] ...", "...: ... simulations, ... s", "[K...", "...resumed from the averaged model of ..."]
+NO_ERRORS = ["run directory: ...", "...: ... simulations, ... s", "[K...", "...resumed from the averaged model of ..."]
 
 SHELL_TEXT = re.compile(r'\bfail "((?:[^"\\]|\\.)*)"')
 CMAKE_TEXT = re.compile(r'\bmessage\((?:FATAL_ERROR|WARNING)\s+"((?:[^"\\]|\\.)*)"')
