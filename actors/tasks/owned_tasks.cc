@@ -18,7 +18,12 @@ std::uint32_t OwnedTasks::pool_of(const Shape& shape) {
 void OwnedTasks::add(TaskId task, const Shape& shape, Retries retries, Frame call, PendingResultPtr result) {
   const auto pool = pool_of(shape);
   bytes_ += call.size();
-  tasks_.emplace(task, Task{std::move(call), std::move(result), WorkerId{}, pool, retries});
+  Task& entry = tasks_[task];
+  entry.call = std::move(call);
+  entry.result = std::move(result);
+  entry.retries = retries.times;
+  entry.after_errors = retries.after_errors;
+  entry.pool = pool;
   pools_[pool]->queue.push_back(task);
 }
 
@@ -194,8 +199,8 @@ bool OwnedTasks::on_error(TaskId task, Duration ran, Instant now) {
   const auto found = tasks_.find(task);
   if (found == tasks_.end() || found->second.worker.value == 0) return false;
   Task& entry = found->second;
-  if (!entry.retries.after_errors || entry.retries.times <= 0 || entry.cancelled) return false;
-  --entry.retries.times;
+  if (!entry.after_errors || entry.retries <= 0 || entry.cancelled) return false;
+  --entry.retries;
   note_answer(entry, task, ran);
   Pool& pool = *pools_[entry.pool];
   const WorkerId id = entry.worker;
@@ -299,13 +304,13 @@ std::vector<OwnedTasks::Failed> OwnedTasks::on_gone(WorkerId worker) {
   for (auto task = gone.under_way.rbegin(); task != gone.under_way.rend(); ++task) {
     const auto found = tasks_.find(*task);
     const bool may_have_begun = *task == gone.under_way.front();
-    if (may_have_begun && found->second.retries.times <= 0 && !found->second.cancelled) {
+    if (may_have_begun && found->second.retries <= 0 && !found->second.cancelled) {
       bytes_ -= found->second.call.size();
       failed.push_back({std::move(found->second.result), std::move(found->second.call)});
       tasks_.erase(found);
       continue;
     }
-    found->second.retries.times -= may_have_begun && found->second.retries.times > 0 ? 1 : 0;
+    found->second.retries -= may_have_begun && found->second.retries > 0 ? 1 : 0;
     queue_again(*task, found->second);
   }
   return failed;

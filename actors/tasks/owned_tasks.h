@@ -114,13 +114,15 @@ class OwnedTasks {
   std::vector<PendingResultPtr> take_cancelled() { return std::exchange(over_, {}); }
 
  private:
+  /// There may be millions.
   struct Task {
     Frame call;
     PendingResultPtr result;
-    WorkerId worker;  ///< 0: queued.
-    std::uint32_t pool;
-    Retries retries;
-    bool cancelled = false;
+    WorkerId worker{};  ///< 0: queued.
+    int retries = 0;
+    std::uint32_t pool : 30 = 0;
+    bool after_errors : 1 = false;
+    bool cancelled : 1 = false;
   };
   struct Worker {
     std::deque<TaskId> under_way{};  ///< In the order in which it got them.
