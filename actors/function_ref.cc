@@ -3,9 +3,11 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstring>
-#include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace paceline::actors {
 namespace {
@@ -54,74 +56,89 @@ std::string build_id(const dl_phdr_info& info) {
   return {};
 }
 
-bool is_executable_at(const dl_phdr_info& info, std::uint64_t offset) {
+/// What is loaded, and has code.
+struct Object {
+  std::string name;   ///< For people.
+  std::string build;  ///< Empty: it has none.
+  std::uint64_t address = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> code{};  ///< From it on; begin and size.
+
+  bool is_code(std::uint64_t offset) const {
+    return std::any_of(code.begin(), code.end(), [offset](const auto& segment) {
+      return offset >= segment.first && offset - segment.first < segment.second;
+    });
+  }
+};
+
+Object object_of(const dl_phdr_info& info) {
+  Object object{object_name(info), build_id(info), info.dlpi_addr};
   for (int i = 0; i < info.dlpi_phnum; ++i) {
     const auto& segment = info.dlpi_phdr[i];
-    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0 && offset >= segment.p_vaddr &&
-        offset - segment.p_vaddr < segment.p_memsz) {
-      return true;
-    }
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
+      object.code.emplace_back(segment.p_vaddr, segment.p_memsz);
   }
-  return false;
+  return object;
 }
 
-/// Calls `visit` with each loaded object, the executable first, until it returns true.
-template <class Visit>
-void for_each_object(Visit visit) {
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* data) { return (*static_cast<Visit*>(data))(*info) ? 1 : 0; }, &visit);
+/// Of those that are loaded now, the executable first. Read again when some have come or gone: this is asked for at
+/// each call, and reading them takes as long as all else of it together.
+const std::vector<Object>& objects() {
+  struct Known {
+    unsigned long long loaded = 0, unloaded = 0;
+    std::vector<Object> objects{};
+  };
+  thread_local Known known;
+  Known now;
+  const auto count = [](dl_phdr_info* info, std::size_t, void* data) {
+    auto& counted = *static_cast<Known*>(data);
+    counted.loaded = info->dlpi_adds;
+    counted.unloaded = info->dlpi_subs;
+    return 1;
+  };
+  dl_iterate_phdr(count, &now);
+  if (!known.objects.empty() && known.loaded == now.loaded && known.unloaded == now.unloaded) return known.objects;
+  const auto read = [](dl_phdr_info* info, std::size_t, void* data) {
+    static_cast<Known*>(data)->objects.push_back(object_of(*info));
+    return 0;
+  };
+  dl_iterate_phdr(read, &now);
+  known = std::move(now);
+  return known.objects;
 }
 
 }  // namespace
 
 Result<FunctionRef> name_of(const void* address) {
-  std::optional<Result<FunctionRef>> found;
-  for_each_object([&](const dl_phdr_info& info) {
-    const auto offset = reinterpret_cast<std::uint64_t>(address) - info.dlpi_addr;
-    if (!is_executable_at(info, offset)) return false;
-    if (auto id = build_id(info); !id.empty()) {
-      found = FunctionRef{std::move(id), offset};
-    } else {
-      found = fail(ErrorKind::invalid, object_name(info) +
-                                           " has no build id, so its functions have no name in other processes: "
-                                           "link it with -Wl,--build-id");
-    }
-    return true;
-  });
-  if (!found) return fail(ErrorKind::invalid, "a function pointer points to no code of a loaded object");
-  return *std::move(found);
+  for (const Object& object : objects()) {
+    const auto offset = reinterpret_cast<std::uint64_t>(address) - object.address;
+    if (!object.is_code(offset)) continue;
+    if (!object.build.empty()) return FunctionRef{object.build, offset};
+    return fail(ErrorKind::invalid, object.name +
+                                        " has no build id, so its functions have no name in other processes: "
+                                        "link it with -Wl,--build-id");
+  }
+  return fail(ErrorKind::invalid, "a function pointer points to no code of a loaded object");
 }
 
 Result<void*> resolve(const FunctionRef& ref) {
   if (ref.build.empty() || ref.build.size() > kBuildIdMax) {
     return fail(ErrorKind::invalid, "a function reference without a proper build id");
   }
-  std::optional<Result<void*>> found;
-  for_each_object([&](const dl_phdr_info& info) {
-    if (build_id(info) != ref.build) return false;
-    if (is_executable_at(info, ref.offset)) {
-      found = reinterpret_cast<void*>(info.dlpi_addr + ref.offset);
-    } else {
-      found = fail(ErrorKind::invalid, "offset " + std::to_string(ref.offset) + " is no code of " + object_name(info));
-    }
-    return true;
-  });
-  if (!found) {
-    return fail(ErrorKind::not_found,
-                "this process has no object with build id " + ref.build +
-                    ": caller and worker run different builds; start both from the same executable");
+  for (const Object& object : objects()) {
+    if (object.build != ref.build) continue;
+    if (object.is_code(ref.offset)) return reinterpret_cast<void*>(object.address + ref.offset);
+    return fail(ErrorKind::invalid, "offset " + std::to_string(ref.offset) + " is no code of " + object.name);
   }
-  return *std::move(found);
+  return fail(ErrorKind::not_found,
+              "this process has no object with build id " + ref.build +
+                  ": caller and worker run different builds; start both from the same executable");
 }
 
 Result<std::string> executable_build() {
-  std::string id;
-  for_each_object([&](const dl_phdr_info& info) {
-    id = build_id(info);
-    return true;
-  });
-  if (id.empty()) return fail(ErrorKind::invalid, "the executable has no build id: link it with -Wl,--build-id");
-  return id;
+  const auto& loaded = objects();
+  if (loaded.empty() || loaded.front().build.empty())
+    return fail(ErrorKind::invalid, "the executable has no build id: link it with -Wl,--build-id");
+  return loaded.front().build;
 }
 
 // x86-64 marks a virtual method by an odd first word (slot offset + 1); ARM, whose code addresses may be odd, by the

@@ -2,6 +2,7 @@
 
 #include "actors/serialise.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,6 +34,21 @@ TEST(FunctionRef, ResolvesToTheFunctionThatItNames) {
   ASSERT_TRUE(name) << name.error().text;
   EXPECT_EQ(name->build, *executable_build());
   EXPECT_EQ(*resolve(*name), reinterpret_cast<void*>(&twice));
+}
+
+TEST(FunctionRef, KnowsWhatWasLoadedSinceAndWhatIsGone) {
+  ASSERT_TRUE(name_of(&twice)) << "who asks has read what is loaded";
+  void* const library = dlopen("libBrokenLocale.so.1", RTLD_NOW);  // Of the C library; nobody else wants it.
+  ASSERT_NE(library, nullptr) << dlerror();
+  void* const function = dlsym(library, "__ctype_get_mb_cur_max");
+  const auto name = name_of(function);
+  ASSERT_TRUE(name) << name.error().text;
+  EXPECT_NE(name->build, *executable_build());
+  EXPECT_EQ(*resolve(*name), function);
+  dlclose(library);
+  const auto gone = resolve(*name);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().kind, ErrorKind::not_found);
 }
 
 TEST(FunctionRef, NamesFunctionsOfSharedLibrariesByTheirOwnBuild) {

@@ -1,9 +1,10 @@
 """Figures 22, 24, 29 and 30: what channels cost beside what they are made of, and a flood of calls."""
 import os
+import re
 import subprocess
 import time
 
-from measure.bench import repetitions
+from measure.bench import output_of, repetitions
 
 
 def interleaved(bench, *program):
@@ -62,7 +63,8 @@ def peaks(bench, calls, flight):
 
 def flood(bench):
     """A million calls in flights of 100,000, against as many in flights of 1,000: what a pending call takes."""
-    values = {"agent": [], "caller": [], "seconds": []}
+    values = {"agent": [], "caller": [], "seconds": [], "task": []}
+    tasks = bench.program("tests", "integration", "tasks_script")
     for _ in range(bench.rounds_or(3)):
         _, idle_agent, _ = peaks(bench, 1000, 1000)
         _, _, small = peaks(bench, 1_000_000, 1000)
@@ -70,4 +72,6 @@ def flood(bench):
         values["agent"].append((agent - idle_agent) / 1e3)
         values["caller"].append((large - small) * 1024 / 99_000)
         values["seconds"].append(seconds)
+        printed = output_of(bench.paceline, "run", tasks, "--", "pending", "1000000")
+        values["task"].append(float(re.search(r"(\d+) bytes each", printed)[1]))
     return {24: values}

@@ -49,10 +49,23 @@ class Peers:
                          "python": [python, os.path.join(PEERS, "ray_tasks.py")],
                          "cpp": [compiled(bench, "ray_tasks.cc", *library)], "caf": [caf]}
 
+    def finished(self, command):
+        """None: it hangs, as Ray's C++ API does now and then, and was ended."""
+        try:
+            return subprocess.run(command, capture_output=True, text=True, errors="replace", env=self.environment, cwd=self.bench.folder, timeout=300)
+        except subprocess.TimeoutExpired:
+            return None
+
     def rates(self, peer):
         """Operations a second, by name."""
         command = [*self.commands[peer], str(SECONDS), *NAMES]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=self.environment, cwd=self.bench.folder, timeout=900)
+        done = self.finished(command)
+        if done is None and peer in ("python", "cpp"):
+            print(f"{peer} hangs and is tried once more", flush=True)
+            subprocess.run(["ray", "stop", "--force"], env=self.environment, capture_output=True, check=False)
+            done = self.finished(command)
+        if done is None:
+            raise SystemExit(f"{' '.join(command)} hangs")
         rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"name"')]
         if not rows or done.returncode != 0:
             raise SystemExit(f"{' '.join(command)} failed: {done.stdout[-1000:]}{done.stderr[-2000:]}")
