@@ -30,8 +30,13 @@ Result<ActorId> living(const std::filesystem::path& cluster, const std::string& 
   const auto status = ask(cluster, "status", {{"patient", true}, {"actors", "all"}});
   if (!status) return tl::unexpected(status.error());
   const auto actor = actor_found(*status, name);
-  if (!actor) say_silent(silent_nodes(Listed::actors, *status, {}), "actors");
+  const auto silent = silent_nodes(Listed::actors, *status, {});
+  if (!actor) say_silent(silent, "actors");
   if (!actor) return tl::unexpected(actor.error());
+  if (!silent.empty())
+    return fail(ErrorKind::disconnected, "actor '" + name + "' is " + actor->value("id", std::string()) +
+                                             ", but there may be others of this name on node " + silent.front() +
+                                             ", which does not answer: end it by its id");
   return id_of(actor->value("id", std::string())).value_or(ActorId{});
 }
 

@@ -39,7 +39,8 @@ json running_of(const json& worker, const NameOf& name_of) {
 /// Whether a worker is lent for the tasks of this row.
 bool is_lent_for(const json& worker, const json& tasks) {
   const auto same = [&](const char* name) { return worker.value(name, json()) == tasks.value(name, json()); };
-  return worker.value("lent_s", json()).is_number() && same("owner") && same("cpus") && same("memory") && same("on");
+  return worker.value("lent_s", json()).is_number() && same("owner") && same("cpus") && same("memory") && same("on") &&
+         same("spread");
 }
 
 }  // namespace

@@ -301,19 +301,20 @@ std::optional<Lending::Decision> Lending::serve(const Owner& owner, const Borrow
 /// Moving a worker has to leave its old owner no less than the new one gets, but for one that has nothing: that takes
 /// turns.
 std::optional<Lending::Decision> Lending::recall_for(const Owner& needy, const Borrower& borrower, const Shape& shape) {
-  std::pair<const Owner, Borrower>* most = nullptr;
-  for (auto& entry : owners_) {
-    if (entry.first == needy || share(entry.second.holds) <= 0) continue;
-    if (most == nullptr || share(entry.second.holds) > share(most->second.holds)) most = &entry;
-  }
-  if (most == nullptr) return std::nullopt;
   const Capacity needs = needs_of(shape);
   const bool lacks_cpus = !free().has_room_for({needs.cpus, 0});
+  const auto lacking = [lacks_cpus](const Capacity& part) { return lacks_cpus ? part.cpus : part.memory; };
+  std::pair<const Owner, Borrower>* most = nullptr;
+  for (auto& entry : owners_) {
+    if (entry.first == needy || lacking(entry.second.holds) <= 0) continue;
+    if (most == nullptr || lacking(entry.second.holds) > lacking(most->second.holds)) most = &entry;
+  }
+  if (most == nullptr) return std::nullopt;
   for (auto& [its, want] : most->second.wants) {
-    if (want.here == 0 || (lacks_cpus ? its.cpus <= 0 : its.memory == 0)) continue;
+    if (want.here == 0 || lacking(needs_of(its)) <= 0) continue;
     if (want.recalled) return std::nullopt;
     const double left = share(most->second.holds) - share(needs_of(its));
-    const bool fair = left >= share(borrower.holds) + share(needs) - 1e-9;
+    const bool fair = left >= share(borrower.holds) + share(needs) - 1e-6;
     if (!fair && share(borrower.holds) > 0) continue;
     want.recalled = true;
     return Recall{most->first, its};

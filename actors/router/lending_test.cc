@@ -200,7 +200,7 @@ TEST_F(LendingMemoryTest, ATaskThatWaitsKeepsItsMemory) {
 }
 
 TEST_F(LendingMemoryTest, WhoHoldsMostOfTheMemoryIsAskedForSome) {
-  want(kDriver, 2);
+  want(kDriver, 1);
   want(kOther, 2, with(500));
   want({"driver/3", kHere}, 1, with(300));
   ASSERT_THAT(recalled, SizeIs(1));
@@ -208,13 +208,21 @@ TEST_F(LendingMemoryTest, WhoHoldsMostOfTheMemoryIsAskedForSome) {
   EXPECT_EQ(recalled[0].shape, with(500));
 }
 
+TEST_F(LendingMemoryTest, WhoHoldsMostOfWhatLacksIsAskedNotWhoHoldsMost) {
+  want(kDriver, 3);
+  want(kOther, 1, {0.5F, NodeId{-1}, 600});
+  want({"driver/3", kHere}, 1, {0.5F, NodeId{-1}, 500});
+  ASSERT_THAT(recalled, SizeIs(1));
+  EXPECT_EQ(recalled[0].owner, kOther) << "the other one holds more cpus, but no memory";
+}
+
 TEST_F(LendingMemoryTest, MemoryThatNoNodeHasIsInfeasible) {
   const auto refused = [&](const Shape& shape) { return sut.on_wants(kDriver, "driver/1", shape, 1).error().text; };
   EXPECT_EQ(refused({1, NodeId{-1}, std::uint64_t{3} << 30}),
             "a task needs 3 GiB of memory, but node 0 has 1 KiB of memory: ask for no more than that");
   sut.on_node(kThere, Capacity{1, 4000});
-  EXPECT_THAT(refused(with(5000)), HasSubstr("no node has more than 3.9 KiB of memory"));
-  EXPECT_THAT(refused({2, NodeId{-1}, 2000}), HasSubstr("needs 2 cpus and 2 KiB of memory, and no node has both"));
+  EXPECT_THAT(refused(with(5000)), HasSubstr("no node has more than 3.91 KiB of memory"));
+  EXPECT_THAT(refused({2, NodeId{-1}, 2000}), HasSubstr("needs 2 cpus and 1.95 KiB of memory, and no node has both"));
   EXPECT_THAT(refused({1, NodeId{-1}, ~std::uint64_t{0}}), HasSubstr("ask for no more"));
   want(kDriver, 1, with(2000));
   ASSERT_THAT(asked, SizeIs(1)) << "the other node has it";

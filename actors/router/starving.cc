@@ -41,9 +41,11 @@ std::string Lending::why_none_here(const WantView& want, Instant now) const {
   const std::string held =
       lacks_cpus ? "the cpus of " + name + " are held by " : "the memory of " + name + " is held by ";
   std::string text;
-  for (const auto& hold : holds())
+  for (const auto& hold : holds()) {
+    if ((lacks_cpus ? hold.holds.cpus : hold.holds.memory) <= 0) continue;
     text += (text.empty() ? held : " and ") + (hold.owner == want.owner ? "itself" : hold.owner.name) + " (" +
             to_string(hold.holds) + ", for " + observe::duration_text(now - hold.since) + ")";
+  }
   return text.empty() ? (lacks_cpus ? "no cpu of " : "no memory of ") + name + " is free" : text;
 }
 

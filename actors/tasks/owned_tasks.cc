@@ -11,8 +11,13 @@ namespace paceline::actors {
 std::uint32_t OwnedTasks::pool_of(const Shape& shape) {
   const auto known = std::find_if(pools_.begin(), pools_.end(), [&](const auto& pool) { return pool->shape == shape; });
   if (known != pools_.end()) return static_cast<std::uint32_t>(known - pools_.begin());
-  pools_.push_back(std::make_unique<Pool>(Pool{shape}));
-  return static_cast<std::uint32_t>(pools_.size() - 1);
+  const auto unused = std::find_if(pools_.begin(), pools_.end(), [](const auto& pool) { return pool->is_unused(); });
+  if (unused == pools_.end()) {
+    pools_.push_back(std::make_unique<Pool>(Pool{shape}));
+    return static_cast<std::uint32_t>(pools_.size() - 1);
+  }
+  **unused = Pool{shape};
+  return static_cast<std::uint32_t>(unused - pools_.begin());
 }
 
 void OwnedTasks::add(TaskId task, const Shape& shape, Retries retries, Frame call, PendingResultPtr result) {
@@ -70,13 +75,14 @@ OwnedTasks::Push OwnedTasks::push(Pool& pool, TaskId id, std::pair<const WorkerI
 }
 
 std::optional<OwnedTasks::Push> OwnedTasks::next(Instant now) {
+  leave_full_nodes(now);
   for (const auto& pool : pools_) {
     if (pool->queue.empty() || pool->workers.empty()) continue;
     const TaskId id = pool->queue.front();
     auto* const to = taker(*pool, tasks_.at(id).call.size());
     if (to == nullptr) continue;
     pool->queue.pop_front();
-    if (pool->queue.empty()) pool->served_since = now;
+    note_taken(*pool, now);
     return push(*pool, id, *to);
   }
   for (const auto& pool : pools_) {
@@ -97,35 +103,52 @@ std::optional<OwnedTasks::Push> OwnedTasks::next_of_others(Pool& pool, Instant n
     auto* const to = taker(pool, task.call.size());
     if (to == nullptr || !to->second.under_way.empty()) continue;
     other->queue.pop_back();
-    if (other->queue.empty()) other->served_since = now;
+    note_taken(*other, now);
     task.pool = pool_of(pool.shape);
     return push(pool, id, *to);
   }
   return std::nullopt;
 }
 
+void OwnedTasks::note_taken(Pool& pool, Instant now) {
+  if (pool.queue.empty()) pool.served_since = now;
+  if (pool.shape.spread) pool.waits_since = now;
+}
+
 /// What is queued for this node may be run on any.
 void OwnedTasks::leave_node(Pool& pool) {
+  const auto queue = std::exchange(pool.queue, {});
   const auto any = pool_of({pool.shape.cpus, NodeId{-1}, pool.shape.memory, false});
-  for (const TaskId task : std::exchange(pool.queue, {})) {
+  for (const TaskId task : queue) {
     tasks_.at(task).pool = any;
     pools_[any]->queue.push_back(task);
   }
-  pool.alone_since.reset();
+  pool.waits_since.reset();
 }
 
-void OwnedTasks::leave_silent_nodes(Instant now) {
+/// Spread tasks of which none has gone to a worker for long. Where the node has lent none at all, others for it do not
+/// wait so long again for a while.
+void OwnedTasks::leave_full_nodes(Instant now) {
   for (std::size_t i = 0; i < pools_.size(); ++i) {  // leave_node() may add one.
     Pool& pool = *pools_[i];
-    if (!pool.shape.spread || pool.queue.empty() || !pool.workers.empty()) {
-      pool.alone_since.reset();
-    } else if (!pool.alone_since) {
-      pool.alone_since = now;
-    } else if (now >= *pool.alone_since + options_.spread_patience) {
-      pool.served_since = now;
-      leave_node(pool);
+    if (!pool.shape.spread) continue;
+    if (pool.queue.empty()) {
+      pool.waits_since.reset();
+      continue;
     }
+    if (!pool.waits_since) pool.waits_since = now;
+    const bool is_shunned = pool.workers.empty() && pool.shunned_until && now < *pool.shunned_until;
+    if (!is_shunned && now < *pool.waits_since + options_.spread_patience) continue;
+    if (!is_shunned && pool.workers.empty()) pool.shunned_until = now + options_.shunned_for;
+    pool.served_since = now;
+    leave_node(pool);
   }
+}
+
+/// Whether tasks wait for workers that another shape's could make room for.
+bool OwnedTasks::lacks_workers() const {
+  return std::any_of(pools_.begin(), pools_.end(),
+                     [this](const auto& pool) { return !pool->queue.empty() && pool->workers.size() < need(*pool); });
 }
 
 void OwnedTasks::take_off(Pool& pool, Worker& worker, TaskId task) {
@@ -344,12 +367,12 @@ std::vector<PendingResultPtr> OwnedTasks::forget_all() {
 }
 
 std::optional<Wants> OwnedTasks::next_word(Instant now) {
-  leave_silent_nodes(now);
+  const Duration unused_max = lacks_workers() ? options_.content_after : options_.unused_max;
   for (const auto& one : pools_) {
     Pool& pool = *one;
     for (auto worker = pool.workers.begin(); pool.queue.empty() && worker != pool.workers.end();) {
       const auto here = worker++;
-      if (is_idle(here->second) && now >= here->second.idle_since + options_.unused_max) give_back(pool, here);
+      if (is_idle(here->second) && now >= here->second.idle_since + unused_max) give_back(pool, here);
     }
     const std::uint32_t wanted = need(pool);
     const auto have = static_cast<std::uint32_t>(pool.workers.size());
@@ -372,15 +395,16 @@ std::optional<Wants> OwnedTasks::next_word(Instant now) {
 std::optional<Instant> OwnedTasks::next_deadline() const {
   std::optional<Instant> next;
   const auto at = [&next](Instant when) { next = next ? std::min(*next, when) : when; };
+  const Duration unused_max = lacks_workers() ? options_.content_after : options_.unused_max;
   for (const auto& pool : pools_) {
     const bool served = pool->queue.empty();
-    if (pool->alone_since) at(*pool->alone_since + options_.spread_patience);
+    if (!served && pool->waits_since) at(*pool->waits_since + options_.spread_patience);
     if (served && pool->told > pool->workers.size()) at(pool->served_since + options_.content_after);
     for (const auto& [id, worker] : pool->workers) {
       if (worker.lost) {
         at(*worker.lost + options_.word_patience);
       } else if (served && is_idle(worker)) {
-        at(worker.idle_since + options_.unused_max);
+        at(worker.idle_since + unused_max);
       }
     }
   }

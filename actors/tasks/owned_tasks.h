@@ -28,7 +28,7 @@ namespace paceline::actors {
 /// kept while there is work for them, and a little longer.
 ///
 /// Tasks that are spread are queued for nodes in turn. One whose node has no room for it meanwhile goes where there is
-/// some: to a worker of another node that has done its own, or to any node when its own has lent nothing for a while.
+/// some: to a worker of another node that has done its own, or to any node when its own has taken none for a while.
 ///
 /// Where a worker dies only the oldest of its tasks can have begun: it runs them in order, and an answer lies in its
 /// line before the next one begins. An answer that goes through agents can be lost with the worker: such tasks go one
@@ -43,8 +43,9 @@ class OwnedTasks {
     Duration unused_max = std::chrono::seconds(1);           ///< A worker without work is given back after that.
     Duration content_after = std::chrono::milliseconds(10);  ///< Without work, no more is wanted than is there.
     Duration word_patience = std::chrono::seconds(5);        ///< Of a worker whose line ended.
-    Duration spread_patience = std::chrono::seconds(1);  ///< Of tasks that are spread, with a node that lends nothing.
-    std::size_t line_bytes = std::size_t{16} << 10;      ///< Larger calls go through the agent.
+    Duration spread_patience = std::chrono::seconds(1);      ///< Of spread tasks, with a node that takes none of them,
+    Duration shunned_for = std::chrono::seconds(30);         ///< and how long others have none, if it has no worker.
+    std::size_t line_bytes = std::size_t{16} << 10;          ///< Larger calls go through the agent.
     std::uint32_t workers_max = 4096;
   };
 
@@ -53,6 +54,8 @@ class OwnedTasks {
 
   bool has_room() const { return bytes_ < options_.bytes_max; }
   std::size_t size() const { return tasks_.size(); }
+  /// Of which something is kept.
+  std::size_t shapes() const { return pools_.size(); }
   struct Retries {
     int times = 0;              ///< How often it may be run again after the death of a worker that may have begun it,
     bool after_errors = false;  ///< and after an error that it has answered.
@@ -137,12 +140,16 @@ class OwnedTasks {
     Shape shape;
     std::deque<TaskId> queue{};
     std::map<WorkerId, Worker> workers{};
-    std::size_t busy = 0;                  ///< Workers with something under way.
-    std::uint32_t told = 0;                ///< How many workers the agent knows to be of use.
-    Duration each{};                       ///< How long a task takes; 0: unknown.
-    Instant served_since{};                ///< Nothing is queued.
-    std::optional<Instant> alone_since{};  ///< Spread: something is queued, and there is no worker.
+    std::size_t busy = 0;                    ///< Workers with something under way.
+    std::uint32_t told = 0;                  ///< How many workers the agent knows to be of use.
+    Duration each{};                         ///< How long a task takes; 0: unknown.
+    Instant served_since{};                  ///< Nothing is queued.
+    std::optional<Instant> waits_since{};    ///< Spread: something is queued, and none was taken.
+    std::optional<Instant> shunned_until{};  ///< Spread: the node has lent no worker.
     std::vector<WorkerId> returned{}, broken{};
+    bool is_unused() const {
+      return queue.empty() && workers.empty() && told == 0 && returned.empty() && broken.empty();
+    }
   };
 
   std::uint32_t pool_of(const Shape& shape);
@@ -157,7 +164,9 @@ class OwnedTasks {
   Push push(Pool& pool, TaskId id, std::pair<const WorkerId, Worker>& to);
   std::optional<Push> next_of_others(Pool& pool, Instant now);
   void leave_node(Pool& pool);
-  void leave_silent_nodes(Instant now);
+  void leave_full_nodes(Instant now);
+  static void note_taken(Pool& pool, Instant now);
+  bool lacks_workers() const;
   void note_answer(Task& entry, TaskId task, Duration ran);
   void take_off(Pool& pool, Worker& worker, TaskId task);
   void queue_again(TaskId task, Task& entry);
@@ -167,7 +176,7 @@ class OwnedTasks {
 
   Options options_;
   std::unordered_map<TaskId, Task> tasks_;
-  std::vector<std::unique_ptr<Pool>> pools_;  ///< By shape; there are few.
+  std::vector<std::unique_ptr<Pool>> pools_;  ///< By shape; those that are not used any more are used again.
   std::map<WorkerId, std::uint32_t> pool_with_;
   std::vector<PendingResultPtr> over_;
   std::size_t bytes_ = 0;

@@ -293,16 +293,72 @@ TEST_F(OwnedTasksTest, ANodeThatHasDoneItsSpreadTasksTakesThoseOfABusyOne) {
 
 TEST_F(OwnedTasksTest, SpreadTasksWhoseNodeLendsNothingGoToAny) {
   add(1, spread_on(1));
+  EXPECT_THAT(push(), IsEmpty());
   ASSERT_TRUE(sut.next_word(now));
   ASSERT_TRUE(sut.next_deadline());
   EXPECT_EQ(*sut.next_deadline(), now + std::chrono::seconds(1));
   now += std::chrono::seconds(1);
+  EXPECT_THAT(push(), IsEmpty());
   const auto word = sut.next_word(now);
   ASSERT_TRUE(word);
   EXPECT_EQ(word->shape, kOne);
   EXPECT_EQ(word->workers, 1u);
   lend(kFirst);
   EXPECT_THAT(push()[kFirst], ElementsAre(1));
+  add(2, spread_on(1));
+  ASSERT_TRUE(result(1, milliseconds(50)));
+  EXPECT_THAT(push()[kFirst], ElementsAre(2)) << "others do not wait for that node as long";
+  now += std::chrono::seconds(31);
+  add(3, spread_on(1));
+  EXPECT_THAT(push(), IsEmpty()) << "until it is tried again";
+}
+
+TEST_F(OwnedTasksTest, SpreadTasksBehindALongOneGoToAnyNode) {
+  add(1, spread_on(0));
+  lend(kFirst, spread_on(0));
+  push();
+  now += std::chrono::seconds(5);
+  add(2, spread_on(0));
+  EXPECT_THAT(push(), IsEmpty());
+  now += std::chrono::seconds(1);
+  push();
+  lend(kThere);
+  EXPECT_THAT(push()[kThere], ElementsAre(2));
+}
+
+TEST_F(OwnedTasksTest, AnIdleWorkerGoesBackSoonWhereTasksOfAnotherShapeWait) {
+  add(1);
+  lend(kFirst);
+  push();
+  ASSERT_TRUE(result(1));
+  add(2, Shape{2, NodeId{-1}});
+  while (sut.next_word(now)) continue;
+  ASSERT_TRUE(sut.next_deadline());
+  EXPECT_EQ(*sut.next_deadline(), now + milliseconds(10));
+  now += milliseconds(10);
+  const auto word = sut.next_word(now);
+  ASSERT_TRUE(word);
+  EXPECT_THAT(word->returned, ElementsAre(kFirst));
+}
+
+TEST_F(OwnedTasksTest, ManyShapesAreServedOneAfterTheOther) {
+  for (std::uint64_t id = 1; id <= 1000; ++id) {
+    const Shape shape{1, NodeId{-1}, id};
+    const WorkerId worker = worker_id(NodeId{0}, static_cast<std::uint32_t>(id));
+    add(id, shape);
+    const auto word = sut.next_word(now);
+    ASSERT_TRUE(word);
+    ASSERT_EQ(word->shape, shape);
+    lend(worker, shape);
+    ASSERT_THAT(push()[worker], ElementsAre(id));
+    ASSERT_TRUE(result(id));
+    now += std::chrono::seconds(1);
+    const auto back = sut.next_word(now);
+    ASSERT_TRUE(back);
+    ASSERT_THAT(back->returned, ElementsAre(worker));
+    ASSERT_EQ(back->workers, 0u);
+  }
+  EXPECT_EQ(sut.shapes(), 1u);
 }
 
 TEST_F(OwnedTasksTest, SpreadTasksWhoseNodeIsRefusedGoToAnyAtOnce) {

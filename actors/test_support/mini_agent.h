@@ -138,12 +138,23 @@ class MiniAgent {
       case wire::Envelope::ACTOR_READY: return carry_out(router_.on_actor_ready(decode(root.getActorReady()).value()));
       case wire::Envelope::REQUEST: {
         const auto request = root.getRequest();
+        if (wire::view(request.getVerb()) == kLeaveVerb) return let_leave(peer, request.getId());
         if (wire::view(request.getVerb()) != kReleaseVerb) return;
         return carry_out(
             router_.on_release(peer, release_from_json(std::string(wire::view(request.getJson()))).value()));
       }
       default: return;
     }
+  }
+
+  void let_leave(const std::string& peer, std::uint64_t id) {
+    router_.on_leaving(WorkerId(std::stoull(peer.substr(7))));
+    wire::Message message;
+    auto reply = message.root().initReply();
+    reply.setId(id);
+    reply.setOk(true);
+    reply.setJson("{}");
+    (void)transport_->send(peer, {message.to_frame()});
   }
 
   void carry_out(ActorRouter::Actions actions) {

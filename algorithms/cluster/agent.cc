@@ -88,7 +88,6 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       averager_(std::move(averager)),
       log_(std::move(log)),
       router_(router_options(options_)),
-      memory_(memory_options(options_)),
       process_ids_(options_.node, options_.starts),
       workers_(
           {options_.node, options_.directory, options_.local_address}, loop_, log_,
@@ -99,6 +98,7 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       sessions_(loop_, {.message = [this](WorkerId worker,
                                           channel::Frame frame) { on_session_said(worker, std::move(frame)); },
                         .broken = [this](WorkerId worker, const Error& error) { workers_.end(worker, error.text); }}),
+      memory_(memory_options(options_)),
       output_(
           options_.node, loop_, log_,
           {.to_driver = [this](const std::string& driver,

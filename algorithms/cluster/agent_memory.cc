@@ -21,24 +21,27 @@ std::optional<Instant> Agent::next_memory_look() const {
 void Agent::look_at_memory(Instant now) {
   const auto due = next_memory_look();
   if (!due || *due > now) return;
-  looking_ = true;
   auto look = std::make_shared<MemoryWatch::Look>();
-  lookout_->run(
-      [look, sources = workers_.memory_sources()]() -> Result<void> {
-        for (const auto& source : sources) {
-          const auto has = memory::private_bytes(source.pid);
-          look->workers.push_back({source.worker, has - std::min(has, source.born_with), 0});
-        }
-        look->available = memory::available_bytes();
-        return {};
-      },
-      [this, look](const Result<void>& looked) {
-        looking_ = false;
-        if (looked) on_memory(*look);
-      });
+  auto read = [look, sources = workers_.memory_sources()]() -> Result<void> {
+    for (const auto& source : sources) {
+      const auto has = memory::private_bytes(source.pid);
+      look->workers.push_back({source.worker, has - std::min(has, source.born_with), 0});
+    }
+    look->available = memory::available_bytes();
+    return {};
+  };
+  lookout_->run(std::move(read), [this, look](const Result<void>& done) {
+    looking_ = false;
+    if (done)
+      on_memory(*look);
+    else
+      memory_.on_no_look(steady_now());
+  });
+  looking_ = true;
 }
 
 void Agent::on_memory(MemoryWatch::Look& look) {
+  std::erase_if(look.workers, [this](const auto& worker) { return workers_.pid(worker.id) <= 0; });  // Ended meanwhile.
   for (auto& worker : look.workers)
     if (const auto* const lent = router_.lent(worker.id)) worker.asked = lent->shape.memory;
   const auto victim = memory_.on_look(look, steady_now());

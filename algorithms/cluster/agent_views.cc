@@ -167,6 +167,7 @@ json Agent::workers_view(const std::string& which, bool running, Instant now) co
               {"memory_used", memory_.used_by(worker.worker)},
               {"memory", worker.lent ? json(worker.lent->shape.memory) : json()},
               {"on", worker.lent ? node_or_null(worker.lent->shape.node) : json()},
+              {"spread", worker.lent ? json(worker.lent->shape.spread) : json()},
               {"lent_s", worker.lent ? json(seconds(now - worker.lent_since)) : json()},
               {"actor", is_actor ? json(to_string(worker.actor)) : json()},
               {"actor_name", is_actor ? json(readable(worker.actor_name)) : json()},
@@ -200,6 +201,7 @@ json Agent::tasks_view(Instant now) const {
                      {"cpus", cpus_of(want.shape)},
                      {"memory", want.shape.memory},
                      {"on", node_or_null(want.shape.node)},
+                     {"spread", want.shape.spread},
                      {"lent", want.lent},
                      {"missing", missing},
                      {"waits_s", want.lacking ? json(seconds(now - *want.lacking)) : json()}});

@@ -21,7 +21,8 @@ std::optional<MemoryWatch::Victim> MemoryWatch::on_look(const Look& look, Instan
     used_by_[worker.id] = worker.has;
   }
   next_look_ = now + options_.shortest;
-  if (ending_) return std::nullopt;  // What it has is not free yet.
+  if (ending_ && !used_by_.contains(*ending_)) ending_.reset();  // It had ended before it was to.
+  if (ending_) return std::nullopt;                              // What it has is not free yet.
   const auto most = std::max_element(look.workers.begin(), look.workers.end(), [](const Worker& a, const Worker& b) {
     return std::pair(beyond(a.has, a.asked), a.has) < std::pair(beyond(b.has, b.asked), b.has);
   });
@@ -66,6 +67,8 @@ std::optional<MemoryWatch::Victim> MemoryWatch::of_machine(const Worker& most, s
 
 void MemoryWatch::on_gone(WorkerId worker) {
   if (ending_ == worker) ending_.reset();
+  const auto its = used_by_.extract(worker);
+  if (!its.empty()) used_ -= its.mapped();
 }
 
 std::uint64_t MemoryWatch::used_by(WorkerId worker) const {

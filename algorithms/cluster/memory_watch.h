@@ -47,12 +47,13 @@ class MemoryWatch {
 
   /// When to look next.
   Instant next_look() const { return next_look_; }
-  /// Who is to end now.
+  /// Who is to end now. The look is at workers that live, but for those of which on_gone() is still to come.
   std::optional<Victim> on_look(const Look& look, Instant now);
-  /// Who is to end has.
   void on_gone(WorkerId worker);
+  /// It could not be looked.
+  void on_no_look(Instant now) { next_look_ = now + options_.longest; }
 
-  /// At the last look, in bytes.
+  /// Of those that live, at the last look, in bytes.
   std::uint64_t used() const { return used_; }
   std::uint64_t used_by(WorkerId worker) const;
 

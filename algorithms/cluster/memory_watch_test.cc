@@ -50,9 +50,10 @@ TEST_F(MemoryWatchTest, BeyondTheLimitTheLargestEndsAndNobodyElseUntilItHas) {
   EXPECT_EQ(sut.next_look(), now + 125ms) << "of the limit 512 MiB are left";
   const MemoryWatch::Look too_much{20 * kGiB, {{kFirst, kGiB / 2}, {kSecond, 2 * kGiB}}};
   EXPECT_EQ(victim(sut, too_much), kSecond);
-  EXPECT_EQ(why,
-            "killed for its memory: it had 2 GiB when the workers of node 3 had 2.5 GiB of the 2 GiB that they may have "
-            "(paceline up --memory)");
+  EXPECT_EQ(
+      why,
+      "killed for its memory: it had 2 GiB when the workers of node 3 had 2.5 GiB of the 2 GiB that they may have "
+      "(paceline up --memory)");
   EXPECT_EQ(sut.used(), 2 * kGiB + kGiB / 2);
   EXPECT_EQ(sut.used_by(kFirst), kGiB / 2);
   EXPECT_EQ(victim(sut, too_much), std::nullopt) << "its memory is being given back";
@@ -60,6 +61,21 @@ TEST_F(MemoryWatchTest, BeyondTheLimitTheLargestEndsAndNobodyElseUntilItHas) {
   EXPECT_EQ(victim(sut, too_much), std::nullopt);
   sut.on_gone(kSecond);
   EXPECT_EQ(victim(sut, too_much), kSecond) << "another of its number cannot be, but who has too much ends";
+}
+
+TEST_F(MemoryWatchTest, WhoWasToEndAndHadEndedAlreadyIsWaitedForNoLonger) {
+  auto sut = watch(2 * kGiB);
+  sut.on_gone(kFirst);
+  EXPECT_EQ(victim(sut, {20 * kGiB, {{kFirst, 3 * kGiB}}}), kFirst) << "an old look";
+  EXPECT_EQ(victim(sut, {20 * kGiB, {{kSecond, 3 * kGiB}}}), kSecond);
+}
+
+TEST_F(MemoryWatchTest, WhatEndedHasNothingAnyMore) {
+  auto sut = watch(0);
+  (void)victim(sut, {20 * kGiB, {{kFirst, kGiB}, {kSecond, 2 * kGiB}}});
+  sut.on_gone(kSecond);
+  EXPECT_EQ(sut.used(), kGiB);
+  EXPECT_EQ(sut.used_by(kSecond), 0u);
 }
 
 TEST_F(MemoryWatchTest, WhoHasWhatItAskedForIsSparedWhileAnotherHasMore) {

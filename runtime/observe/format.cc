@@ -23,7 +23,7 @@ std::string memory_text(double bytes) {
   static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
   for (bytes /= 1024; bytes >= 999.5 && unit + 1 < std::size(kUnits); bytes /= 1024) ++unit;
-  return format(bytes < 9.95 ? "%.2g %s" : "%.0f %s", bytes, kUnits[unit]);
+  return format("%.3g %s", bytes, kUnits[unit]);
 }
 
 std::string utc_text(std::chrono::system_clock::time_point at) {
