@@ -136,8 +136,8 @@ int most_of(const paceline::TaskOptions& options) {
 void promised() {
   expect(most_of({.memory = 200 * kMiB}) == 2, "two of 200 MiB");
   expect(most_of({.memory = 512 * kMiB}) == 1, "one of 512 MiB");
-  const int free = most_of({});
-  expect(free > 2 && free <= 4, "as many as there are cpus: " + std::to_string(free));
+  const int free = most_of({});  // More than four where one waits for an answer: that gives its cpu back.
+  expect(free > 2, "as many as there are cpus: " + std::to_string(free));
   const auto error = error_of([] { (void)paceline::async({.memory = 513 * kMiB}, square, 1).get(); });
   expect(has(error, "a task needs 513 MiB of memory, but node 0 has 512 MiB of memory: ask for no more"), error);
 }
