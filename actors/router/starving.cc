@@ -10,7 +10,7 @@ namespace paceline::actors {
 
 /// "2 cpus", "1 cpu and 2 GiB of memory".
 std::string to_string(const Capacity& what) {
-  const std::string memory = what.memory > 0 ? observe::memory_text(what.memory) + " of memory" : "";
+  std::string memory = what.memory > 0 ? observe::memory_text(what.memory) + " of memory" : "";
   if (what.cpus == 0 && !memory.empty()) return memory;
   return observe::format("%.6g", what.cpus) + (what.cpus == 1 ? " cpu" : " cpus") +
          (memory.empty() ? "" : " and " + memory);
