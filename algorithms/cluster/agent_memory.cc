@@ -22,12 +22,17 @@ void Agent::look_at_memory(Instant now) {
   const auto due = next_memory_look();
   if (!due || *due > now) return;
   auto look = std::make_shared<MemoryWatch::Look>();
-  auto read = [look, sources = workers_.memory_sources()]() -> Result<void> {
+  look->at_all = memory_.is_at_all(now);
+  auto read = [look, below = memory_.at_all_below(), sources = workers_.memory_sources()]() -> Result<void> {
+    look->available = memory::available_bytes();
+    look->at_all = look->at_all || look->available < below;
+    if (!look->at_all) return {};
+    const Instant begin = steady_now();
     for (const auto& source : sources) {
       const auto has = memory::private_bytes(source.pid);
       look->workers.push_back({source.worker, has - std::min(has, source.born_with), 0});
     }
-    look->available = memory::available_bytes();
+    look->took = steady_now() - begin;
     return {};
   };
   lookout_->run(std::move(read), [this, look](const Result<void>& done) {

@@ -14,13 +14,17 @@ std::uint64_t beyond(std::uint64_t has, std::uint64_t most) { return has - std::
 }  // namespace
 
 std::optional<MemoryWatch::Victim> MemoryWatch::on_look(const Look& look, Instant now) {
+  if (!look.at_all) {
+    plan(look, now);
+    return std::nullopt;
+  }
   used_ = 0;
   used_by_.clear();
   for (const Worker& worker : look.workers) {
     used_ += worker.has;
     used_by_[worker.id] = worker.has;
   }
-  next_look_ = now + options_.shortest;
+  plan(look, now);
   if (ending_ && !used_by_.contains(*ending_)) ending_.reset();  // It had ended before it was to.
   if (ending_) return std::nullopt;                              // What it has is not free yet.
   const auto most = std::max_element(look.workers.begin(), look.workers.end(), [](const Worker& a, const Worker& b) {
@@ -35,13 +39,20 @@ std::optional<MemoryWatch::Victim> MemoryWatch::on_look(const Look& look, Instan
   else if (too_little && most != look.workers.end())
     victim = of_machine(*most, look.available, now);
   if (victim) ending_ = victim->worker;
-  if (too_much || too_little) return victim;
+  return victim;
+}
+
+/// When to look again, and at what.
+void MemoryWatch::plan(const Look& look, Instant now) {
   const auto limit = options_.limit > 0 ? options_.limit : std::numeric_limits<std::uint64_t>::max();
-  const auto left = std::min(beyond(limit, used_), beyond(look.available, options_.reserve));
-  next_look_ = now + std::clamp<Duration>(
-                         from_seconds(static_cast<double>(left) / static_cast<double>(options_.filled_a_second)),
-                         options_.shortest, options_.longest);
-  return std::nullopt;
+  const auto left_of_limit = beyond(limit, used_);
+  const auto left = std::min(left_of_limit, beyond(look.available, options_.reserve));
+  const auto filled = static_cast<double>(left) / static_cast<double>(options_.filled_a_second);
+  next_look_ = now + std::clamp<Duration>(from_seconds(std::min(filled, 1e6)), options_.shortest, options_.longest);
+  if (!look.at_all) return;
+  next_at_all_ = std::max(next_look_, now + from_seconds(seconds(look.took) / options_.cost));
+  if (ending_ || left == 0) next_at_all_ = next_look_;
+  at_all_below_ = std::max(2 * options_.reserve, beyond(look.available, left_of_limit / 2));
 }
 
 std::optional<MemoryWatch::Victim> MemoryWatch::of_limit(const Worker& most) const {

@@ -15,6 +15,9 @@ namespace paceline::cluster {
 /// otherwise the kernel would choose, and not always a worker. Sans-I/O: it is told what there is and says when to look
 /// again, the earlier the less is left.
 ///
+/// To look at each worker costs most. It is done seldom enough to take no more than `cost` of the time, and besides
+/// when the machine has so much less than the last time that it has to be.
+///
 /// The worker that ends is the one with most beyond what its task has asked for. Agents of one machine know nothing of
 /// each other's workers: who has the largest is first, since the others wait longer; and one that has too little to
 /// make a difference ends nobody.
@@ -27,6 +30,7 @@ class MemoryWatch {
     std::uint64_t filled_a_second = std::uint64_t{4} << 30;  ///< By what grows fastest.
     Duration shortest = std::chrono::milliseconds(20);       ///< Between two looks,
     Duration longest = std::chrono::seconds(2);              ///< and at most.
+    double cost = 0.0001;                                    ///< Of a core, for looks at each worker.
     Duration courtesy = std::chrono::milliseconds(200);      ///< That who has nothing leaves to others.
   };
   struct Worker {
@@ -37,6 +41,8 @@ class MemoryWatch {
   struct Look {
     std::uint64_t available = 0;  ///< Of the machine.
     std::vector<Worker> workers{};
+    bool at_all = true;  ///< Else it is of the machine only.
+    Duration took{};     ///< To look at the workers.
   };
   struct Victim {
     WorkerId worker;
@@ -47,6 +53,9 @@ class MemoryWatch {
 
   /// When to look next.
   Instant next_look() const { return next_look_; }
+  /// Whether a look now is to be at each worker: always, or if the machine has less than so much.
+  bool is_at_all(Instant now) const { return now >= next_at_all_; }
+  std::uint64_t at_all_below() const { return at_all_below_; }
   /// Who is to end now. The look is at workers that live, but for those of which on_gone() is still to come.
   std::optional<Victim> on_look(const Look& look, Instant now);
   void on_gone(WorkerId worker);
@@ -58,11 +67,13 @@ class MemoryWatch {
   std::uint64_t used_by(WorkerId worker) const;
 
  private:
+  void plan(const Look& look, Instant now);
   std::optional<Victim> of_limit(const Worker& most) const;
   std::optional<Victim> of_machine(const Worker& most, std::uint64_t available, Instant now);
 
   Options options_;
-  Instant next_look_{};
+  Instant next_look_{}, next_at_all_{};
+  std::uint64_t at_all_below_ = 0;
   std::optional<WorkerId> ending_{};
   std::optional<Instant> short_since_{};  ///< Of the machine's memory.
   std::uint64_t used_ = 0;

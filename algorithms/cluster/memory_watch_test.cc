@@ -63,6 +63,24 @@ TEST_F(MemoryWatchTest, BeyondTheLimitTheLargestEndsAndNobodyElseUntilItHas) {
   EXPECT_EQ(victim(sut, too_much), kSecond) << "another of its number cannot be, but who has too much ends";
 }
 
+TEST_F(MemoryWatchTest, WorkersAreLookedAtSeldomWhileTheMachineHasAsMuchAsBefore) {
+  auto sut = watch(0);
+  EXPECT_TRUE(sut.is_at_all(now)) << "nothing is known yet";
+  EXPECT_EQ(victim(sut, {20 * kGiB, {{kFirst, kGiB}}, true, 12ms}), std::nullopt);
+  EXPECT_FALSE(sut.is_at_all(now + 119s)) << "12 ms are a hundredth of a percent of two minutes";
+  EXPECT_TRUE(sut.is_at_all(now + 120s));
+  EXPECT_EQ(sut.at_all_below(), 2 * kGiB);
+  now = sut.next_look();
+  EXPECT_EQ(victim(sut, {20 * kGiB, {}, false}), std::nullopt);
+  EXPECT_EQ(sut.used(), kGiB) << "as at the last look at the workers";
+  EXPECT_EQ(sut.next_look(), now + 2s);
+  auto limited = watch(4 * kGiB);
+  EXPECT_EQ(victim(limited, {20 * kGiB, {{kFirst, kGiB}}, true, 12ms}), std::nullopt);
+  EXPECT_EQ(limited.at_all_below(), 20 * kGiB - 3 * kGiB / 2) << "half of what is left of the limit";
+  EXPECT_EQ(victim(limited, {20 * kGiB, {{kFirst, 5 * kGiB}}, true, 12ms}), kFirst);
+  EXPECT_TRUE(limited.is_at_all(now + 20ms)) << "whoever is to end is waited for";
+}
+
 TEST_F(MemoryWatchTest, WhoWasToEndAndHadEndedAlreadyIsWaitedForNoLonger) {
   auto sut = watch(2 * kGiB);
   sut.on_gone(kFirst);
