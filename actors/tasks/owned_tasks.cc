@@ -104,7 +104,7 @@ std::optional<OwnedTasks::Push> OwnedTasks::next_of_others(Pool& pool, Instant n
     if (to == nullptr || !to->second.under_way.empty()) continue;
     other->queue.pop_back();
     note_taken(*other, now);
-    task.pool = pool_of(pool.shape);
+    task.pool = pool_with_.at(to->first);
     return push(pool, id, *to);
   }
   return std::nullopt;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/readable.h"
 #include "runtime/base/steady_now.h"
+#include "runtime/memory/memory_room.h"
 #include "runtime/process/this_machine.h"
 
 namespace paceline::cluster {
@@ -26,14 +26,6 @@ using WorkerView = actors::ActorRouter::WorkerView;
 const transport::Peer kHead = "head";
 /// Of what a cluster's agents answer together of what workers have run: less than a message takes.
 constexpr std::size_t kSpansTextMax = std::size_t{32} << 20;
-
-std::int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::int64_t total = 0;
-  std::int64_t resident = 0;
-  file >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
 
 /// Of a worker for tasks, or of an actor's.
 const char* state_of(const WorkerView& worker, bool is_frozen) {
@@ -62,7 +54,7 @@ void Agent::on_node_status(std::uint64_t query, const json& asked) {
               {"cpus_free", std::max(0.0, std::round(router_.free().cpus * 1e6) / 1e6)},
               {"memory_free", std::max(0.0, router_.free().memory)},
               {"memory_used", memory_.used()},
-              {"rss", resident_bytes()},
+              {"rss", memory::resident_bytes(::getpid())},
               {"machine", process::this_machine()},
               {"longest_turn_s", seconds(longest.wall)},
               {"longest_turn_cpu_s", seconds(longest.processor)},

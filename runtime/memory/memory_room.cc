@@ -99,16 +99,28 @@ std::uint64_t least(const std::string& root, std::string_view of_machine, BytesO
   return room;
 }
 
+struct InMemory {
+  std::uint64_t all = 0, shared = 0;  ///< Bytes.
+};
+
+InMemory in_memory(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/statm");
+  std::uint64_t mapped = 0, resident = 0, shared = 0;
+  if (!(file >> mapped >> resident >> shared)) return {};
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return {resident * page, shared * page};
+}
+
 }  // namespace
 
 std::uint64_t available_bytes(const std::string& root) { return least(root, "MemAvailable:", room_of); }
 std::uint64_t total_bytes(const std::string& root) { return least(root, "MemTotal:", limit_of); }
 
+std::uint64_t resident_bytes(pid_t process) { return in_memory(process).all; }
+
 std::uint64_t private_bytes(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/statm");
-  std::uint64_t all = 0, resident = 0, shared = 0;
-  if (!(file >> all >> resident >> shared) || resident < shared) return 0;
-  return (resident - shared) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto resident = in_memory(process);
+  return resident.all - std::min(resident.all, resident.shared);
 }
 
 Result<void> check_room(std::string_view what, std::uint64_t bytes, const std::string& root) {

@@ -18,8 +18,10 @@ std::uint64_t available_bytes(const std::string& root = "");
 /// What there would be if nobody had any: the least of MemTotal and the limits of those cgroups.
 std::uint64_t total_bytes(const std::string& root = "");
 
-/// Memory that a process has for itself, in RAM: without files and shared memory, with what it has in common with its
-/// parent since a fork. 0: there is no such process.
+/// Memory of a process that is in RAM. 0: there is no such process.
+std::uint64_t resident_bytes(pid_t process);
+/// What of it the process has for itself: without files and shared memory, with what it has in common with its parent
+/// since a fork.
 std::uint64_t private_bytes(pid_t process);
 
 /// `infeasible`, with both figures in MiB and what to do, unless `bytes` are available and a little is left for
