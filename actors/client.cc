@@ -72,7 +72,7 @@ void Client::run() {
 }
 
 void Client::loop(transport::Transport& transport) {
-  auto own_turn = lines_turn_.take();
+  auto own_turn = lines_turn_.take([] {});
   bool more = true;  // May have come. What is to be sent has its turn, too.
   while (true) {
     const bool last = stopping_;
@@ -93,13 +93,11 @@ void Client::loop(transport::Transport& transport) {
     pollfd waits[4] = {{transport.descriptor(), POLLIN, 0},
                        {outbox_->descriptor(), POLLIN, 0},
                        {options_.hang_up, POLLRDHUP, 0},
-                       {lines_ ? lines_->descriptor() : -1, POLLIN, 0}};
+                       {-1, POLLIN, 0}};  // The lines, while they are this thread's.
     Duration timeout = std::min<Duration>(again.value_or(std::chrono::seconds(1)), std::chrono::minutes(1));
     // A transport without room or without a descriptor has to be asked again.
     if (!sent_all || transport.descriptor() < 0 || last) timeout = std::chrono::milliseconds(1);
-    own_turn.unlock();
-    ::poll(waits, 4, more ? 0 : static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(timeout).count()));
-    own_turn = lines_turn_.take();
+    own_turn = sleep(waits, more ? Duration::zero() : timeout, std::move(own_turn));
     more = more || waits[0].revents != 0 || transport.descriptor() < 0;
     if ((waits[3].revents & POLLIN) != 0) lines_->serve();
     if ((waits[1].revents & POLLIN) != 0) outbox_->take_notice();
@@ -394,6 +392,7 @@ PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments
   }
   if (awaited.empty()) {
     send_now(std::move(call), result, std::move(arguments), needs, options_.call_patience);
+    look_in_passing();
     return result;
   }
   // The last of the awaited results to arrive sends the call.
@@ -463,6 +462,8 @@ std::optional<Error> Client::refusal(ActorId actor) const {
 std::optional<Error> Client::wait_for_room(std::unique_lock<std::mutex>& lock, ActorId actor, Duration patience,
                                            const std::function<bool()>& has_room) {
   const auto may_go_on = [&] { return has_room() || refusal(actor); };
+  std::optional<Sleeping> sleeping;
+  if (patience != Duration::zero() && !may_go_on()) sleeping.emplace();
   const bool waited = patience == Duration::zero() || room_.wait_for(lock, patience, may_go_on);
   if (auto refused = refusal(actor); refused || waited) return refused;
   return Error{ErrorKind::overloaded,

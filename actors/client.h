@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -24,9 +25,11 @@
 #include "actors/tasks/deadlines.h"
 #include "actors/tasks/owned_tasks.h"
 #include "runtime/channel/lines.h"
+#include "runtime/process/fd.h"
 #include "runtime/process/this_process.h"
 #include "runtime/transport/transport.h"
 
+struct pollfd;
 namespace paceline {
 enum class Cancelled;  // actors/cancel.h
 }
@@ -129,11 +132,13 @@ class Client final : public ResultLooker {
   /// What gives the stream hears how many values have been asked for, if it is time.
   void tell_taken(IncomingStream& stream);
 
-  // What comes by lines is looked for by the calling thread for a moment, if that has paid (client_looks.cc).
+  // Who waits for what comes by lines takes it in itself, for a moment (client_looks.cc).
   /// Whether the result has come.
   bool look_for(const PendingResult& result) override;
-  /// Whether `there()`, which calls of others make so.
-  bool look_for_work(const std::function<bool()>& there);
+  /// Whether `there()`, which calls of others make so, or whoever then calls on_result(). Not longer than `until`.
+  bool look_for_work(const std::function<bool()>& there, std::optional<Instant> until);
+  void on_result() override;
+  void sleeps(bool begins) override;
 
   /// The actor that is to answer this call; 0: none.
   ActorId actor_of(TaskId task);
@@ -168,7 +173,13 @@ class Client final : public ResultLooker {
 
   Client(Options options, TransportFactory factory);
   void open_lines();
-  bool look(channel::Lines::Watch& watch, Looking& looking, const std::function<bool()>& there);
+  struct Guest;
+  bool look(Guest& guest, channel::Lines::Watch& watch, const std::function<bool()>& there);
+  bool sleep_on_lines(OwnersTurn::Turn& turn, Instant until, const std::function<bool()>& there);
+  bool wait_as_guest(Guest& guest, OwnersTurn::Turn turn, Instant until, const std::function<bool()>& there);
+  void look_in_passing();
+  OwnersTurn::Turn sleep(std::span<pollfd, 4> waits, Duration timeout, OwnersTurn::Turn turn);
+  bool take_lines_back(Instant now);
   void run();
   void loop(transport::Transport& transport);
   bool flush(transport::Transport& transport);
@@ -264,8 +275,23 @@ class Client final : public ResultLooker {
   const PendingResultPtr welcome_ = std::make_shared<PendingResult>(TaskId{});
   std::optional<std::vector<transport::Frame>> unsent_;  ///< I/O thread: the transport had no room for it.
   std::unique_ptr<channel::Lines> lines_;                ///< Made by connect(); null: none can be had.
-  OwnersTurn lines_turn_;  ///< With them: the I/O thread's but while it sleeps, and of threads that look.
-  Looking looking_for_results_, looking_for_work_;  ///< In their turn.
+  OwnersTurn lines_turn_;  ///< With them: the I/O thread's but while it sleeps, and of guests, which wait for something.
+
+  /// Threads that wait for one kind of thing. In their turn.
+  struct Guest {
+    channel::Lines::Watch (channel::Lines::*watch)(std::size_t most);
+    Looking looking{};
+    Steadiness steadiness{};
+  };
+  Guest for_results_{&channel::Lines::watch_out}, for_work_{&channel::Lines::watch_in};
+  std::uint64_t visits_ = 0, visits_seen_ = 0;  ///< Of guests; and when they were asked about, in their turn.
+  Instant asked_{};
+  std::uint64_t called_ = 0;        ///< Calls that came by lines.
+  std::atomic<bool> led_{false};    ///< The I/O thread leaves the lines to guests, which come again and again.
+  std::atomic<int> sleepers_{0};    ///< Threads that wait for results that others are to bring.
+  std::atomic<std::uint32_t> passings_{0};
+  std::atomic<bool> guest_sleeps_{false};
+  process::Fd guest_bell_;  ///< Wakes it.
   const pid_t pid_ = process::this_process();
   std::thread thread_;
 };

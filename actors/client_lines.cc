@@ -1,4 +1,6 @@
 // How calls go past the agent, and what becomes of those whose line has ended.
+#include <sys/eventfd.h>
+
 #include "actors/causes.h"
 #include "actors/client.h"
 #include "actors/gathering.h"
@@ -36,6 +38,7 @@ void Client::open_lines() {
       return decode(root.getCall()).map([&](Call call) {
         call.owner = peer;
         call.by_line = true;
+        ++called_;
         on_call(std::move(call));
       });
     });
@@ -49,6 +52,9 @@ void Client::open_lines() {
   listener.ended = [this](const std::string& peer, std::size_t untaken) { on_line_ended(peer, untaken); };
   auto lines = channel::Lines::create(options_.name, std::move(listener));
   if (!lines) return;
+  process::Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell) return;
+  guest_bell_ = std::move(bell);
   lines_ = *std::move(lines);
   if (!options_.line_path.empty()) (void)lines_->listen(options_.line_path);  // Else what comes takes the long way.
 }

@@ -4,7 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <optional>
+#include <thread>
+#include <utility>
 
 #include "runtime/base/instant.h"
 
@@ -34,27 +35,79 @@ class Looking {
   std::uint32_t left_out_ = 0;
 };
 
+/// Whether a thread waits again and again, with so little between that others need not be woken for what comes
+/// meanwhile. Sans-I/O.
+class Steadiness {
+ public:
+  static constexpr Duration kSoon = std::chrono::milliseconds(1);
+  static constexpr std::uint32_t kEnough = 4;
+
+  /// It waited from `began` to `ended`, and it came, or it did not.
+  void on_waited(bool came, Instant began, Instant ended) {
+    waits_ = came && began - ended_ <= kSoon ? std::min(waits_ + 1, kEnough) : 0;
+    ended_ = ended;
+  }
+  explicit operator bool() const { return waits_ == kEnough; }
+
+ private:
+  std::uint32_t waits_ = 0;  ///< One soon after the other.
+  Instant ended_{};
+};
+
 /// Whose turn it is with what one thread at a time may use: its owner's, which can always have it soon, or for moments
 /// that of a guest.
 class OwnersTurn {
  public:
-  /// The owner's: waits until a guest has gone.
-  std::unique_lock<std::mutex> take() {
-    wanted_.store(true, std::memory_order_relaxed);
+  /// Until it ends. False: it is somebody else's.
+  class Turn {
+   public:
+    Turn() = default;
+    Turn(Turn&&) = default;
+    Turn& operator=(Turn&&) = default;
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { end(); }
+    explicit operator bool() const { return lock_.owns_lock(); }
+    void end() {
+      if (!lock_.owns_lock()) return;
+      whose_->has_.store({}, std::memory_order_relaxed);
+      lock_.unlock();
+    }
+
+   private:
+    friend class OwnersTurn;
+    Turn(OwnersTurn& whose, std::unique_lock<std::mutex> lock) : whose_(&whose), lock_(std::move(lock)) {
+      if (lock_.owns_lock()) whose.has_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    }
+    OwnersTurn* whose_ = nullptr;
+    std::unique_lock<std::mutex> lock_;
+  };
+
+  /// The owner's: waits until a guest has gone. Before that a guest that sleeps is woken by `wake`.
+  template <class Wake>
+  Turn take(Wake wake) {
+    wanted_.store(true);
+    wake();
     std::unique_lock lock(mutex_);
-    wanted_.store(false, std::memory_order_relaxed);
-    return lock;
+    wanted_.store(false);
+    return Turn(*this, std::move(lock));
   }
-  /// A guest's, if the owner has no use for it.
-  std::unique_lock<std::mutex> borrow() {
-    if (is_wanted()) return {};
-    return std::unique_lock(mutex_, std::try_to_lock);
+  /// A guest's, if nobody has it and the owner has no use for it.
+  Turn borrow() {
+    if (is_wanted() || has_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return {};
+    return Turn(*this, std::unique_lock(mutex_, std::try_to_lock));
+  }
+  /// A guest's, that lets the owner go first.
+  Turn borrow_after_owner() {
+    while (is_wanted()) std::this_thread::yield();
+    return Turn(*this, std::unique_lock(mutex_));
   }
   /// A guest is to go.
-  bool is_wanted() const { return wanted_.load(std::memory_order_relaxed); }
+  bool is_wanted() const { return wanted_.load(); }
 
  private:
   std::mutex mutex_;
+  std::atomic<std::thread::id> has_{};
   std::atomic<bool> wanted_{false};
 };
 

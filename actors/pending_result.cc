@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "actors/gathering.h"
-#include "actors/looking.h"
 #include "actors/task_error.h"
 #include "runtime/process/this_process.h"
 
@@ -37,6 +36,13 @@ void set_result_looker(ResultLooker* given) {
   looker = given;
 }
 
+Sleeping::Sleeping() : looker_(is_copy() ? nullptr : looker.load(std::memory_order_acquire)) {
+  if (looker_ != nullptr) looker_->sleeps(true);
+}
+Sleeping::~Sleeping() {
+  if (looker_ != nullptr) looker_->sleeps(false);
+}
+
 bool is_copy() {
   return looker.load(std::memory_order_relaxed) != nullptr && process_of_looker != process::this_process();
 }
@@ -64,7 +70,7 @@ bool PendingResult::wait(ObservedWait& observed, std::optional<Duration> timeout
   if (ready()) return true;
   refuse_in_copy();
   auto* const looks = looker.load(std::memory_order_acquire);
-  if (looks != nullptr && (!timeout || *timeout >= Looking::kTime) && looks->look_for(*this)) return true;
+  if (looks != nullptr && (!timeout || *timeout >= ResultLooker::kTime) && looks->look_for(*this)) return true;
   Guard& guard = guard_of(this);
   std::unique_lock lock(guard.mutex);
   return observed.wait(lock, guard.arrived, timeout, task_, [this] { return ready(); });
@@ -106,6 +112,7 @@ bool PendingResult::complete(Result<Bytes> value) {
     }
     guard_of(this).arrived.notify_all();
   }
+  if (auto* const looks = looker.load(std::memory_order_acquire); looks != nullptr) looks->on_result();
   if (then)
     for (auto& run : *then) run();
   return true;

@@ -25,14 +25,28 @@ void observe_waits(WaitObserver* observer);
 WaitObserver* wait_observer();
 
 class PendingResult;
-/// May bring a result itself before a thread sleeps for it.
+/// May bring a result itself before a thread sleeps for it. Any thread.
 class ResultLooker {
  public:
+  static constexpr Duration kTime = std::chrono::milliseconds(1);  ///< At most, and a little.
   virtual ~ResultLooker() = default;
-  virtual bool look_for(const PendingResult& result) = 0;  ///< Any thread. Whether it is there.
+  virtual bool look_for(const PendingResult& result) = 0;  ///< Whether it is there.
+  virtual void on_result() = 0;                            ///< One has come: another thread may be looking for it.
+  virtual void sleeps(bool begins) = 0;                    ///< A thread that looks no more; with locks.
 };
 /// Of this process; nullptr: nobody. Lives as long as it.
 void set_result_looker(ResultLooker* looker);
+/// While a thread sleeps for what the looker may bring.
+class Sleeping {
+ public:
+  Sleeping();
+  ~Sleeping();
+  Sleeping(const Sleeping&) = delete;
+  Sleeping& operator=(const Sleeping&) = delete;
+
+ private:
+  ResultLooker* const looker_;
+};
 /// Whether fork() has made this process of one that has one: no result arrives here.
 bool is_copy();
 /// Throws TaskError of kind `invalid` where it has.
@@ -56,6 +70,8 @@ class ObservedWait {
   template <class There>
   bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& arrived, std::optional<Duration> timeout,
             TaskId task, There there) {
+    if (there()) return true;
+    const Sleeping sleeping;
     if (timeout) timeout = std::min(*timeout, kLongest);
     const auto wait_on = [&](std::optional<Duration> at_most) {
       if (at_most) return arrived.wait_for(lock, *at_most, there);

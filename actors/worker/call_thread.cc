@@ -65,10 +65,12 @@ class TellAgent final : public actors::WaitObserver {
 /// An actor's coroutines go on in the thread in which they began.
 class ResumeHere final : public actors::Resumer {
  public:
-  ResumeHere(WorkQueue& queue, std::size_t thread) : queue_(queue), thread_(thread) {}
+  ResumeHere(actors::Client& client, WorkQueue& queue, std::size_t thread)
+      : client_(client), queue_(queue), thread_(thread) {}
   std::function<void()> later(std::function<void()> go_on) override {
-    return [&queue = queue_, thread = thread_, call = within, go_on = std::move(go_on)] {
-      queue.resume({call, go_on}, thread);
+    return [this, call = within, go_on = std::move(go_on)] {
+      queue_.resume({call, go_on}, thread_);
+      client_.on_result();
     };
   }
   void after(Duration duration, std::function<void()> go_on) override {
@@ -76,6 +78,7 @@ class ResumeHere final : public actors::Resumer {
   }
 
  private:
+  actors::Client& client_;
   WorkQueue& queue_;
   std::size_t thread_;
 };
@@ -92,7 +95,7 @@ class CallThread final : private actors::ValueSink {
         thread_(thread),
         what_(std::move(what)),
         tell_agent_(*shared.client),
-        resume_here_(queue, thread) {}
+        resume_here_(*shared.client, queue, thread) {}
 
   [[noreturn]] void run() {
     if (what_ == kTask) {
@@ -102,7 +105,7 @@ class CallThread final : private actors::ValueSink {
     }
     const auto has_work = [this] { return !queue_.is_idle(thread_); };
     while (true) {
-      if (!has_work()) (void)shared_.client->look_for_work(has_work);
+      if (!has_work()) (void)shared_.client->look_for_work(has_work, queue_.next_timer(thread_));
       std::visit([this](auto&& next) { handle(std::forward<decltype(next)>(next)); }, queue_.pop(thread_));
     }
   }

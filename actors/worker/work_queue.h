@@ -67,6 +67,12 @@ class WorkQueue {
     busy_ = false;
     return lanes_[thread].resumptions.empty() && work_.empty();
   }
+  /// When this thread goes on with something by itself.
+  std::optional<Instant> next_timer(std::size_t thread = 0) {
+    std::lock_guard lock(mutex_);
+    const auto& timers = lanes_[thread].timers;
+    return timers.empty() ? std::nullopt : std::optional(timers.begin()->first);
+  }
   using Next = std::variant<actors::CreateActor, actors::Call, Resumption>;
   /// Blocks until there is work for this thread.
   Next pop(std::size_t thread = 0) {

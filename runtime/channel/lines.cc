@@ -176,18 +176,15 @@ void Lines::tell(const Map& lines, const std::string& peer, Message& message) {
   (&lines == &out_ ? listener_.answered : listener_.called)(peer, std::exchange(message, {}));
 }
 
-Lines::Watch Lines::watch_out(std::span<const std::string> peers) {
-  Watch::Watched watched;
-  for (const auto& peer : peers)
-    if (auto line = find(out_, peer)) watched.emplace_back(peer, std::move(line));
-  return Watch(*this, out_, std::move(watched));
-}
-
-Lines::Watch Lines::watch_in(std::size_t most) {
+Lines::Watch Lines::watch(Map& lines, std::size_t most) {
   Watch::Watched watched;
   std::lock_guard lock(mutex_);
-  if (in_.size() <= most) watched.assign(in_.begin(), in_.end());
-  return Watch(*this, in_, std::move(watched));
+  if (lines.size() <= most) watched.assign(lines.begin(), lines.end());
+  return Watch(*this, lines, std::move(watched));
+}
+
+void Lines::rest() {
+  for (Map* lines : {&out_, &in_}) const Watch all = watch(*lines, SIZE_MAX);
 }
 
 void Lines::Watch::look() {

@@ -71,6 +71,8 @@ class Lines {
     ~Watch();
     /// Tells what has come.
     void look();
+    /// It goes, and still nobody is woken: somebody will soon look again, or call rest().
+    void leave() { watched_.clear(); }
     bool empty() const { return watched_.empty(); }
 
    private:
@@ -81,10 +83,11 @@ class Lines {
     Map& map_;
     Watched watched_;
   };
-  /// Of the lines that go out to `peers`, those that there are.
-  Watch watch_out(std::span<const std::string> peers);
-  /// Of all that came in, unless they are more than `most`.
-  Watch watch_in(std::size_t most);
+  /// Of all lines that go out, or that came in, unless they are more than `most`.
+  Watch watch_out(std::size_t most) { return watch(out_, most); }
+  Watch watch_in(std::size_t most) { return watch(in_, most); }
+  /// Tells what has come by any line; from here on the descriptor becomes readable for all of them.
+  void rest();
 
   /// Readable while serve() has something to do.
   int descriptor() const { return loop_.descriptor(); }
@@ -95,6 +98,7 @@ class Lines {
 
   bool send(const Map& lines, const std::string& peer, std::span<const Frame> message);
   Result<void> add(Map& lines, const std::string& peer, std::unique_ptr<RingChannel> channel, process::Fd socket);
+  Watch watch(Map& lines, std::size_t most);
   std::shared_ptr<Line> find(const Map& lines, const std::string& peer);
   bool hear(Map& lines, const std::string& peer);
   void tell(const Map& lines, const std::string& peer, Message& message);

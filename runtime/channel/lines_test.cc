@@ -199,6 +199,57 @@ TEST_F(LinesTest, StrangeFirstWordsAreHungUpOn) {
   EXPECT_THAT(callee.told, ElementsAre("caller calls goes on"));
 }
 
+class WatchTest : public LinesTest {
+ protected:
+  WatchTest() {
+    EXPECT_TRUE(caller.lines->send_out("callee", message("first")));
+    callee.serve();
+    callee.told.clear();
+  }
+  /// By the callee's lines.
+  bool is_woken() const {
+    pollfd wait{callee.lines->descriptor(), POLLIN, 0};
+    return ::poll(&wait, 1, 20) == 1;
+  }
+  void call(const std::string& text) { EXPECT_TRUE(caller.lines->send_out("callee", message(text))); }
+};
+
+TEST_F(WatchTest, WhoLooksIsToldAndNobodyIsWokenUntilItGoes) {
+  {
+    auto watch = callee.lines->watch_in(8);
+    watch.look();
+    call("one");
+    EXPECT_FALSE(is_woken());
+    watch.look();
+    EXPECT_THAT(callee.told, ElementsAre("caller calls one"));
+    call("two");
+  }
+  EXPECT_EQ(callee.told.size(), 2U) << "what is there when it goes is told";
+  call("three");
+  EXPECT_TRUE(is_woken());
+}
+
+TEST_F(WatchTest, AfterOneThatHasLeftNobodyIsWokenUntilTheLinesRest) {
+  {
+    auto watch = callee.lines->watch_in(8);
+    watch.look();
+    watch.leave();
+  }
+  call("one");
+  EXPECT_FALSE(is_woken());
+  EXPECT_TRUE(callee.told.empty());
+  callee.lines->rest();
+  EXPECT_THAT(callee.told, ElementsAre("caller calls one"));
+  call("two");
+  EXPECT_TRUE(is_woken());
+}
+
+TEST_F(WatchTest, MoreLinesThanAreToBeWatchedAreNot) {
+  EXPECT_FALSE(callee.lines->watch_in(1).empty());
+  EXPECT_TRUE(callee.lines->watch_in(0).empty());
+  EXPECT_TRUE(callee.lines->watch_out(8).empty()) << "none goes out";
+}
+
 TEST_F(LinesTest, NobodyListensWhereNobodyListens) {
   EXPECT_FALSE(caller.lines->connect("nobody", (directory.path / "nobody").string()));
   EXPECT_FALSE(caller.lines->connect("nobody", (directory.path / std::string(200, 'x')).string()));
