@@ -137,6 +137,8 @@ class Client final : public ResultLooker {
   bool look_for(const PendingResult& result) override;
   /// Whether `there()`, which calls of others make so, or whoever then calls on_result(). Not longer than `until`.
   bool look_for_work(const std::function<bool()>& there, std::optional<Instant> until);
+  /// Of the thread that does it: another one that looks for work.
+  void on_work_done();
   void on_result() override;
   void sleeps(bool begins) override;
 
@@ -259,6 +261,7 @@ class Client final : public ResultLooker {
   Deadlines deadlines_;  ///< Of tasks, also of those whose arguments are not there yet.
   std::unordered_map<TaskId, PendingResultPtr> deferred_;  ///< Calls and tasks whose arguments are not there yet.
   bool crowded_ = false;                                   ///< A line to a worker had no room for a task.
+  bool retries_ = false;  ///< The I/O thread sends what lines had no room for, and will again.
   std::set<WorkerId> task_lines_;                          ///< Workers for tasks to which lines go.
   int lost_ = 0;                                           ///< Of line_to_.
   std::set<ActorId> full_;                                 ///< Whose lines had no room.
@@ -289,7 +292,7 @@ class Client final : public ResultLooker {
   std::uint64_t called_ = 0;        ///< Calls that came by lines.
   std::atomic<bool> led_{false};    ///< The I/O thread leaves the lines to guests, which come again and again.
   std::atomic<int> sleepers_{0};    ///< Threads that wait for results that others are to bring.
-  std::atomic<std::uint32_t> passings_{0};
+  std::atomic<std::uint32_t> passings_{0}, works_done_{0};
   std::atomic<bool> guest_sleeps_{false};
   process::Fd guest_bell_;  ///< Wakes it.
   const pid_t pid_ = process::this_process();

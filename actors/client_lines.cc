@@ -77,7 +77,7 @@ void Client::send_kept(ActorId actor) {
     }
     if (leaving->fence) in_flight_.erase(leaving->task);
     windows_.put_back(actor, *std::move(leaving));
-    if (full_.insert(actor).second) outbox_->notify();
+    if (full_.insert(actor).second && !retries_) outbox_->notify();
     return;
   }
 }
@@ -197,12 +197,14 @@ std::optional<Duration> Client::look_after_lines(Instant now) {
     std::lock_guard lock(mutex_);
     late = cancel_late(now);
     silent = tasks_.silent(now);
+    retries_ = true;
     crowded_ = false;
     push_tasks(now);
     again = how_soon(std::nullopt, earlier(tasks_.next_deadline(), deadlines_.next()), now);
     if (crowded_) again = kLineRetry;
     for (const ActorId actor : std::exchange(full_, {})) send_kept(actor);
     if (!full_.empty()) again = kLineRetry;
+    retries_ = false;
     if (lost_ > 0) again = std::min(again.value_or(kLineLook), kLineLook);
     for (auto& [actor, line] : line_to_) {
       if (lost_ == 0) break;

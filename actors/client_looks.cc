@@ -135,13 +135,24 @@ void Client::look_in_passing() {
   if (!led_.load(std::memory_order_relaxed) || process::this_process() != pid_) return;
   if (passings_.fetch_add(1, std::memory_order_relaxed) % kPassings != 0) return;
   const auto turn = lines_turn_.borrow();
-  if (!turn || !led_.load(std::memory_order_relaxed)) return;
+  if (!turn || !led_) return;
   ++visits_;
   auto watch = lines_->watch_out(kLinesMax);
   watch.look();
   watch.leave();
   const Instant now = steady_now();
   for_results_.steadiness.on_waited(true, now, now);
+}
+
+void Client::on_work_done() {
+  if (works_done_.fetch_add(1, std::memory_order_relaxed) % kPassings != 0) return;
+  if (!lines_ || !has_cores() || process::this_process() != pid_) return;
+  const auto turn = lines_turn_.borrow();
+  if (!turn) return;
+  ++visits_;
+  const Instant now = steady_now();
+  for_work_.steadiness.on_waited(true, now, now);
+  if (for_work_.steadiness && sleepers_ == 0 && !led_.exchange(true)) outbox_->notify();
 }
 
 void Client::on_result() {

@@ -85,7 +85,7 @@ void Client::push_tasks(Instant now) {
     if (push->by_line) {
       if (lines_->send_out(worker_peer(push->worker), {&push->call, 1})) continue;
       tasks_.put_back(push->task);
-      if (!std::exchange(crowded_, true)) outbox_->notify();
+      if (!std::exchange(crowded_, true) && !retries_) outbox_->notify();
       break;
     }
     outbox_->push_anyway(encode(PushTask{push->worker, push->task, options_.name, push->call}));

@@ -107,6 +107,7 @@ class CallThread final : private actors::ValueSink {
     while (true) {
       if (!has_work()) (void)shared_.client->look_for_work(has_work, queue_.next_timer(thread_));
       std::visit([this](auto&& next) { handle(std::forward<decltype(next)>(next)); }, queue_.pop(thread_));
+      shared_.client->on_work_done();
     }
   }
 
