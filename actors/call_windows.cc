@@ -143,6 +143,11 @@ bool CallWindows::on_line(ActorId actor) const {
   return found != windows_.end() && found->second.by_line > 0;
 }
 
+std::size_t CallWindows::under_way(ActorId actor) const {
+  const auto found = windows_.find(actor);
+  return found == windows_.end() ? 0 : found->second.calls;
+}
+
 void CallWindows::forget(ActorId actor) {
   const auto found = windows_.find(actor);
   if (found == windows_.end()) return;

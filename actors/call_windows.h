@@ -72,6 +72,8 @@ class CallWindows {
   std::vector<TaskId> on_restart(ActorId actor);
   /// Whether calls are under way over a line.
   bool on_line(ActorId actor) const;
+  /// Calls that have left for it and have no result.
+  std::size_t under_way(ActorId actor) const;
   /// The actor is dead: what is kept for it is dropped, and the caller's to fail.
   void forget(ActorId actor);
   void forget_all();

@@ -132,14 +132,16 @@ class Client final : public ResultLooker {
   /// What gives the stream hears how many values have been asked for, if it is time.
   void tell_taken(IncomingStream& stream);
 
-  // Who waits for what comes by lines takes it in itself, for a moment (client_looks.cc).
+  // Who waits for what comes by lines takes it in itself, for a moment (client_guests.cc).
   /// Whether the result has come.
   bool look_for(const PendingResult& result) override;
-  /// Whether `there()`, which calls of others make so, or whoever then calls on_result(). Not longer than `until`.
+  /// Whether `there()`, which calls of others make so, or somebody who then calls wake(). Not longer than `until`.
   bool look_for_work(const std::function<bool()>& there, std::optional<Instant> until);
-  /// Of the thread that does it: another one that looks for work.
-  void on_work_done();
-  void on_result() override;
+  /// Of a thread that does one short thing after the other: it will look again soon.
+  void will_look_for_work();
+  /// Further threads do what is called: from here on they are woken for it at once, whatever others do.
+  void work_is_for_many() { may_lead_ = false; }
+  void wake() override;
   void sleeps(bool begins) override;
 
   /// The actor that is to answer this call; 0: none.
@@ -178,8 +180,14 @@ class Client final : public ResultLooker {
   struct Guest;
   bool look(Guest& guest, channel::Lines::Watch& watch, const std::function<bool()>& there);
   bool sleep_on_lines(OwnersTurn::Turn& turn, Instant until, const std::function<bool()>& there);
-  bool wait_as_guest(Guest& guest, OwnersTurn::Turn turn, Instant until, const std::function<bool()>& there);
+  bool wait_as_guest(Guest& guest, OwnersTurn::Turn turn, Instant until, const std::function<bool()>& there,
+                     const std::function<bool()>& is_much);
+  bool doze(OwnersTurn::Turn& turn, Instant until, const std::function<bool()>& there,
+            const std::function<bool()>& is_much);
+  void sleep_as_guest(std::span<pollfd> waits, OwnersTurn::Turn& turn, Duration time,
+                      const std::function<bool()>& there);
   void look_in_passing();
+  void lead();
   OwnersTurn::Turn sleep(std::span<pollfd, 4> waits, Duration timeout, OwnersTurn::Turn turn);
   bool take_lines_back(Instant now);
   void run();
@@ -261,10 +269,10 @@ class Client final : public ResultLooker {
   Deadlines deadlines_;  ///< Of tasks, also of those whose arguments are not there yet.
   std::unordered_map<TaskId, PendingResultPtr> deferred_;  ///< Calls and tasks whose arguments are not there yet.
   bool crowded_ = false;                                   ///< A line to a worker had no room for a task.
-  bool retries_ = false;  ///< The I/O thread sends what lines had no room for, and will again.
-  std::set<WorkerId> task_lines_;                          ///< Workers for tasks to which lines go.
-  int lost_ = 0;                                           ///< Of line_to_.
-  std::set<ActorId> full_;                                 ///< Whose lines had no room.
+  bool retries_ = false;                     ///< The I/O thread sends what lines had no room for, and will again.
+  std::set<WorkerId> task_lines_;            ///< Workers for tasks to which lines go.
+  int lost_ = 0;                             ///< Of line_to_.
+  std::set<ActorId> full_;                   ///< Whose lines had no room.
   std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
   std::map<std::uint64_t, PendingResultPtr> requests_;
   std::map<ActorId, PendingResultPtr> names_;  ///< Of actors of ours whose names are not decided.
@@ -278,7 +286,8 @@ class Client final : public ResultLooker {
   const PendingResultPtr welcome_ = std::make_shared<PendingResult>(TaskId{});
   std::optional<std::vector<transport::Frame>> unsent_;  ///< I/O thread: the transport had no room for it.
   std::unique_ptr<channel::Lines> lines_;                ///< Made by connect(); null: none can be had.
-  OwnersTurn lines_turn_;  ///< With them: the I/O thread's but while it sleeps, and of guests, which wait for something.
+  OwnersTurn
+      lines_turn_;  ///< With them: the I/O thread's but while it sleeps, and of guests, which wait for something.
 
   /// Threads that wait for one kind of thing. In their turn.
   struct Guest {
@@ -287,12 +296,14 @@ class Client final : public ResultLooker {
     Steadiness steadiness{};
   };
   Guest for_results_{&channel::Lines::watch_out}, for_work_{&channel::Lines::watch_in};
-  std::uint64_t visits_ = 0, visits_seen_ = 0;  ///< Of guests; and when they were asked about, in their turn.
-  Instant asked_{};
-  std::uint64_t called_ = 0;        ///< Calls that came by lines.
-  std::atomic<bool> led_{false};    ///< The I/O thread leaves the lines to guests, which come again and again.
-  std::atomic<int> sleepers_{0};    ///< Threads that wait for results that others are to bring.
-  std::atomic<std::uint32_t> passings_{0}, works_done_{0};
+  std::atomic<std::uint64_t> visits_{0};  ///< Of guests,
+  std::uint64_t visits_seen_ = 0;         ///< and as the I/O thread last saw them,
+  Instant asked_{};                       ///< at that time.
+  std::uint64_t called_ = 0;              ///< Calls that came by lines.
+  std::atomic<bool> led_{false};          ///< The I/O thread leaves the lines to guests, which come again and again.
+  std::atomic<bool> may_lead_{true};
+  std::atomic<int> sleepers_{0};  ///< Threads that wait for results that others are to bring.
+  std::atomic<std::uint32_t> passings_{0};
   std::atomic<bool> guest_sleeps_{false};
   process::Fd guest_bell_;  ///< Wakes it.
   const pid_t pid_ = process::this_process();

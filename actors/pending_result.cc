@@ -112,7 +112,7 @@ bool PendingResult::complete(Result<Bytes> value) {
     }
     guard_of(this).arrived.notify_all();
   }
-  if (auto* const looks = looker.load(std::memory_order_acquire); looks != nullptr) looks->on_result();
+  if (auto* const looks = looker.load(std::memory_order_acquire); looks != nullptr) looks->wake();
   if (then)
     for (auto& run : *then) run();
   return true;

@@ -31,7 +31,7 @@ class ResultLooker {
   static constexpr Duration kTime = std::chrono::milliseconds(1);  ///< At most, and a little.
   virtual ~ResultLooker() = default;
   virtual bool look_for(const PendingResult& result) = 0;  ///< Whether it is there.
-  virtual void on_result() = 0;                            ///< One has come: another thread may be looking for it.
+  virtual void wake() = 0;                                 ///< One has come otherwise: somebody may be looking for it.
   virtual void sleeps(bool begins) = 0;                    ///< A thread that looks no more; with locks.
 };
 /// Of this process; nullptr: nobody. Lives as long as it.

@@ -14,6 +14,7 @@
 
 #include "actors/cancel.h"
 #include "actors/exit.h"
+#include "actors/looking.h"
 #include "actors/protocol_wire.h"
 #include "actors/resumer.h"
 #include "actors/wait_observer.h"
@@ -70,7 +71,7 @@ class ResumeHere final : public actors::Resumer {
   std::function<void()> later(std::function<void()> go_on) override {
     return [this, call = within, go_on = std::move(go_on)] {
       queue_.resume({call, go_on}, thread_);
-      client_.on_result();
+      client_.wake();
     };
   }
   void after(Duration duration, std::function<void()> go_on) override {
@@ -107,10 +108,14 @@ class CallThread final : private actors::ValueSink {
     while (true) {
       if (!has_work()) (void)shared_.client->look_for_work(has_work, queue_.next_timer(thread_));
       std::visit([this](auto&& next) { handle(std::forward<decltype(next)>(next)); }, queue_.pop(thread_));
-      shared_.client->on_work_done();
+      if (++done_ % kSome != 0) continue;
+      const Instant now = steady_now();
+      in_short_.on_waited(true, now, now);
+      if (in_short_) shared_.client->will_look_for_work();
     }
   }
 
+  static constexpr std::uint64_t kSome = 16;
   static constexpr const char* kTask = "task ";
   static constexpr const char* kCall = "call ";
 
@@ -133,6 +138,7 @@ class CallThread final : private actors::ValueSink {
   }
 
   Result<void> begin_others() {
+    shared_.client->work_is_for_many();
     try {
       for (auto& group : shared_.queues.groups()) {
         for (std::size_t i = group.name.empty() ? 1 : 0; i < group.queue.threads(); ++i) {
@@ -225,6 +231,8 @@ class CallThread final : private actors::ValueSink {
   std::set<TaskId> leaving_{};  ///< Calls with which the actor ends.
   std::string owner_;           ///< Of what runs here,
   bool by_line_ = false;        ///< and how it came.
+  std::uint64_t done_ = 0;
+  actors::Steadiness in_short_{};  ///< Of every kSome of them.
   TellAgent tell_agent_;
   ResumeHere resume_here_;
 };

@@ -198,6 +198,11 @@ void Lines::Watch::look() {
   }
 }
 
+void Lines::Watch::leave() {
+  for (auto& [peer, line] : std::exchange(watched_, {}))
+    if (!line->ending) line->channel->silence();
+}
+
 Lines::Watch::~Watch() {
   for (auto& [peer, line] : watched_) {
     if (line->ending || !lines_.hear(map_, peer)) continue;

@@ -72,7 +72,7 @@ class Lines {
     /// Tells what has come.
     void look();
     /// It goes, and still nobody is woken: somebody will soon look again, or call rest().
-    void leave() { watched_.clear(); }
+    void leave();
     bool empty() const { return watched_.empty(); }
 
    private:

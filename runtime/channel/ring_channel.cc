@@ -255,13 +255,22 @@ Result<bool> RingChannel::look(Message& message) {
   return next(message);
 }
 
+void RingChannel::silence() {
+  if (std::exchange(may_ring_, false)) clear_bell();
+}
+
+void RingChannel::clear_bell() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto got = ::read(own_bell_.get(), &count, sizeof count);
+}
+
 /// False: there is something to receive.
 bool RingChannel::rest_on_bell() {
   if (reader_.is_armed(Sleep::on_bell)) return true;  // Nobody has rung since.
   // Until it rests the bell stays readable: an event loop that leaves with messages unread is called again.
   if (!reader_.arm(Sleep::on_bell)) return false;
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto got = ::read(own_bell_.get(), &count, sizeof count);
+  clear_bell();
+  may_ring_ = true;
   if (reader_.is_armed(Sleep::on_bell)) return true;
   const std::uint64_t one = 1;  // Somebody rang meanwhile, and that may just have been read away.
   [[maybe_unused]] const auto rung = ::write(own_bell_.get(), &one, sizeof one);

@@ -43,6 +43,8 @@ class RingChannel final : public Channel {
   /// As receive() without waiting, of a thread that will look again soon: the descriptor need not become readable until
   /// a receive() has found nothing.
   Result<bool> look(Message& message);
+  /// Of a thread that has looked: the descriptor is readable no more.
+  void silence();
   int descriptor() const override { return own_bell_.get(); }
 
   /// How many of the last messages that were sent the other end has not taken, once it is gone: it has begun nothing of
@@ -61,6 +63,7 @@ class RingChannel final : public Channel {
   Result<bool> next(Message& message);
   Result<void> check_owner() const;
   bool rest_on_bell();
+  void clear_bell();
 
   std::unique_ptr<Mapping> mapping_;
   process::Fd memory_;  ///< The maker's, to be sent.
@@ -76,6 +79,7 @@ class RingChannel final : public Channel {
   std::optional<Error> broken_;   ///< What came; the receiving thread's.
   std::optional<Error> cut_off_;  ///< What was sent; the sending thread's.
   int spins_ = 0;
+  bool may_ring_ = true;  ///< It has rested since the bell was cleared.
 };
 
 }  // namespace paceline::channel
