@@ -16,6 +16,7 @@ namespace paceline::actors {
 namespace {
 
 constexpr const char* kAgent = "agent";
+constexpr Duration kLongestSleep = std::chrono::minutes(1);
 constexpr int kLineAfter = 8;  // Results: who calls so often calls again.
 
 Bytes to_raw(const std::string& s) {
@@ -89,12 +90,13 @@ void Client::loop(transport::Transport& transport) {
     }
     if (last && sent_all && !more) return;
     const Instant now = steady_now();
-    const auto again = how_soon(look_after_lines(now), options_.on_turn ? options_.on_turn(*this) : std::nullopt, now);
+    auto again = how_soon(look_after_lines(now), options_.on_turn ? options_.on_turn(*this) : std::nullopt, now);
+    again = how_soon(again, transport.next_deadline(), now);
     pollfd waits[4] = {{transport.descriptor(), POLLIN, 0},
                        {outbox_->descriptor(), POLLIN, 0},
                        {options_.hang_up, POLLRDHUP, 0},
                        {-1, POLLIN, 0}};  // The lines, while they are this thread's.
-    Duration timeout = std::min<Duration>(again.value_or(std::chrono::seconds(1)), std::chrono::minutes(1));
+    Duration timeout = std::min(again.value_or(kLongestSleep), kLongestSleep);
     // A transport without room or without a descriptor has to be asked again.
     if (!sent_all || transport.descriptor() < 0 || last) timeout = std::chrono::milliseconds(1);
     own_turn = sleep(waits, more ? Duration::zero() : timeout, std::move(own_turn));

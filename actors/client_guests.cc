@@ -1,6 +1,6 @@
 // Who waits for what comes by a line takes it in itself: to be woken takes two other threads, and longer than most
 // calls. First it looks for a moment, then it sleeps on the lines, with the I/O thread or, if it comes again and again,
-// in its place. ADR 30.
+// in its place. ADR 30, 35.
 #include <poll.h>
 #include <sched.h>
 #include <unistd.h>

@@ -75,7 +75,8 @@ class Agent {
   static MemoryWatch::Options memory_options(const Options& options);
   std::optional<Instant> next_memory_look() const;
   void look_at_memory(Instant now);
-  void on_memory(MemoryWatch::Look& look);
+  void look_at_workers();
+  void on_memory(const Result<void>& done, MemoryWatch::Look& look);
   // Local peers
   void poll_local();
   Result<void> on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,

@@ -21,31 +21,43 @@ std::optional<Instant> Agent::next_memory_look() const {
 void Agent::look_at_memory(Instant now) {
   const auto due = next_memory_look();
   if (!due || *due > now) return;
+  looking_ = true;
+  if (memory_.is_at_all(now)) return look_at_workers();
   auto look = std::make_shared<MemoryWatch::Look>();
-  look->at_all = memory_.is_at_all(now);
-  auto read = [look, below = memory_.at_all_below(), sources = workers_.memory_sources()]() -> Result<void> {
+  look->at_all = false;
+  auto read = [look]() -> Result<void> {
     look->available = memory::available_bytes();
-    look->at_all = look->at_all || look->available < below;
-    if (!look->at_all) return {};
+    return {};
+  };
+  lookout_->run(std::move(read), [this, look](const Result<void>& done) {
+    if (done && look->available < memory_.at_all_below()) return look_at_workers();
+    on_memory(done, *look);
+  });
+}
+
+/// Where there are many, to go through them costs more than to read what the machine has: in pages that had not been
+/// used for long, too.
+void Agent::look_at_workers() {
+  const Instant now = steady_now();
+  auto look = std::make_shared<MemoryWatch::Look>();
+  auto sources = workers_.memory_sources();
+  look->took = steady_now() - now;
+  auto read = [look, sources = std::move(sources)]() -> Result<void> {
+    look->available = memory::available_bytes();
     const Instant begin = steady_now();
     for (const auto& source : sources) {
       const auto has = memory::private_bytes(source.pid);
       look->workers.push_back({source.worker, has - std::min(has, source.born_with), 0});
     }
-    look->took = steady_now() - begin;
+    look->took += steady_now() - begin;
     return {};
   };
-  lookout_->run(std::move(read), [this, look](const Result<void>& done) {
-    looking_ = false;
-    if (done)
-      on_memory(*look);
-    else
-      memory_.on_no_look(steady_now());
-  });
-  looking_ = true;
+  lookout_->run(std::move(read), [this, look](const Result<void>& done) { on_memory(done, *look); });
 }
 
-void Agent::on_memory(MemoryWatch::Look& look) {
+void Agent::on_memory(const Result<void>& done, MemoryWatch::Look& look) {
+  looking_ = false;
+  if (!done) return memory_.on_no_look(steady_now());
   std::erase_if(look.workers, [this](const auto& worker) { return workers_.pid(worker.id) <= 0; });  // Ended meanwhile.
   for (auto& worker : look.workers)
     if (const auto* const lent = router_.lent(worker.id)) worker.asked = lent->shape.memory;

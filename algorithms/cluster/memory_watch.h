@@ -42,7 +42,7 @@ class MemoryWatch {
     std::uint64_t available = 0;  ///< Of the machine.
     std::vector<Worker> workers{};
     bool at_all = true;  ///< Else it is of the machine only.
-    Duration took{};     ///< To look at the workers.
+    Duration took{};     ///< To go through the workers and look at each.
   };
   struct Victim {
     WorkerId worker;
