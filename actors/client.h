@@ -71,7 +71,7 @@ class Client final : public ResultLooker {
     int hang_up = -1;            ///< Watched descriptor (a worker's socket to its agent); not read, not owned.
     std::string line_path = {};  ///< Where others find this worker; empty: it takes no lines.
 
-    // All of these run on the I/O thread and must not block.
+    // All of these run on the I/O thread, or on one that waits and takes in what comes; they must not block.
     std::function<void()> on_hang_up;
     std::function<void(const Error&)> on_lost;  ///< The agent is gone.
     std::function<bool(Work)> on_work;          ///< False: no room; the caller hears `overloaded`.
@@ -137,10 +137,10 @@ class Client final : public ResultLooker {
   bool look_for(const PendingResult& result) override;
   /// Whether `there()`, which calls of others make so, or somebody who then calls wake(). Not longer than `until`.
   bool look_for_work(const std::function<bool()>& there, std::optional<Instant> until);
-  /// Of a thread that does one short thing after the other: it will look again soon.
-  void will_look_for_work();
+  /// Of a thread that does one short thing after the other.
+  void look_between_calls();
   /// Further threads do what is called: from here on they are woken for it at once, whatever others do.
-  void work_is_for_many() { may_lead_ = false; }
+  void work_is_for_many();
   void wake() override;
   void sleeps(bool begins) override;
 
@@ -179,17 +179,18 @@ class Client final : public ResultLooker {
   void open_lines();
   struct Guest;
   bool look(Guest& guest, channel::Lines::Watch& watch, const std::function<bool()>& there);
+  bool give_way(OwnersTurn::Turn& turn);
   bool sleep_on_lines(OwnersTurn::Turn& turn, Instant until, const std::function<bool()>& there);
   bool wait_as_guest(Guest& guest, OwnersTurn::Turn turn, Instant until, const std::function<bool()>& there,
                      const std::function<bool()>& is_much);
   bool doze(OwnersTurn::Turn& turn, Instant until, const std::function<bool()>& there,
             const std::function<bool()>& is_much);
-  void sleep_as_guest(std::span<pollfd> waits, OwnersTurn::Turn& turn, Duration time,
-                      const std::function<bool()>& there);
+  void sleep_as_guest(std::span<pollfd> waits, Duration time, const std::function<bool()>& there);
   void look_in_passing();
+  void look_on_the_way(Guest& guest);
   void lead();
   OwnersTurn::Turn sleep(std::span<pollfd, 4> waits, Duration timeout, OwnersTurn::Turn turn);
-  bool take_lines_back(Instant now);
+  void take_lines_back(Instant now);
   void run();
   void loop(transport::Transport& transport);
   bool flush(transport::Transport& transport);
@@ -291,11 +292,10 @@ class Client final : public ResultLooker {
 
   /// Threads that wait for one kind of thing. In their turn.
   struct Guest {
-    channel::Lines::Watch (channel::Lines::*watch)(std::size_t most);
     Looking looking{};
     Steadiness steadiness{};
   };
-  Guest for_results_{&channel::Lines::watch_out}, for_work_{&channel::Lines::watch_in};
+  Guest for_results_, for_work_;
   std::atomic<std::uint64_t> visits_{0};  ///< Of guests,
   std::uint64_t visits_seen_ = 0;         ///< and as the I/O thread last saw them,
   Instant asked_{};                       ///< at that time.

@@ -16,7 +16,7 @@ namespace paceline::actors {
 namespace {
 
 /// More lines than that take too long to be looked at.
-constexpr std::size_t kLinesMax = 8;
+constexpr std::size_t kLinesMax = 16;
 constexpr int kLooksATurn = 16;
 /// Calls between looks in passing.
 constexpr std::uint32_t kPassings = 16;
@@ -25,6 +25,7 @@ constexpr std::size_t kMuch = 64;
 constexpr Duration kDoze = std::chrono::microseconds(50);
 /// How often the I/O thread asks whether guests still come.
 constexpr Duration kTick = std::chrono::milliseconds(1);
+constexpr int kTriesOfTick = 8;
 
 /// Another core may be doing what is waited for.
 bool has_cores() {
@@ -67,43 +68,50 @@ bool Client::look(Guest& guest, channel::Lines::Watch& watch, const std::functio
   return came;
 }
 
-/// Sleeps until somebody calls wake(), or the owner has had its turn; or for a while.
-void Client::sleep_as_guest(std::span<pollfd> waits, OwnersTurn::Turn& turn, Duration time,
-                            const std::function<bool()>& there) {
+/// Sleeps until somebody calls wake(), or the owner wants the turn; or for a while.
+void Client::sleep_as_guest(std::span<pollfd> waits, Duration time, const std::function<bool()>& there) {
   guest_sleeps_ = true;  // Whoever has made it so, or wants the turn, sees this, or it is seen here.
   if (!there() && !lines_turn_.is_wanted()) (void)poll_for(waits, time);
   guest_sleeps_ = false;
   std::uint64_t count = 0;
   if (waits[0].revents != 0) [[maybe_unused]]
     const auto got = ::read(guest_bell_.get(), &count, sizeof count);
-  if (!lines_turn_.is_wanted()) return;
+}
+
+/// Where the owner wants the turn; the lines rest. False: another guest has it now.
+bool Client::give_way(OwnersTurn::Turn& turn) {
+  if (!lines_turn_.is_wanted()) return true;
   turn.end();
   turn = lines_turn_.borrow_after_owner();
+  return static_cast<bool>(turn);
 }
 
 /// While much is under way: not woken for each that comes.
 bool Client::doze(OwnersTurn::Turn& turn, Instant until, const std::function<bool()>& there,
                   const std::function<bool()>& is_much) {
-  auto watch = lines_->watch_out(kLinesMax);
-  if (watch.empty()) return false;
-  while (is_much()) {
-    watch.look();
-    if (there()) {
-      if (led_) watch.leave();
-      return true;
+  do {
+    auto watch = lines_->watch(kLinesMax);
+    if (watch.empty()) return false;
+    while (!lines_turn_.is_wanted()) {
+      watch.look();
+      if (there()) {
+        if (led_) watch.leave();
+        return true;
+      }
+      if (steady_now() >= until || !is_much()) return false;
+      std::array<pollfd, 1> waits{{{guest_bell_.get(), POLLIN, 0}}};
+      sleep_as_guest(waits, kDoze, there);
     }
-    if (steady_now() >= until) return false;
-    std::array<pollfd, 1> waits{{{guest_bell_.get(), POLLIN, 0}}};
-    sleep_as_guest(waits, turn, kDoze, there);
-  }
-  return false;
+  } while (give_way(turn));
+  return there();
 }
 
-/// The lines rest on their bells.
 bool Client::sleep_on_lines(OwnersTurn::Turn& turn, Instant until, const std::function<bool()>& there) {
+  lines_->rest();
   while (true) {
     std::array<pollfd, 2> waits{{{guest_bell_.get(), POLLIN, 0}, {lines_->descriptor(), POLLIN, 0}}};
-    sleep_as_guest(waits, turn, until - steady_now(), there);
+    sleep_as_guest(waits, until - steady_now(), there);
+    if (!give_way(turn)) return there();
     if (waits[1].revents != 0) lines_->serve();
     if (there()) return true;
     if (steady_now() >= until) return false;
@@ -115,14 +123,14 @@ bool Client::wait_as_guest(Guest& guest, OwnersTurn::Turn turn, Instant until, c
   const Instant began = steady_now();
   const auto called = called_;
   ++visits_;
-  bool came = false;
-  if (is_much) came = doze(turn, until, there, is_much);
-  if (!came && guest.looking.pays()) {
-    auto watch = (lines_.get()->*guest.watch)(kLinesMax);
+  bool came = is_much && doze(turn, until, there, is_much);
+  if (turn && !came && guest.looking.pays()) {
+    auto watch = lines_->watch(kLinesMax);
     if (!watch.empty()) came = look(guest, watch, there);
     if (came && led_) watch.leave();
   }
-  came = came || sleep_on_lines(turn, until, there);
+  if (turn && !came) came = sleep_on_lines(turn, until, there);
+  if (!turn) return came;
   ++visits_;
   guest.steadiness.on_waited(came, began, steady_now());
   if (!came && led_.exchange(false)) {  // It may not come for long.
@@ -165,22 +173,29 @@ bool Client::look_for_work(const std::function<bool()>& there, std::optional<Ins
 /// Of a thread that calls again and again: nobody else may be looking at its lines.
 void Client::look_in_passing() {
   if (!led_.load(std::memory_order_relaxed) || process::this_process() != pid_) return;
-  if (passings_.fetch_add(1, std::memory_order_relaxed) % kPassings != 0) return;
+  if (passings_.fetch_add(1, std::memory_order_relaxed) % kPassings == 0) look_on_the_way(for_results_);
+}
+
+void Client::look_between_calls() {
+  if (!lines_ || !has_cores() || process::this_process() != pid_) return;
+  led_ ? look_on_the_way(for_work_) : lead();
+}
+
+void Client::look_on_the_way(Guest& guest) {
   const auto turn = lines_turn_.borrow();
   if (!turn || !led_) return;
-  auto watch = lines_->watch_out(kLinesMax);
+  auto watch = lines_->watch(kLinesMax);
   if (watch.empty()) return;
   ++visits_;
   watch.look();
   watch.leave();
   const Instant now = steady_now();
-  for_results_.steadiness.on_waited(true, now, now);
+  guest.steadiness.on_waited(true, now, now);
 }
 
-void Client::will_look_for_work() {
-  if (!lines_ || !has_cores() || process::this_process() != pid_) return;
-  ++visits_;
-  lead();
+void Client::work_is_for_many() {
+  may_lead_ = false;
+  outbox_->notify();
 }
 
 /// The I/O thread is to leave the lines to guests, unless it is to wake other threads for what comes.
@@ -200,35 +215,37 @@ void Client::sleeps(bool begins) {
 }
 
 /// From guests that come no more, or while other threads sleep for what comes by lines. In its turn.
-bool Client::take_lines_back(Instant now) {
+void Client::take_lines_back(Instant now) {
   const bool asks = now - asked_ >= kTick;
   const bool came = visits_ != visits_seen_;
   if (asks) {
     asked_ = now;
     visits_seen_ = visits_;
+    lines_->serve();  // New ones, and those that have ended.
   }
-  if (sleepers_ == 0 && (came || !asks)) {
-    if (asks) lines_->serve();
-    return false;
-  }
+  if (sleepers_ == 0 && may_lead_ && (came || !asks)) return;
   led_ = false;
   lines_->rest();
-  return true;
 }
 
-/// Without its turn, in which it is again afterwards. Where guests lead, it asks now and then whether they still do.
+/// Without its turn, in which it is again afterwards. Where guests lead, for a moment at most.
 OwnersTurn::Turn Client::sleep(std::span<pollfd, 4> waits, Duration timeout, OwnersTurn::Turn turn) {
-  const Instant until = steady_now() + timeout;
-  while (true) {
-    const bool led = led_;
-    waits[3].fd = lines_ && !led ? lines_->descriptor() : -1;
-    turn.end();
-    const Duration left = std::max(until - steady_now(), Duration::zero());
-    const bool over = poll_for(waits, led ? std::min(left, kTick) : left) != 0 || !led || left <= kTick;
-    turn = over ? lines_turn_.take([this] { wake(); }) : lines_turn_.borrow();
-    const bool back = turn && led && take_lines_back(steady_now());
-    if (over || back) return turn;
+  const bool led = led_;
+  waits[3].fd = lines_ && !led ? lines_->descriptor() : -1;
+  turn.end();
+  const auto wake_guest = [this] { wake(); };
+  if (!led) {
+    (void)poll_for(waits, timeout);
+    return lines_turn_.take(wake_guest);
   }
+  // A guest that has the lines just now looks after them.
+  for (int i = 0; i < kTriesOfTick && !turn; ++i) {
+    if (poll_for(waits, std::min(timeout, kTick)) != 0) break;
+    turn = lines_turn_.borrow();
+  }
+  if (!turn) turn = lines_turn_.take(wake_guest);
+  take_lines_back(steady_now());
+  return turn;
 }
 
 }  // namespace paceline::actors

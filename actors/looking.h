@@ -71,6 +71,7 @@ class OwnersTurn {
     void end() {
       if (!lock_.owns_lock()) return;
       whose_->has_.store({}, std::memory_order_relaxed);
+      whose_->guest_has_ = false;
       lock_.unlock();
     }
 
@@ -95,19 +96,28 @@ class OwnersTurn {
   /// A guest's, if nobody has it and the owner has no use for it.
   Turn borrow() {
     if (is_wanted() || has_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return {};
-    return Turn(*this, std::unique_lock(mutex_, std::try_to_lock));
+    Turn turn(*this, std::unique_lock(mutex_, std::try_to_lock));
+    if (turn) guest_has_ = true;
+    return turn;
   }
-  /// A guest's, that lets the owner go first.
+  /// A guest's, that lets the owner go first. Nobody's where another guest has it then, or the owner has it for long.
   Turn borrow_after_owner() {
-    while (is_wanted()) std::this_thread::yield();
-    return Turn(*this, std::unique_lock(mutex_));
+    for (int i = 0; i < kYields; ++i) {
+      if (!is_wanted()) {
+        if (Turn turn = borrow(); turn || guest_has_) return turn;
+      }
+      std::this_thread::yield();
+    }
+    return {};
   }
   /// A guest is to go.
   bool is_wanted() const { return wanted_.load(); }
 
  private:
   std::mutex mutex_;
+  static constexpr int kYields = 200;
   std::atomic<std::thread::id> has_{};
+  std::atomic<bool> guest_has_{false};
   std::atomic<bool> wanted_{false};
 };
 

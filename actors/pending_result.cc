@@ -1,5 +1,6 @@
 #include "actors/pending_result.h"
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include "actors/gathering.h"
 #include "actors/task_error.h"
+#include "runtime/base/steady_now.h"
 #include "runtime/process/this_process.h"
 
 namespace paceline::actors {
@@ -70,7 +72,11 @@ bool PendingResult::wait(ObservedWait& observed, std::optional<Duration> timeout
   if (ready()) return true;
   refuse_in_copy();
   auto* const looks = looker.load(std::memory_order_acquire);
-  if (looks != nullptr && (!timeout || *timeout >= ResultLooker::kTime) && looks->look_for(*this)) return true;
+  if (looks != nullptr && (!timeout || *timeout >= ResultLooker::kTime)) {
+    const Instant begin = timeout ? steady_now() : Instant();
+    if (looks->look_for(*this)) return true;
+    if (timeout) timeout = std::max(*timeout - (steady_now() - begin), Duration::zero());
+  }
   Guard& guard = guard_of(this);
   std::unique_lock lock(guard.mutex);
   return observed.wait(lock, guard.arrived, timeout, task_, [this] { return ready(); });

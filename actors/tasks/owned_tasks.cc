@@ -146,6 +146,10 @@ void OwnedTasks::leave_full_nodes(Instant now) {
 }
 
 /// Whether tasks wait for workers that another shape's could make room for.
+bool OwnedTasks::is_in_use() const {
+  return std::any_of(pools_.begin(), pools_.end(), [](const auto& pool) { return !pool->is_unused(); });
+}
+
 bool OwnedTasks::lacks_workers() const {
   return std::any_of(pools_.begin(), pools_.end(),
                      [this](const auto& pool) { return !pool->queue.empty() && pool->workers.size() < need(*pool); });

@@ -56,6 +56,8 @@ class OwnedTasks {
   std::size_t size() const { return tasks_.size(); }
   /// Of which something is kept.
   std::size_t shapes() const { return pools_.size(); }
+  /// Whether anything is queued, under way, lent or owed to agents: deadlines may be near.
+  bool is_in_use() const;
   struct Retries {
     int times = 0;              ///< How often it may be run again after the death of a worker that may have begun it,
     bool after_errors = false;  ///< and after an error that it has answered.

@@ -106,12 +106,16 @@ class CallThread final : private actors::ValueSink {
     }
     const auto has_work = [this] { return !queue_.is_idle(thread_); };
     while (true) {
-      if (!has_work()) (void)shared_.client->look_for_work(has_work, queue_.next_timer(thread_));
-      std::visit([this](auto&& next) { handle(std::forward<decltype(next)>(next)); }, queue_.pop(thread_));
+      auto next = [&] {
+        std::optional<actors::Sleeping> sleeping;
+        if (!has_work() && !shared_.client->look_for_work(has_work, queue_.next_timer(thread_))) sleeping.emplace();
+        return queue_.pop(thread_);
+      }();
+      std::visit([this](auto&& one) { handle(std::forward<decltype(one)>(one)); }, std::move(next));
       if (++done_ % kSome != 0) continue;
       const Instant now = steady_now();
       in_short_.on_waited(true, now, now);
-      if (in_short_) shared_.client->will_look_for_work();
+      if (in_short_) shared_.client->look_between_calls();
     }
   }
 

@@ -118,7 +118,11 @@ class WorkQueue {
   std::vector<actors::Call> take_unbegun(Instant now, Duration patience, std::optional<Instant>& again) {
     std::vector<actors::Call> calls;
     std::lock_guard lock(mutex_);
-    if (work_.empty() || !busy_) return calls;
+    if (work_.empty()) return calls;
+    if (!busy_) {  // It is about to be.
+      again = now + patience;
+      return calls;
+    }
     if (now < began_ + patience) {
       again = began_ + patience;
       return calls;

@@ -176,36 +176,36 @@ void Lines::tell(const Map& lines, const std::string& peer, Message& message) {
   (&lines == &out_ ? listener_.answered : listener_.called)(peer, std::exchange(message, {}));
 }
 
-Lines::Watch Lines::watch(Map& lines, std::size_t most) {
-  Watch::Watched watched;
+Lines::Watch Lines::watch(std::size_t most) {
+  std::vector<Watch::Watched> watched;
   std::lock_guard lock(mutex_);
-  if (lines.size() <= most) watched.assign(lines.begin(), lines.end());
-  return Watch(*this, lines, std::move(watched));
+  if (in_.size() + out_.size() > most) return Watch(*this, {});
+  for (Map* const map : {&in_, &out_})
+    for (const auto& [peer, line] : *map) watched.push_back({map, peer, line});
+  return Watch(*this, std::move(watched));
 }
 
-void Lines::rest() {
-  for (Map* lines : {&out_, &in_}) const Watch all = watch(*lines, SIZE_MAX);
-}
+void Lines::rest() { const Watch all = watch(SIZE_MAX); }
 
 void Lines::Watch::look() {
   Message message;
-  for (auto& [peer, line] : watched_) {
+  for (auto& [map, peer, line] : watched_) {
     for (std::size_t heard = 0; heard < kTurn && !line->ending; ++heard) {
       const auto came = line->channel->look(message);
       if (!came || !*came) break;  // One that is broken ends when it is heard.
-      lines_.tell(map_, peer, message);
+      lines_.tell(*map, peer, message);
     }
   }
 }
 
 void Lines::Watch::leave() {
-  for (auto& [peer, line] : std::exchange(watched_, {}))
+  for (auto& [map, peer, line] : std::exchange(watched_, {}))
     if (!line->ending) line->channel->silence();
 }
 
 Lines::Watch::~Watch() {
-  for (auto& [peer, line] : watched_) {
-    if (line->ending || !lines_.hear(map_, peer)) continue;
+  for (auto& [map, peer, line] : watched_) {
+    if (line->ending || !lines_.hear(*map, peer)) continue;
     ring(line->channel->descriptor());  // There is more: whoever serves goes on.
   }
 }

@@ -77,15 +77,17 @@ class Lines {
 
    private:
     friend class Lines;
-    using Watched = std::vector<std::pair<std::string, std::shared_ptr<Line>>>;
-    Watch(Lines& lines, Map& map, Watched watched) : lines_(lines), map_(map), watched_(std::move(watched)) {}
+    struct Watched {
+      Map* map;
+      std::string peer;
+      std::shared_ptr<Line> line;
+    };
+    Watch(Lines& lines, std::vector<Watched> watched) : lines_(lines), watched_(std::move(watched)) {}
     Lines& lines_;
-    Map& map_;
-    Watched watched_;
+    std::vector<Watched> watched_;
   };
-  /// Of all lines that go out, or that came in, unless they are more than `most`.
-  Watch watch_out(std::size_t most) { return watch(out_, most); }
-  Watch watch_in(std::size_t most) { return watch(in_, most); }
+  /// Of all lines, unless they are more than `most`.
+  Watch watch(std::size_t most);
   /// Tells what has come by any line; from here on the descriptor becomes readable for all of them.
   void rest();
 
@@ -98,7 +100,6 @@ class Lines {
 
   bool send(const Map& lines, const std::string& peer, std::span<const Frame> message);
   Result<void> add(Map& lines, const std::string& peer, std::unique_ptr<RingChannel> channel, process::Fd socket);
-  Watch watch(Map& lines, std::size_t most);
   std::shared_ptr<Line> find(const Map& lines, const std::string& peer);
   bool hear(Map& lines, const std::string& peer);
   void tell(const Map& lines, const std::string& peer, Message& message);

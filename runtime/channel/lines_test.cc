@@ -216,7 +216,7 @@ class WatchTest : public LinesTest {
 
 TEST_F(WatchTest, WhoLooksIsToldAndNobodyIsWokenUntilItGoes) {
   {
-    auto watch = callee.lines->watch_in(8);
+    auto watch = callee.lines->watch(8);
     watch.look();
     call("one");
     EXPECT_FALSE(is_woken());
@@ -231,7 +231,7 @@ TEST_F(WatchTest, WhoLooksIsToldAndNobodyIsWokenUntilItGoes) {
 
 TEST_F(WatchTest, AfterOneThatHasLeftNobodyIsWokenUntilTheLinesRest) {
   {
-    auto watch = callee.lines->watch_in(8);
+    auto watch = callee.lines->watch(8);
     watch.look();
     watch.leave();
   }
@@ -244,10 +244,17 @@ TEST_F(WatchTest, AfterOneThatHasLeftNobodyIsWokenUntilTheLinesRest) {
   EXPECT_TRUE(is_woken());
 }
 
+TEST_F(WatchTest, IsOfLinesThatGoOutToo) {
+  auto watch = caller.lines->watch(8);
+  watch.look();
+  EXPECT_TRUE(callee.lines->send_in("caller", message("one")));
+  watch.look();
+  EXPECT_THAT(caller.told, ElementsAre("callee answers one"));
+}
+
 TEST_F(WatchTest, MoreLinesThanAreToBeWatchedAreNot) {
-  EXPECT_FALSE(callee.lines->watch_in(1).empty());
-  EXPECT_TRUE(callee.lines->watch_in(0).empty());
-  EXPECT_TRUE(callee.lines->watch_out(8).empty()) << "none goes out";
+  EXPECT_FALSE(callee.lines->watch(1).empty());
+  EXPECT_TRUE(callee.lines->watch(0).empty());
 }
 
 TEST_F(LinesTest, NobodyListensWhereNobodyListens) {
