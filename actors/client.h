@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -228,6 +229,7 @@ class Client final : public ResultLooker {
   void signal_call(TaskId task, ActorId actor, Signal::Kind kind, std::uint64_t taken = 0);
   void signal_task(TaskId task, const OwnedTasks::With& with, Signal::Kind kind, std::uint64_t taken = 0);
   void send_signal(const Signal& signal, const std::string& line);
+  bool send_signals();
   void send_task(const Call& call, PendingResultPtr result, const TaskNeeds& needs, Duration patience);
   void push_tasks(Instant now);
   void on_push(PushTask push);
@@ -270,10 +272,11 @@ class Client final : public ResultLooker {
   Deadlines deadlines_;  ///< Of tasks, also of those whose arguments are not there yet.
   std::unordered_map<TaskId, PendingResultPtr> deferred_;  ///< Calls and tasks whose arguments are not there yet.
   bool crowded_ = false;                                   ///< A line to a worker had no room for a task.
-  bool retries_ = false;                     ///< The I/O thread sends what lines had no room for, and will again.
-  std::set<WorkerId> task_lines_;            ///< Workers for tasks to which lines go.
-  int lost_ = 0;                             ///< Of line_to_.
-  std::set<ActorId> full_;                   ///< Whose lines had no room.
+  bool retries_ = false;           ///< The I/O thread sends what lines had no room for, and will again.
+  std::set<WorkerId> task_lines_;  ///< Workers for tasks to which lines go.
+  int lost_ = 0;                   ///< Of line_to_.
+  std::map<std::string, std::deque<std::vector<transport::Frame>>> signals_;  ///< For which the line had none.
+  std::set<ActorId> full_;                                                    ///< Whose lines had no room.
   std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
   std::map<std::uint64_t, PendingResultPtr> requests_;
   std::map<ActorId, PendingResultPtr> names_;  ///< Of actors of ours whose names are not decided.

@@ -95,10 +95,27 @@ void Client::signal_task(TaskId task, const OwnedTasks::With& with, Signal::Kind
               with.by_line ? worker_peer(with.worker) : std::string());
 }
 
-/// The way that the call has gone, so that it is there first; where that has no room, it may be overtaken.
+/// The way that the call has gone, so that it is there first. Under the lock.
 void Client::send_signal(const Signal& signal, const std::string& line) {
   auto message = encode(signal);
-  if (line.empty() || !lines_->send_out(line, message)) outbox_->push_anyway(std::move(message));
+  if (line.empty()) return outbox_->push_anyway(std::move(message));
+  signals_[line].push_back(std::move(message));
+  if (!send_signals() && !retries_) outbox_->notify();
+}
+
+/// False: a line has no room for one.
+bool Client::send_signals() {
+  for (auto line = signals_.begin(); line != signals_.end();) {
+    auto& [peer, messages] = *line;
+    while (!messages.empty()) {
+      const bool sent = lines_->send_out(peer, messages.front());
+      if (!sent && lines_->has_out(peer)) break;
+      if (!sent) outbox_->push_anyway(std::move(messages.front()));
+      messages.pop_front();
+    }
+    line = messages.empty() ? signals_.erase(line) : std::next(line);
+  }
+  return signals_.empty();
 }
 
 }  // namespace paceline::actors

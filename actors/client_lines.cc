@@ -14,7 +14,7 @@ namespace {
 
 constexpr Duration kLineLook = std::chrono::milliseconds(4);  // How often the agent is asked what became of an actor,
 constexpr Duration kLineRetry = std::chrono::milliseconds(1);
-constexpr Duration kTasksLook = std::chrono::seconds(1);  // Guests take results in, too, and workers are idle then.
+constexpr Duration kTasksLook = std::chrono::seconds(1);     // Guests take results in, too, and workers are idle then.
 constexpr Duration kLinePatience = std::chrono::seconds(5);  // and how long.
 
 }  // namespace
@@ -204,7 +204,7 @@ std::optional<Duration> Client::look_after_lines(Instant now) {
     again = how_soon(std::nullopt, earlier(tasks_.next_deadline(), deadlines_.next()), now);
     if (crowded_) again = kLineRetry;
     for (const ActorId actor : std::exchange(full_, {})) send_kept(actor);
-    if (!full_.empty()) again = kLineRetry;
+    if (!send_signals() || !full_.empty()) again = kLineRetry;
     if (tasks_.is_in_use()) again = std::min(again.value_or(kTasksLook), kTasksLook);
     retries_ = false;
     if (lost_ > 0) again = std::min(again.value_or(kLineLook), kLineLook);

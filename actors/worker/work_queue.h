@@ -118,7 +118,8 @@ class WorkQueue {
   std::vector<actors::Call> take_unbegun(Instant now, Duration patience, std::optional<Instant>& again) {
     std::vector<actors::Call> calls;
     std::lock_guard lock(mutex_);
-    if (work_.empty()) return calls;
+    const auto* const first = work_.empty() ? nullptr : std::get_if<actors::Call>(&work_.front());
+    if (first == nullptr || first->actor.value != 0) return calls;
     if (!busy_) {  // It is about to be.
       again = now + patience;
       return calls;

@@ -28,6 +28,8 @@ TEST(WorkQueue, AnIdleWorkerGivesNothingBack) {
   ASSERT_TRUE(sut.push(call(1)));
   const Instant late = steady_now() + std::chrono::hours(1);
   EXPECT_THAT(sut.take_unbegun(late, kPatience, again), IsEmpty()) << "its thread is about to take it";
+  EXPECT_EQ(again, late + kPatience) << "and then others may wait behind it";
+  again.reset();
   (void)sut.pop();
   EXPECT_THAT(sut.take_unbegun(late, kPatience, again), IsEmpty());
   EXPECT_FALSE(again) << "nothing waits";

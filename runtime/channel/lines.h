@@ -56,6 +56,8 @@ class Lines {
   /// Any thread. False: no such line, no room, or too large; then nothing was sent.
   bool send_out(const std::string& peer, std::span<const Frame> message) { return send(out_, peer, message); }
   bool send_in(const std::string& peer, std::span<const Frame> message) { return send(in_, peer, message); }
+  /// Any thread. Whether there is such a line.
+  bool has_out(const std::string& peer) { return find(out_, peer) != nullptr; }
 
   /// Tells all that lies in the lines of this peer.
   void hear_out(const std::string& peer);

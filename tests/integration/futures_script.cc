@@ -383,10 +383,32 @@ class Busy {
     co_return 1;
   }
   int count(const std::string& path) { return counted(path, 0); }
+  int nothing() { return 0; }
+  /// Its thread takes in what comes all the time.
+  int ask_until_cancelled(const std::string& path, const paceline::Handle<Busy>& other) {
+    (void)counted(path, 0);
+    while (!paceline::cancelled()) (void)other.call(&Busy::nothing).get();
+    return 1;
+  }
 };
+
+/// Of an actor that calls others again and again, after many calls of its own.
+void cancel_who_calls(const std::string& path, int node) {
+  auto busy = paceline::create<Busy>({.node = node}, 0);
+  auto other = paceline::create<Busy>({.node = node}, 0);
+  for (int i = 0; i < 500; ++i) (void)busy.call(&Busy::nothing).get();
+  auto asking = busy.call(&Busy::ask_until_cancelled, path, other);
+  while (runs_of(path) < 1) nap(1);
+  nap(100);
+  const auto begin = Clock::now();
+  (void)paceline::cancel(asking);
+  expect_cancelled(asking, " while it ran");
+  expect(since(begin) < 5, std::to_string(since(begin)) + " s until it heard of it");
+}
 
 /// cancel_calls PATH NODE: of an actor that goes on.
 void cancel_calls(const std::string& path, int node) {
+  cancel_who_calls(path + "asks", node);
   auto busy = paceline::create<Busy>({.node = node}, 300);
   auto early = busy.call(&Busy::count, path + "early");
   expect(paceline::cancel(early) == Cancelled::told, "the actor is not there yet");
