@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
 #include "runtime/observe/format.h"
 
 namespace paceline::scheduler {
@@ -32,7 +31,7 @@ std::string damaged_window(Rank rank) {
 AveragingService::AveragingService(JobOptions options, TaskGraph& graph, collective::Averager& averager,
                                    SendToNode send)
     : job_(std::move(options)), graph_(graph), averager_(averager), send_(std::move(send)) {
-  clock_begin_ = steady_now();
+  clock_begin_ = clock_now();
   evaluated_last_ = Version{job_.first.value - 1};
   if (job_.replay) replay_.emplace(*std::exchange(job_.replay, std::nullopt));
   if (!job_.record_path.empty()) {
@@ -64,7 +63,7 @@ Result<void> AveragingService::join(Rank rank, memory::Window window, memory::Co
     return {};
   }
   joins_early() ? add_member(rank, std::move(member)) : void(joining_.insert_or_assign(rank, std::move(member)));
-  hear(joined, steady_now());
+  hear(joined, clock_now());
   return {};
 }
 
@@ -129,7 +128,7 @@ void AveragingService::drop_task(TaskId id) {
 
 void AveragingService::end_at(Version v) {
   const Decision ends{.kind = Decision::Kind::ends, .version = v};
-  hear(ends, steady_now());
+  hear(ends, clock_now());
 }
 
 void AveragingService::tick(Instant now) {
@@ -143,7 +142,7 @@ std::optional<Instant> AveragingService::next_deadline() const {
 }
 
 void AveragingService::hold(Version v) {
-  held_since_ = steady_now();
+  held_since_ = clock_now();
   for (auto& [rank, member] : members_) member.control.words().hold.store(v.value, std::memory_order_release);
 }
 
@@ -154,7 +153,7 @@ void AveragingService::release(Version v) {
     member.control.ring();
   }
   if (!held_since_ || v == last()) return;  // After the last one training time stands still for good.
-  held_ += steady_now() - *held_since_;
+  held_ += clock_now() - *held_since_;
   held_since_.reset();
 }
 
@@ -238,7 +237,7 @@ void AveragingService::start_averagings(Instant now) {
     if (!id || !averagings_.contains(*id) || !graph_.lease(*id)) return;
     in_flight_ = *id;
     auto reduction = averagings_.at(*id).prepare();
-    began_ = steady_now();
+    began_ = clock_now();
     if (!reduction.outputs.empty() && !collective::Averager::is_small(reduction)) {
       if (auto submitted = averager_.submit(id->value, std::move(reduction), shared_from_this()); !submitted)
         return fail_job(submitted.error().text);

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/collective/averager.h"
 #include "runtime/memory/control.h"
 #include "runtime/memory/window.h"
@@ -45,6 +46,7 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
     /// How long others wait even for a worker that gives signs of life; nullopt: until it arrives.
     std::optional<Duration> wait_limit;
     std::optional<std::vector<Decision>> replay;  ///< A recorded run's: this one decides the same.
+    const Clock* clock = &machine_clock();
   };
 
   /// What the job's owner must know about.
@@ -186,6 +188,7 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   bool has_published(Rank rank);
 
   const JobOptions& job() const { return job_; }
+  Instant clock_now() const { return job_.clock->now(); }
   bool lives_on(Rank rank, NodeId node) const;
   /// nullptr: it has not opened its share, or has gone.
   Member* living(Rank rank);

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
-
 namespace paceline::scheduler {
 namespace {
 
@@ -21,7 +19,7 @@ OwnPaceService::OwnPaceService(JobOptions options, TaskGraph& graph, collective:
     : AveragingService(std::move(options), graph, averager, std::move(send)),
       last_(job().last),
       reported_{job().first.value - 1},
-      started_(steady_now()) {}
+      started_(clock_now()) {}
 
 std::vector<Rank> OwnPaceService::living_ranks() const {
   std::vector<Rank> ranks;
@@ -427,7 +425,7 @@ void OwnPaceService::decide_end(Version last) {
   for (const Rank rank : living_ranks()) ends[rank] = begun_of(rank);
   Decision apart{.kind = Decision::Kind::ends_apart, .version = last};
   for (const auto& [rank, v] : ends) apart.contributions.push_back({rank, std::min(v, last), 0});
-  hear(apart, steady_now());
+  hear(apart, clock_now());
 }
 
 void OwnPaceService::step_end(Version last) {
@@ -437,8 +435,8 @@ void OwnPaceService::step_end(Version last) {
   set_last(last_);
   frozen_.reset();
   if (!ends_at_.empty()) on_ends_apart();
-  for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, steady_now());
-  start_averagings(steady_now());
+  for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, clock_now());
+  start_averagings(clock_now());
 }
 
 // Others
@@ -457,7 +455,7 @@ void OwnPaceService::on_gone(Rank rank, Instant now) {
 }
 
 void OwnPaceService::step(const Decision& d) {
-  if (d.kind == Decision::Kind::gone) go(d.rank, steady_now());
+  if (d.kind == Decision::Kind::gone) go(d.rank, clock_now());
   if (d.kind == Decision::Kind::frozen) hold_back();
   if (d.kind == Decision::Kind::ends_apart) {
     for (const auto& c : d.contributions) ends_at_[c.rank] = c.iteration.value_or(d.version);

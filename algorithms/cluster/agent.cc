@@ -11,9 +11,9 @@
 #include "algorithms/cluster/done_reply.h"
 #include "algorithms/cluster/head.h"
 #include "algorithms/cluster/name_requests.h"
+#include "algorithms/cluster/worker_processes.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
-#include "runtime/base/steady_now.h"
 #include "runtime/base/turn_budget.h"
 
 namespace paceline::cluster {
@@ -89,15 +89,14 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       log_(std::move(log)),
       router_(router_options(options_)),
       process_ids_(options_.node, options_.starts),
-      workers_(
-          {options_.node, options_.directory, options_.local_address}, loop_, log_,
+      workers_(make_workers(
           {.ended = [this](WorkerId worker, const auto& end) { on_worker_ended(worker, end); },
            .packet = [this](WorkerId worker, process::Packet packet) { on_worker_packet(worker, std::move(packet)); },
            .prints = [this](WorkerOutput::Source source) { output_.watch(std::move(source)); },
-           .printed = [this](WorkerId worker) { output_.on_worker_ended(worker); }}),
+           .printed = [this](WorkerId worker) { output_.on_worker_ended(worker); }})),
       sessions_(loop_, {.message = [this](WorkerId worker,
                                           channel::Frame frame) { on_session_said(worker, std::move(frame)); },
-                        .broken = [this](WorkerId worker, const Error& error) { workers_.end(worker, error.text); }}),
+                        .broken = [this](WorkerId worker, const Error& error) { workers_->end(worker, error.text); }}),
       memory_(memory_options(options_)),
       output_(
           options_.node, loop_, log_,
@@ -108,6 +107,13 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
 
 Agent::~Agent() = default;
 
+std::unique_ptr<Workers> Agent::make_workers(Workers::Listener listener) {
+  if (options_.workers) return options_.workers(std::move(listener));
+  return std::make_unique<WorkerProcesses>(
+      WorkerProcesses::Options{options_.node, options_.directory, options_.local_address}, loop_, log_,
+      std::move(listener));
+}
+
 Result<void> Agent::start() {
   loop_.on_error([this](const Error& error) { log_.error(error.text); });
   for (const auto& [transport, poll] :
@@ -116,6 +122,7 @@ Result<void> Agent::start() {
       PACELINE_TRY(loop_.watch(transport->descriptor(), [this, poll = poll] { (this->*poll)(); }));
   PACELINE_TRY(loop_.watch(averager_->descriptor(), [this] { on_averaged(); }));
   for (auto* const thread : {&background_, &lookout_}) {
+    if (!options_.has_threads) break;
     auto background = Background::create();
     if (!background) return tl::unexpected(background.error());
     *thread = *std::move(background);
@@ -154,12 +161,12 @@ void Agent::act_on_time(Instant now) {
 }
 
 std::optional<Instant> Agent::next_deadline() const {
-  if (unread_) return steady_now();
+  if (unread_) return options_.clock->now();
   std::optional<Instant> next = earlier(peers_->next_deadline(), head_.next_deadline());
   next = earlier(next, output_.next_deadline());
   next = earlier(next, router_.next_deadline());
   next = earlier(next, next_memory_look());
-  if (!to_local_.empty()) next = earlier(next, steady_now() + kBacklogLook);
+  if (!to_local_.empty()) next = earlier(next, options_.clock->now() + kBacklogLook);
   for (const auto& [id, job] : jobs_) next = earlier(next, job->next_deadline());
   return next;
 }
@@ -168,7 +175,7 @@ std::optional<Instant> Agent::next_deadline() const {
 // -----------------------------------------------------------------------------------------------------------------
 
 void Agent::poll_local() {
-  router_.at(steady_now());
+  router_.at(options_.clock->now());
   for (TurnBudget budget; budget.take();) {
     auto event = local_->poll(Duration::zero());
     if (!event) return;
@@ -202,7 +209,7 @@ void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hel
   for (unsigned i = 0; i < known_nodes_.size(); ++i) list[i].setNode(known_nodes_[i]);
   send_local(peer, {nodes.to_frame()});
   if (wire::text(hello.getRole()) != "worker") return;
-  workers_.on_connected(worker_of(peer), hello.getPid());
+  workers_->on_connected(worker_of(peer), hello.getPid());
   act(router_.on_worker_ready(worker_of(peer)));
 }
 
@@ -219,7 +226,7 @@ Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::
     case wire::Envelope::CALL_RESULT:
     case wire::Envelope::ACTOR_READY: return on_actors(peer, options_.node, envelope, frames);
     case wire::Envelope::ALIVE: {
-      const Instant now = steady_now();
+      const Instant now = options_.clock->now();
       for (const auto& [id, job] : jobs_) job->on_alive(worker_of(peer), now);
       break;
     }
@@ -387,7 +394,7 @@ void Agent::on_session_said(WorkerId worker, channel::Frame frame) {
 }
 
 void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope) {
-  const Instant now = steady_now();
+  const Instant now = options_.clock->now();
   switch (envelope.which()) {
     case wire::Envelope::OPEN_SHARE: return job.on_open_share(envelope.getOpenShare(), now);
     case wire::Envelope::ARRIVE: return job.on_arrive(envelope.getArrive(), now);
@@ -403,7 +410,7 @@ void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire
 // -------------------------------------------------------------------------------------------------------
 
 void Agent::poll_peers() {
-  router_.at(steady_now());
+  router_.at(options_.clock->now());
   for (TurnBudget budget; budget.take();) {
     auto event = peers_->poll(Duration::zero());
     if (!event) return;
@@ -471,7 +478,7 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
 }
 
 void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
-  const Instant now = steady_now();
+  const Instant now = options_.clock->now();
   switch (envelope.which()) {
     case wire::Envelope::RELEASED: return job.on_released(envelope.getReleased(), now);
     case wire::Envelope::SETTLED: return job.on_settled(envelope.getSettled(), now);
@@ -510,7 +517,7 @@ Result<void> Agent::on_peer_request(const wire::Request::Reader& request) {
 
 void Agent::on_reply(const wire::Reply::Reader& reply) {
   const std::string to = wire::text(reply.getTo());
-  head_.answered(to, reply.getId());
+  if (!head_.answered(to, reply.getId())) return;
   if (to == HeadRequests::kSelf) {
     Result<std::string> said = wire::text(reply.getJson());
     if (!reply.getOk()) said = tl::unexpected(actors::read(reply.getError()));
@@ -524,7 +531,7 @@ void Agent::on_reply(const wire::Reply::Reader& reply) {
 /// It is started again by the cluster's supervisor: what it has to know is on its way before it is there.
 void Agent::on_head_gone() {
   if (!head_.gone()) log_.warning("the head is gone: all goes on without it until it is there again");
-  head_.on_head_gone(steady_now());
+  head_.on_head_gone(options_.clock->now());
   epoch_ = -1;
   peers_->disconnect(kHead);
   if (const auto connected = peers_->connect(kHead, options_.head_address); !connected)
@@ -533,7 +540,7 @@ void Agent::on_head_gone() {
 }
 
 void Agent::register_at_head() {
-  const Instant now = steady_now();
+  const Instant now = options_.clock->now();
   for (const auto& [id, opening] : openings_) {
     wire::Message runs(opening.word->root().asReader());
     auto open = runs.root().getOpenJob();
@@ -608,7 +615,8 @@ void Agent::report_cut_off(NodeId node, const std::string& how) {
 void Agent::on_lost_to_job(const wire::NodeGone::Reader& gone) {
   TrainingJob* const found = job(JobId{gone.getJob()});
   if (!found) return;
-  within(*found, [&] { found->on_node_gone(NodeId{gone.getNode()}, wire::text(gone.getCause()), steady_now()); });
+  within(*found,
+         [&] { found->on_node_gone(NodeId{gone.getNode()}, wire::text(gone.getCause()), options_.clock->now()); });
   depend_on_nodes_in_use();
 }
 
@@ -661,6 +669,7 @@ Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   settings.job = JobId{open.getJob()};
   if (jobs_.contains(settings.job)) return {};  // A head that was started anew could not know.
   settings.self = options_.node;
+  settings.clock = options_.clock;
   settings.nodes = options_.nodes;
   settings.as_given = parse_json(wire::text(open.getJson()));
   if (!settings.as_given.is_object()) return fail(ErrorKind::invalid, "openJob without settings");
@@ -678,7 +687,7 @@ Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   jobs_[settings.job] = std::move(opened);
   auto word = std::make_unique<wire::Message>();
   word->root().setOpenJob(open);
-  openings_[settings.job] = {std::move(word), opened_at(open, steady_now())};
+  openings_[settings.job] = {std::move(word), opened_at(open, options_.clock->now())};
   depend_on_nodes_in_use();
   for (auto& early : early_.open(settings.job))
     to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
@@ -706,7 +715,7 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
   };
   outbox.to_driver = [this, settings](const json& event) { to_driver(settings, event); };
   outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
-    workers_.send(worker, json_text(body), fds);
+    workers_->send(worker, json_text(body), fds);
   };
   outbox.ask_for_life = [this](WorkerId worker) {
     wire::Message message;
@@ -719,8 +728,8 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
     });
   };
   outbox.end_worker = [this](WorkerId worker, const std::string& why) { act(router_.end_worker(worker, why)); };
-  outbox.process_id = [this](WorkerId worker) { return workers_.pid(worker); };
-  outbox.process_state = [this](WorkerId worker) { return workers_.state(worker); };
+  outbox.process_id = [this](WorkerId worker) { return workers_->pid(worker); };
+  outbox.process_state = [this](WorkerId worker) { return workers_->state(worker); };
   log_.info("job " + to_string(settings.job) + ": " + settings.strategy.name + ", " +
             std::to_string(settings.node_of.size()) + " workers");
   return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
@@ -729,7 +738,7 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
 void Agent::on_close_job(JobId id) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end()) return;
-  const Instant now = steady_now();
+  const Instant now = options_.clock->now();
   auto event = it->second->view(now);
   event["event"] = "closed";
   const auto settings = it->second->settings();
@@ -754,10 +763,10 @@ void Agent::act(const actors::ActorRouter::Actions& actions) {
 
 void Agent::carry_out(const actors::ActorRouter::Fork& fork) {
   spans_.begin(fork.worker, {fork.root, fork.name, fork.type});
-  workers_.fork(fork);
+  workers_->fork(fork);
 }
 
-void Agent::carry_out(const actors::ActorRouter::Kill& kill) { workers_.end(kill.worker, kill.why); }
+void Agent::carry_out(const actors::ActorRouter::Kill& kill) { workers_->end(kill.worker, kill.why); }
 
 void Agent::carry_out(const actors::ActorRouter::Send& send) {
   send_local(send.peer, std::visit([](const auto& message) { return actors::encode(message); }, send.message));
@@ -804,10 +813,10 @@ void Agent::carry_out(const actors::ActorRouter::Forward& forward) {
 // Processes
 // -------------------------------------------------------------------------------------------------------------------------
 
-void Agent::on_worker_ended(WorkerId worker, const WorkerProcesses::Listener::End& end) {
+void Agent::on_worker_ended(WorkerId worker, const Workers::Listener::End& end) {
   sessions_.close(worker);
   (void)::unlink(actors::line_path(options_.directory, worker).c_str());
-  const Instant now = steady_now();
+  const Instant now = options_.clock->now();
   spans_.end(worker, now);
   memory_.on_gone(worker);
   router_.at(now);
@@ -823,7 +832,7 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
   if (kind == "state") return give_state(worker);
   if (kind == "keep") return keep_state(worker, std::move(packet));
   if (kind == "spans" && packet.fds.size() == 1) {
-    return spans_.keep(worker, workers_.pid(worker), std::move(packet.fds.front()));
+    return spans_.keep(worker, workers_->pid(worker), std::move(packet.fds.front()));
   }
   if (kind != "replica" || packet.fds.size() != 1) return;
   TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
@@ -832,21 +841,21 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
     const Rank rank{body.value("rank", -1)};
     const auto update = body.value("update", std::int64_t{0});
     const auto size = body.value("size", std::uint64_t{0});
-    owner->on_captured(rank, update, size, packet.fds[0].release(), steady_now());
+    owner->on_captured(rank, update, size, packet.fds[0].release(), options_.clock->now());
   });
 }
 
 void Agent::open_session(WorkerId worker) {
   const auto opened = sessions_.open(worker, [&](const std::vector<int>& descriptors) {
-    workers_.send(worker, json_text(json{{"kind", "channel"}}), descriptors);
+    workers_->send(worker, json_text(json{{"kind", "channel"}}), descriptors);
   });
-  if (!opened) workers_.send(worker, json_text(json{{"error", opened.error().text}}), {});
+  if (!opened) workers_->send(worker, json_text(json{{"error", opened.error().text}}), {});
 }
 
 /// What the actor's process before this one has given to be kept.
 void Agent::give_state(WorkerId worker) {
   const int fd = states_.find(router_.restartable_of(worker));
-  workers_.send(worker, json_text(json{{"kind", "state"}}), fd < 0 ? std::vector<int>{} : std::vector<int>{fd});
+  workers_->send(worker, json_text(json{{"kind", "state"}}), fd < 0 ? std::vector<int>{} : std::vector<int>{fd});
 }
 
 void Agent::keep_state(WorkerId worker, process::Packet packet) {
@@ -854,7 +863,7 @@ void Agent::keep_state(WorkerId worker, process::Packet packet) {
   const auto kept = actor.value == 0 || packet.fds.size() != 1
                         ? fail(ErrorKind::invalid, "nothing is kept of what is no actor that may be started again")
                         : states_.keep(actor, std::move(packet.fds.front()));
-  workers_.send(worker, json_text(kept ? json{{"kind", "kept"}} : json{{"error", kept.error().text}}), {});
+  workers_->send(worker, json_text(kept ? json{{"kind", "kept"}} : json{{"error", kept.error().text}}), {});
 }
 
 // Jobs
@@ -878,7 +887,7 @@ TrainingJob* Agent::job(JobId id) {
 }
 
 void Agent::on_averaged() {
-  const Instant now = steady_now();
+  const Instant now = options_.clock->now();
   for (const auto id : averager_->completed()) {
     bool taken = false;
     for (auto& [job_id, job] : jobs_) {
@@ -898,7 +907,7 @@ void Agent::within(TrainingJob& job, const std::function<void()>& what) {
   const auto done = contained(what);
   if (done) return;
   log_.error("job " + to_string(job.settings().job) + ": " + done.error().text);
-  (void)contained([&] { job.fail_job(done.error().text, steady_now()); });
+  (void)contained([&] { job.fail_job(done.error().text, options_.clock->now()); });
 }
 
 void Agent::to_driver(const TrainingJob::Settings& settings, const json& event) {
@@ -934,7 +943,7 @@ void Agent::answer(const transport::Peer& peer, const wire::Envelope::Reader& en
   }
   const auto id = wire::job_of(envelope);
   if (TrainingJob* const found = id ? job(*id) : nullptr)
-    within(*found, [&] { found->fail_job(peer + ": " + error.text, steady_now()); });
+    within(*found, [&] { found->fail_job(peer + ": " + error.text, options_.clock->now()); });
 }
 
 void Agent::send(const transport::Peer& peer, std::vector<transport::Frame> frames) {
@@ -959,7 +968,7 @@ bool Agent::send_to_driver(const transport::Peer& peer, std::vector<transport::F
 void Agent::give_up(const transport::Peer& peer, const Error& error) {
   log_.error(error.text + ": the connection ends");
   to_local_.forget(peer);
-  if (const WorkerId worker = worker_of(peer); worker.value != 0) return workers_.end(worker, error.text);
+  if (const WorkerId worker = worker_of(peer); worker.value != 0) return workers_->end(worker, error.text);
   local_->disconnect(peer);
   on_local_gone(peer);
 }
@@ -983,7 +992,7 @@ void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Fram
   if (sent.error().kind == ErrorKind::overloaded)
     for (const auto& [id, job] : jobs_)
       if (job->other_nodes().contains(node))
-        within(*job, [&, &its = *job] { its.fail_job(sent.error().text, steady_now()); });
+        within(*job, [&, &its = *job] { its.fail_job(sent.error().text, options_.clock->now()); });
   act(router_.on_node_gone(node, node.value < options_.nodes ? sent.error().text
                                                              : "the cluster has " + std::to_string(options_.nodes) +
                                                                    " nodes, numbered from 0"));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -15,9 +16,10 @@
 #include "algorithms/cluster/output_post.h"
 #include "algorithms/cluster/session_channels.h"
 #include "algorithms/cluster/training_job.h"
-#include "algorithms/cluster/worker_processes.h"
 #include "algorithms/cluster/worker_spans.h"
+#include "algorithms/cluster/workers.h"
 #include "runtime/base/background.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/collective/averager.h"
 #include "runtime/observe/log.h"
@@ -47,6 +49,10 @@ class Agent {
     std::string head_address;
     std::uint64_t incarnation = 0;  ///< Of this process: a number that no other agent of the cluster has or had.
     std::uint32_t starts = 0;       ///< Of agents of this node before it.
+    const Clock* clock = &machine_clock();
+    /// None: processes.
+    std::function<std::unique_ptr<Workers>(Workers::Listener)> workers{};
+    bool has_threads = true;  ///< Else what takes long is done at once, and nobody looks at the workers' memory.
   };
 
   /// `local` listens for this node's processes, `peers` for the other agents.
@@ -72,6 +78,7 @@ class Agent {
 
   void act_on_time(Instant now);
   // agent_memory.cc
+  std::unique_ptr<Workers> make_workers(Workers::Listener listener);
   static MemoryWatch::Options memory_options(const Options& options);
   std::optional<Instant> next_memory_look() const;
   void look_at_memory(Instant now);
@@ -137,7 +144,7 @@ class Agent {
   void carry_out(const actors::ActorRouter::Warn& warn);
   void carry_out(const actors::ActorRouter::Forget& forget);
   // Processes
-  void on_worker_ended(WorkerId worker, const WorkerProcesses::Listener::End& end);
+  void on_worker_ended(WorkerId worker, const Workers::Listener::End& end);
   void on_worker_packet(WorkerId worker, process::Packet packet);
   void open_session(WorkerId worker);
   void give_state(WorkerId worker);
@@ -147,7 +154,7 @@ class Agent {
   TrainingJob* job(JobId id);
   void within(TrainingJob& job, const std::function<void()>& what);
   void on_averaged();
-  /// What takes long, beside the loop; before start() at once.
+  /// What takes long, beside the loop; without threads, and before start(), at once.
   void beside(std::function<Result<void>()> work, std::function<void(Result<void>)> follows);
   void to_driver(const TrainingJob::Settings& settings, const nlohmann::json& event);
 
@@ -170,7 +177,7 @@ class Agent {
   scheduler::TaskGraph graph_{{}};  // Training's compute and averaging tasks.
   actors::ActorRouter router_;
   actors::ProcessIds process_ids_;
-  WorkerProcesses workers_;
+  std::unique_ptr<Workers> workers_;
   SessionChannels sessions_;
   KeptStates states_;
   WorkerSpans spans_;
@@ -184,7 +191,7 @@ class Agent {
   HeadRequests head_;
   std::uint64_t next_request_ = 1;           // Of its own to the head.
   std::map<std::uint64_t, ActorId> claims_;  // Those that ask for names.
-  std::unique_ptr<Background> background_;   // From start() on; ends before what its work follows to.
+  std::unique_ptr<Background> background_;   // From start() on, if at all; ends before what its work follows to.
   std::unique_ptr<Background> lookout_;      // The same, for looks that must not wait behind others' work.
   std::map<NodeId, std::string> addresses_;
   std::size_t actors_elsewhere_ = 0;        // When depends_on() was last told.

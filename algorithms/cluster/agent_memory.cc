@@ -15,7 +15,7 @@ MemoryWatch::Options Agent::memory_options(const Options& options) {
 }
 
 std::optional<Instant> Agent::next_memory_look() const {
-  return !lookout_ || looking_ || workers_.size() == 0 ? std::nullopt : std::optional(memory_.next_look());
+  return !lookout_ || looking_ || workers_->size() == 0 ? std::nullopt : std::optional(memory_.next_look());
 }
 
 void Agent::look_at_memory(Instant now) {
@@ -40,7 +40,7 @@ void Agent::look_at_memory(Instant now) {
 void Agent::look_at_workers() {
   const Instant now = steady_now();
   auto look = std::make_shared<MemoryWatch::Look>();
-  auto sources = workers_.memory_sources();
+  auto sources = workers_->memory_sources();
   look->took = steady_now() - now;
   auto read = [look, sources = std::move(sources)]() -> Result<void> {
     look->available = memory::available_bytes();
@@ -58,13 +58,14 @@ void Agent::look_at_workers() {
 void Agent::on_memory(const Result<void>& done, MemoryWatch::Look& look) {
   looking_ = false;
   if (!done) return memory_.on_no_look(steady_now());
-  std::erase_if(look.workers, [this](const auto& worker) { return workers_.pid(worker.id) <= 0; });  // Ended meanwhile.
+  std::erase_if(look.workers,
+                [this](const auto& worker) { return workers_->pid(worker.id) <= 0; });  // Ended meanwhile.
   for (auto& worker : look.workers)
     if (const auto* const lent = router_.lent(worker.id)) worker.asked = lent->shape.memory;
   const auto victim = memory_.on_look(look, steady_now());
   if (!victim) return;
   carry_out(router_.warning_about(victim->worker, victim->why));
-  workers_.end(victim->worker, victim->why);
+  workers_->end(victim->worker, victim->why);
 }
 
 }  // namespace paceline::cluster

@@ -12,7 +12,6 @@
 #include "algorithms/cluster/done_reply.h"
 #include "runtime/base/json.h"
 #include "runtime/base/readable.h"
-#include "runtime/base/steady_now.h"
 #include "runtime/memory/memory_room.h"
 #include "runtime/process/this_machine.h"
 
@@ -45,10 +44,10 @@ json node_or_null(NodeId node) { return node.value < 0 ? json() : json(node.valu
 }  // namespace
 
 void Agent::on_node_status(std::uint64_t query, const json& asked) {
-  const Instant now = steady_now();
+  const Instant now = options_.clock->now();
   const auto longest = loop_.take_longest_turns();
   const auto workers = router_.workers();
-  json status{{"workers", workers_.size()},
+  json status{{"workers", workers_->size()},
               {"actors_alive", std::count_if(workers.begin(), workers.end(),
                                              [](const WorkerView& worker) { return !worker.owner.empty(); })},
               {"cpus_free", std::max(0.0, std::round(router_.free().cpus * 1e6) / 1e6)},
@@ -79,10 +78,11 @@ void Agent::answer_with_spans(std::uint64_t query, json status) {
     json status;
   };
   status["clock_ns"] = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1) -
-                       steady_now().time_since_epoch().count();
+                       options_.clock->now().time_since_epoch().count();
   auto work = std::make_shared<Work>(Work{spans_.sources(), std::move(status)});
   beside(
-      [work, node = options_.node, room = kSpansTextMax / static_cast<std::size_t>(options_.nodes)]() -> Result<void> {
+      [work, node = options_.node, clock = options_.clock,
+       room = kSpansTextMax / static_cast<std::size_t>(options_.nodes)]() -> Result<void> {
         std::size_t bytes = 0;
         json spans = json::array();
         std::size_t left_out = 0;
@@ -100,7 +100,7 @@ void Agent::answer_with_spans(std::uint64_t query, json status) {
                            {"name", readable(source.label.name)},
                            {"class", readable(source.label.type)},
                            {"ended", source.ended.has_value()},
-                           {"now_ns", source.ended.value_or(steady_now()).time_since_epoch().count()},
+                           {"now_ns", source.ended.value_or(clock->now()).time_since_epoch().count()},
                            {"head", std::move(copy.head)},
                            {"names", std::move(copy.names)},
                            {"over", std::move(copy.over)}});
@@ -128,7 +128,7 @@ json Agent::actors_view(const std::string& which, Instant now) const {
                      {"name", readable(worker.actor_name)},
                      {"class", readable(worker.type)},
                      {"node", options_.node.value},
-                     {"pid", workers_.pid(worker.worker)},
+                     {"pid", workers_->pid(worker.worker)},
                      {"state", state},
                      {"owner", worker.detached ? "" : readable(worker.owner)},
                      {"detached", worker.detached},
@@ -137,7 +137,7 @@ json Agent::actors_view(const std::string& which, Instant now) const {
                      {"restarts", worker.restarts},
                      {"restarts_max", worker.restarts_max},
                      {"age_s", seconds(now - worker.started)},
-                     {"log", readable(workers_.log(worker.worker))}});
+                     {"log", readable(workers_->log(worker.worker))}});
   }
   return views;
 }
@@ -151,8 +151,8 @@ json Agent::workers_view(const std::string& which, bool running, Instant now) co
     json view{{"id", to_string(worker.worker)},
               {"worker", number_on_node(worker.worker)},
               {"node", options_.node.value},
-              {"pid", workers_.pid(worker.worker)},
-              {"state", state_of(worker, workers_.state(worker.worker) == 'T')},
+              {"pid", workers_->pid(worker.worker)},
+              {"state", state_of(worker, workers_->state(worker.worker) == 'T')},
               {"driver", readable(worker.root)},
               {"owner", worker.lent ? json(readable(worker.lent->owner.name)) : json()},
               {"cpus", worker.lent ? json(cpus_of(worker.lent->shape)) : json()},
@@ -168,7 +168,7 @@ json Agent::workers_view(const std::string& which, bool running, Instant now) co
               {"waits_for", worker.waits ? json(readable(router_.describe_awaited(*worker.waits))) : json()},
               {"waits_s", worker.waits ? json(seconds(now - worker.waits_since)) : json()},
               {"age_s", seconds(now - worker.started)},
-              {"log", readable(workers_.log(worker.worker))}};
+              {"log", readable(workers_->log(worker.worker))}};
     if (is_actor && !worker.detached) view["owner"] = readable(worker.owner);
     if (running) {
       auto copy = spans_.running(worker.worker);

@@ -11,8 +11,8 @@ bool HeadRequests::add(Request request) {
   return true;
 }
 
-void HeadRequests::answered(const std::string& from, std::uint64_t id) {
-  std::erase_if(waiting_, [&](const Request& request) { return request.id == id && request.from == from; });
+bool HeadRequests::answered(const std::string& from, std::uint64_t id) {
+  return std::erase_if(waiting_, [&](const Request& request) { return request.id == id && request.from == from; }) > 0;
 }
 
 void HeadRequests::on_head_gone(Instant now) {

@@ -28,7 +28,8 @@ class HeadRequests {
 
   /// false: kMax wait already.
   bool add(Request request);
-  void answered(const std::string& from, std::uint64_t id);
+  /// False: it waits for no answer. Of two heads that were asked, one may answer late.
+  bool answered(const std::string& from, std::uint64_t id);
   /// In the order in which they were asked.
   const std::deque<Request>& waiting() const { return waiting_; }
 

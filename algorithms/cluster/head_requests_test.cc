@@ -14,8 +14,9 @@ TEST(HeadRequestsTest, WhatHasNoAnswerIsAskedAgainInOrder) {
   EXPECT_TRUE(sut.add({"driver/1", 1, "submit", "{}"}));
   EXPECT_TRUE(sut.add({"driver/1", 2, "status", "{}"}));
   EXPECT_TRUE(sut.add({"driver/2", 1, "stop", "{}"}));
-  sut.answered("driver/1", 2);
-  sut.answered("driver/3", 1);
+  EXPECT_TRUE(sut.answered("driver/1", 2));
+  EXPECT_FALSE(sut.answered("driver/1", 2)) << "late, of a head that was frozen";
+  EXPECT_FALSE(sut.answered("driver/3", 1));
   ASSERT_EQ(sut.waiting().size(), 2U);
   EXPECT_EQ(sut.waiting()[0].verb, "submit");
   EXPECT_EQ(sut.waiting()[1].from, "driver/2");

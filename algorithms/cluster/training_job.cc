@@ -12,7 +12,6 @@
 #include "algorithms/plan.h"
 #include "algorithms/session/session_impl.h"
 #include "runtime/base/json.h"
-#include "runtime/base/steady_now.h"
 #include "runtime/observe/format.h"
 #include "runtime/process/fd.h"
 
@@ -231,7 +230,7 @@ void TrainingJob::on_share_made(Rank rank, WorkerId worker, Share& share) {
   if (stopped_) share.control->words().stop.store(1, std::memory_order_release);
   if (averagings_) {
     if (auto joined = averagings_->join(rank, *std::move(share.window), *std::move(share.control)); !joined)
-      fail_job(joined.error().text, steady_now());
+      fail_job(joined.error().text, settings_.clock->now());
   } else {
     opened_.insert_or_assign(rank, Opened{*std::move(share.window), *std::move(share.control)});
   }
@@ -275,6 +274,7 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
 
   AveragingService::JobOptions job;
   job.job = settings_.job;
+  job.clock = settings_.clock;
   job.self = settings_.self;
   job.node_of = settings_.node_of;
   job.first = Version{first};
@@ -677,8 +677,8 @@ void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vect
   beside([bytes_in, fd] { return sealed_copy(*bytes_in, *fd); },
          [this, fd, rank = Rank{header.getRank()}, update = header.getUpdate(),
           size = header.getSize()](const Result<void>& done) {
-           if (!done) return fail_job(done.error().text, steady_now());
-           on_captured(rank, update, size, fd->release(), steady_now());
+           if (!done) return fail_job(done.error().text, settings_.clock->now());
+           on_captured(rank, update, size, fd->release(), settings_.clock->now());
          });
 }
 
@@ -705,7 +705,7 @@ void TrainingJob::on_averaging_message(NodeId from, const wire::Envelope::Reader
   auto copy = std::make_shared<wire::Message>(message);
   auto bytes = std::make_shared<std::vector<std::byte>>(std::move(bulk));
   early_.push_back([this, from, copy, bytes] {
-    averagings_->on_message(from, copy->root().asReader(), std::move(*bytes), steady_now());
+    averagings_->on_message(from, copy->root().asReader(), std::move(*bytes), settings_.clock->now());
   });
 }
 

@@ -16,6 +16,7 @@
 #include "algorithms/cluster/shared_objects.h"
 #include "algorithms/cluster/signs_of_life.h"
 #include "algorithms/strategy.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/collective/averager.h"
 #include "runtime/wire/codec.h"
@@ -44,6 +45,7 @@ class TrainingJob {
     std::string run_directory;  ///< For traces and the record of decisions; empty: neither.
     std::string replay;         ///< The run directory of the run whose decisions are taken; empty: its own.
     nlohmann::json as_given;    ///< All of it, for `status` among others.
+    const Clock* clock = &machine_clock();
   };
   /// How the job reaches everybody else; the agent implements it.
   struct Outbox {

@@ -3,19 +3,16 @@
 #include <sys/types.h>
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "actors/router/actor_router.h"
-#include "algorithms/cluster/worker_output.h"
+#include "algorithms/cluster/workers.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/observe/log.h"
 #include "runtime/process/fd.h"
-#include "runtime/process/fd_passing.h"
 #include "runtime/process/fork_server.h"
 
 namespace paceline::cluster {
@@ -23,58 +20,30 @@ namespace paceline::cluster {
 /// The worker processes of one node: a fork server for each program with its arguments, environment and directory (they
 /// are kept: the next run of the same finds its libraries loaded), its workers' logs, ends and Unix sockets. Owned by
 /// the agent's control loop; whoever destroys it ends them all.
-class WorkerProcesses {
+class WorkerProcesses final : public Workers {
  public:
   struct Options {
     NodeId node;
     std::string directory;      ///< For logs of programs that name no other.
     std::string agent_address;  ///< Workers connect to it.
   };
-  struct Listener {
-    struct End {
-      std::string how;
-      std::string log{};    ///< The path, if something of this worker's stands in it.
-      bool failed = false;  ///< Of its own making (a crash, an exit status).
-    };
-    /// It ended, or could not be started.
-    std::function<void(WorkerId, const End&)> ended;
-    /// Came over its Unix socket; the descriptors are the listener's.
-    std::function<void(WorkerId, process::Packet)> packet;
-    /// It is there, and somebody shows what it prints.
-    std::function<void(WorkerOutput::Source)> prints{};
-    /// It has ended, and its log is not yet another's. `ended` follows.
-    std::function<void(WorkerId)> printed{};
-  };
-
   WorkerProcesses(Options options, EventLoop& loop, observe::Log& log, Listener listener);
   WorkerProcesses(const WorkerProcesses&) = delete;
   WorkerProcesses& operator=(const WorkerProcesses&) = delete;
-  ~WorkerProcesses();
+  ~WorkerProcesses() override;
 
   /// Starts the executable's fork server, if there is none.
-  void fork(const actors::ActorRouter::Fork& fork);
-  /// It has connected by itself, perhaps before its fork was told of here.
-  void on_connected(WorkerId worker, pid_t pid);
-  /// SIGKILL; `ended` follows, with the first `reason` that is not empty as how.
-  void end(WorkerId worker, const std::string& reason);
-  /// Over its Unix socket, without waiting; the descriptors stay the caller's. What it has no room for is kept, as is
-  /// what a worker asks for before its fork was told of here (it connects by itself). One that lets kUnsentMax packets
-  /// lie is ended.
-  void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds);
-  /// As in /proc/PID/stat: 'R', 'S', 'T' (stopped), 'Z' ...; 0 if there is no such process.
-  char state(WorkerId worker) const;
-  /// -1 while it is not forked.
-  pid_t pid(WorkerId worker) const;
-  /// Its path; empty: there is no such worker.
-  std::string log(WorkerId worker) const;
-  std::size_t size() const { return workers_.size(); }
-  /// Of each that has been forked: whose memory is to be looked at, and the bytes that it had from its fork server.
-  struct MemorySource {
-    WorkerId worker;
-    pid_t pid = -1;
-    std::uint64_t born_with = 0;
-  };
-  std::vector<MemorySource> memory_sources() const;
+  void fork(const actors::ActorRouter::Fork& fork) override;
+  void on_connected(WorkerId worker, pid_t pid) override;
+  void end(WorkerId worker, const std::string& reason) override;
+  /// What it has no room for is kept, as is what a worker asks for before its fork was told of here (it connects by
+  /// itself). One that lets kUnsentMax packets lie is ended.
+  void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) override;
+  char state(WorkerId worker) const override;
+  pid_t pid(WorkerId worker) const override;
+  std::string log(WorkerId worker) const override;
+  std::size_t size() const override { return workers_.size(); }
+  std::vector<MemorySource> memory_sources() const override;
   /// Those that have ended, but whose workers go on, too.
   std::size_t servers() const { return servers_.size(); }
   /// Fork servers that are kept although they have no workers; then the oldest go.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
 
 namespace paceline::scheduler {
 
@@ -23,7 +22,7 @@ void AsynchronousService::on_arrival(Rank rank, Version t, Duration compute, Ins
 /// The models depend on the order in which workers arrive and leave and messages come, and on nothing else that is told
 /// here.
 void AsynchronousService::step(const Decision& d) {
-  const Instant now = steady_now();
+  const Instant now = clock_now();
   if (d.kind == Decision::Kind::arrived) return arrived(d.rank, d.version, d.took, now);
   if (d.kind != Decision::Kind::exchanged) return OwnPaceService::step(d);
   auto& waiting = exchanged_[{d.node, d.rank, static_cast<Phase>(d.group)}];

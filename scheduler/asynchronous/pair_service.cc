@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
 
 namespace paceline::scheduler {
 namespace {
@@ -153,7 +152,7 @@ void PairService::carry_out(const PairEngine::Step& a) {
   const auto stepped = [this, rank, done](Instant now) {
     Changes& changes = changes_[rank];
     changes.when_taken = changes.all;
-    trace("pair", workers_.at(rank).t, averaging_began(), steady_now());
+    trace("pair", workers_.at(rank).t, averaging_began(), clock_now());
     decide(done);
     deliver(rank, now);
     if (job().self.value == 0) count_iteration(living_ranks().size());

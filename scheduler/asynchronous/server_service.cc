@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
 
 namespace paceline::scheduler {
 
@@ -118,7 +117,7 @@ void ServerService::serve(std::function<collective::Reduction()> inputs, std::ve
       }
     }
     if (!pushed) return;
-    trace("push", pushed_.at(*pushed), averaging_began(), steady_now());
+    trace("push", pushed_.at(*pushed), averaging_began(), clock_now());
     ++counters_.group_averages;
     count_iteration(job().node_of.size() - gone_.size());
   };
@@ -143,7 +142,7 @@ void ServerService::on_exchange(NodeId from, const Message& message, std::shared
 // ------------------------------------------------------------------------------------------------------------------
 
 void ServerService::step(const Decision& d) {
-  d.kind == Decision::Kind::gone_elsewhere ? on_rank_gone(d.rank, steady_now()) : AsynchronousService::step(d);
+  d.kind == Decision::Kind::gone_elsewhere ? on_rank_gone(d.rank, clock_now()) : AsynchronousService::step(d);
 }
 
 void ServerService::on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,

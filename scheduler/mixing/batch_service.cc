@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
 
 namespace paceline::scheduler {
 
@@ -26,7 +25,7 @@ void BatchService::on_batch(Rank rank, Version t, std::int32_t bodies, Duration 
 }
 
 void BatchService::step(const Decision& d) {
-  const Instant now = steady_now();
+  const Instant now = clock_now();
   switch (d.kind) {
     case Decision::Kind::batched:
       if (!d.contributions.empty()) reported(d.rank, d.version, d.contributions.front().bodies, now);

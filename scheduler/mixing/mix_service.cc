@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
 
 namespace paceline::scheduler {
 namespace {

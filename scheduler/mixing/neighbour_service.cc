@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
 
 namespace paceline::scheduler {
 
@@ -83,7 +82,7 @@ void NeighbourService::on_arrival(Rank rank, Version t, Duration compute, Instan
 }
 
 void NeighbourService::step(const Decision& d) {
-  const Instant now = steady_now();
+  const Instant now = clock_now();
   if (d.kind == Decision::Kind::arrived)
     return d.version < job().first ? on_start(d.rank, now) : arrived(d.rank, d.version, d.took, now);
   if (d.kind != Decision::Kind::exchanged) return OwnPaceService::step(d);
@@ -152,7 +151,7 @@ void NeighbourService::end_mix(Rank rank, Version v, Instant now) {
   turn.mixed = v;
   turn.exchange = v.next();
   ++counters_.group_averages;
-  trace("mix", turn.t, averaging_began(), steady_now());
+  trace("mix", turn.t, averaging_began(), clock_now());
   act(engine_.on_mixed(rank, v), now);
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
 #include "runtime/observe/format.h"
 
 namespace paceline::scheduler {
@@ -170,7 +169,7 @@ void RoundService::act(RoundEngine::Actions actions, Instant now) {
 }
 
 bool RoundService::go_on() {
-  act({}, steady_now());
+  act({}, clock_now());
   return pending_actions_.empty();
 }
 
@@ -541,7 +540,7 @@ void RoundService::finish_average(const RoundEngine::Execute& what, Instant now)
     return member != members_.end() && member->second.gone;
   });
   (what.sync ? counters_.global_averages : counters_.group_averages) += 1;
-  trace("average", v, averaging_began(), steady_now());
+  trace("average", v, averaging_began(), clock_now());
 
   const bool sync = what.sync && !is_partial(v);
   const bool over = sync && (v >= engine_.last() || sums.stops > 0);
@@ -618,7 +617,7 @@ void RoundService::finish_merge(const RoundEngine::Merge& what, Instant now) {
   auto& kept = kept_[what.rank];
   kept.erase(kept.begin(), kept.upper_bound(what.with));
   ++counters_.late_merges;
-  trace("merge", what.own, averaging_began(), steady_now());
+  trace("merge", what.own, averaging_began(), clock_now());
   decide({.kind = Kind::merged, .rank = what.rank, .at = now});
 }
 

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/protocol.h"
+#include "algorithms/cluster/agent.h"
+#include "algorithms/cluster/head.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/test_directory.h"
+#include "runtime/transport/sim/sim_network.h"
+
+namespace paceline::sim {
+
+/// A whole cluster in one process and thread, under virtual time: the head and the agents as they are in processes,
+/// over links, on a simulated network; workers and drivers that speak their protocol. The supervisor starts a head or
+/// an agent again some time after it was killed. What happens, and when, follows from the seed and the calls alone.
+class SimulatedCluster {
+ public:
+  struct Options {
+    std::int32_t nodes = 3;
+    std::uint64_t seed = 1;
+    Duration start_takes = std::chrono::milliseconds(60);  ///< Until a process that was killed is there again.
+    Duration call_takes = std::chrono::milliseconds(2);
+  };
+
+  /// A call that a driver has made, and what became of it.
+  struct Made {
+    ActorId actor;
+    std::optional<Result<Bytes>> result;
+  };
+  struct Asked {
+    std::string verb;
+    std::optional<Result<std::string>> reply;
+  };
+  /// A process of a user's, on one node; it ends with its agent.
+  struct Driver {
+    NodeId node;
+    std::string name;
+    std::unique_ptr<transport::Transport> endpoint;
+    std::uint32_t process = 0;  ///< 0: it has not been welcomed.
+    bool over = false;
+    std::map<TaskId, Made> calls;
+    std::map<std::uint64_t, Asked> requests;
+    std::map<ActorId, std::optional<Error>> actors;  ///< With the error of those that died, or never were.
+    std::uint64_t next_call = 1, next_request = 1;
+    std::uint32_t next_actor = 1;
+  };
+
+  explicit SimulatedCluster(Options options);
+  ~SimulatedCluster();
+
+  /// Everything that happens for so long.
+  void run(Duration time);
+  Instant now() const { return network_.now(); }
+
+  // Faults
+  void kill_head();
+  void kill_agent(NodeId node);
+  /// A worker of this node, the `which`-th in turn; false: it has none.
+  bool kill_worker(NodeId node, std::uint64_t which);
+  /// SIGSTOP of an agent, and of all on its node.
+  void freeze(NodeId node, bool frozen);
+  void freeze_head(bool frozen);
+  void partition(NodeId a, NodeId b, bool apart);
+
+  /// Of that node, if its agent lives.
+  Driver* start_driver(NodeId node);
+  std::vector<std::unique_ptr<Driver>>& drivers() { return drivers_; }
+  ActorId create(Driver& driver, NodeId node, const std::string& name, int restarts);
+  void call(Driver& driver, ActorId actor);
+  void request(Driver& driver, const std::string& verb, const std::string& json);
+
+  bool ready() const { return head_.process && head_.process->ready(); }
+  bool lives(NodeId node) const { return node_of(node).agent != nullptr; }
+  /// Actors that are there: constructed, in processes that live.
+  struct Living {
+    ActorId actor;
+    std::string claimed;  ///< Name; empty: none.
+  };
+  std::vector<Living> living() const;
+  /// What was wrong with what workers were told: a call twice, or out of order.
+  const std::vector<std::string>& findings() const { return findings_; }
+
+ private:
+  struct VirtualClock final : Clock {
+    explicit VirtualClock(const transport::SimNetwork& its) : network(its) {}
+    Instant now() const override { return network.now(); }
+    const transport::SimNetwork& network;
+  };
+  struct Worker;
+  class NodeWorkers;
+  struct Node {
+    NodeId id;
+    std::unique_ptr<transport::SimNetwork> local;  ///< Of its processes.
+    std::unique_ptr<EventLoop> loop;
+    std::unique_ptr<cluster::Agent> agent;
+    NodeWorkers* workers = nullptr;  ///< The agent's.
+    std::uint32_t starts = 0;
+    std::optional<Instant> starts_at{};
+    bool frozen = false;
+  };
+  struct TheHead {
+    std::unique_ptr<cluster::Head> process;
+    std::optional<Instant> starts_at{};
+    bool frozen = false;
+  };
+
+  std::unique_ptr<transport::Transport> link_endpoint(const std::string& name);
+  void start_head();
+  void start_agent(Node& node);
+  Node& node_of(NodeId node) { return nodes_.at(static_cast<std::size_t>(node.value)); }
+  const Node& node_of(NodeId node) const { return nodes_.at(static_cast<std::size_t>(node.value)); }
+  bool step();
+  Instant next_event(Instant until) const;
+  void advance(Instant to);
+  bool hear(Driver& driver);
+
+  Options options_;
+  test::TestDirectory directory_;
+  transport::SimNetwork network_;  ///< Between nodes.
+  VirtualClock clock_{network_};
+  TheHead head_;
+  std::vector<Node> nodes_;
+  std::vector<std::unique_ptr<Driver>> drivers_;
+  std::uint64_t incarnations_ = 0;
+  std::uint32_t next_driver_ = 1;
+  std::vector<std::string> findings_;
+};
+
+}  // namespace paceline::sim
