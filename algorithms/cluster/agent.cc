@@ -517,12 +517,13 @@ Result<void> Agent::on_peer_request(const wire::Request::Reader& request) {
 
 void Agent::on_reply(const wire::Reply::Reader& reply) {
   const std::string to = wire::text(reply.getTo());
-  if (!head_.answered(to, reply.getId())) return;
+  const bool is_first = head_.answered(to, reply.getId());
   if (to == HeadRequests::kSelf) {
     Result<std::string> said = wire::text(reply.getJson());
     if (!reply.getOk()) said = tl::unexpected(actors::read(reply.getError()));
     return on_claim_decided(reply.getId(), said);
   }
+  if (!is_first) return;
   wire::Message copy;
   copy.root().setReply(reply);
   send_local(to, {copy.to_frame()});

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-
 namespace paceline::scheduler {
 
 AsynchronousService::AsynchronousService(JobOptions options, TaskGraph& graph, collective::Averager& averager,

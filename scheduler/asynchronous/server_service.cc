@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-
 namespace paceline::scheduler {
 
 ServerService::ServerService(JobOptions job, ServerEngine::Options options, TaskGraph& graph,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-
 namespace paceline::scheduler {
 
 BatchService::BatchService(Options options, BatchEngine::Options batches, TaskGraph& graph,

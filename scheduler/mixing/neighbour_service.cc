@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-
 namespace paceline::scheduler {
 
 NeighbourService::NeighbourService(JobOptions job, std::shared_ptr<const MixPlan> plan, TaskGraph& graph,
