@@ -176,7 +176,7 @@ std::optional<Instant> Agent::next_deadline() const {
 
 void Agent::poll_local() {
   router_.at(options_.clock->now());
-  for (TurnBudget budget; budget.take();) {
+  for (TurnBudget budget(*options_.clock, options_.messages_a_turn); budget.take();) {
     auto event = local_->poll(Duration::zero());
     if (!event) return;
     if (event->kind == transport::Event::Kind::disconnected) on_local_gone(event->peer);
@@ -411,7 +411,7 @@ void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire
 
 void Agent::poll_peers() {
   router_.at(options_.clock->now());
-  for (TurnBudget budget; budget.take();) {
+  for (TurnBudget budget(*options_.clock, options_.messages_a_turn); budget.take();) {
     auto event = peers_->poll(Duration::zero());
     if (!event) return;
     if (event->kind == transport::Event::Kind::disconnected) {
@@ -440,13 +440,13 @@ void Agent::poll_peers() {
 Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                             std::vector<transport::Frame>& frames) {
   const NodeId from = node_of_peer(peer);
+  cut_off_.erase(from);  // What it asks before it says welcome is to be answered, too.
   switch (envelope.which()) {
     case wire::Envelope::HELLO:
       send_frames(peer, {wire::welcome(peer, options_.node)});
       on_reachable(from);
       break;
     case wire::Envelope::WELCOME:
-      cut_off_.erase(from);
       if (from.value >= 0 && linked_.insert(from).second) tell_linked();
       on_reachable(from);
       break;

@@ -21,6 +21,7 @@
 #include "runtime/base/background.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/base/turn_budget.h"
 #include "runtime/collective/averager.h"
 #include "runtime/observe/log.h"
 #include "runtime/transport/backlog.h"
@@ -50,6 +51,7 @@ class Agent {
     std::uint64_t incarnation = 0;  ///< Of this process: a number that no other agent of the cluster has or had.
     std::uint32_t starts = 0;       ///< Of agents of this node before it.
     const Clock* clock = &machine_clock();
+    std::size_t messages_a_turn = TurnBudget::kMessages;  ///< Of one transport; then others have their turn.
     /// None: processes.
     std::function<std::unique_ptr<Workers>(Workers::Listener)> workers{};
     bool has_threads = true;  ///< Else what takes long is done at once, and nobody looks at the workers' memory.

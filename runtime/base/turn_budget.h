@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/instant.h"
-#include "runtime/base/steady_now.h"
 
 namespace paceline {
 
@@ -14,12 +14,17 @@ class TurnBudget {
   static constexpr std::size_t kMessages = 256;
   static constexpr Duration kTime = std::chrono::milliseconds(1);
 
+  explicit TurnBudget(const Clock& clock = machine_clock(), std::size_t messages = kMessages)
+      : clock_(clock), messages_(messages), begin_(clock.now()) {}
+
   /// Whether one more message may be handled now.
-  bool take() { return taken_++ < kMessages && steady_now() - begin_ < kTime; }
+  bool take() { return taken_++ < messages_ && clock_.now() - begin_ < kTime; }
 
  private:
+  const Clock& clock_;
+  const std::size_t messages_;
+  const Instant begin_;
   std::size_t taken_ = 0;
-  Instant begin_ = steady_now();
 };
 
 }  // namespace paceline

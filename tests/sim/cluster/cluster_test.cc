@@ -85,7 +85,8 @@ TEST_F(ClusterTest, CallsOfANodeThatIsKilledFail) {
 /// and agents are kept apart; then all is well again, and everything has to come to its end.
 class Life {
  public:
-  explicit Life(std::uint64_t seed) : random_(seed), cluster_({.nodes = kNodes, .seed = seed}) {}
+  explicit Life(std::uint64_t seed)
+      : random_(seed), cluster_({.nodes = kNodes, .seed = seed, .messages_a_turn = 1 + seed % 4}) {}
 
   /// What was wrong; empty: nothing.
   std::string live(int steps) {
@@ -180,9 +181,10 @@ class Life {
   std::uint64_t calls_ = 0;
 };
 
+/// PACELINE_CLUSTER_LIVES: how many (120); PACELINE_CLUSTER_LIFE: the seed of the first one.
 TEST(ClusterLives, EndWell) {
   const char* const more = std::getenv("PACELINE_CLUSTER_LIVES");
-  const std::uint64_t lives = more != nullptr ? std::strtoull(more, nullptr, 10) : 50;
+  const std::uint64_t lives = more != nullptr ? std::strtoull(more, nullptr, 10) : 120;
   const char* const from = std::getenv("PACELINE_CLUSTER_LIFE");
   const std::uint64_t first = from != nullptr ? std::strtoull(from, nullptr, 10) : 1;
   std::uint64_t calls = 0;

@@ -199,6 +199,7 @@ void SimulatedCluster::start_agent(Node& node) {
   options.head_address = "sim:head";
   options.starts = node.starts++;
   options.clock = &clock_;
+  options.messages_a_turn = options_.messages_a_turn;
   options.has_threads = false;
   options.workers = [this, &node](cluster::Workers::Listener listener) {
     auto workers = std::make_unique<NodeWorkers>(*this, node, std::move(listener));

@@ -29,6 +29,7 @@ class SimulatedCluster {
     std::uint64_t seed = 1;
     Duration start_takes = std::chrono::milliseconds(60);  ///< Until a process that was killed is there again.
     Duration call_takes = std::chrono::milliseconds(2);
+    std::size_t messages_a_turn = 256;  ///< Of an agent.
   };
 
   /// A call that a driver has made, and what became of it.
