@@ -13,7 +13,6 @@ namespace paceline::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
 using testing::IsEmpty;
 
 class ClusterTest : public testing::Test {
