@@ -290,8 +290,7 @@ class Client final : public ResultLooker {
   const PendingResultPtr welcome_ = std::make_shared<PendingResult>(TaskId{});
   std::optional<std::vector<transport::Frame>> unsent_;  ///< I/O thread: the transport had no room for it.
   std::unique_ptr<channel::Lines> lines_;                ///< Made by connect(); null: none can be had.
-  OwnersTurn
-      lines_turn_;  ///< With them: the I/O thread's but while it sleeps, and of guests, which wait for something.
+  OwnersTurn lines_turn_;  ///< With them: the I/O thread's but while it sleeps, and of guests, which wait.
 
   /// Threads that wait for one kind of thing. In their turn.
   struct Guest {

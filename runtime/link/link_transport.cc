@@ -4,7 +4,6 @@
 #include <random>
 #include <utility>
 
-#include "runtime/base/steady_now.h"
 #include "runtime/transport/zmq/address.h"
 
 namespace paceline::link {
@@ -42,7 +41,7 @@ LinkTransport::~LinkTransport() {
   for (const auto& [peer, link] : links_) say_farewell(peer, link);
 }
 
-Instant LinkTransport::now() const { return options_.clock ? options_.clock() : steady_now(); }
+Instant LinkTransport::now() const { return options_.clock->now(); }
 
 LinkTransport::Link LinkTransport::new_link(const Peer& peer, std::string dialled) {
   LinkCore::Options options;

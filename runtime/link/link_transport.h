@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/instant.h"
 #include "runtime/link/link_core.h"
 #include "runtime/transport/transport.h"
@@ -40,7 +41,7 @@ class LinkTransport final : public transport::Transport {
     Outbox::Options sending{};
     Inbox::Options receiving{};
     std::function<Class(const std::vector<Frame>&)> class_of;  ///< Of a message; none: all are requests, in one order.
-    std::function<Instant()> clock;                            ///< None: steady_now().
+    const Clock* clock = &machine_clock();
   };
 
   /// `below` is owned from now on, and made for links (ZmqOptions::links).

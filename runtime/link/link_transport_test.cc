@@ -42,7 +42,7 @@ class Cluster {
   explicit Cluster(std::uint64_t seed = 1, LinkTransport::Options options = small_options())
       : network(seed), options_(std::move(options)) {
     network.set_faults({.latency = 1ms});
-    options_.clock = [this] { return network.now(); };
+    options_.clock = &network;
   }
 
   LinkTransport& start(const std::string& name) {
@@ -296,7 +296,7 @@ class LinkShellTest : public testing::Test {
     auto owned = std::make_unique<Scripted>();
     below = owned.get();
     auto options = small_options();
-    options.clock = [this] { return now; };
+    options.clock = &clock;
     sut = std::make_unique<LinkTransport>(std::move(owned), options);
     EXPECT_TRUE(sut->connect("peer", "address"));
     below->events.push_back({.kind = Event::Kind::connected, .peer = "peer", .frames = {}});
@@ -305,7 +305,11 @@ class LinkShellTest : public testing::Test {
     below->events.push_back({.kind = Event::Kind::message, .peer = "peer", .frames = {encode(7, greeting)}});
     EXPECT_EQ(sut->poll(0ns)->kind, Event::Kind::connected);
   }
-  Instant now{1h};
+  struct : Clock {
+    Instant now() const override { return time; }
+    Instant time{1h};
+  } clock;
+  Instant& now = clock.time;
   Scripted* below = nullptr;
   std::unique_ptr<LinkTransport> sut;
 };

@@ -30,8 +30,9 @@ std::unique_ptr<LinkTransport> open(const std::string& name, const transport::Cl
   options.keys = keys;
   options.links = true;
   options.frame_bytes_max = 1 << 20;
-  return std::make_unique<LinkTransport>(transport::ZmqTransport::create(std::move(options)).value(),
-                                         LinkTransport::Options{.has_pulse = true, .class_of = {}, .clock = {}});
+  return std::make_unique<LinkTransport>(
+      transport::ZmqTransport::create(std::move(options)).value(),
+      LinkTransport::Options{.has_pulse = true, .class_of = {}, .clock = &machine_clock()});
 }
 
 /// The next event, while `other` goes about its business.

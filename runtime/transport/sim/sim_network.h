@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/instant.h"
 #include "runtime/transport/transport.h"
 
@@ -27,7 +28,7 @@ struct LinkFaults {
 /// Without faults it behaves as ZeroMQ does: in order for each pair, lossless, connections that go up and down with an
 /// event, queues with a bound. Owned by one thread, with all its endpoints; these may outlive it. No I/O, no clock:
 /// an endpoint's poll() never waits, time passes by advance() only.
-class SimNetwork {
+class SimNetwork final : public Clock {
  public:
   explicit SimNetwork(std::uint64_t seed, std::size_t queue_bound = 4096);
   ~SimNetwork();
@@ -54,7 +55,7 @@ class SimNetwork {
   void pause(const Peer& name);
   void resume(const Peer& name);
 
-  Instant now() const;
+  Instant now() const override;
   /// When the next message or piece of news arrives; nullopt: never.
   std::optional<Instant> next_event() const;
   /// Delivers everything that arrives until `to`, `to` included; then it is `to`. Not backwards.

@@ -174,7 +174,7 @@ SimulatedCluster::~SimulatedCluster() {
 std::unique_ptr<transport::Transport> SimulatedCluster::link_endpoint(const std::string& name) {
   link::LinkTransport::Options options;
   options.incarnation = ++incarnations_;
-  options.clock = [this] { return network_.now(); };
+  options.clock = &network_;
   auto endpoint = std::make_unique<link::LinkTransport>(network_.endpoint(name), options);
   (void)must(endpoint->listen("sim:" + name));
   return endpoint;
@@ -198,7 +198,7 @@ void SimulatedCluster::start_agent(Node& node) {
   options.peer_address = "sim:" + cluster::agent_peer(node.id);
   options.head_address = "sim:head";
   options.starts = node.starts++;
-  options.clock = &clock_;
+  options.clock = &network_;
   options.messages_a_turn = options_.messages_a_turn;
   options.has_threads = false;
   options.workers = [this, &node](cluster::Workers::Listener listener) {

@@ -12,7 +12,6 @@
 #include "actors/protocol.h"
 #include "algorithms/cluster/agent.h"
 #include "algorithms/cluster/head.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/test_directory.h"
 #include "runtime/transport/sim/sim_network.h"
@@ -91,11 +90,6 @@ class SimulatedCluster {
   const std::vector<std::string>& findings() const { return findings_; }
 
  private:
-  struct VirtualClock final : Clock {
-    explicit VirtualClock(const transport::SimNetwork& its) : network(its) {}
-    Instant now() const override { return network.now(); }
-    const transport::SimNetwork& network;
-  };
   struct Worker;
   class NodeWorkers;
   struct Node {
@@ -126,8 +120,7 @@ class SimulatedCluster {
 
   Options options_;
   test::TestDirectory directory_;
-  transport::SimNetwork network_;  ///< Between nodes.
-  VirtualClock clock_{network_};
+  transport::SimNetwork network_;  ///< Between nodes; its time is everybody's.
   TheHead head_;
   std::vector<Node> nodes_;
   std::vector<std::unique_ptr<Driver>> drivers_;
