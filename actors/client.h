@@ -179,6 +179,7 @@ class Client final : public ResultLooker {
   Client(Options options, TransportFactory factory);
   void open_lines();
   struct Guest;
+  bool may_be_guest() const;
   bool look(Guest& guest, channel::Lines::Watch& watch, const std::function<bool()>& there);
   bool give_way(OwnersTurn::Turn& turn);
   bool sleep_on_lines(OwnersTurn::Turn& turn, Instant until, const std::function<bool()>& there);

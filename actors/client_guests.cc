@@ -142,8 +142,11 @@ bool Client::wait_as_guest(Guest& guest, OwnersTurn::Turn turn, Instant until, c
   return came;
 }
 
+/// There are lines, in this process, and another core may do meanwhile what is waited for.
+bool Client::may_be_guest() const { return lines_ && has_cores() && process::this_process() == pid_; }
+
 bool Client::look_for(const PendingResult& result) {
-  if (!lines_ || result.local() || !has_cores() || process::this_process() != pid_) return false;
+  if (result.local() || !may_be_guest()) return false;
   auto turn = lines_turn_.borrow();
   if (!turn) return false;
   {
@@ -163,7 +166,7 @@ bool Client::look_for(const PendingResult& result) {
 }
 
 bool Client::look_for_work(const std::function<bool()>& there, std::optional<Instant> until) {
-  if (!lines_ || !has_cores() || process::this_process() != pid_) return false;
+  if (!may_be_guest()) return false;
   auto turn = lines_turn_.borrow();
   if (!turn) return false;
   const Instant longest = steady_now() + kTime;
@@ -177,7 +180,7 @@ void Client::look_in_passing() {
 }
 
 void Client::look_between_calls() {
-  if (!lines_ || !has_cores() || process::this_process() != pid_) return;
+  if (!may_be_guest()) return;
   led_ ? look_on_the_way(for_work_) : lead();
 }
 
