@@ -179,6 +179,7 @@ struct Awaited {
 /// The owner needs these no longer: they end.
 struct Release {
   std::vector<ActorId> actors;
+  bool owner_died = false;
 };
 
 }  // namespace paceline::actors

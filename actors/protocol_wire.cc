@@ -434,6 +434,7 @@ std::string line_path(const std::string& runtime_directory, WorkerId worker) {
 std::string to_json(const Release& release) {
   nlohmann::json json{{"actors", nlohmann::json::array()}};
   for (auto actor : release.actors) json["actors"].push_back(actor.value);
+  if (release.owner_died) json["owner_died"] = true;
   return json_text(json);
 }
 
@@ -442,6 +443,7 @@ Result<Release> release_from_json(const std::string& json) {
   const auto read = contained([&] {
     const auto parsed = parse_json(json);
     for (const auto& actor : parsed.at("actors")) release.actors.emplace_back(actor.get<std::uint64_t>());
+    release.owner_died = parsed.value("owner_died", false);
   });
   if (!read) return fail(ErrorKind::invalid, "a release that cannot be read: " + read.error().text);
   return release;

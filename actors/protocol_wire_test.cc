@@ -271,6 +271,8 @@ TEST(ProtocolWireTest, AReleaseIsJson) {
   const auto release = release_from_json(to_json({{ActorId{1}}}));
   ASSERT_TRUE(release);
   EXPECT_EQ(release->actors, std::vector{ActorId{1}});
+  EXPECT_FALSE(release->owner_died);
+  EXPECT_TRUE(release_from_json(to_json({{ActorId{1}}, true}))->owner_died);
   for (const char* damaged : {"", "{", "[]", "{}", R"({"actors": ["x"]})"})
     EXPECT_FALSE(release_from_json(damaged)) << damaged;
 }

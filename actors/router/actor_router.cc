@@ -649,13 +649,15 @@ ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Rel
       claiming_.erase(claims);  // Where the name is granted none the less it is given back.
     if (const auto remote = remote_.find(id); remote != remote_.end() && remote->second.owner == owner) {
       note_ending(remote->second, id);
-      actions.push_back(Forward{node_of(id), Release{{id}}, owner});
+      actions.push_back(Forward{node_of(id), Release{{id}, release.owner_died}, owner});
       remote_.erase(remote);
     }
     const auto actor = actors_.find(id);
     if (actor == actors_.end() || actor->second.create.owner != owner) continue;
-    end_living(actions, actor->second,
-               {ErrorKind::cancelled, describe(actor->second) + " has ended: its last handle is gone"}, false);
+    const auto error = release.owner_died
+                           ? Error{ErrorKind::disconnected, describe(actor->second) + " has ended: owner died: " + owner}
+                           : Error{ErrorKind::cancelled, describe(actor->second) + " has ended: its last handle is gone"};
+    end_living(actions, actor->second, error, false);
   }
   return actions;
 }
@@ -675,7 +677,7 @@ ActorRouter::Actions ActorRouter::on_owner_gone(const std::string& owner) {
     if (remote.owner == owner) owned.push_back(id);
   }
   (void)early_.forget([&](const auto& early) { return early.call.owner == owner && is_here(early.from); });
-  actions = on_release(owner, Release{owned});
+  actions = on_release(owner, Release{owned, true});
   const auto root = root_of(owner, options_.node);
   on_borrower_gone(actions, {owner, options_.node}, root);
   owners_here_.erase(owner);
@@ -756,7 +758,7 @@ ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& h
     if (claims.origin == node) orphans.emplace_back(claims.create.owner, id);
   }
   for (const auto& [owner, id] : orphans) {
-    auto more = on_release(owner, Release{{id}});
+    auto more = on_release(owner, Release{{id}, true});
     std::move(more.begin(), more.end(), std::back_inserter(actions));
   }
   return actions;

@@ -347,6 +347,17 @@ TEST_F(ActorRouterTest, WhoReleasesAnActorThatIsStartedAgainEndsIt) {
   EXPECT_THAT(all<ActorRouter::Fork>(sut.on_worker_gone(next, "killed by SIGKILL")), IsEmpty());
 }
 
+TEST_F(ActorRouterTest, WhoCallsAnActorWhoseOwnerDiesIsToldSo) {
+  (void)running_actor(actor, {.restarts = -1});
+  auto others = call(1, actor);
+  others.owner = "driver/2";
+  (void)sut.on_call(others, kHere);
+  const auto actions = sut.on_owner_gone("driver/1");
+  const auto error = sent<CallResult>(actions).at(0).second.value.error();
+  EXPECT_EQ(error.text, "actor 'counter' has ended: owner died: driver/1");
+  EXPECT_EQ(error.kind, ErrorKind::disconnected);
+}
+
 TEST_F(ActorRouterTest, WhoseWorkerSomebodyEndsIsNotStartedAgain) {
   const auto worker = running_actor(actor, {.restarts = -1, .call_retries = -1});
   (void)sut.on_call(call(1, actor), kHere);

@@ -43,6 +43,10 @@ int wraps(int there) {
   }
 }
 int bad_bytes() { throw std::runtime_error("\xff\xc3 bytes"); }
+int number() { throw 42; }
+struct Odd {};
+int odd() { throw Odd{}; }
+int words() { throw "not today"; }
 int long_text() { throw std::runtime_error(std::string(std::size_t{80} << 20, 'x')); }
 int dies() {
   std::cout << "last words" << std::endl;
@@ -237,6 +241,12 @@ void deaths() {
 void texts() {
   const auto bytes = thrown_by([] { (void)paceline::async({.node = node}, bad_bytes).get(); });
   expect(bytes.cause() == "std::runtime_error: \xef\xbf\xbd\xef\xbf\xbd bytes", told(bytes));
+  using Said = std::pair<int (*)(), const char*>;
+  for (const auto& [function, said] :
+       {Said{number, "int"}, Said{odd, "(anonymous namespace)::Odd"}, Said{words, "char const*: not today"}}) {
+    const auto any = thrown_by([&] { (void)paceline::async({.node = node}, function).get(); });
+    expect(any.cause() == said, told(any));
+  }
   const auto much = thrown_by([] { (void)paceline::async({.node = node}, long_text).get(); });
   expect(has(much.cause(), "std::runtime_error: xxxx") && much.cause().size() < (64 << 10) &&
              std::string(much.what()).size() < (64 << 10),

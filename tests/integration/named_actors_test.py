@@ -134,6 +134,20 @@ class NamedActors(IntegrationTest):
             self.assertEqual(self.paceline("down").code, 0)
             self.assert_nobody_left()
 
+    def test_calls_to_an_actor_whose_owner_is_killed_say_so(self):
+        for nodes in NODES:
+            self.up(nodes)
+            owner = self.start("run", SCRIPT, "--", "own", "x")
+            wait_until(lambda: owner.out, 20, "its actor")
+            waits = self.start("run", SCRIPT, "--", "wait", "x")
+            wait_until(lambda: "waits" in waits.out, 20, "its call")
+            os.killpg(owner.process.pid, signal.SIGKILL)
+            owner.process.wait()
+            self.assertEqual(waits.wait(20), 0, waits.said())
+            self.assertRegex(waits.out, "actor 'x' has ended: owner died: driver/")
+            self.assertEqual(self.paceline("down").code, 0)
+            self.assert_nobody_left()
+
     def test_actors_are_listed_and_killed_by_name_or_id(self):
         self.up(2)
         self.assertEqual(self.paceline("list", "actors").out, "no actor lives\n")
