@@ -10,7 +10,8 @@
 #include "algorithms/cluster/strategy_service.h"
 #include "algorithms/payloads.h"
 #include "algorithms/plan.h"
-#include "algorithms/session/session_impl.h"
+#include "algorithms/session/job_terms.h"
+#include "algorithms/session/session_state.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/format.h"
 #include "runtime/process/fd.h"
@@ -169,38 +170,30 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
                                       : own_pace() ? kOwnPaceBuffers
                                                    : plan->buffers()};
   const auto long_plan = algorithms::make_plan(settings_.strategy, workers, std::int64_t{1} << 40);
-  const auto payloads = algorithms::Payloads::of(settings_.strategy);
-  json answer{
-      {"gradients_until", payloads.gradients_until},
-      {"models_every", payloads.models_every},
-      {"workers", workers},
-      {"bodies", settings_.strategy.batches},
-      {"seed", settings_.seed},
-      {"buffers", layout.buffers},
-      {"rotate_shards", settings_.strategy.rotate_shards},
-      {"reset_momentum", settings_.strategy.outer.clears_momentum()},
-      {"publishes_every_iteration", !own_pace() && long_plan->publishes_every_iteration()},
-      {"abandons", long_plan->round(long_plan->next_round(Version{0})).late == scheduler::Lateness::abandons},
-      {"next_round", own_pace() ? 0 : long_plan->next_round(Version{0}).value},
-      {"own_pace", own_pace()},
-      {"shows_start", own_pace() || weighs_by_samples()},
-      {"weighs_by_samples", weighs_by_samples()},
-      {"accumulates", settings_.strategy.tiers.front().late == scheduler::Lateness::accumulates},
-      {"finishes", settings_.strategy.tiers.front().late == scheduler::Lateness::finishes},
-      {"steps_apart", settings_.strategy.code_parity},
-      {"lr_may_decay", workers == 1 || long_plan->lr_may_decay()},
-      {"loss_window", settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window},
-      {"time_limit_s", settings_.as_given.value("time_limit_s", 0.0)},
-      {"node", settings_.self.value}};
-  if (const auto& outer = settings_.strategy.outer;
-      outer.kind != algorithms::Outer::Kind::none && !weighs_by_samples() && !exchanges()) {
-    answer["outer"] = {{"kind", static_cast<int>(outer.kind)},
-                       {"momentum", outer.momentum},
-                       {"rate", outer.rate},
-                       {"nesterov", outer.nesterov}};
-  }
+  session::JobTerms terms;
+  terms.workers = workers;
+  terms.bodies = settings_.strategy.batches;
+  terms.buffers = layout.buffers;
+  terms.next_round = own_pace() ? 0 : long_plan->next_round(Version{0}).value;
+  terms.seed = settings_.seed;
+  terms.node = settings_.self.value;
+  terms.time_limit = from_seconds(settings_.as_given.value("time_limit_s", 0.0));
+  terms.payloads = algorithms::Payloads::of(settings_.strategy);
+  terms.loss_window = settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window;
+  terms.publishes_every = !own_pace() && long_plan->publishes_every_iteration();
+  terms.abandons = long_plan->round(long_plan->next_round(Version{0})).late == scheduler::Lateness::abandons;
+  terms.own_pace = own_pace();
+  terms.shows_start = own_pace() || weighs_by_samples();
+  terms.finishes = settings_.strategy.tiers.front().late == scheduler::Lateness::finishes;
+  terms.steps_apart = settings_.strategy.code_parity;
+  terms.accumulates = settings_.strategy.tiers.front().late == scheduler::Lateness::accumulates;
+  terms.weighs_by_samples = weighs_by_samples();
+  terms.rotate_shards = settings_.strategy.rotate_shards;
+  terms.reset_momentum = settings_.strategy.outer.clears_momentum();
+  terms.lr_may_decay = workers == 1 || long_plan->lr_may_decay();
+  if (!weighs_by_samples() && !exchanges()) terms.outer = settings_.strategy.outer;
   if (!settings_.run_directory.empty())
-    answer["trace"] = settings_.run_directory + "/worker-" + to_string(rank) + ".trace";
+    terms.trace = settings_.run_directory + "/worker-" + to_string(rank) + ".trace";
   life_.join(rank, now);
   rank_of_[worker] = rank;
   worker_of_[rank] = worker;
@@ -208,7 +201,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   made->layout = layout;
   made->outer_elements = share.getOuterElements();
   made->waits_for_turn = !settings_.replay.empty();
-  made->answer = std::move(answer);
+  made->answer = session::to_json(terms);
   beside([made] { return made->make(); },
          [this, made, rank, worker](const Result<void>& done) {
            if (done) return on_share_made(rank, worker, *made);

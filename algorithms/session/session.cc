@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <memory>
 
-#include "algorithms/session/session_impl.h"
+#include "algorithms/session/blocking_session.h"
 #include "runtime/base/content_hash.h"
 
 // The C ABI: nothing but translation. No exception leaves it.
 
 struct paceline_session {
-  std::unique_ptr<paceline::session::Session> impl;
+  std::unique_ptr<paceline::session::BlockingSession> impl;
 };
 
 namespace {
@@ -25,7 +25,7 @@ void explain(const paceline::Error& error, char* text, std::size_t size) {
 extern "C" {
 
 paceline_session* paceline_session_open(const paceline_session_config* config, char* error, size_t size) {
-  auto session = paceline::session::Session::open(*config);
+  auto session = paceline::session::BlockingSession::open(*config);
   if (!session) {
     explain(session.error(), error, size);
     return nullptr;
@@ -35,52 +35,62 @@ paceline_session* paceline_session_open(const paceline_session_config* config, c
 
 void paceline_session_close(paceline_session* session) { delete session; }
 
-paceline_session_info paceline_session_get_info(const paceline_session* session) { return session->impl->info(); }
+paceline_session_info paceline_session_get_info(const paceline_session* session) { return session->impl->core().info(); }
 
 void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every) {
-  session->impl->plan(first_update, updates, evaluate_every);
+  session->impl->core().plan(first_update, updates, evaluate_every);
 }
 
 paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease) {
-  return session->impl->next(*lease);
+  auto& core = session->impl->core();
+  return *session->impl->until_done([&] { return core.next(*lease); });
 }
 
-paceline_span paceline_session_model(const paceline_session* session) { return session->impl->model(); }
-uint64_t paceline_session_averagings(const paceline_session* session) { return session->impl->averagings(); }
-void paceline_session_placed(paceline_session* session) { session->impl->placed(); }
-paceline_span paceline_session_result(const paceline_session* session) { return session->impl->result(); }
+paceline_span paceline_session_model(const paceline_session* session) { return session->impl->core().model(); }
+uint64_t paceline_session_averagings(const paceline_session* session) { return session->impl->core().averagings(); }
+void paceline_session_placed(paceline_session* session) {
+  auto& core = session->impl->core();
+  session->impl->until_done([&] { return core.placed(); });
+}
+paceline_span paceline_session_result(const paceline_session* session) { return session->impl->core().result(); }
 
 paceline_outcome paceline_session_step_gradients(paceline_session* session, const paceline_span* pieces, size_t count,
                                                  const paceline_stats* stats) {
-  return session->impl->step_gradients({pieces, count}, *stats);
+  auto& core = session->impl->core();
+  return *session->impl->until_done([&] { return core.step_gradients({pieces, count}, *stats); });
 }
 
 paceline_outcome paceline_session_step_model(paceline_session* session, const paceline_stats* stats) {
-  return session->impl->step_model(*stats);
+  auto& core = session->impl->core();
+  return *session->impl->until_done([&] { return core.step_model(*stats); });
 }
 
-void paceline_session_evaluated(paceline_session* session, double value) { session->impl->evaluated(value); }
+void paceline_session_evaluated(paceline_session* session, double value) { session->impl->core().evaluated(value); }
 
 void paceline_session_capture(paceline_session* session, const void* data, size_t size) {
-  session->impl->capture({static_cast<const std::byte*>(data), size});
+  auto& core = session->impl->core();
+  session->impl->until_done([&] { return core.capture({static_cast<const std::byte*>(data), size}); });
 }
 
-void paceline_session_saved(paceline_session* session) { session->impl->saved(); }
-paceline_span paceline_session_outer(const paceline_session* session) { return session->impl->outer(); }
+void paceline_session_saved(paceline_session* session) { session->impl->core().saved(); }
+paceline_span paceline_session_outer(const paceline_session* session) { return session->impl->core().outer(); }
 
 int paceline_session_set_outer(paceline_session* session, const void* data, size_t size) {
-  return session->impl->set_outer({static_cast<const std::byte*>(data), size}) ? 1 : 0;
+  return session->impl->core().set_outer({static_cast<const std::byte*>(data), size}) ? 1 : 0;
 }
 
-paceline_span paceline_session_replica(const paceline_session* session) { return session->impl->replica(); }
-void paceline_session_restored(paceline_session* session) { session->impl->restored(); }
+paceline_span paceline_session_replica(const paceline_session* session) { return session->impl->core().replica(); }
+void paceline_session_restored(paceline_session* session) {
+  auto& core = session->impl->core();
+  session->impl->until_done([&] { return core.restored(); });
+}
 
 double paceline_session_sleep(paceline_session* session, double seconds) { return session->impl->sleep(seconds); }
 
 void paceline_session_warn(paceline_session* session, const char* text) {
-  session->impl->report("warning", "", 0, text);
+  session->impl->core().report("warning", "", 0, text);
 }
-void paceline_session_stop(paceline_session* session, const char* reason) { session->impl->stop_job(reason); }
+void paceline_session_stop(paceline_session* session, const char* reason) { session->impl->core().stop_job(reason); }
 void paceline_session_end_with(paceline_session* session, const paceline_span* pieces, size_t count, size_t width) {
   session->impl->end_with({pieces, count}, width);
 }
@@ -89,13 +99,13 @@ void paceline_session_uses_file(paceline_session* session, const char* path) {
   const auto absolute = std::filesystem::absolute(path, ignored).string();
   const auto hash = std::filesystem::is_directory(absolute, ignored) ? paceline::hash_of_folder(absolute)
                                                                      : paceline::hash_of_file(absolute);
-  session->impl->report("file", absolute.c_str(), 0, hash ? hash->c_str() : "");
+  session->impl->core().report("file", absolute.c_str(), 0, hash ? hash->c_str() : "");
 }
 void paceline_session_fail(paceline_session* session, const char* reason) {
-  session->impl->report("fail", "", 0, reason);
+  session->impl->core().report("fail", "", 0, reason);
 }
 void paceline_session_log(paceline_session* session, const char* name, double value) {
-  session->impl->report("metric", name, value, "");
+  session->impl->core().report("metric", name, value, "");
 }
 
 void* paceline_session_object(paceline_session* session, const char* key, uint64_t size, int* fill, char* error,

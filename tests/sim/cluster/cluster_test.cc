@@ -22,10 +22,10 @@ class ClusterTest : public testing::Test {
     for (int i = 0; i < 100 && !cluster_.ready(); ++i) cluster_.run(20ms);
     ASSERT_TRUE(cluster_.ready());
   }
-  SimulatedCluster::Driver& driver(NodeId node) {
+  SimulatedDriver& driver(NodeId node) {
     auto* const driver = cluster_.start_driver(node);
     cluster_.run(10ms);
-    EXPECT_GT(driver->process, 0u);
+    EXPECT_TRUE(driver->is_welcome());
     return *driver;
   }
 
@@ -35,48 +35,48 @@ class ClusterTest : public testing::Test {
 TEST_F(ClusterTest, ADriverCallsActorsOfAllNodes) {
   auto& driver = this->driver(NodeId{0});
   for (int node = 0; node < 3; ++node) {
-    const auto actor = cluster_.create(driver, NodeId{node}, "", 0);
-    for (int i = 0; i < 10; ++i) cluster_.call(driver, actor);
+    const auto actor = driver.create(NodeId{node}, "", 0);
+    for (int i = 0; i < 10; ++i) driver.call(actor);
   }
   cluster_.run(1s);
-  EXPECT_EQ(driver.calls.size(), 30u);
-  for (const auto& [task, made] : driver.calls) EXPECT_TRUE(made.result && *made.result) << to_string(task);
+  EXPECT_EQ(driver.calls().size(), 30u);
+  for (const auto& [task, made] : driver.calls()) EXPECT_TRUE(made.result && *made.result) << to_string(task);
   EXPECT_THAT(cluster_.findings(), IsEmpty());
 }
 
 TEST_F(ClusterTest, ANameIsOneActors) {
   auto& zero = driver(NodeId{0});
   auto& one = driver(NodeId{1});
-  const auto first = cluster_.create(zero, NodeId{1}, "name", 0);
+  const auto first = zero.create(NodeId{1}, "name", 0);
   cluster_.run(100ms);
-  const auto second = cluster_.create(one, NodeId{2}, "name", 0);
+  const auto second = one.create(NodeId{2}, "name", 0);
   cluster_.run(1s);
-  EXPECT_FALSE(zero.actors.at(first));
-  EXPECT_TRUE(one.actors.at(second)) << "another has it";
+  EXPECT_FALSE(zero.actors().at(first));
+  EXPECT_TRUE(one.actors().at(second)) << "another has it";
 }
 
 TEST_F(ClusterTest, AHeadThatIsKilledIsThereAgainAndAllGoesOn) {
   auto& driver = this->driver(NodeId{0});
-  const auto actor = cluster_.create(driver, NodeId{1}, "name", 0);
+  const auto actor = driver.create(NodeId{1}, "name", 0);
   cluster_.run(100ms);
   cluster_.kill_head();
-  cluster_.call(driver, actor);
-  cluster_.request(driver, "status", "{}");
+  driver.call(actor);
+  driver.request("status", "{}");
   cluster_.run(20ms);
-  EXPECT_TRUE(driver.calls.begin()->second.result) << "without a head";
+  EXPECT_TRUE(driver.calls().begin()->second.result) << "without a head";
   run_until_ready();
   cluster_.run(1s);
-  EXPECT_TRUE(driver.requests.begin()->second.reply);
+  EXPECT_TRUE(driver.requests().begin()->second.reply);
 }
 
 TEST_F(ClusterTest, CallsOfANodeThatIsKilledFail) {
   auto& driver = this->driver(NodeId{0});
-  const auto actor = cluster_.create(driver, NodeId{1}, "", 0);
+  const auto actor = driver.create(NodeId{1}, "", 0);
   cluster_.run(100ms);
-  for (int i = 0; i < 5; ++i) cluster_.call(driver, actor);
+  for (int i = 0; i < 5; ++i) driver.call(actor);
   cluster_.kill_agent(NodeId{1});
   cluster_.run(1s);
-  for (const auto& [task, made] : driver.calls) EXPECT_TRUE(made.result && !*made.result) << to_string(task);
+  for (const auto& [task, made] : driver.calls()) EXPECT_TRUE(made.result && !*made.result) << to_string(task);
   run_until_ready();
 }
 
@@ -95,10 +95,7 @@ class Life {
       cluster_.run(std::chrono::milliseconds(number(20)));
       check_names();
     }
-    for (int i = 0; i < kNodes; ++i) cluster_.freeze(NodeId{i}, false);
-    cluster_.freeze_head(false);
-    for (int a = 0; a < kNodes; ++a)
-      for (int b = 0; b < a; ++b) cluster_.partition(NodeId{a}, NodeId{b}, false);
+    cluster_.heal();
     cluster_.run(20s);
     check_end();
     for (const auto& finding : cluster_.findings()) note(finding);
@@ -131,23 +128,23 @@ class Life {
     if (driver == nullptr) return;
     if (what < 30) {
       const auto name = number(2) == 0 ? std::string() : "name-" + std::to_string(number(3));
-      cluster_.create(*driver, node(), name, static_cast<int>(number(2)));
+      driver->create(node(), name, static_cast<int>(number(2)));
     } else if (what < 36) {
-      cluster_.request(*driver, "find_actor", R"({"name": "name-)" + std::to_string(number(3)) + R"(", "type": ""})");
+      driver->request("find_actor", R"({"name": "name-)" + std::to_string(number(3)) + R"(", "type": ""})");
     } else if (what < 40) {
-      cluster_.request(*driver, "status", R"({"actors": "all", "workers": "all", "tasks": "all"})");
-    } else if (!driver->actors.empty()) {
-      auto actor = driver->actors.begin();
-      std::advance(actor, static_cast<std::ptrdiff_t>(number(driver->actors.size())));
-      cluster_.call(*driver, actor->first);
+      driver->request("status", R"({"actors": "all", "workers": "all", "tasks": "all"})");
+    } else if (!driver->actors().empty()) {
+      auto actor = driver->actors().begin();
+      std::advance(actor, static_cast<std::ptrdiff_t>(number(driver->actors().size())));
+      driver->call(actor->first);
       ++calls_;
     }
   }
 
-  SimulatedCluster::Driver* some_driver() {
+  SimulatedDriver* some_driver() {
     const NodeId at = node();
     for (auto& driver : cluster_.drivers())
-      if (driver->node == at && !driver->over) return driver->process == 0 ? nullptr : driver.get();
+      if (driver->node() == at && !driver->is_gone()) return driver->is_welcome() ? driver.get() : nullptr;
     (void)cluster_.start_driver(at);
     return nullptr;
   }
@@ -165,12 +162,12 @@ class Life {
   void check_end() {
     if (!cluster_.ready()) note("not all nodes are registered, and reach each other");
     for (const auto& driver : cluster_.drivers()) {
-      if (driver->over) continue;
-      for (const auto& [task, made] : driver->calls)
+      if (driver->is_gone()) continue;
+      for (const auto& [task, made] : driver->calls())
         if (!made.result)
-          note(driver->name + ": call " + to_string(task) + " of actor " + to_string(made.actor) + " has no end");
-      for (const auto& [id, asked] : driver->requests)
-        if (!asked.reply) note(driver->name + ": '" + asked.verb + "' has no answer");
+          note(driver->name() + ": call " + to_string(task) + " of actor " + to_string(made.actor) + " has no end");
+      for (const auto& [id, asked] : driver->requests())
+        if (!asked.reply) note(driver->name() + ": '" + asked.verb + "' has no answer");
     }
   }
 

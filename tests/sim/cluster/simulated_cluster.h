@@ -1,20 +1,18 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "actors/protocol.h"
 #include "algorithms/cluster/agent.h"
 #include "algorithms/cluster/head.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/test_directory.h"
 #include "runtime/transport/sim/sim_network.h"
+#include "tests/sim/cluster/simulated_driver.h"
+#include "tests/sim/cluster/simulated_workers.h"
 
 namespace paceline::sim {
 
@@ -31,29 +29,6 @@ class SimulatedCluster {
     std::size_t messages_a_turn = 256;  ///< Of an agent.
   };
 
-  /// A call that a driver has made, and what became of it.
-  struct Made {
-    ActorId actor;
-    std::optional<Result<Bytes>> result;
-  };
-  struct Asked {
-    std::string verb;
-    std::optional<Result<std::string>> reply;
-  };
-  /// A process of a user's, on one node; it ends with its agent.
-  struct Driver {
-    NodeId node;
-    std::string name;
-    std::unique_ptr<transport::Transport> endpoint;
-    std::uint32_t process = 0;  ///< 0: it has not been welcomed.
-    bool over = false;
-    std::map<TaskId, Made> calls;
-    std::map<std::uint64_t, Asked> requests;
-    std::map<ActorId, std::optional<Error>> actors;  ///< With the error of those that died, or never were.
-    std::uint64_t next_call = 1, next_request = 1;
-    std::uint32_t next_actor = 1;
-  };
-
   explicit SimulatedCluster(Options options);
   ~SimulatedCluster();
 
@@ -66,38 +41,34 @@ class SimulatedCluster {
   void kill_agent(NodeId node);
   /// A worker of this node, the `which`-th in turn; false: it has none.
   bool kill_worker(NodeId node, std::uint64_t which);
+  bool freeze_worker(NodeId node, std::uint64_t which, bool frozen);
   /// SIGSTOP of an agent, and of all on its node.
   void freeze(NodeId node, bool frozen);
   void freeze_head(bool frozen);
   void partition(NodeId a, NodeId b, bool apart);
 
+  /// Everything that is frozen or kept apart goes on. Who was killed comes back by itself.
+  void heal();
+
   /// Of that node, if its agent lives.
-  Driver* start_driver(NodeId node);
-  std::vector<std::unique_ptr<Driver>>& drivers() { return drivers_; }
-  ActorId create(Driver& driver, NodeId node, const std::string& name, int restarts);
-  void call(Driver& driver, ActorId actor);
-  void request(Driver& driver, const std::string& verb, const std::string& json);
+  SimulatedDriver* start_driver(NodeId node);
+  const std::vector<std::unique_ptr<SimulatedDriver>>& drivers() const { return drivers_; }
 
   bool ready() const { return head_.process && head_.process->ready(); }
   bool lives(NodeId node) const { return node_of(node).agent != nullptr; }
-  /// Actors that are there: constructed, in processes that live.
-  struct Living {
-    ActorId actor;
-    std::string claimed;  ///< Name; empty: none.
-  };
-  std::vector<Living> living() const;
+  std::vector<LivingActor> living() const;
+  /// How workers have come out of their jobs.
+  const std::vector<Trained>& trained() const { return trained_; }
   /// What was wrong with what workers were told: a call twice, or out of order.
   const std::vector<std::string>& findings() const { return findings_; }
 
  private:
-  struct Worker;
-  class NodeWorkers;
   struct Node {
     NodeId id;
     std::unique_ptr<transport::SimNetwork> local;  ///< Of its processes.
     std::unique_ptr<EventLoop> loop;
     std::unique_ptr<cluster::Agent> agent;
-    NodeWorkers* workers = nullptr;  ///< The agent's.
+    SimulatedWorkers* workers = nullptr;  ///< The agent's.
     std::uint32_t starts = 0;
     std::optional<Instant> starts_at{};
     bool frozen = false;
@@ -116,14 +87,14 @@ class SimulatedCluster {
   bool step();
   Instant next_event(Instant until) const;
   void advance(Instant to);
-  bool hear(Driver& driver);
 
   Options options_;
   test::TestDirectory directory_;
   transport::SimNetwork network_;  ///< Between nodes; its time is everybody's.
   TheHead head_;
   std::vector<Node> nodes_;
-  std::vector<std::unique_ptr<Driver>> drivers_;
+  std::vector<std::unique_ptr<SimulatedDriver>> drivers_;
+  std::vector<Trained> trained_;
   std::uint64_t incarnations_ = 0;
   std::uint32_t next_driver_ = 1;
   std::vector<std::string> findings_;

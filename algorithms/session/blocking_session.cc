@@ -1,0 +1,183 @@
+#include "algorithms/session/blocking_session.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/content_hash.h"
+#include "runtime/base/json.h"
+#include "runtime/base/steady_now.h"
+
+namespace paceline::session {
+namespace {
+
+constexpr int kOpenMs = 30'000;
+
+void fill_share_request(wire::Message& message, const paceline_session_config& config) {
+  auto body = message.root().initOpenShare();
+  body.setJob(config.job);
+  body.setRank(config.rank);
+  body.setElements(config.elements);
+  body.setDtype(static_cast<std::uint8_t>(config.dtype));
+  body.setWorker(config.worker);
+  body.setOuterElements(config.outer_elements > 0 ? config.outer_elements : config.elements);
+}
+
+/// A sealed copy of `bytes` in shared memory.
+Result<memory::SharedObject> sealed_copy(std::span<const std::byte> bytes) {
+  const std::uint64_t size = std::max<std::size_t>(1, bytes.size());
+  auto created = memory::SharedObject::create(size);
+  if (!created) return created;
+  auto object = memory::SharedObject::fill(fcntl(created->fd(), F_DUPFD_CLOEXEC, 0), size);
+  if (!object) return object;
+  if (!bytes.empty()) std::memcpy(object->writable().data(), bytes.data(), bytes.size());
+  PACELINE_TRY(object->seal());
+  return object;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BlockingSession>> BlockingSession::open(const paceline_session_config& config) {
+  auto link = AgentLink::connect(config.endpoint, config.worker, config.fd_socket);
+  if (!link) return tl::unexpected(link.error());
+  std::unique_ptr<BlockingSession> session(new BlockingSession(std::move(*link), config.job));
+  wire::Message request;
+  fill_share_request(request, config);
+  PACELINE_TRY(session->link_.send(request));
+  auto answer = session->link_.receive(kOpenMs);
+  if (!answer) return tl::unexpected(answer.error());
+  PACELINE_TRY(session->configure(*std::move(answer), config));
+  return session;
+}
+
+BlockingSession::~BlockingSession() {
+  if (core_) core_->end();
+}
+
+Result<void> BlockingSession::configure(Answer answer, const paceline_session_config& config) {
+  if (answer.fds.size() != 2)
+    return fail(ErrorKind::internal, "the agent's answer to openShare lacks its two descriptors");
+  const auto terms = job_terms(answer.body);
+  auto window = memory::Window::map(answer.fds[0].release(),
+                                    {config.elements, static_cast<memory::Dtype>(config.dtype), terms.buffers});
+  if (!window) return tl::unexpected(window.error());
+  auto control = memory::ControlPage::map(answer.fds[1].get());
+  if (!control) return tl::unexpected(control.error());
+  rank_ = config.rank;
+  if (!terms.trace.empty()) {
+    if (auto trace = observe::TraceWriter::open(terms.trace)) {
+      trace_.emplace(std::move(*trace));
+      trace_->name_track(terms.node, rank_ + 1, "node " + std::to_string(terms.node),
+                         "worker " + std::to_string(rank_));
+    }
+  }
+  const SessionCore::Share share{job_, rank_, config.outer_elements > 0 ? config.outer_elements : config.elements};
+  core_.emplace(share, terms, std::move(*window), std::move(*control), outbox(terms.node), machine_clock());
+  return {};
+}
+
+SessionCore::Outbox BlockingSession::outbox(std::int32_t node) {
+  return {[this](wire::Message& message) { post(message); },
+          [this](std::int64_t update, std::span<const std::byte> state) { send_replica(update, state); },
+          [this, node](const char* what, Instant begin, Instant end, std::int64_t update) {
+            if (!trace_) return;
+            char which[40];
+            std::snprintf(which, sizeof which, "{\"update\":%lld}", static_cast<long long>(update));
+            trace_->span(node, rank_ + 1, what, begin, end, which);
+          }};
+}
+
+/// A message that cannot leave matters only if the agent is gone: it is told of everything again by what follows.
+void BlockingSession::post(wire::Message& message) {
+  if (!link_.send(message) && !link_.agent_is_there()) core_->on_agent_gone();
+}
+
+void BlockingSession::send_replica(std::int64_t update, std::span<const std::byte> state) {
+  const auto object = sealed_copy(state);
+  if (!object) return core_->report("fail", "", 0, object.error().text.c_str());
+  const nlohmann::json body{
+      {"kind", "replica"}, {"job", job_}, {"rank", rank_}, {"update", update}, {"size", state.size()}};
+  if (!link_.send_descriptor(body, object->fd()) && !link_.agent_is_there()) core_->on_agent_gone();
+}
+
+/// For the bell, since it was `bell`.
+void BlockingSession::wait(std::uint32_t bell, Duration most) {
+  if (!core_->control().wait(bell, most) && !link_.agent_is_there()) core_->on_agent_gone();
+}
+
+/// Waits for a donor's replica, or the word that there is none to be had.
+void BlockingSession::read_answer() {
+  auto answer = link_.receive(static_cast<int>(kLook / std::chrono::milliseconds(1)));
+  if (!answer) {
+    if (answer.error().kind == ErrorKind::invalid) return core_->report("fail", "", 0, answer.error().text.c_str());
+    if (answer.error().kind != ErrorKind::timed_out) core_->on_agent_gone();
+    return;
+  }
+  const auto kind = answer->body.value("kind", "");
+  const auto update = answer->body.value("update", std::int64_t{0});
+  if (kind == "go_on") return core_->on_go_on(update);
+  if (kind != "replica" || answer->fds.size() != 1) return;
+  auto object = memory::SharedObject::map(answer->fds[0].release(),
+                                          std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
+  if (!object) return core_->report("fail", "", 0, object.error().text.c_str());
+  core_->on_replica(update, std::move(*object));
+}
+
+/// Until then, or until its mini-batch is worth nothing.
+double BlockingSession::sleep(double seconds_to_sleep) {
+  const Instant begin = steady_now(), end = begin + from_seconds(seconds_to_sleep);
+  for (Instant now = begin; now < end && !core_->is_cut_short(); now = steady_now()) {
+    const std::uint32_t bell = core_->control().bell();
+    if (core_->is_cut_short()) break;
+    wait(bell, std::min(kLook, end - now));
+    if (core_->is_lost()) break;
+  }
+  return seconds(steady_now() - begin);
+}
+
+void BlockingSession::end_with(std::span<const paceline_span> pieces, std::size_t width) {
+  ContentHash hash;
+  for (const auto& piece : pieces)
+    hash.add({static_cast<const char*>(piece.data), static_cast<std::size_t>(piece.elements) * width});
+  core_->report("final", "", 0, hash.hex().c_str());
+}
+
+Result<void*> BlockingSession::object(const std::string& key, std::uint64_t size, bool& fill) {
+  wire::Message message;
+  auto body = message.root().initOpenObject();
+  body.setJob(job_);
+  body.setKey(key);
+  body.setSize(size);
+  body.setWorker(0);
+  PACELINE_TRY(link_.send(message));
+  while (true) {
+    auto answer = link_.receive(1000);
+    if (!answer) {
+      if (answer.error().kind == ErrorKind::timed_out && !core_->is_stopped()) continue;
+      return tl::unexpected(answer.error());
+    }
+    if (answer->body.value("kind", "") != "object" || answer->fds.size() != 1) continue;
+    fill = answer->body.value("fill", false);
+    const int fd = answer->fds[0].release();
+    auto object = fill ? memory::SharedObject::fill(fd, size) : memory::SharedObject::map(fd, size);
+    if (!object) return tl::unexpected(object.error());
+    auto [it, inserted] = objects_.insert_or_assign(key, std::move(*object));
+    return fill ? static_cast<void*>(it->second.writable().data()) : const_cast<std::byte*>(it->second.data().data());
+  }
+}
+
+void BlockingSession::seal_object(const std::string& key) {
+  const auto it = objects_.find(key);
+  if (it == objects_.end()) return;
+  if (const auto sealed = it->second.seal(); !sealed) return core_->report("fail", "", 0, sealed.error().text.c_str());
+  wire::Message message;
+  auto body = message.root().initSealObject();
+  body.setJob(job_);
+  body.setKey(key);
+  post(message);
+}
+
+}  // namespace paceline::session

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "algorithms/session/agent_link.h"
+#include "algorithms/session/session_core.h"
+#include "runtime/memory/shared_object.h"
+#include "runtime/observe/trace.h"
+
+namespace paceline::session {
+
+/// A session of a worker's process: the core, its agent's socket and memory, and the wait for it. Owned by the compute
+/// thread; blocks on the agent's control page or its socket, never without noticing that the agent has gone.
+class BlockingSession {
+ public:
+  static Result<std::unique_ptr<BlockingSession>> open(const paceline_session_config& config);
+  ~BlockingSession();
+  BlockingSession(const BlockingSession&) = delete;
+  BlockingSession& operator=(const BlockingSession&) = delete;
+
+  SessionCore& core() { return *core_; }
+  const SessionCore& core() const { return *core_; }
+  /// Polls the core until there is a value. `call` gives an optional, or whether it is done.
+  template <class Call>
+  auto until_done(const Call& call);
+  double sleep(double seconds);
+  void end_with(std::span<const paceline_span> pieces, std::size_t width);
+  Result<void*> object(const std::string& key, std::uint64_t size, bool& fill);
+  void seal_object(const std::string& key);
+
+ private:
+  /// How often a waiting worker looks whether its agent still lives.
+  static constexpr Duration kLook = std::chrono::milliseconds(200);
+
+  explicit BlockingSession(AgentLink link, std::uint64_t job) : link_(std::move(link)), job_(job) {}
+
+  Result<void> configure(Answer answer, const paceline_session_config& config);
+  SessionCore::Outbox outbox(std::int32_t node);
+  void post(wire::Message& message);
+  void send_replica(std::int64_t update, std::span<const std::byte> state);
+  void wait(std::uint32_t bell, Duration most);
+  void read_answer();
+
+  AgentLink link_;
+  const std::uint64_t job_;
+  std::int32_t rank_ = 0;
+  std::optional<observe::TraceWriter> trace_;
+  std::optional<SessionCore> core_;
+  std::map<std::string, memory::SharedObject> objects_;
+};
+
+template <class Call>
+auto BlockingSession::until_done(const Call& call) {
+  while (true) {
+    const std::uint32_t bell = core_->control().bell();
+    if (auto done = call()) return done;
+    core_->awaits_replica() ? read_answer() : wait(bell, kLook);
+  }
+}
+
+}  // namespace paceline::session

@@ -1,0 +1,345 @@
+#include "algorithms/session/session_core.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace paceline::session {
+namespace {
+
+using namespace std::chrono_literals;
+using memory::Window;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::uint64_t kElements = 2;
+constexpr auto kAlways = std::int64_t{1} << 40;
+
+struct TestClock final : Clock {
+  Instant now() const override { return at; }
+  Instant at{};
+};
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().text);
+  return *std::move(result);
+}
+
+/// A worker's core and, on the other side of its window and control page, its agent.
+class SessionCoreTest : public testing::Test {
+ protected:
+  /// Windows of rounds of models, as they are without a strategy's wishes.
+  void open(JobTerms terms, std::int32_t rank = 0) {
+    terms.workers = std::max(terms.workers, 2);
+    open_as_it_is(terms, rank);
+  }
+  void open_as_it_is(JobTerms terms, std::int32_t rank = 0) {
+    terms.updates = 100;
+    terms.buffers = 4;
+    const Window::Layout layout{kElements, memory::Dtype::f64, terms.buffers};
+    window.emplace(must(Window::create(layout)));
+    control.emplace(must(memory::ControlPage::create()));
+    const int page = must(control->read_only_fd());
+    core.emplace(SessionCore::Share{7, rank, kElements}, terms,
+                 must(Window::map(fcntl(window->fd(), F_DUPFD_CLOEXEC, 0), layout)),
+                 must(memory::ControlPage::map(page)),
+                 SessionCore::Outbox{[this](wire::Message& message) { note(message); },
+                                     [this](std::int64_t update, std::span<const std::byte> state) {
+                                       said.push_back("replica " + std::to_string(update) + " of " +
+                                                      std::to_string(state.size()));
+                                     },
+                                     [](const char*, Instant, Instant, std::int64_t) {}},
+                 clock);
+    close(page);
+  }
+  void note(wire::Message& message) {
+    const auto envelope = message.root().asReader();
+    if (envelope.isArrive()) {
+      const auto arrive = envelope.getArrive();
+      said.push_back("arrive " + std::to_string(arrive.getIteration()) +
+                     (arrive.getBodies() >= 0 ? " with " + std::to_string(arrive.getBodies()) : ""));
+    }
+    if (envelope.isReport()) said.push_back(wire::text(envelope.getReport().getKind()));
+    if (envelope.isReplicaWanted()) said.push_back("wants " + std::to_string(envelope.getReplicaWanted().getUpdate()));
+  }
+  std::vector<std::string> heard() { return std::exchange(said, {}); }
+
+  SessionCore::Next next() { return core->next(lease); }
+  /// Polls more often than anything happens: that changes nothing.
+  template <class Poll>
+  void expect_waits(const Poll& poll) {
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(poll());
+    said.clear();
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(poll());
+    EXPECT_THAT(said, IsEmpty());
+  }
+  void begin() {
+    ASSERT_EQ(next(), PACELINE_CAPTURE);
+    ASSERT_TRUE(core->capture({}));
+    ASSERT_EQ(next(), PACELINE_BODY);
+    said.clear();
+  }
+  SessionCore::Outcome step_model(double loss) { return core->step_model({loss, 8, 0.1}); }
+  SessionCore::Outcome step_gradients(double value) {
+    double gradients[] = {value, 2 * value};
+    const paceline_span piece{gradients, kElements};
+    return core->step_gradients({&piece, 1}, {value, 8, 0.1});
+  }
+  std::vector<double> numbers(paceline_span span) {
+    const auto* const at = static_cast<const double*>(span.data);
+    return at == nullptr ? std::vector<double>{} : std::vector<double>(at, at + span.elements);
+  }
+  /// The agent averages what is published: `value` everywhere.
+  void average(double value, std::int64_t iteration) {
+    ASSERT_TRUE(window->seal());
+    const auto result = window->begin_result();
+    ASSERT_TRUE(result);
+    const auto data = window->data(*result);
+    for (std::size_t i = 0; i < kElements; ++i) std::memcpy(data.data() + i * sizeof value, &value, sizeof value);
+    window->tag(*result).iteration = iteration;
+    window->unseal(Window::Unseal::recycle);
+  }
+  void answer(memory::WorkerVerdict verdict) { control->set_verdict(verdict); }
+
+  TestClock clock;
+  std::optional<Window> window;
+  std::optional<memory::ControlPage> control;
+  std::optional<SessionCore> core;
+  std::vector<std::string> said;
+  paceline_lease lease{};
+};
+
+TEST_F(SessionCoreTest, AModelIsPublishedAndItsAverageComesBack) {
+  open({});
+  begin();
+  expect_waits([&] { return step_model(1).has_value(); });
+  EXPECT_EQ(window->progress().state.load(), static_cast<std::uint32_t>(State::wait));
+  average(5, 0);
+  window->deliver();
+  clock.at += 30ms;
+  answer({.own = 0, .next = 1, .next_round = 1, .averaged = true});
+  EXPECT_EQ(step_model(1), PACELINE_MOVED);
+  EXPECT_THAT(numbers(core->model()), ElementsAre(5, 5));
+  EXPECT_EQ(core->averagings(), 1u);
+  EXPECT_EQ(window->progress().wait_ns.load(), std::chrono::nanoseconds(30ms).count());
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(lease.update, 1);
+}
+
+TEST_F(SessionCoreTest, BetweenRoundsNothingIsSaid) {
+  open({.next_round = 2});
+  begin();
+  EXPECT_EQ(step_model(1), PACELINE_GO_ON);
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(step_model(2), PACELINE_GO_ON);
+  EXPECT_THAT(heard(), IsEmpty());
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(step_model(3), std::nullopt);
+  EXPECT_THAT(heard(), ElementsAre("arrive 2"));
+}
+
+TEST_F(SessionCoreTest, WhoWaitsWhenTheJobIsStoppedLeaves) {
+  open({});
+  begin();
+  EXPECT_EQ(step_model(1), std::nullopt);
+  control->words().stop.store(1);
+  EXPECT_EQ(step_model(1), PACELINE_OVER);
+  EXPECT_EQ(next(), PACELINE_END);
+}
+
+TEST_F(SessionCoreTest, WhoWaitsWhenItsAgentIsGoneIsLost) {
+  open({});
+  begin();
+  EXPECT_EQ(step_model(1), std::nullopt);
+  core->on_agent_gone();
+  EXPECT_EQ(step_model(1), PACELINE_OVER);
+  EXPECT_EQ(next(), PACELINE_LOST);
+}
+
+TEST_F(SessionCoreTest, OthersStartFromAReplica) {
+  open({}, 1);
+  expect_waits([&] { return next().has_value(); });
+  EXPECT_TRUE(core->awaits_replica());
+  auto object = must(memory::SharedObject::create(8));
+  auto filled = must(memory::SharedObject::fill(fcntl(object.fd(), F_DUPFD_CLOEXEC, 0), 8));
+  ASSERT_TRUE(filled.seal());
+  core->on_replica(3, must(memory::SharedObject::map(fcntl(object.fd(), F_DUPFD_CLOEXEC, 0), 8)));
+  EXPECT_EQ(next(), PACELINE_RESTORE);
+  EXPECT_EQ(core->replica().elements, 8u);
+  EXPECT_TRUE(core->restored());
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(lease.update, 3);
+}
+
+TEST_F(SessionCoreTest, WhereThereIsNoReplicaItGoesOnFromItsOwn) {
+  open({}, 1);
+  EXPECT_EQ(next(), std::nullopt);
+  EXPECT_THAT(heard(), ElementsAre("wants 0"));
+  core->on_go_on(4);
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(lease.update, 4);
+}
+
+TEST_F(SessionCoreTest, WhoseAgentIsGoneBeforeAReplicaCameIsLost) {
+  open({}, 1);
+  EXPECT_EQ(next(), std::nullopt);
+  core->on_agent_gone();
+  EXPECT_EQ(next(), PACELINE_LOST);
+}
+
+TEST_F(SessionCoreTest, WhileOthersEvaluateItIsHeldAndGivesReplicas) {
+  open({.next_round = 50});
+  begin();
+  EXPECT_EQ(step_model(1), PACELINE_GO_ON);
+  control->words().hold.store(0);
+  expect_waits([&] { return next().has_value(); });
+  control->words().capture_wanted.fetch_add(1);
+  EXPECT_EQ(next(), PACELINE_CAPTURE);
+  EXPECT_TRUE(core->capture({}));
+  EXPECT_THAT(heard(), ElementsAre("replica 1 of 0"));
+  expect_waits([&] { return next().has_value(); });
+  control->words().evaluate.store(0);
+  EXPECT_EQ(next(), PACELINE_EVALUATE);
+  core->evaluated(0.5);
+  EXPECT_THAT(heard(), ElementsAre("evaluated"));
+  expect_waits([&] { return next().has_value(); });
+  control->words().hold.store(-1);
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(window->progress().wait_ns.load(), 0) << "no part of training";
+}
+
+TEST_F(SessionCoreTest, AStartThatTheAgentWantsToSeeIsWaitedFor) {
+  open({.shows_start = true});
+  EXPECT_EQ(next(), PACELINE_CAPTURE);
+  EXPECT_FALSE(core->capture({}));
+  EXPECT_THAT(heard(), ElementsAre("replica 0 of 0", "arrive -1"));
+  expect_waits([&] { return core->capture({}); });
+  answer({.own = -1, .next = 0, .next_round = 0});
+  EXPECT_TRUE(core->capture({}));
+  EXPECT_EQ(next(), PACELINE_BODY);
+}
+
+JobTerms abandoning(std::int32_t bodies) {
+  JobTerms terms{.bodies = bodies, .abandons = true};
+  terms.payloads.gradients_until = kAlways;
+  return terms;
+}
+
+TEST_F(SessionCoreTest, AnUpdateThatAnotherEndsCountsWhatIsFinished) {
+  open(abandoning(3));
+  begin();
+  EXPECT_EQ(step_gradients(1), PACELINE_GO_ON);
+  EXPECT_FALSE(core->is_cut_short());
+  control->words().abandoned.store(0);
+  EXPECT_TRUE(core->is_cut_short());
+  expect_waits([&] { return step_gradients(10).has_value(); });
+  EXPECT_EQ(window->tag(*window->published()).bodies, 1) << "what was in flight is dropped";
+  average(4, 0);
+  window->retain();
+  control->words().executed.store(0);
+  EXPECT_EQ(step_gradients(10), PACELINE_APPLY);
+  EXPECT_THAT(numbers(core->result()), ElementsAre(4, 4));
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(lease.update, 1);
+}
+
+TEST_F(SessionCoreTest, WhoMissesAnUpdateWantsAReplica) {
+  open(abandoning(1));
+  begin();
+  EXPECT_EQ(step_gradients(1), std::nullopt);
+  average(4, 1);
+  window->retain();
+  control->words().executed.store(1);
+  EXPECT_EQ(step_gradients(1), PACELINE_DROPPED);
+  said.clear();
+  EXPECT_EQ(next(), std::nullopt);
+  EXPECT_THAT(heard(), ElementsAre("wants 0"));
+}
+
+TEST_F(SessionCoreTest, ItsOwnBatchIsScaledByItsAgent) {
+  JobTerms terms{.bodies = 2, .abandons = true, .shows_start = true};
+  terms.payloads = {.gradients_until = kAlways, .models_every = 1};
+  open(terms);
+  EXPECT_EQ(next(), PACELINE_CAPTURE);
+  EXPECT_FALSE(core->capture({}));
+  answer({.own = -1, .next = 0});
+  EXPECT_TRUE(core->capture({}));
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(step_gradients(1), PACELINE_GO_ON);
+  said.clear();
+  EXPECT_EQ(step_gradients(3), std::nullopt);
+  EXPECT_THAT(heard(), ElementsAre("arrive 0 with 2"));
+  answer({.own = 0, .next = 0, .scale = 0.5});
+  EXPECT_EQ(step_gradients(3), PACELINE_APPLY);
+  EXPECT_THAT(numbers(core->result()), ElementsAre(2, 4));
+}
+
+TEST_F(SessionCoreTest, ABatchThatWasOverBeforeItBeganIsNotDone) {
+  JobTerms terms{.bodies = 2, .abandons = true, .shows_start = true};
+  terms.payloads = {.gradients_until = kAlways, .models_every = 1};
+  open(terms);
+  EXPECT_EQ(next(), PACELINE_CAPTURE);
+  EXPECT_FALSE(core->capture({}));
+  answer({.own = -1, .next = 0});
+  EXPECT_TRUE(core->capture({}));
+  control->words().abandoned.store(0);
+  expect_waits([&] { return next().has_value(); });
+  answer({.own = 0, .next = 1, .averaged = true});
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(lease.update, 1);
+}
+
+TEST_F(SessionCoreTest, InAReplayItPublishesWhenItsTurnHasCome) {
+  open({});
+  begin();
+  control->words().may_publish.store(INT64_MIN);
+  expect_waits([&] { return step_model(1).has_value(); });
+  EXPECT_EQ(window->tag(*window->published()).iteration, -1) << "its start";
+  control->words().may_publish.store(INT64_MAX);
+  EXPECT_EQ(step_model(1), std::nullopt);
+  EXPECT_EQ(window->tag(*window->published()).iteration, 0);
+}
+
+TEST_F(SessionCoreTest, AloneItWaitsForItsAgentOnlyWhereItMayEnd) {
+  JobTerms terms;
+  terms.payloads.gradients_until = kAlways;
+  open_as_it_is(terms);
+  core->plan(0, 3, -1);
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(step_gradients(1), PACELINE_APPLY);
+  EXPECT_THAT(numbers(core->result()), IsEmpty()) << "the caller's own";
+  EXPECT_EQ(next(), PACELINE_BODY);
+  core->stop_job("enough");
+  EXPECT_EQ(step_gradients(1), std::nullopt);
+  EXPECT_THAT(heard(), ElementsAre("plan", "arrive 0", "stop", "arrive 1"));
+  answer({.own = 1, .next = 2});
+  EXPECT_EQ(step_gradients(1), PACELINE_APPLY);
+}
+
+TEST_F(SessionCoreTest, WhenItsTimeIsUpItAsksForTheEndOnce) {
+  open({.next_round = 50, .time_limit = 10ms});
+  core->plan(0, 100, -1);
+  begin();
+  clock.at += 10ms;
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_THAT(heard(), ElementsAre("stop"));
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_THAT(heard(), IsEmpty());
+}
+
+TEST(JobTermsTest, ComeThroughJsonAsTheyAre) {
+  JobTerms terms{.workers = 3, .bodies = 4, .next_round = 5, .trace = "t", .time_limit = 1500ms, .abandons = true};
+  terms.outer = {.kind = algorithms::Outer::Kind::slowmo, .momentum = 0.5};
+  terms.payloads = {.gradients_until = kAlways, .models_every = 2};
+  EXPECT_EQ(to_json(job_terms(to_json(terms))), to_json(terms));
+  EXPECT_NE(to_json(terms), to_json(JobTerms{}));
+}
+
+}  // namespace
+}  // namespace paceline::session

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstdint>
+
+namespace paceline::session {
+
+/// What a worker is doing, as its agent and `status` see it (Window::Progress::state).
+enum class State : std::uint32_t { compute = 0, wait = 1, averaging = 2, evaluate = 3, restore = 4, ended = 5 };
+
+}  // namespace paceline::session

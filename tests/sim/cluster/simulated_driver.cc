@@ -1,0 +1,242 @@
+#include "tests/sim/cluster/simulated_driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/process_ids.h"
+#include "actors/protocol_wire.h"
+#include "tests/sim/cluster/must.h"
+
+namespace paceline::sim {
+namespace {
+
+using nlohmann::json;
+using transport::Event;
+
+constexpr Duration kStopPatience = std::chrono::seconds(2);  // Then its workers' calls are waited for no longer.
+constexpr Duration kJoinPatience = std::chrono::seconds(1);
+
+}  // namespace
+
+SimulatedDriver::SimulatedDriver(NodeId node, std::string name, std::unique_ptr<transport::Transport> endpoint,
+                                 const Clock& clock, std::vector<std::string>& findings)
+    : node_(node), name_(std::move(name)), endpoint_(std::move(endpoint)), clock_(clock), findings_(findings) {
+  wire::Message hello;
+  auto body = hello.root().initHello();
+  body.setRole("driver");
+  body.setName(name_);
+  (void)endpoint_->send("agent", {hello.to_frame()});
+  actors::Executable executable;
+  executable.path = "/simulated";
+  (void)endpoint_->send("agent", actors::encode(executable));
+}
+
+// What it asks for
+
+ActorId SimulatedDriver::create(NodeId node, const std::string& name, int restarts) {
+  actors::CreateActor create;
+  create.actor = actors::actor_id(node, process_, next_actor_++);
+  create.name = name;
+  create.owner = name_;
+  create.naming.claims = !name.empty();
+  create.rule.restarts = restarts;
+  create.type = "Simulated";
+  actors_.emplace(create.actor, std::nullopt);
+  (void)endpoint_->send("agent", actors::encode(create));
+  return create.actor;
+}
+
+TaskId SimulatedDriver::call(ActorId actor, std::vector<Bytes> arguments) {
+  actors::Call call;
+  call.task = actors::task_id(process_, next_call_);
+  call.number = next_call_++;
+  call.actor = actor;
+  call.arguments = std::move(arguments);
+  calls_.emplace(call.task, Made{actor, {}});
+  if (const auto dead = actors_.find(actor); dead != actors_.end() && dead->second) {
+    calls_.at(call.task).result = tl::unexpected(*dead->second);  // A client knows that its actor has died.
+    return call.task;
+  }
+  const auto task = call.task;
+  (void)endpoint_->send("agent", actors::encode(call));
+  return task;
+}
+
+std::uint64_t SimulatedDriver::request(const std::string& verb, const std::string& json) {
+  wire::Message message;
+  auto body = message.root().initRequest();
+  body.setId(next_request_);
+  body.setVerb(verb);
+  body.setJson(json);
+  body.setFrom(name_);
+  requests_.emplace(next_request_, Asked{verb, {}});
+  (void)endpoint_->send("agent", {message.to_frame()});
+  return next_request_++;
+}
+
+SimulatedDriver::Job& SimulatedDriver::submit(json options, Training training) {
+  auto job = std::make_unique<Job>();
+  job->options = std::move(options);
+  job->training = std::move(training);
+  job->submitted = request("submit", json_text(job->options));
+  jobs_.push_back(std::move(job));
+  return *jobs_.back();
+}
+
+// What it hears
+
+bool SimulatedDriver::step() {
+  bool any = hear();
+  for (auto& job : jobs_) any = carry_on(*job) || any;
+  return any;
+}
+
+std::optional<Instant> SimulatedDriver::next_deadline() const {
+  std::optional<Instant> next;
+  for (const auto& job : jobs_) {
+    if (job->closing) continue;
+    if (job->stopped) next = earlier(next, *job->stopped + kStopPatience);
+    if (!job->stopped && job->ended_early) next = earlier(next, *job->ended_early + kJoinPatience);
+  }
+  return next;
+}
+
+bool SimulatedDriver::hear() {
+  bool any = false;
+  while (auto event = endpoint_->poll(Duration::zero())) {
+    any = true;
+    if (event->kind == Event::Kind::disconnected) gone_ = true;
+    if (event->kind != Event::Kind::message) continue;
+    const auto message = must(wire::Received::parse(std::move(event->frames.front())));
+    must(message.visit([&](const wire::Envelope::Reader& envelope) -> Result<void> {
+      on_message(envelope, event->frames);
+      return {};
+    }));
+  }
+  return any;
+}
+
+void SimulatedDriver::on_message(const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames) {
+  if (envelope.isWelcome()) process_ = envelope.getWelcome().getProcess();
+  if (envelope.isActorReady()) {
+    const auto ready = must(actors::decode(envelope.getActorReady()));
+    if (ready.error.text.empty()) return;
+    actors_[ready.actor] = ready.error;
+    for (auto& [task, made] : calls_)
+      if (made.actor == ready.actor && !made.result) made.result = tl::unexpected(ready.error);
+  }
+  if (envelope.isCallResult()) {
+    auto result = must(actors::decode(envelope.getCallResult(), frames));
+    const auto made = calls_.find(result.task);
+    if (made != calls_.end() && !made->second.result) made->second.result = std::move(result.value);
+  }
+  if (envelope.isReply()) {
+    const auto reply = envelope.getReply();
+    const auto asked = requests_.find(reply.getId());
+    if (asked == requests_.end()) return;
+    if (asked->second.reply) findings_.push_back(name_ + " has two replies to " + asked->second.verb);
+    asked->second.reply = reply.getOk() ? Result<std::string>(wire::text(reply.getJson()))
+                                        : tl::unexpected(actors::read(reply.getError()));
+  }
+  if (envelope.isJobEvent())
+    on_job_event(envelope.getJobEvent().getJob(), parse_json(wire::text(envelope.getJobEvent().getJson())));
+}
+
+// Its jobs
+
+void SimulatedDriver::on_job_event(std::uint64_t id, const json& event) {
+  for (auto& job : jobs_) {
+    if (job->training.job != id) continue;
+    const auto kind = event.value("event", "");
+    if (kind == "progress")
+      job->starting[event.value("node", -1)] = event.value("starting", json::object()).value("workers", json::array());
+    if (kind == "failed" && job->failure.empty()) job->failure = event.value("text", "?");
+    return;
+  }
+  early_events_.emplace_back(id, event);
+}
+
+bool SimulatedDriver::carry_on(Job& job) {
+  if (job.refused || job.closing) return false;
+  const auto& answer = requests_.at(job.submitted).reply;
+  if (!answer) return false;
+  if (!*answer) {
+    job.failure = answer->error().text;
+    return job.refused = true;
+  }
+  if (job.runs.empty()) {
+    start_workers(job, parse_json(**answer));
+    return true;
+  }
+  const Instant now = clock_.now();
+  if (has_all_results(job) || (job.stopped && now - *job.stopped >= kStopPatience)) {
+    job.closing = request("close", json_text(json{{"job", job.training.job}}));
+    return true;
+  }
+  if (job.stopped) return false;
+  if (!job.failure.empty()) {
+    stop(job, "failed");
+    return true;
+  }
+  if (!has_missing_worker(job)) {
+    job.ended_early.reset();
+    return false;
+  }
+  if (!job.ended_early) job.ended_early = now;
+  if (now - *job.ended_early < kJoinPatience) return false;
+  stop(job, "a worker ended before it took part");
+  return true;
+}
+
+void SimulatedDriver::start_workers(Job& job, const json& placed) {
+  job.training.job = placed.value("job", std::uint64_t{0});
+  for (const auto& [id, event] : std::exchange(early_events_, {})) on_job_event(id, event);
+  std::int32_t rank = 0;
+  for (const auto& node : placed.at("nodes")) {
+    auto its = job.training;
+    its.rank = rank++;
+    const auto text = its.to_text();
+    Bytes bytes(text.size());
+    std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return std::byte(c); });
+    job.runs.push_back(call(create(NodeId{node.get<std::int32_t>()}, "", 0), {bytes}));
+  }
+}
+
+void SimulatedDriver::stop(Job& job, const std::string& reason) {
+  if (job.failure.empty()) job.failure = reason;
+  job.reason = reason;
+  job.stopped = clock_.now();
+  (void)request("stop", json_text(json{{"job", job.training.job}, {"reason", reason}}));
+}
+
+bool SimulatedDriver::has_all_results(const Job& job) const {
+  return std::all_of(job.runs.begin(), job.runs.end(), [&](TaskId run) { return calls_.at(run).result.has_value(); });
+}
+
+/// Whether a worker ended before its node knew it as one of the job's: the others would wait for it for ever.
+bool SimulatedDriver::has_missing_worker(Job& job) const {
+  for (const auto& [node, ranks] : job.starting)
+    for (const auto& rank : ranks)
+      if (calls_.at(job.runs.at(rank.get<std::size_t>())).result) return true;
+  return false;
+}
+
+bool SimulatedDriver::is_over(const Job& job) const {
+  return job.refused || (job.closing && requests_.at(*job.closing).reply);
+}
+
+std::string SimulatedDriver::state_of(const Job& job) const {
+  std::string state = name_ + ", job " + std::to_string(job.training.job) + " (" + job.options.value("strategy", "") +
+                      ", " + std::to_string(job.options.value("workers", 0)) + " workers)";
+  if (!requests_.at(job.submitted).reply) return state + ": its submission has no answer";
+  if (!job.failure.empty()) state += "; failed: " + job.failure;
+  if (job.stopped) state += "; stopped";
+  if (job.closing) state += requests_.at(*job.closing).reply ? "; closed" : "; closing";
+  for (std::size_t rank = 0; rank < job.runs.size(); ++rank) {
+    const auto& result = calls_.at(job.runs[rank]).result;
+    state += "; worker " + std::to_string(rank) + " " + (!result ? "runs" : *result ? "is done" : result->error().text);
+  }
+  return state;
+}
+
+}  // namespace paceline::sim

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/protocol.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/json.h"
+#include "runtime/transport/transport.h"
+#include "tests/sim/cluster/trainee.h"
+
+namespace paceline::sim {
+
+/// A process of a user's, on one node; it ends with its agent. It speaks the protocol of drivers.
+class SimulatedDriver {
+ public:
+  /// A call that it has made, and what became of it.
+  struct Made {
+    ActorId actor;
+    std::optional<Result<Bytes>> result;
+  };
+  struct Asked {
+    std::string verb;
+    std::optional<Result<std::string>> reply;
+  };
+  /// A training job, from submission to the answer to its close, as a script runs it: one actor a worker, one call each.
+  struct Job {
+    nlohmann::json options;
+    Training training;
+    std::uint64_t submitted = 0;  ///< The request.
+    std::vector<TaskId> runs{};
+    std::map<std::int32_t, nlohmann::json> starting{};  ///< Of each node: its workers that have not shared their models.
+    std::string failure{};                              ///< The first one; empty: none.
+    std::string reason{};                               ///< Why it was stopped.
+    std::optional<Instant> stopped{};                   ///< By its driver.
+    std::optional<Instant> ended_early{};               ///< A worker has ended that its node does not know.
+    std::optional<std::uint64_t> closing{};             ///< The request.
+    bool refused = false;
+  };
+
+  SimulatedDriver(NodeId node, std::string name, std::unique_ptr<transport::Transport> endpoint, const Clock& clock,
+                  std::vector<std::string>& findings);
+
+  /// Whether anything happened.
+  bool step();
+  std::optional<Instant> next_deadline() const;
+
+  ActorId create(NodeId node, const std::string& name, int restarts);
+  TaskId call(ActorId actor, std::vector<Bytes> arguments = {});
+  std::uint64_t request(const std::string& verb, const std::string& json);
+  Job& submit(nlohmann::json options, Training training);
+  /// Nothing more happens in it.
+  bool is_over(const Job& job) const;
+  /// As words, for who looks for why: what its workers' calls and its requests have come to.
+  std::string state_of(const Job& job) const;
+
+  NodeId node() const { return node_; }
+  const std::string& name() const { return name_; }
+  bool is_welcome() const { return process_ > 0; }
+  bool is_gone() const { return gone_; }
+  void kill() { gone_ = true; }
+  const std::map<TaskId, Made>& calls() const { return calls_; }
+  const std::map<std::uint64_t, Asked>& requests() const { return requests_; }
+  /// With the error of those that died, or never were.
+  const std::map<ActorId, std::optional<Error>>& actors() const { return actors_; }
+  const std::vector<std::unique_ptr<Job>>& jobs() const { return jobs_; }
+
+ private:
+  bool hear();
+  void on_message(const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames);
+  void on_job_event(std::uint64_t job, const nlohmann::json& event);
+  bool carry_on(Job& job);
+  void start_workers(Job& job, const nlohmann::json& placed);
+  void stop(Job& job, const std::string& reason);
+  bool has_all_results(const Job& job) const;
+  bool has_missing_worker(Job& job) const;
+
+  const NodeId node_;
+  const std::string name_;
+  const std::unique_ptr<transport::Transport> endpoint_;
+  const Clock& clock_;
+  std::vector<std::string>& findings_;
+  std::uint32_t process_ = 0;  ///< 0: it has not been welcomed.
+  bool gone_ = false;
+  std::map<TaskId, Made> calls_;
+  std::map<std::uint64_t, Asked> requests_;
+  std::map<ActorId, std::optional<Error>> actors_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<std::pair<std::uint64_t, nlohmann::json>> early_events_;  ///< Of jobs whose number is not known yet.
+  std::uint64_t next_call_ = 1, next_request_ = 1;
+  std::uint32_t next_actor_ = 1;
+};
+
+}  // namespace paceline::sim

@@ -1,0 +1,248 @@
+#include "tests/sim/cluster/trainee.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/base/json.h"
+#include "runtime/base/splitmix.h"
+
+namespace paceline::sim {
+namespace {
+
+constexpr std::uint64_t kElements = 3;
+constexpr std::array kCurvature{1.0, 2.0, 3.0, 4.0}, kCentre{1.0, -1.0, 2.0, 0.5};
+constexpr double kRate = 0.1;
+constexpr Duration kEvaluationTakes = std::chrono::milliseconds(3);
+
+std::span<const std::byte> bytes_of(std::span<const double> numbers) { return std::as_bytes(numbers); }
+
+process::Fd sealed_copy(std::span<const std::byte> bytes) {
+  auto created = memory::SharedObject::create(bytes.size());
+  if (!created) throw std::runtime_error(created.error().text);
+  auto filled = memory::SharedObject::fill(fcntl(created->fd(), F_DUPFD_CLOEXEC, 0), bytes.size());
+  if (!filled) throw std::runtime_error(filled.error().text);
+  std::memcpy(filled->writable().data(), bytes.data(), bytes.size());
+  if (const auto sealed = filled->seal(); !sealed) throw std::runtime_error(sealed.error().text);
+  return process::Fd(fcntl(created->fd(), F_DUPFD_CLOEXEC, 0));
+}
+
+}  // namespace
+
+std::string Training::to_text() const {
+  return json_text(nlohmann::json{{"job", job},
+                                  {"rank", rank},
+                                  {"updates", updates},
+                                  {"evaluate_every", evaluate_every},
+                                  {"batch_ns", batch_takes.count()},
+                                  {"seed", seed}});
+}
+
+Training Training::from(const std::string& text) {
+  const auto json = parse_json(text);
+  return {json.at("job"),     json.at("rank"), json.at("updates"), json.at("evaluate_every"),
+          Duration(json.at("batch_ns").get<std::int64_t>()), json.at("seed")};
+}
+
+Trainee::Trainee(WorkerId worker, Training training, Agent agent, const Clock& clock)
+    : worker_(worker), training_(training), agent_(std::move(agent)), clock_(clock), local_(kElements) {
+  open();
+}
+
+std::span<double> Trainee::x() { return {window_ != nullptr ? window_ : local_.data(), kElements}; }
+
+void Trainee::open() {
+  wire::Message message;
+  auto body = message.root().initOpenShare();
+  body.setJob(training_.job);
+  body.setRank(training_.rank);
+  body.setElements(kElements);
+  body.setDtype(PACELINE_F64);
+  body.setWorker(worker_.value);
+  body.setOuterElements(kElements);
+  agent_.say(message);
+}
+
+void Trainee::on_packet(process::Packet packet) {
+  const auto body = parse_json(packet.bytes);
+  if (body.contains("error")) return end(body.value("error", ""));
+  if (!core_) return open_session(std::move(packet), body);
+  const auto update = body.value("update", std::int64_t{0});
+  const auto kind = body.value("kind", "");
+  if (kind == "go_on") core_->on_go_on(update);
+  if (kind != "replica") return;
+  auto object = memory::SharedObject::map(packet.fds.at(0).release(), body.value("size", std::uint64_t{0}));
+  object ? core_->on_replica(update, *std::move(object)) : end(object.error().text);
+}
+
+void Trainee::open_session(process::Packet packet, const nlohmann::json& body) {
+  const auto terms = session::job_terms(body);
+  auto window = memory::Window::map(packet.fds.at(0).release(), {kElements, memory::Dtype::f64, terms.buffers});
+  auto control = memory::ControlPage::map(packet.fds.at(1).get());
+  if (!window || !control) return end("a window that cannot be mapped");
+  session::SessionCore::Outbox outbox;
+  outbox.message = agent_.say;
+  outbox.replica = [this](std::int64_t update, std::span<const std::byte> state) {
+    agent_.hand(json_text(nlohmann::json{{"kind", "replica"},
+                                         {"job", training_.job},
+                                         {"rank", training_.rank},
+                                         {"update", update},
+                                         {"size", state.size()}}),
+                sealed_copy(state));
+  };
+  outbox.span = [](const char*, Instant, Instant, std::int64_t) {};
+  core_.emplace(session::SessionCore::Share{training_.job, training_.rank, kElements}, terms, *std::move(window),
+                *std::move(control), std::move(outbox), clock_);
+  // As a training script does: its model is there before the job is planned.
+  (void)follow();
+  doing_ = Doing::looking;
+  core_->plan(0, training_.updates, training_.evaluate_every);
+}
+
+bool Trainee::step() {
+  bool any = false;
+  while (core_ && !is_over() && advance()) any = true;
+  return any;
+}
+
+std::optional<Instant> Trainee::next_deadline() const {
+  if (doing_ == Doing::computing || doing_ == Doing::evaluating) return until_;
+  return std::nullopt;
+}
+
+bool Trainee::advance() {
+  switch (doing_) {
+    case Doing::opening:
+    case Doing::nothing: return false;
+    case Doing::following:
+      if (!follow()) return false;
+      doing_ = then_;
+      return true;
+    case Doing::looking: return look();
+    case Doing::computing:
+      if (clock_.now() < until_ && !core_->is_cut_short()) return false;
+      begin_body();
+      return true;
+    case Doing::stepping: return step_with_gradient();
+    case Doing::stepping_model: return step_with_model();
+    case Doing::capturing:
+      if (!core_->capture(bytes_of(x()))) return false;
+      follow_then(Doing::looking);
+      return true;
+    case Doing::restoring:
+      if (!core_->restored()) return false;
+      follow_then(Doing::looking);
+      return true;
+    case Doing::evaluating:
+      if (clock_.now() < until_) return false;
+      core_->evaluated(value());
+      follow_then(Doing::looking);
+      return true;
+  }
+  return false;
+}
+
+void Trainee::follow_then(Doing next) {
+  doing_ = Doing::following;
+  then_ = next;
+}
+
+/// The model lies where the session wants it.
+bool Trainee::follow() {
+  if (placing_ && !core_->placed()) return false;
+  placing_ = false;
+  auto* const at = static_cast<double*>(core_->model().data);
+  if (at == window_) return true;
+  if (at == nullptr) std::copy(window_, window_ + kElements, local_.begin());
+  placing_ = at != nullptr && window_ == nullptr;
+  if (placing_) std::copy(local_.begin(), local_.end(), at);
+  window_ = at;
+  return !placing_ || follow();
+}
+
+bool Trainee::look() {
+  const auto next = core_->next(lease_);
+  if (!next) return false;
+  switch (*next) {
+    case PACELINE_BODY:
+      until_ = clock_.now() + takes();
+      follow_then(Doing::computing);
+      break;
+    case PACELINE_EVALUATE:
+      until_ = clock_.now() + kEvaluationTakes;
+      follow_then(Doing::evaluating);
+      break;
+    case PACELINE_CAPTURE: doing_ = Doing::capturing; break;
+    case PACELINE_SAVE: core_->saved(); break;
+    case PACELINE_RESTORE: {
+      const auto replica = core_->replica();
+      if (replica.elements < kElements * sizeof(double)) {
+        end("the replica is too short");
+        break;
+      }
+      std::memcpy(x().data(), replica.data, kElements * sizeof(double));
+      doing_ = Doing::restoring;
+      break;
+    }
+    case PACELINE_END:
+      (void)follow();
+      end("");
+      break;
+    case PACELINE_LOST: end("its node agent is gone"); break;
+  }
+  return true;
+}
+
+/// From half to twice of what batches take.
+Duration Trainee::takes() {
+  const double factor = 0.5 + 1.5 * draw_uniform(training_.seed, ++draws_, training_.rank);
+  return Duration(static_cast<std::int64_t>(static_cast<double>(training_.batch_takes.count()) * factor));
+}
+
+void Trainee::begin_body() {
+  const auto which = static_cast<std::size_t>(training_.rank) % kCurvature.size();
+  const double a = kCurvature[which], distance = value() - kCentre[which];
+  stats_ = {a / 2 * distance * distance, 1, kRate};
+  gradient_.assign(kElements, a * distance);
+  if (lease_.payload != PACELINE_MODELS) {
+    doing_ = Doing::stepping;
+    return;
+  }
+  for (std::size_t i = 0; i < kElements; ++i) x()[i] -= kRate * gradient_[i];
+  doing_ = Doing::stepping_model;
+}
+
+bool Trainee::step_with_gradient() {
+  const paceline_span piece{gradient_.data(), kElements};
+  const auto outcome = core_->step_gradients({&piece, 1}, stats_);
+  if (!outcome) return false;
+  if (outcome == PACELINE_APPLY) {
+    const auto* averaged = static_cast<const double*>(core_->result().data);
+    if (averaged == nullptr) averaged = gradient_.data();
+    if (lease_.payload == PACELINE_GRADIENTS) averages_[lease_.update] = averaged[0];
+    for (std::size_t i = 0; i < kElements; ++i) x()[i] -= kRate * averaged[i];
+  }
+  const bool steps_model = lease_.payload == PACELINE_BOTH && outcome == PACELINE_APPLY;
+  follow_then(steps_model ? Doing::stepping_model : Doing::looking);
+  return true;
+}
+
+bool Trainee::step_with_model() {
+  if (!core_->step_model(stats_)) return false;
+  follow_then(Doing::looking);
+  return true;
+}
+
+void Trainee::end(std::string trouble) {
+  if (window_ != nullptr) local_.assign(window_, window_ + kElements);
+  trouble_ = std::move(trouble);
+  doing_ = Doing::nothing;
+  if (core_) core_->end();
+}
+
+}  // namespace paceline::sim
