@@ -1,9 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <random>
 #include <string>
 
 #include "tests/sim/cluster/simulated_cluster.h"
+#include "tests/sim/cluster/strategies.h"
 
 namespace paceline::sim {
 namespace {
@@ -12,21 +15,8 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 using testing::IsEmpty;
 
-const std::vector<std::string> kStrategies{"allreduce",
-                                           "allreduce(patience=2s)",
-                                           "nonblocking(batches=4)",
-                                           "local_sgd(period=4)",
-                                           "wagma(group=2, period=4)",
-                                           "wagma(group=2, period=4, late=skip)",
-                                           "hier(groups=2, k1=2, k2=4)",
-                                           "eager",
-                                           "gossip",
-                                           "sgp",
-                                           "ad-psgd",
-                                           "diloco"};
-
 /// A job that runs without any fault comes to its end, and all its workers have one model.
-class TrainingTest : public testing::TestWithParam<std::string> {};
+class TrainingTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(TrainingTest, EndsWithOneModel) {
   for (const int nodes : {1, 2, 3}) {
@@ -52,6 +42,117 @@ TEST_P(TrainingTest, EndsWithOneModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, TrainingTest, testing::ValuesIn(kStrategies));
+
+/// A life of a cluster from a seed, in which jobs train while workers are killed and frozen, and the head is, too; with
+/// `harder` also agents and what lies between them. Then all is well again, and everything has to come to its end.
+class TrainingLife {
+ public:
+  TrainingLife(std::uint64_t seed, bool harder)
+      : random_(seed),
+        harder_(harder),
+        nodes_(1 + static_cast<std::int32_t>(number(3))),
+        strategy_(kStrategies.at(number(kStrategies.size()))),
+        cluster_({.nodes = nodes_, .seed = seed, .messages_a_turn = 1 + seed % 4}) {}
+
+  /// What was wrong; empty: nothing.
+  std::string live(int steps) {
+    cluster_.run(200ms);
+    driver_ = cluster_.start_driver(NodeId{0});
+    cluster_.run(10ms);
+    Training training;
+    training.updates = 40;
+    training.batch_takes = 4ms;
+    training.evaluate_every = 10;
+    training.seed = number(1000);
+    job_ = &driver_->submit(json{{"strategy", strategy_}, {"workers", 4}, {"seed", 1}, {"patience_s", 3.0}}, training);
+    for (int i = 0; i < steps; ++i) {
+      do_something();
+      cluster_.run(std::chrono::milliseconds(number(20)));
+    }
+    cluster_.heal();
+    for (int i = 0; i < 300 && !driver_->is_gone() && !driver_->is_over(*job_); ++i) cluster_.run(100ms);
+    check();
+    for (const auto& finding : cluster_.findings()) note(finding);
+    if (!wrong_.empty()) note("(" + strategy_ + " on " + std::to_string(nodes_) + " nodes)");
+    return wrong_;
+  }
+  bool has_ended_well() const { return !driver_->is_gone() && job_->failure.empty(); }
+
+ private:
+  std::uint64_t number(std::uint64_t below) {
+    return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_);
+  }
+  NodeId node() { return NodeId{static_cast<std::int32_t>(number(static_cast<std::uint64_t>(nodes_)))}; }
+  void note(const std::string& what) { wrong_ += what + "\n"; }
+
+  void do_something() {
+    const auto what = number(100);
+    if (what < 4) return void(cluster_.kill_worker(node(), number(100)));
+    if (what < 10) return void(cluster_.freeze_worker(node(), number(100), number(2) == 0));
+    if (what < 12) return cluster_.kill_head();
+    if (what < 16) return cluster_.freeze_head(number(2) == 0);
+    if (!harder_) return;
+    if (what < 18) return cluster_.kill_agent(node());
+    if (what < 22) return cluster_.freeze(node(), number(2) == 0);
+    if (what < 26 && nodes_ > 1) {
+      const NodeId a = node(), b = node();
+      if (a != b) cluster_.partition(a, b, number(2) == 0);
+    }
+  }
+
+  void check() {
+    if (driver_->is_gone()) return;
+    if (!driver_->is_over(*job_)) return note("no end: " + driver_->state_of(*job_));
+    const bool may_fail = harder_ || job_->failure.find("before") != std::string::npos;
+    if (!job_->failure.empty() && !may_fail) note("has failed: " + driver_->state_of(*job_));
+    if (!job_->failure.empty()) return;
+    const Trained* first = nullptr;
+    for (const auto& one : cluster_.trained()) {
+      if (!one.trouble.empty()) note("worker " + std::to_string(one.rank) + ": " + one.trouble);
+      if (first == nullptr) first = &one;
+      if (one.model != first->model)
+        note("workers " + std::to_string(first->rank) + " and " + std::to_string(one.rank) + " end with other models: " +
+             testing::PrintToString(first->model) + " after " + std::to_string(first->updates) + " updates, " +
+             testing::PrintToString(one.model) + " after " + std::to_string(one.updates));
+    }
+  }
+
+  std::mt19937_64 random_;
+  const bool harder_;
+  const std::int32_t nodes_;
+  const std::string strategy_;
+  SimulatedCluster cluster_;
+  SimulatedDriver* driver_ = nullptr;
+  const SimulatedDriver::Job* job_ = nullptr;
+  std::string wrong_;
+};
+
+void live(bool harder) {
+  const char* const more = std::getenv("PACELINE_CLUSTER_LIVES");
+  const std::uint64_t lives = more != nullptr ? std::strtoull(more, nullptr, 10) : 150;
+  const char* const from = std::getenv("PACELINE_CLUSTER_LIFE");
+  const std::uint64_t first = from != nullptr ? std::strtoull(from, nullptr, 10) : 1;
+  std::uint64_t well = 0;
+  int failed = 0;
+  for (std::uint64_t seed = first; seed < first + lives && failed < 5; ++seed) {
+    std::string wrong;
+    try {
+      TrainingLife life(seed, harder);
+      wrong = life.live(40);
+      well += life.has_ended_well() ? 1 : 0;
+    } catch (const std::exception& error) {
+      wrong = error.what();
+    }
+    EXPECT_EQ(wrong, "") << "in the life of seed " << seed;
+    failed += wrong.empty() ? 0 : 1;
+  }
+  if (failed == 0 && lives > 20) {
+    EXPECT_GT(well, lives / 10);
+  }
+}
+
+TEST(TrainingLives, OfWorkersAndHeadsEndWell) { live(false); }
+TEST(TrainingLives, OfAgentsToo) { live(true); }
 
 }  // namespace
 }  // namespace paceline::sim
