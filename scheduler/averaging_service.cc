@@ -141,12 +141,15 @@ std::optional<Instant> AveragingService::next_deadline() const {
   return replay_->next() && !lost_way_ ? std::optional(looked_ + kReplayLook) : std::nullopt;
 }
 
+/// Unless the word that releases it came before what this node needed to execute it.
 void AveragingService::hold(Version v) {
+  if (v <= released_) return;
   held_since_ = clock_now();
   for (auto& [rank, member] : members_) member.control.words().hold.store(v.value, std::memory_order_release);
 }
 
 void AveragingService::release(Version v) {
+  released_ = std::max(released_, v);
   for (auto& [rank, member] : members_) {
     if (member.control.words().hold.load(std::memory_order_relaxed) != v.value) continue;
     member.control.words().hold.store(-1, std::memory_order_release);

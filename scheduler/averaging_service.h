@@ -258,6 +258,7 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   Instant clock_begin_{};
   Duration held_{};
   std::optional<Instant> held_since_;
+  Version released_{-1};  ///< The last one that was.
   std::vector<Event> events_;
   std::optional<observe::TraceWriter> trace_;
   std::optional<RecordWriter> record_;

@@ -420,10 +420,8 @@ void Agent::poll_peers() {
       if (const NodeId node = node_of_peer(event->peer); node.value >= 0)
         on_node_gone(node, event->cause.empty() ? "its agent is gone" : event->cause);
     }
-    if (event->kind == transport::Event::Kind::refused) {
-      log_.warning("a connection was refused: " + event->peer);
-      if (event->peer == options_.head_address) on_head_gone();
-    }
+    if (event->kind == transport::Event::Kind::refused)
+      log_.warning("a connection was refused, and is tried again: " + event->peer);
     if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
     const auto message = wire::Received::parse(std::move(event->frames.front()));
     if (!message) {

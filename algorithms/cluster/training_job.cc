@@ -150,6 +150,7 @@ std::vector<Rank> TrainingJob::local_ranks() const {
 void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant now) {
   const WorkerId worker{share.getWorker()};
   const Rank rank{share.getRank()};
+  if (outbox_.process_id(worker) < 0) return;  // It has ended, and what it said came later.
   const auto refuse = [&](const std::string& text) { outbox_.to_worker(worker, {{"error", text}}, {}); };
   const auto workers = static_cast<std::int32_t>(settings_.node_of.size());
   if (rank.value < 0 || rank.value >= workers ||
@@ -371,16 +372,20 @@ void TrainingJob::look_for_life(Instant now) {
       if (averagings_) averagings_->on_alive(rank, now);
       continue;
     }
+    if (worker_of_.contains(rank)) return fail_job("worker " + to_string(rank) + ": " + not_in_time(), now);
     lose(rank);
     tell_left(rank, "worker " + to_string(rank) + " leaves: " + not_in_time() + "; the others go on without it");
     go_on_without(rank, not_in_time(), now);
   }
 }
 
-/// Workers of this node that have not shared their models yet.
+/// Workers of this node that have not shared their models yet. Worker 0 has when the others can start from its.
 std::vector<Rank> TrainingJob::starting() const {
   std::vector<Rank> ranks = local_ranks();
-  std::erase_if(ranks, [this](Rank rank) { return worker_of_.contains(rank) || gone_.contains(rank); });
+  const bool others_wait = settings_.node_of.size() > 1 && !replicas_.has_start();
+  std::erase_if(ranks, [&](Rank rank) {
+    return gone_.contains(rank) || (worker_of_.contains(rank) && !(rank.value == 0 && others_wait));
+  });
   return ranks;
 }
 

@@ -15,7 +15,7 @@ using transport::Reach;
 
 constexpr std::size_t kTurn = 32;  // Messages read before poll() returns, although it has nothing to report.
 constexpr Duration kStuckLook = std::chrono::milliseconds(1);
-constexpr Duration kRedial = std::chrono::milliseconds(50);       // After a connection was refused.
+constexpr Duration kRedialMost = std::chrono::seconds(1);         // Where the first one is refused again and again.
 constexpr Duration kFirstProbe = std::chrono::milliseconds(10);   // A dying process closes one thing after the other.
 constexpr Duration kProbeAnswer = std::chrono::milliseconds(5);   // An answer is asked for again.
 constexpr Duration kProbeAgain = std::chrono::milliseconds(100);  // Another question.
@@ -200,18 +200,18 @@ void LinkTransport::on_lost(const Peer& peer, Link& link, Instant at) {
   if (!link.dialled.empty() && !below_->connect(peer, link.dialled)) link.redial_at = at + kRedial;
 }
 
-/// Of a link that goes on: its old connection still has its name there, or its peer is just starting anew.
+/// Its old connection, or one of a process before this one, still has its name there, or its peer is just starting anew.
+/// What was sent waits. The owner hears of it once.
 void LinkTransport::on_refused(Event event, Instant at) {
   const auto found = std::find_if(links_.begin(), links_.end(), [&](const auto& entry) {
     return entry.second.dialled == event.peer && !entry.second.core.is_connected();
   });
   if (found == links_.end()) return events_.push_back(std::move(event));
-  if (found->second.core.is_open()) {
-    found->second.redial_at = at + kRedial;
-    return;
-  }
-  links_.erase(found);
-  events_.push_back(std::move(event));
+  const Duration pause = found->second.core.is_open() ? kRedial : found->second.refused_pause;
+  found->second.redial_at = at + pause;
+  found->second.refused_pause = std::min(2 * pause, kRedialMost);
+  if (!found->second.core.is_open() && !std::exchange(found->second.is_refusal_told, true))
+    events_.push_back(std::move(event));
 }
 
 void LinkTransport::look_after_all(bool drained) {

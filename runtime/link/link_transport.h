@@ -65,10 +65,14 @@ class LinkTransport final : public transport::Transport {
   const LinkCore* link(const transport::Peer& peer) const;
 
  private:
+  static constexpr Duration kRedial = std::chrono::milliseconds(50);  // After a connection was refused.
+
   struct Link {
     LinkCore core;
     std::string dialled{};          ///< The address that we connected to; empty: the peer connected.
     bool is_announced = false;      ///< `connected` has been told.
+    bool is_refusal_told = false;
+    Duration refused_pause = kRedial;
     std::optional<Packet> stuck{};  ///< What the transport below had no room for.
     std::optional<Instant> redial_at{};
     std::optional<Instant> probe_at{};

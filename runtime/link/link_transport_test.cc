@@ -325,6 +325,27 @@ TEST_F(LinkShellTest, AConnectionThatIsRefusedWhileTheLinkLivesIsTriedAgain) {
   EXPECT_EQ(below->connected, 3);
 }
 
+TEST_F(LinkShellTest, AFirstConnectionThatIsRefusedIsTriedAgainAndWhatWasSentWaits) {
+  ASSERT_TRUE(sut->connect("other", "elsewhere"));
+  ASSERT_TRUE(sut->send("other", message("early")));
+  for (int i = 0; i < 10; ++i) {
+    const int before = below->connected;
+    below->events.push_back({.kind = Event::Kind::refused, .peer = "elsewhere", .frames = {}});
+    const auto event = sut->poll(0ns);
+    EXPECT_EQ(event.has_value(), i == 0) << "it is told once";
+    now += i == 0 ? 50ms : 1s;
+    EXPECT_FALSE(sut->poll(0ns));
+    EXPECT_EQ(below->connected, before + 1);
+  }
+  below->events.push_back({.kind = Event::Kind::connected, .peer = "other", .frames = {}});
+  Greeting greeting{{8, 8}, {}, false, {}, {}, {}};
+  for (auto& receipt : greeting.receipts) receipt.limit = 1 << 20;
+  below->events.push_back({.kind = Event::Kind::message, .peer = "other", .frames = {encode(8, greeting)}});
+  below->sent.clear();
+  EXPECT_EQ(sut->poll(0ns)->kind, Event::Kind::connected);
+  EXPECT_EQ(text_of(below->sent.back().back()), "early");
+}
+
 TEST_F(LinkShellTest, WhatTheTransportBelowHasNoRoomForGoesLaterAndInOrder) {
   below->sent.clear();
   below->room = 2;

@@ -49,6 +49,8 @@ class RoundServiceTest : public ::testing::Test {
       for (const auto of : node_of) options.job.node_of.push_back(NodeId{of});
       options.job.self = NodeId{static_cast<std::int32_t>(n)};
       options.job.last = Version{9};
+      options.job.evaluates = evaluate_every_ > 0;
+      options.job.evaluate_every = evaluate_every_;
       options.nodes = static_cast<std::int32_t>(nodes);
       options.weighs_by_samples = true;
       options.outer_step = doubled;
@@ -101,7 +103,10 @@ class RoundServiceTest : public ::testing::Test {
     return {};
   }
 
+  std::int64_t hold(int rank) { return of(rank).control(Rank{rank})->words().hold.load(); }
+
   Instant now{};
+  std::int64_t evaluate_every_ = 0;
   std::unique_ptr<collective::Averager> averager_ = std::move(*collective::Averager::create(1));
   std::vector<std::int32_t> node_of_;
   std::vector<std::unique_ptr<Node>> nodes_;
@@ -121,6 +126,26 @@ TEST_F(RoundServiceTest, ModelsWeighTheirSamplesAndNoneCountsTwice) {
   publish(0, 2, 3, 1);
   publish(0, 3, 5, 2);  // The other one has done nothing since.
   EXPECT_EQ(model(0), 2 * 5);
+}
+
+/// The word that an evaluation is over may come before what a slow node has given for the round.
+TEST_F(RoundServiceTest, ARoundWhoseEvaluationIsOverHoldsNobody) {
+  evaluate_every_ = 2;
+  make({0, 1});
+  for (const int rank : {0, 1}) {
+    join(rank);
+    start(rank);
+  }
+  for (const int t : {0, 1}) publish(0, t, t, 1);
+  at(NodeId{1}).release(Version{1});
+  deliver_all();
+  EXPECT_EQ(hold(0), 1);
+  EXPECT_EQ(hold(1), -1);
+  at(NodeId{0}).release(Version{1});
+  EXPECT_EQ(hold(0), -1);
+  for (const int t : {2, 3}) publish(0, t, t, 1);
+  deliver_all();
+  EXPECT_EQ(hold(1), 3) << "the next one does";
 }
 
 TEST_F(RoundServiceTest, WhoHasMissedTwoRoundsTakesTheNewestOuterModel) {

@@ -31,6 +31,7 @@ struct Flight {
   std::uint64_t connection = 0;
   std::vector<Frame> frames;
   std::string address;
+  bool is_refused = false;  // A dial.
 };
 
 struct Node {
@@ -77,6 +78,7 @@ class SimNetwork::State {
       ++counts.lost;
       return;
     }
+    flight.is_refused = flight.kind == Flight::Kind::dial && drop < f.refuse;
     Instant at = now + f.latency + scaled(f.jitter, jitter);
     Instant& last = last_arrival[{flight.from, flight.to}];
     if (is_message && reorder < f.reorder) {
@@ -204,7 +206,7 @@ class SimNetwork::State {
     if (dialler == nullptr || !dialler->dials.contains(flight.connection)) return;  // Gave up.
     if (node == nullptr || !node->listening.contains(flight.address))
       return dial(flight.from, flight.connection, flight.address);
-    if (node->ends.contains(flight.from)) {
+    if (flight.is_refused || node->ends.contains(flight.from)) {
       dispatch({Flight::Kind::refusal, flight.to, flight.from, flight.connection, {}, flight.address});
       return;
     }

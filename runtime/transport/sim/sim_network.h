@@ -20,6 +20,7 @@ struct LinkFaults {
   double duplicate = 0;  ///< Delivered twice; the second one like a message of its own.
   double reorder = 0;    ///< Takes up to `reorder_by` longer, and later ones do not wait for it.
   Duration reorder_by = std::chrono::milliseconds(10);
+  double refuse = 0;  ///< A connection is refused, as where the one before it still has its name there.
 };
 
 /// A network of simulated endpoints under virtual time: who is told what, and when, follows from the seed and the calls

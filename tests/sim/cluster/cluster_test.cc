@@ -80,12 +80,21 @@ TEST_F(ClusterTest, CallsOfANodeThatIsKilledFail) {
   run_until_ready();
 }
 
+/// As whoever still has a connection of an agent before this one does, until it has noticed.
+TEST(ClusterConnections, ThatAreRefusedAreTriedAgain) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulatedCluster cluster({.seed = seed, .refuse = 0.5});
+    cluster.run(3s);
+    EXPECT_TRUE(cluster.ready()) << seed;
+  }
+}
+
 /// A life of a cluster from a seed: drivers create, call and ask, while heads, agents and workers are killed and frozen
 /// and agents are kept apart; then all is well again, and everything has to come to its end.
 class Life {
  public:
   explicit Life(std::uint64_t seed)
-      : random_(seed), cluster_({.nodes = kNodes, .seed = seed, .messages_a_turn = 1 + seed % 4}) {}
+      : random_(seed), cluster_({.nodes = kNodes, .seed = seed, .messages_a_turn = 1 + seed % 4, .refuse = 0.05}) {}
 
   /// What was wrong; empty: nothing.
   std::string live(int steps) {
@@ -197,7 +206,9 @@ TEST(ClusterLives, EndWell) {
     EXPECT_EQ(wrong, "") << "in the life of seed " << seed;
     failed += wrong.empty() ? 0 : 1;
   }
-  if (failed == 0) EXPECT_GT(calls, 20 * lives);
+  if (failed == 0) {
+    EXPECT_GT(calls, 20 * lives);
+  }
 }
 
 }  // namespace

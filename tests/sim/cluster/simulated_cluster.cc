@@ -16,7 +16,7 @@ std::string local_address(NodeId node) { return "sim:local-" + to_string(node); 
 }  // namespace
 
 SimulatedCluster::SimulatedCluster(Options options) : options_(options), network_(options.seed) {
-  network_.set_faults({.latency = std::chrono::microseconds(200), .jitter = std::chrono::microseconds(300)});
+  network_.set_faults({.latency = std::chrono::microseconds(200), .jitter = std::chrono::microseconds(300), .refuse = options_.refuse});
   start_head();
   nodes_.reserve(static_cast<std::size_t>(options_.nodes));
   for (std::int32_t i = 0; i < options_.nodes; ++i) {

@@ -27,6 +27,7 @@ class SimulatedCluster {
     Duration start_takes = std::chrono::milliseconds(60);  ///< Until a process that was killed is there again.
     Duration call_takes = std::chrono::milliseconds(2);
     std::size_t messages_a_turn = 256;  ///< Of an agent.
+    double refuse = 0;                  ///< Connections between nodes that are refused at first, of one.
   };
 
   explicit SimulatedCluster(Options options);

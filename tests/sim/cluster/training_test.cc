@@ -52,7 +52,7 @@ class TrainingLife {
         harder_(harder),
         nodes_(1 + static_cast<std::int32_t>(number(3))),
         strategy_(kStrategies.at(number(kStrategies.size()))),
-        cluster_({.nodes = nodes_, .seed = seed, .messages_a_turn = 1 + seed % 4}) {}
+        cluster_({.nodes = nodes_, .seed = seed, .messages_a_turn = 1 + seed % 4, .refuse = 0.05}) {}
 
   /// What was wrong; empty: nothing.
   std::string live(int steps) {
