@@ -130,7 +130,8 @@ class Life {
     if (what < 14) return cluster_.freeze_head(number(2) == 0);
     if (what < 18) {
       const NodeId a = node(), b = node();
-      if (a != b) cluster_.partition(a, b, number(2) == 0);
+      const bool apart = number(2) == 0;
+      if (a != b) number(3) == 0 ? cluster_.cut_one_way(a, b, apart) : cluster_.partition(a, b, apart);
       return;
     }
     auto* const driver = some_driver();

@@ -16,7 +16,7 @@ std::string local_address(NodeId node) { return "sim:local-" + to_string(node); 
 }  // namespace
 
 SimulatedCluster::SimulatedCluster(Options options) : options_(options), network_(options.seed) {
-  network_.set_faults({.latency = std::chrono::microseconds(200), .jitter = std::chrono::microseconds(300), .refuse = options_.refuse});
+  network_.set_faults(faults());
   start_head();
   nodes_.reserve(static_cast<std::size_t>(options_.nodes));
   for (std::int32_t i = 0; i < options_.nodes; ++i) {
@@ -132,12 +132,29 @@ void SimulatedCluster::partition(NodeId a, NodeId b, bool apart) {
   apart ? network_.partition(one, other) : network_.heal(one, other);
 }
 
+transport::LinkFaults SimulatedCluster::faults() const {
+  transport::LinkFaults faults;
+  faults.latency = std::chrono::microseconds(200);
+  faults.jitter = std::chrono::microseconds(300);
+  faults.refuse = options_.refuse;
+  return faults;
+}
+
+void SimulatedCluster::cut_one_way(NodeId from, NodeId to, bool cut) {
+  auto its = faults();
+  its.drop = cut ? 1 : 0;
+  network_.set_faults(cluster::agent_peer(from), cluster::agent_peer(to), its);
+}
+
 void SimulatedCluster::heal() {
   for (auto& node : nodes_) {
     freeze(node.id, false);
     if (node.workers != nullptr) node.workers->thaw_all();
     for (auto& other : nodes_)
-      if (other.id != node.id) partition(node.id, other.id, false);
+      if (other.id != node.id) {
+        partition(node.id, other.id, false);
+        cut_one_way(node.id, other.id, false);
+      }
   }
   freeze_head(false);
 }

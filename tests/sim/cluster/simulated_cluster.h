@@ -47,6 +47,8 @@ class SimulatedCluster {
   void freeze(NodeId node, bool frozen);
   void freeze_head(bool frozen);
   void partition(NodeId a, NodeId b, bool apart);
+  /// What `from` sends to `to` is lost; the other way it arrives.
+  void cut_one_way(NodeId from, NodeId to, bool cut);
 
   /// Everything that is frozen or kept apart goes on. Who was killed comes back by itself.
   void heal();
@@ -58,12 +60,15 @@ class SimulatedCluster {
   bool ready() const { return head_.process && head_.process->ready(); }
   bool lives(NodeId node) const { return node_of(node).agent != nullptr; }
   std::vector<LivingActor> living() const;
+  /// Of all messages so far: the same calls give the same, bit for bit.
+  transport::SimNetwork::Counts counts() const { return network_.counts(); }
   /// How workers have come out of their jobs.
   const std::vector<Trained>& trained() const { return trained_; }
   /// What was wrong with what workers were told: a call twice, or out of order.
   const std::vector<std::string>& findings() const { return findings_; }
 
  private:
+  transport::LinkFaults faults() const;
   struct Node {
     NodeId id;
     std::unique_ptr<transport::SimNetwork> local;  ///< Of its processes.
