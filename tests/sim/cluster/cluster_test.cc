@@ -7,9 +7,12 @@
 #include <random>
 #include <string>
 
-#include "tests/sim/cluster/simulated_cluster.h"
+#include "algorithms/simulate/cluster/simulated_cluster.h"
 
 namespace paceline::sim {
+
+using simulate::SimulatedCluster;
+using simulate::SimulatedDriver;
 namespace {
 
 using namespace std::chrono_literals;
@@ -84,7 +87,7 @@ TEST_F(ClusterTest, CallsOfANodeThatIsKilledFail) {
 TEST(ClusterConnections, ThatAreRefusedAreTriedAgain) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SimulatedCluster cluster({.seed = seed, .refuse = 0.5});
-    cluster.run(3s);
+    cluster.run(20s);
     EXPECT_TRUE(cluster.ready()) << seed;
   }
 }

@@ -7,10 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "tests/sim/cluster/simulated_cluster.h"
+#include "algorithms/simulate/cluster/simulated_cluster.h"
 #include "tests/sim/cluster/strategies.h"
 
 namespace paceline::sim {
+
+using simulate::SimulatedCluster;
+using simulate::SimulatedDriver;
+using simulate::Trained;
+using simulate::Training;
 namespace {
 
 using namespace std::chrono_literals;
@@ -28,7 +33,7 @@ TEST_P(TrainingTest, EndsWithOneModel) {
     cluster.run(10ms);
     Training training;
     training.updates = 12;
-    training.batch_takes = 5ms;
+    training.compute = "uniform(2ms,8ms)";
     training.evaluate_every = 4;
     const auto& job = driver.submit(json{{"strategy", GetParam()}, {"workers", 4}, {"seed", 1}}, training);
     for (int i = 0; i < 100 && !driver.is_over(job); ++i) cluster.run(100ms);
@@ -63,7 +68,7 @@ class TrainingLife {
     cluster_.run(10ms);
     Training training;
     training.updates = 40;
-    training.batch_takes = 4ms;
+    training.compute = "uniform(2ms,8ms)";
     training.evaluate_every = 10;
     training.seed = number(1000);
     job_ = &driver_->submit(json{{"strategy", strategy_}, {"workers", 4}, {"seed", 1}, {"patience_s", 3.0}}, training);

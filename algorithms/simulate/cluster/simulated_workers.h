@@ -13,7 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/transport/sim/sim_network.h"
 
-namespace paceline::sim {
+namespace paceline::simulate {
 
 /// Of an actor that is there: constructed, in a process that lives.
 struct LivingActor {
@@ -83,4 +83,4 @@ class SimulatedWorkers final : public cluster::Workers {
   std::vector<std::pair<WorkerId, std::string>> ending_;
 };
 
-}  // namespace paceline::sim
+}  // namespace paceline::simulate

@@ -1,17 +1,17 @@
-#include "tests/sim/cluster/simulated_driver.h"
+#include "algorithms/simulate/cluster/simulated_driver.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "actors/process_ids.h"
 #include "actors/protocol_wire.h"
-#include "tests/sim/cluster/must.h"
+#include "algorithms/simulate/cluster/must.h"
 
-namespace paceline::sim {
+namespace paceline::simulate {
 namespace {
 
 using nlohmann::json;
-using transport::Event;
+
 
 constexpr Duration kStopPatience = std::chrono::seconds(2);  // Then its workers' calls are waited for no longer.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);
@@ -105,8 +105,8 @@ bool SimulatedDriver::hear() {
   bool any = false;
   while (auto event = endpoint_->poll(Duration::zero())) {
     any = true;
-    if (event->kind == Event::Kind::disconnected) gone_ = true;
-    if (event->kind != Event::Kind::message) continue;
+    if (event->kind == transport::Event::Kind::disconnected) gone_ = true;
+    if (event->kind != transport::Event::Kind::message) continue;
     const auto message = must(wire::Received::parse(std::move(event->frames.front())));
     must(message.visit([&](const wire::Envelope::Reader& envelope) -> Result<void> {
       on_message(envelope, event->frames);
@@ -239,4 +239,4 @@ std::string SimulatedDriver::state_of(const Job& job) const {
   return state;
 }
 
-}  // namespace paceline::sim
+}  // namespace paceline::simulate

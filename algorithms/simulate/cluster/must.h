@@ -5,7 +5,7 @@
 
 #include "runtime/base/result.h"
 
-namespace paceline::sim {
+namespace paceline::simulate {
 
 /// What can only fail where the simulator is wrong.
 template <class T>
@@ -17,4 +17,4 @@ inline void must(const Result<void>& result) {
   if (!result) throw std::runtime_error(result.error().text);
 }
 
-}  // namespace paceline::sim
+}  // namespace paceline::simulate

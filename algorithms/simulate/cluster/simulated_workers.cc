@@ -1,4 +1,4 @@
-#include "tests/sim/cluster/simulated_workers.h"
+#include "algorithms/simulate/cluster/simulated_workers.h"
 
 #include <fcntl.h>
 
@@ -6,13 +6,13 @@
 
 #include "actors/process_ids.h"
 #include "actors/protocol_wire.h"
-#include "tests/sim/cluster/must.h"
-#include "tests/sim/cluster/trainee.h"
+#include "algorithms/simulate/cluster/must.h"
+#include "algorithms/simulate/cluster/trainee.h"
 
-namespace paceline::sim {
+namespace paceline::simulate {
 namespace {
 
-using transport::Event;
+
 
 pid_t pid_of(WorkerId worker) { return 1000 + static_cast<pid_t>(actors::number_on_node(worker)); }
 
@@ -122,7 +122,7 @@ bool SimulatedWorkers::step(Worker& worker) {
   bool any = false;
   while (auto event = worker.endpoint->poll(Duration::zero())) {
     any = true;
-    if (event->kind == Event::Kind::message) hear(worker, std::move(event->frames));
+    if (event->kind == transport::Event::Kind::message) hear(worker, std::move(event->frames));
   }
   while (!worker.doing.empty() && worker.doing.front().done <= node_.clock.now()) {
     any = true;
@@ -221,4 +221,4 @@ void SimulatedWorkers::end_training(Worker& worker) {
   worker.trainee.reset();
 }
 
-}  // namespace paceline::sim
+}  // namespace paceline::simulate

@@ -3,26 +3,29 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "algorithms/session/session_core.h"
+#include "algorithms/simulate/scenario.h"
 #include "runtime/base/clock.h"
 #include "runtime/process/fd_passing.h"
 
-namespace paceline::sim {
+namespace paceline::simulate {
 
-/// What a simulated worker trains, and how long it takes. Worker i has f_i(x) = a_i / 2 (x - c_i)^2 in every element,
-/// with a and c of the workers of four, and learns with rate 0.1.
+/// What a simulated worker trains, and how long it takes: the problem of a scenario (docs/jobs.md).
 struct Training {
   std::uint64_t job = 0;
   std::int32_t rank = 0;
+  std::int32_t workers = 4;
   std::int64_t updates = 0;
   std::int64_t evaluate_every = -1;
-  Duration batch_takes{};  ///< One mini-batch, the median of a draw from half to twice of it.
-  std::uint64_t seed = 0;
+  std::string compute = "uniform(2ms,8ms)";  ///< How long a mini-batch takes: a distribution, as text.
+  double lr = 0.1;
+  std::uint64_t seed = 1;
 
   std::string to_text() const;
   static Training from(const std::string& text);
@@ -72,13 +75,12 @@ class Trainee {
   bool follow();
   void follow_then(Doing next);
   bool look();
-  Duration takes();
-  void begin_body();
+  void end_body();
+  void step_along(const double* gradient);
   bool step_with_gradient();
   bool step_with_model();
   void end(std::string trouble);
   std::span<double> x();
-  double value() { return x()[0]; }
 
   const WorkerId worker_;
   const Training training_;
@@ -89,6 +91,8 @@ class Trainee {
   Doing then_ = Doing::looking;  ///< After `following`.
   bool placing_ = false;
   Instant until_{};  ///< Computing, evaluating.
+  const Distribution takes_;
+  const std::shared_ptr<const Problem> problem_;
   std::int64_t draws_ = 0;
   paceline_lease lease_{};
   double* window_ = nullptr;  ///< Where the model is in the window, if it is there.
@@ -99,4 +103,4 @@ class Trainee {
   std::string trouble_;
 };
 
-}  // namespace paceline::sim
+}  // namespace paceline::simulate

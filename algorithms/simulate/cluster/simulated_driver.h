@@ -12,9 +12,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/transport/transport.h"
-#include "tests/sim/cluster/trainee.h"
+#include "algorithms/simulate/cluster/trainee.h"
 
-namespace paceline::sim {
+namespace paceline::simulate {
 
 /// A process of a user's, on one node; it ends with its agent. It speaks the protocol of drivers.
 class SimulatedDriver {
@@ -96,4 +96,4 @@ class SimulatedDriver {
   std::uint32_t next_actor_ = 1;
 };
 
-}  // namespace paceline::sim
+}  // namespace paceline::simulate

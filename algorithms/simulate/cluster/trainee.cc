@@ -1,35 +1,30 @@
-#include "tests/sim/cluster/trainee.h"
+#include "algorithms/simulate/cluster/trainee.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 
+#include "algorithms/simulate/cluster/must.h"
 #include "runtime/base/json.h"
-#include "runtime/base/splitmix.h"
 
-namespace paceline::sim {
+namespace paceline::simulate {
 namespace {
 
-constexpr std::uint64_t kElements = 3;
-constexpr std::array kCurvature{1.0, 2.0, 3.0, 4.0}, kCentre{1.0, -1.0, 2.0, 0.5};
-constexpr double kRate = 0.1;
+constexpr std::uint64_t kElements = kScenarioDimensions;
 constexpr Duration kEvaluationTakes = std::chrono::milliseconds(3);
 
 std::span<const std::byte> bytes_of(std::span<const double> numbers) { return std::as_bytes(numbers); }
 
 process::Fd sealed_copy(std::span<const std::byte> bytes) {
-  auto created = memory::SharedObject::create(bytes.size());
-  if (!created) throw std::runtime_error(created.error().text);
-  auto filled = memory::SharedObject::fill(fcntl(created->fd(), F_DUPFD_CLOEXEC, 0), bytes.size());
-  if (!filled) throw std::runtime_error(filled.error().text);
-  std::memcpy(filled->writable().data(), bytes.data(), bytes.size());
-  if (const auto sealed = filled->seal(); !sealed) throw std::runtime_error(sealed.error().text);
-  return process::Fd(fcntl(created->fd(), F_DUPFD_CLOEXEC, 0));
+  const auto created = must(memory::SharedObject::create(bytes.size()));
+  auto filled = must(memory::SharedObject::fill(fcntl(created.fd(), F_DUPFD_CLOEXEC, 0), bytes.size()));
+  std::memcpy(filled.writable().data(), bytes.data(), bytes.size());
+  must(filled.seal());
+  return process::Fd(fcntl(created.fd(), F_DUPFD_CLOEXEC, 0));
 }
 
 }  // namespace
@@ -37,20 +32,28 @@ process::Fd sealed_copy(std::span<const std::byte> bytes) {
 std::string Training::to_text() const {
   return json_text(nlohmann::json{{"job", job},
                                   {"rank", rank},
+                                  {"workers", workers},
                                   {"updates", updates},
                                   {"evaluate_every", evaluate_every},
-                                  {"batch_ns", batch_takes.count()},
+                                  {"compute", compute},
+                                  {"lr", lr},
                                   {"seed", seed}});
 }
 
 Training Training::from(const std::string& text) {
   const auto json = parse_json(text);
-  return {json.at("job"),     json.at("rank"), json.at("updates"), json.at("evaluate_every"),
-          Duration(json.at("batch_ns").get<std::int64_t>()), json.at("seed")};
+  return {json.at("job"),     json.at("rank"), json.at("workers"), json.at("updates"), json.at("evaluate_every"),
+          json.at("compute"), json.at("lr"),   json.at("seed")};
 }
 
 Trainee::Trainee(WorkerId worker, Training training, Agent agent, const Clock& clock)
-    : worker_(worker), training_(training), agent_(std::move(agent)), clock_(clock), local_(kElements) {
+    : worker_(worker),
+      training_(std::move(training)),
+      agent_(std::move(agent)),
+      clock_(clock),
+      takes_(must(parse_distribution(training_.compute))),
+      problem_(scenario_problem({.workers = training_.workers, .seed = training_.seed})),
+      local_(kElements) {
   open();
 }
 
@@ -126,7 +129,7 @@ bool Trainee::advance() {
     case Doing::looking: return look();
     case Doing::computing:
       if (clock_.now() < until_ && !core_->is_cut_short()) return false;
-      begin_body();
+      end_body();
       return true;
     case Doing::stepping: return step_with_gradient();
     case Doing::stepping_model: return step_with_model();
@@ -140,7 +143,7 @@ bool Trainee::advance() {
       return true;
     case Doing::evaluating:
       if (clock_.now() < until_) return false;
-      core_->evaluated(value());
+      core_->evaluated(problem_->objective({x().begin(), x().end()}));
       follow_then(Doing::looking);
       return true;
   }
@@ -170,7 +173,7 @@ bool Trainee::look() {
   if (!next) return false;
   switch (*next) {
     case PACELINE_BODY:
-      until_ = clock_.now() + takes();
+      until_ = clock_.now() + from_seconds(draw(takes_, training_.seed, Rank{training_.rank}, draws_++));
       follow_then(Doing::computing);
       break;
     case PACELINE_EVALUATE:
@@ -198,23 +201,17 @@ bool Trainee::look() {
   return true;
 }
 
-/// From half to twice of what batches take.
-Duration Trainee::takes() {
-  const double factor = 0.5 + 1.5 * draw_uniform(training_.seed, ++draws_, training_.rank);
-  return Duration(static_cast<std::int64_t>(static_cast<double>(training_.batch_takes.count()) * factor));
+void Trainee::end_body() {
+  const std::int64_t draw = lease_.update * core_->info().bodies + lease_.body;
+  auto [gradient, loss] = problem_->gradient(Rank{training_.rank}, Version{draw}, {x().begin(), x().end()});
+  gradient_ = std::move(gradient);
+  stats_ = {loss, 1, training_.lr};
+  doing_ = lease_.payload == PACELINE_MODELS ? Doing::stepping_model : Doing::stepping;
+  if (doing_ == Doing::stepping_model) step_along(gradient_.data());
 }
 
-void Trainee::begin_body() {
-  const auto which = static_cast<std::size_t>(training_.rank) % kCurvature.size();
-  const double a = kCurvature[which], distance = value() - kCentre[which];
-  stats_ = {a / 2 * distance * distance, 1, kRate};
-  gradient_.assign(kElements, a * distance);
-  if (lease_.payload != PACELINE_MODELS) {
-    doing_ = Doing::stepping;
-    return;
-  }
-  for (std::size_t i = 0; i < kElements; ++i) x()[i] -= kRate * gradient_[i];
-  doing_ = Doing::stepping_model;
+void Trainee::step_along(const double* gradient) {
+  for (std::size_t i = 0; i < kElements; ++i) x()[i] -= training_.lr * gradient[i];
 }
 
 bool Trainee::step_with_gradient() {
@@ -225,7 +222,7 @@ bool Trainee::step_with_gradient() {
     const auto* averaged = static_cast<const double*>(core_->result().data);
     if (averaged == nullptr) averaged = gradient_.data();
     if (lease_.payload == PACELINE_GRADIENTS) averages_[lease_.update] = averaged[0];
-    for (std::size_t i = 0; i < kElements; ++i) x()[i] -= kRate * averaged[i];
+    step_along(averaged);
   }
   const bool steps_model = lease_.payload == PACELINE_BOTH && outcome == PACELINE_APPLY;
   follow_then(steps_model ? Doing::stepping_model : Doing::looking);
@@ -245,4 +242,4 @@ void Trainee::end(std::string trouble) {
   if (core_) core_->end();
 }
 
-}  // namespace paceline::sim
+}  // namespace paceline::simulate

@@ -9,12 +9,11 @@
 #include "algorithms/cluster/agent.h"
 #include "algorithms/cluster/head.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/test_directory.h"
 #include "runtime/transport/sim/sim_network.h"
-#include "tests/sim/cluster/simulated_driver.h"
-#include "tests/sim/cluster/simulated_workers.h"
+#include "algorithms/simulate/cluster/simulated_driver.h"
+#include "algorithms/simulate/cluster/simulated_workers.h"
 
-namespace paceline::sim {
+namespace paceline::simulate {
 
 /// A whole cluster in one process and thread, under virtual time: the head and the agents as they are in processes,
 /// over links, on a simulated network; workers and drivers that speak their protocol. The supervisor starts a head or
@@ -95,7 +94,6 @@ class SimulatedCluster {
   void advance(Instant to);
 
   Options options_;
-  test::TestDirectory directory_;
   transport::SimNetwork network_;  ///< Between nodes; its time is everybody's.
   TheHead head_;
   std::vector<Node> nodes_;
@@ -106,4 +104,4 @@ class SimulatedCluster {
   std::vector<std::string> findings_;
 };
 
-}  // namespace paceline::sim
+}  // namespace paceline::simulate
