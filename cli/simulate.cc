@@ -6,6 +6,7 @@
 #include "algorithms/simulate/job_lines.h"
 #include "cli/commands.h"
 #include "cli/run_options.h"
+#include "cli/simulate_cluster.h"
 #include "cli/simulate_from.h"
 #include "cli/simulate_one.h"
 #include "cli/simulate_options.h"
@@ -147,10 +148,12 @@ constexpr const char* kFooter =
     "The same file gives the same numbers to any program that follows docs/jobs.md. Without one, workers, delays\n"
     "and network are described by flags, and strategies are compared on a noisy problem made from the seed.\n"
     "With --from they are fitted to a run, and the answer is the time that it would have taken.\n"
+    "With --nodes the head and the agents themselves run, under virtual time, while what --faults says goes wrong.\n"
     "\n"
     "Examples:\n"
     "  paceline simulate job.json --json\n"
     "  paceline simulate --compare 'allreduce,nonblocking,wagma' -w 16 --compute 'exponential(1s)' -o plot.html\n"
+    "  paceline simulate -s 'wagma(late=skip)' --nodes 4 -w 8 --faults 'kill=10/min,kill-head=30/min'\n"
     "  paceline simulate --from last --compare 'allreduce,nonblocking' --workers 8\n";
 
 }  // namespace
@@ -166,7 +169,8 @@ Action add_simulate(Flags app) {
                      "simulate: give a job file, --strategy or --compare with what is to be simulated, or --from with "
                      "a run; see paceline simulate --help"});
     }
-    const auto done = !flags->from.empty()  ? simulate_from(*flags)
+    const auto done = flags->nodes           ? simulate_cluster(*flags)
+                      : !flags->from.empty()  ? simulate_from(*flags)
                       : !flags->job.empty() ? simulate_job(*flags)
                                             : simulate_scenario(*flags);
     return done ? kDone : report(done.error());

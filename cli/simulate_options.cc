@@ -179,6 +179,7 @@ std::optional<std::string> scenario_flag_given(const SimulateFlags& flags) {
       {"--compute", !flags.compute.empty()}, {"--straggle", !flags.straggle.empty()},
       {"--slow", !flags.slow.empty()},       {"--network", !flags.network.empty()},
       {"--bytes", !flags.bytes.empty()},     {"--fail", !flags.fail.empty()},
+      {"--nodes", flags.nodes.has_value()},  {"--faults", !flags.faults.empty()},
       {"--lr", flags.lr.has_value()},        {"--seed", flags.seed.has_value()}};
   for (const auto& [name, is_given] : given) {
     if (is_given) return name;
@@ -218,6 +219,15 @@ void add_simulate_flags(Flags app, SimulateFlags& flags) {
       .group(group);
   app.add("--fail", &flags.fail, "worker@time, such as 2@30s: worker 2 dies then; 2@30s+10s: it freezes for 10 s")
       .repeated()
+      .group(group);
+  const Flag nodes = app.add("--nodes", &flags.nodes,
+                             "simulate the cluster itself, head and agents as they are in processes: so many nodes, "
+                             "and what --faults says goes wrong")
+                         .group(group);
+  app.add("--faults", &flags.faults,
+          "with --nodes: how often what goes wrong, such as kill=1/min,kill-head=2/h,freeze=6/min; of kill, "
+          "kill-agent, kill-head, freeze, freeze-node, freeze-head, cut and cut-one-way")
+      .needs(nodes)
       .group(group);
   app.add("--lr", &flags.lr, "learning rate; default 0.1").group(group);
   app.add("--seed", &flags.seed, "of times and gradient noise; default 1").group(group);
@@ -260,6 +270,32 @@ std::optional<std::string> flag_beside_job(const SimulateFlags& flags) {
 std::optional<std::string> flag_beside_run(const SimulateFlags& flags) {
   if (!flags.output.empty()) return "--output";
   return scenario_flag_given(flags);
+}
+
+std::optional<std::string> flag_beside_cluster(const SimulateFlags& flags) {
+  const std::pair<const char*, bool> given[] = {
+      {"a job file", !flags.job.empty()},      {"--from", !flags.from.empty()},
+      {"--accumulate", flags.accumulate.has_value()}, {"--straggle", !flags.straggle.empty()},
+      {"--slow", !flags.slow.empty()},         {"--network", !flags.network.empty()},
+      {"--bytes", !flags.bytes.empty()},       {"--fail", !flags.fail.empty()},
+      {"--output", !flags.output.empty()}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given) return name;
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<std::string>> strategies_of(const SimulateFlags& flags) {
+  const auto workers = static_cast<std::int32_t>(flags.workers.value_or(simulate::Scenario{}.workers));
+  const auto runs = plan_runs(run_flags(flags, workers));
+  if (!runs) return tl::unexpected(runs.error());
+  std::vector<std::string> strategies;
+  for (const PlannedRun& run : *runs) {
+    strategies.push_back(run.overrides.value("strategy", run.label));
+    if (const auto strategy = algorithms::parse_strategy(strategies.back(), workers); !strategy)
+      return tl::unexpected(strategy.error());
+  }
+  return strategies;
 }
 
 std::optional<double> parse_size(std::string_view text) {

@@ -29,6 +29,8 @@ struct SimulateFlags {
   std::string network;            ///< "latency=1ms,bandwidth=10Gbit/s".
   std::string bytes;              ///< "100MB".
   std::vector<std::string> fail;  ///< "2@30s" or "2@30s+10s" each.
+  std::optional<std::int64_t> nodes;  ///< A cluster of so many is simulated; cli/simulate_cluster.h.
+  std::string faults;                 ///< With `nodes`: "kill=1/min,kill-head=2/h".
   bool json = false;
   bool yes = false;
   std::string output;
@@ -54,6 +56,11 @@ Result<SimulationPlan> plan_simulation(const SimulateFlags& flags);
 std::optional<std::string> flag_beside_job(const SimulateFlags& flags);
 /// The same of --from, which takes strategies and workers.
 std::optional<std::string> flag_beside_run(const SimulateFlags& flags);
+
+/// The same of --nodes, which simulates whole clusters.
+std::optional<std::string> flag_beside_cluster(const SimulateFlags& flags);
+/// What --strategy or --compare says, each by itself.
+Result<std::vector<std::string>> strategies_of(const SimulateFlags& flags);
 
 /// "100MB", "1.5GiB", "4096": bytes; at least 1.
 std::optional<double> parse_size(std::string_view text);

@@ -151,6 +151,7 @@ void SimulatedDriver::on_job_event(std::uint64_t id, const json& event) {
     if (kind == "progress")
       job->starting[event.value("node", -1)] = event.value("starting", json::object()).value("workers", json::array());
     if (kind == "failed" && job->failure.empty()) job->failure = event.value("text", "?");
+    if (kind != "progress") job->news.push_back(event);
     return;
   }
   early_events_.emplace_back(id, event);

@@ -41,6 +41,7 @@ class SimulatedDriver {
     std::optional<Instant> ended_early{};               ///< A worker has ended that its node does not know.
     std::optional<std::uint64_t> closing{};             ///< The request.
     bool refused = false;
+    std::vector<nlohmann::json> news{};  ///< Events but for progress, for who takes them.
   };
 
   SimulatedDriver(NodeId node, std::string name, std::unique_ptr<transport::Transport> endpoint, const Clock& clock,
