@@ -170,9 +170,9 @@ Action add_simulate(Flags app) {
                      "a run; see paceline simulate --help"});
     }
     const auto done = flags->nodes           ? simulate_cluster(*flags)
-                      : !flags->from.empty()  ? simulate_from(*flags)
-                      : !flags->job.empty() ? simulate_job(*flags)
-                                            : simulate_scenario(*flags);
+                      : !flags->from.empty() ? simulate_from(*flags)
+                      : !flags->job.empty()  ? simulate_job(*flags)
+                                             : simulate_scenario(*flags);
     return done ? kDone : report(done.error());
   };
 }

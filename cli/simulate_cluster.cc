@@ -33,8 +33,9 @@ Result<void> within(const char* flag, std::int64_t value, std::int64_t most) {
 
 Result<ClusterScenario> scenario_of(const SimulateFlags& flags) {
   if (const auto other = flag_beside_cluster(flags))
-    return fail(ErrorKind::invalid, *other + " does not go with --nodes: a simulated cluster takes --strategy or "
-                                             "--compare, --workers, --steps, --compute, --faults, --lr and --seed");
+    return fail(ErrorKind::invalid, *other +
+                                        " does not go with --nodes: a simulated cluster takes --strategy or "
+                                        "--compare, --workers, --steps, --compute, --faults, --lr and --seed");
   ClusterScenario scenario;
   auto& training = scenario.training;
   PACELINE_TRY(within("--nodes", *flags.nodes, kNodesMax));
@@ -99,9 +100,10 @@ std::string in_words(const ClusterScenario& scenario, const std::string& strateg
   return strategy + " ended after " + std::to_string(outcome.updates) + " updates and " +
          time_in_words(outcome.time_s) + ": " + std::to_string(outcome.done) + " of " +
          std::to_string(scenario.training.workers) + " workers came to its end, " +
-         (outcome.has_one_model ? "with one model" : "with different models") + format(", %.4g above the lowest loss; ", outcome.loss) +
-         std::to_string(outcome.messages) + " messages (" + size_in_words(static_cast<double>(outcome.bytes)) +
-         ") between " + std::to_string(scenario.nodes) + (scenario.nodes == 1 ? " node" : " nodes");
+         (outcome.has_one_model ? "with one model" : "with different models") +
+         format(", %.4g above the lowest loss; ", outcome.loss) + std::to_string(outcome.messages) + " messages (" +
+         size_in_words(static_cast<double>(outcome.bytes)) + ") between " + std::to_string(scenario.nodes) +
+         (scenario.nodes == 1 ? " node" : " nodes");
 }
 
 }  // namespace

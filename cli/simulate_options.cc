@@ -273,12 +273,15 @@ std::optional<std::string> flag_beside_run(const SimulateFlags& flags) {
 }
 
 std::optional<std::string> flag_beside_cluster(const SimulateFlags& flags) {
-  const std::pair<const char*, bool> given[] = {
-      {"a job file", !flags.job.empty()},      {"--from", !flags.from.empty()},
-      {"--accumulate", flags.accumulate.has_value()}, {"--straggle", !flags.straggle.empty()},
-      {"--slow", !flags.slow.empty()},         {"--network", !flags.network.empty()},
-      {"--bytes", !flags.bytes.empty()},       {"--fail", !flags.fail.empty()},
-      {"--output", !flags.output.empty()}};
+  const std::pair<const char*, bool> given[] = {{"a job file", !flags.job.empty()},
+                                                {"--from", !flags.from.empty()},
+                                                {"--accumulate", flags.accumulate.has_value()},
+                                                {"--straggle", !flags.straggle.empty()},
+                                                {"--slow", !flags.slow.empty()},
+                                                {"--network", !flags.network.empty()},
+                                                {"--bytes", !flags.bytes.empty()},
+                                                {"--fail", !flags.fail.empty()},
+                                                {"--output", !flags.output.empty()}};
   for (const auto& [name, is_given] : given) {
     if (is_given) return name;
   }

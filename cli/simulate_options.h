@@ -23,12 +23,12 @@ struct SimulateFlags {
   std::optional<std::int64_t> accumulate;
   std::optional<double> lr;
   std::optional<std::uint64_t> seed;
-  std::string compute;            ///< "exponential(1s)".
-  std::string straggle;           ///< "1:40ms" or "worker-3:40ms".
-  std::vector<std::string> slow;  ///< "3:4x" each, or several with commas.
-  std::string network;            ///< "latency=1ms,bandwidth=10Gbit/s".
-  std::string bytes;              ///< "100MB".
-  std::vector<std::string> fail;  ///< "2@30s" or "2@30s+10s" each.
+  std::string compute;                ///< "exponential(1s)".
+  std::string straggle;               ///< "1:40ms" or "worker-3:40ms".
+  std::vector<std::string> slow;      ///< "3:4x" each, or several with commas.
+  std::string network;                ///< "latency=1ms,bandwidth=10Gbit/s".
+  std::string bytes;                  ///< "100MB".
+  std::vector<std::string> fail;      ///< "2@30s" or "2@30s+10s" each.
   std::optional<std::int64_t> nodes;  ///< A cluster of so many is simulated; cli/simulate_cluster.h.
   std::string faults;                 ///< With `nodes`: "kill=1/min,kill-head=2/h".
   bool json = false;

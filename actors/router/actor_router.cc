@@ -654,9 +654,10 @@ ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Rel
     }
     const auto actor = actors_.find(id);
     if (actor == actors_.end() || actor->second.create.owner != owner) continue;
-    const auto error = release.owner_died
-                           ? Error{ErrorKind::disconnected, describe(actor->second) + " has ended: owner died: " + owner}
-                           : Error{ErrorKind::cancelled, describe(actor->second) + " has ended: its last handle is gone"};
+    const auto error =
+        release.owner_died
+            ? Error{ErrorKind::disconnected, describe(actor->second) + " has ended: owner died: " + owner}
+            : Error{ErrorKind::cancelled, describe(actor->second) + " has ended: its last handle is gone"};
     end_living(actions, actor->second, error, false);
   }
   return actions;

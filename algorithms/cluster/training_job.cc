@@ -193,8 +193,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   terms.reset_momentum = settings_.strategy.outer.clears_momentum();
   terms.lr_may_decay = workers == 1 || long_plan->lr_may_decay();
   if (!weighs_by_samples() && !exchanges()) terms.outer = settings_.strategy.outer;
-  if (!settings_.run_directory.empty())
-    terms.trace = settings_.run_directory + "/worker-" + to_string(rank) + ".trace";
+  if (!settings_.run_directory.empty()) terms.trace = settings_.run_directory + "/worker-" + to_string(rank) + ".trace";
   life_.join(rank, now);
   rank_of_[worker] = rank;
   worker_of_[rank] = worker;

@@ -22,8 +22,8 @@ struct JobTerms {
   std::int64_t next_round = 0;    ///< First iteration that has to be reported.
   std::uint64_t seed = 0;
   std::int32_t node = 0;
-  std::string trace{};      ///< The file for what the worker did when; empty: none.
-  Duration time_limit{};    ///< 0: none.
+  std::string trace{};    ///< The file for what the worker did when; empty: none.
+  Duration time_limit{};  ///< 0: none.
   algorithms::Payloads payloads{};
   algorithms::Outer outer{};       ///< What the worker makes after an average of all.
   std::size_t loss_window = 1;     ///< Losses of so many mini-batches are reported as their mean.

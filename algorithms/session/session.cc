@@ -35,7 +35,9 @@ paceline_session* paceline_session_open(const paceline_session_config* config, c
 
 void paceline_session_close(paceline_session* session) { delete session; }
 
-paceline_session_info paceline_session_get_info(const paceline_session* session) { return session->impl->core().info(); }
+paceline_session_info paceline_session_get_info(const paceline_session* session) {
+  return session->impl->core().info();
+}
 
 void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every) {
   session->impl->core().plan(first_update, updates, evaluate_every);

@@ -49,7 +49,8 @@ class SessionCore {
   SessionCore(Share share, JobTerms terms, memory::Window window, memory::ControlPage control, Outbox outbox,
               const Clock& clock);
 
-  // What a worker does; session.h says what each means -----------------------------------------------------------------
+  // What a worker does; session.h says what each means
+  // -----------------------------------------------------------------
 
   const paceline_session_info& info() const { return info_; }
   void plan(std::int64_t first_update, std::int64_t updates, std::int64_t evaluate_every);
@@ -71,7 +72,8 @@ class SessionCore {
   void report(const char* kind, const char* name, double value, const char* text);
   void end();  ///< The worker leaves.
 
-  // What its agent does ------------------------------------------------------------------------------------------------
+  // What its agent does
+  // ------------------------------------------------------------------------------------------------
 
   /// A donor's state, which it had at `update`.
   void on_replica(std::int64_t update, memory::SharedObject state);
@@ -90,15 +92,15 @@ class SessionCore {
 
  private:
   struct Computing {};
-  struct AwaitsTurn {};     ///< A replay: to publish.
+  struct AwaitsTurn {};      ///< A replay: to publish.
   struct AwaitsNextTurn {};  ///< A replay: to begin the next mini-batch of an update that may end early.
   struct AwaitsVerdict {
     memory::Buffer published;
   };
-  struct AwaitsAverage {};    ///< Of an update that may end early.
+  struct AwaitsAverage {};     ///< Of an update that may end early.
   struct AwaitsBatchScale {};  ///< What its own batch weighs.
-  struct AwaitsAgent {};      ///< Alone, where the job may end or be evaluated.
-  struct AwaitsStartSeen {};  ///< The agent looks at its first model.
+  struct AwaitsAgent {};       ///< Alone, where the job may end or be evaluated.
+  struct AwaitsStartSeen {};   ///< The agent looks at its first model.
   struct AwaitsReplica {};
   struct Held {};  ///< Others evaluate, or the job ends.
   using Phase = std::variant<Computing, AwaitsTurn, AwaitsNextTurn, AwaitsVerdict, AwaitsAverage, AwaitsBatchScale,

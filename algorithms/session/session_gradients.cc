@@ -60,8 +60,8 @@ SessionCore::Outcome SessionCore::add_gradients(std::span<const paceline_span> p
   add_loss(stats);
   fill_tag(window_.tag(*into), stats);
 
-  const bool is_last = lease_.body + 1 == info_.bodies ||
-                       (terms_.finishes && (is_abandoned() || publication() == may_publish()));
+  const bool is_last =
+      lease_.body + 1 == info_.bodies || (terms_.finishes && (is_abandoned() || publication() == may_publish()));
   if (is_last && lease_.payload == PACELINE_BOTH) return apply_own(*into);
   if (!alone_ && (terms_.abandons || is_last)) window_.publish(terms_.abandons);
   span("publish", began, now());

@@ -149,9 +149,7 @@ bool SessionCore::is_due_alone() const {
 }
 
 /// The one that this mini-batch makes.
-std::int64_t SessionCore::publication() const {
-  return scheduler::Replay::publication(lease_.update, lease_.body + 1);
-}
+std::int64_t SessionCore::publication() const { return scheduler::Replay::publication(lease_.update, lease_.body + 1); }
 
 std::optional<memory::WorkerVerdict> SessionCore::new_verdict() {
   const auto answer = control_.verdict(verdicts_seen_);

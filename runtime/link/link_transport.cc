@@ -200,8 +200,8 @@ void LinkTransport::on_lost(const Peer& peer, Link& link, Instant at) {
   if (!link.dialled.empty() && !below_->connect(peer, link.dialled)) link.redial_at = at + kRedial;
 }
 
-/// Its old connection, or one of a process before this one, still has its name there, or its peer is just starting anew.
-/// What was sent waits. The owner hears of it once.
+/// Its old connection, or one of a process before this one, still has its name there, or its peer is just starting
+/// anew. What was sent waits. The owner hears of it once.
 void LinkTransport::on_refused(Event event, Instant at) {
   const auto found = std::find_if(links_.begin(), links_.end(), [&](const auto& entry) {
     return entry.second.dialled == event.peer && !entry.second.core.is_connected();

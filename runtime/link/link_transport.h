@@ -69,8 +69,8 @@ class LinkTransport final : public transport::Transport {
 
   struct Link {
     LinkCore core;
-    std::string dialled{};          ///< The address that we connected to; empty: the peer connected.
-    bool is_announced = false;      ///< `connected` has been told.
+    std::string dialled{};      ///< The address that we connected to; empty: the peer connected.
+    bool is_announced = false;  ///< `connected` has been told.
     bool is_refusal_told = false;
     Duration refused_pause = kRedial;
     std::optional<Packet> stuck{};  ///< What the transport below had no room for.

@@ -305,7 +305,7 @@ class LinkShellTest : public testing::Test {
     below->events.push_back({.kind = Event::Kind::message, .peer = "peer", .frames = {encode(7, greeting)}});
     EXPECT_EQ(sut->poll(0ns)->kind, Event::Kind::connected);
   }
-  struct : Clock {
+  struct TestClock final : Clock {
     Instant now() const override { return time; }
     Instant time{1h};
   } clock;

@@ -57,6 +57,43 @@ class SimulateTest(IntegrationTest):
             self.assertIn(word, run.err)
 
 
+class Clusters(SimulateTest):
+    FLAGS = ("simulate", "--nodes", "3", "-w", "8", "--steps", "100", "--faults", "kill=3/s,kill-head=3/s", "--seed")
+
+    def test_what_goes_wrong_is_told_and_the_job_goes_on(self):
+        run = self.paceline(*self.FLAGS, "3", "-s", "wagma(late=skip)")
+        self.assertEqual((run.code, run.err), (0, ""), run.said())
+        *news, last = run.out.splitlines()
+        self.assertTrue(any("the head is killed" in line for line in news), run.out)
+        self.assertTrue(any("the others go on without it" in line for line in news), run.out)
+        self.assertRegex(last, r"^wagma\(late=skip\) ended after 100 updates and .*: [1-7] of 8 workers came to its end, "
+                               r"with one model, .* above the lowest loss; \d+ messages \(.*\) between 3 nodes$")
+
+    def test_one_seed_gives_the_same_bytes(self):
+        flags = (*self.FLAGS, "5", "--compare", "allreduce,sgp", "--json")
+        run, again = self.paceline(*flags), self.paceline(*flags)
+        self.assertEqual((run.code, run.out), (0, again.out), run.said())
+        lines = [json.loads(line) for line in run.out.splitlines()]
+        self.assertEqual([line["strategy"] for line in lines], ["allreduce", "sgp"])
+        for line in lines:
+            self.assertEqual((line["state"], line["one_model"], line["findings"]), ("ended", True, []), line)
+
+    def test_what_does_not_fit_is_refused(self):
+        for flags, words in ((("-s", "wagme"), ("unknown strategy 'wagme'",)),
+                             (("-s", "allreduce", "--faults", "burn=1/s"), ("--faults", "'burn=1/s'", "kill=1/min")),
+                             (("-s", "allreduce", "--slow", "1:2x"), ("--slow does not go with --nodes",)),
+                             (("-s", "allreduce", "--workers", "0"), ("--workers",)),
+                             (("-s", "allreduce", "--steps", "0"), ("--steps 0: give a number from 1",)),
+                             (("-s", "allreduce", "--compute", "trace(x)"), ("--compute",)),
+                             (("-s", "allreduce", "--lr", "-1"), ("--lr -1",)),
+                             (("job.json",), ("a job file does not go with --nodes",)),
+                             ((), ("give a job file, --strategy or --compare",))):
+            self.assert_flags_refused("--nodes", "2", *flags, words=words)
+        for nodes in ("0", "65", "-1"):
+            self.assert_flags_refused("-s", "allreduce", "--nodes", nodes, words=("--nodes", "from 1 to 64"))
+        self.assert_flags_refused("-s", "allreduce", "--faults", "kill=1/s", words=("--nodes",))
+
+
 class Jobs(SimulateTest):
     def test_who_is_waited_for_longer_than_a_strategys_patience_leaves(self):
         slow = {"compute_s": [[1, 1, 1, 100]], "steps": 4}

@@ -67,7 +67,8 @@ class ClusterRun {
     outcome.time_s = seconds(cluster_.now() - begun_);
     outcome.failure = job_->failure;
     if (driver_->is_gone()) outcome.failure = "the driver's node was lost";
-    if (!driver_->is_gone() && !driver_->is_over(*job_)) outcome.failure = "it did not end: " + driver_->state_of(*job_);
+    if (!driver_->is_gone() && !driver_->is_over(*job_))
+      outcome.failure = "it did not end: " + driver_->state_of(*job_);
     const Trained* first = nullptr;
     for (const auto& one : cluster_.trained()) {
       outcome.updates = std::max(outcome.updates, one.updates);

@@ -21,12 +21,12 @@ struct ClusterScenario {
 };
 
 struct ClusterOutcome {
-  std::string failure;       ///< Why the job failed, or did not end; empty: it ended well.
-  double time_s = 0;         ///< From its submission to the answer to its close.
-  std::int64_t updates = 0;  ///< That the foremost worker has done.
-  std::int32_t done = 0;     ///< Workers that came to its end; the others were lost.
-  bool has_one_model = true;  ///< All that did have the same.
-  double loss = 0;            ///< Of the first one's, above the lowest that there is.
+  std::string failure;                    ///< Why the job failed, or did not end; empty: it ended well.
+  double time_s = 0;                      ///< From its submission to the answer to its close.
+  std::int64_t updates = 0;               ///< That the foremost worker has done.
+  std::int32_t done = 0;                  ///< Workers that came to its end; the others were lost.
+  bool has_one_model = true;              ///< All that did have the same.
+  double loss = 0;                        ///< Of the first one's, above the lowest that there is.
   std::uint64_t messages = 0, bytes = 0;  ///< Between nodes.
   std::vector<std::string> findings;      ///< What must never be; none is known.
 };

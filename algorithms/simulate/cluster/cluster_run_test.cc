@@ -33,8 +33,9 @@ TEST(ClusterRunTest, AJobWithoutFaultsLearns) {
 TEST(ClusterRunTest, WhatGoesWrongIsToldAndItIsTheSameForASeed) {
   std::string told[2];
   for (auto& one : told) {
-    const auto outcome = run_cluster(scenario("wagma(sync=10,late=skip)", "kill=2/s,kill-head=2/s"),
-                                     [&](double at, const std::string& what) { one += std::to_string(at) + what + "\n"; });
+    const auto outcome =
+        run_cluster(scenario("wagma(sync=10,late=skip)", "kill=2/s,kill-head=2/s"),
+                    [&](double at, const std::string& what) { one += std::to_string(at) + what + "\n"; });
     ASSERT_TRUE(outcome);
     EXPECT_EQ(outcome->failure, "");
     EXPECT_LT(outcome->done, 8);

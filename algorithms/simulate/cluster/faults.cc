@@ -52,11 +52,13 @@ Result<std::vector<FaultRate>> parse_faults(std::string_view text) {
     text.remove_prefix(std::min(text.size(), part.size() + 1));
     const auto equals = std::min(part.find('='), part.size());
     const auto name = part.substr(0, equals);
-    const auto* const found = std::find_if(kNames.begin(), kNames.end(), [&](const auto& n) { return n.first == name; });
+    const auto* const found =
+        std::find_if(kNames.begin(), kNames.end(), [&](const auto& n) { return n.first == name; });
     const auto rate = rate_in(part.substr(std::min(equals + 1, part.size())));
     if (found == kNames.end() || !rate)
-      return fail(ErrorKind::invalid, "'" + std::string(part) + "' is no fault with a rate: give such as kill=1/min, of " +
-                                          known() + ", a number above 0 by s, min or h");
+      return fail(ErrorKind::invalid, "'" + std::string(part) +
+                                          "' is no fault with a rate: give such as kill=1/min, of " + known() +
+                                          ", a number above 0 by s, min or h");
     rates.push_back({found->second, *rate});
   }
   return rates;
@@ -81,9 +83,7 @@ void Faults::draw_next(const FaultRate& rate, Instant now) {
   due_.emplace(now + drawn(rate.per_s), Striking{rate.kind, node, other, number(std::uint64_t{1} << 32)});
 }
 
-std::optional<Instant> Faults::next() const {
-  return due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
-}
+std::optional<Instant> Faults::next() const { return due_.empty() ? std::nullopt : std::optional(due_.begin()->first); }
 
 std::string Faults::strike(SimulatedCluster& cluster) {
   if (due_.empty()) return {};
@@ -107,18 +107,15 @@ std::string Faults::carry_out(SimulatedCluster& cluster, const Striking& fault) 
   const auto both = node + " and node " + to_string(fault.other);
   const bool begins = !fault.ends;
   switch (fault.kind) {
-    case FaultKind::kill: return cluster.kill_worker(fault.node, fault.which) ? "a worker of " + node + " is killed" : "";
+    case FaultKind::kill:
+      return cluster.kill_worker(fault.node, fault.which) ? "a worker of " + node + " is killed" : "";
     case FaultKind::kill_agent: cluster.kill_agent(fault.node); return "the agent of " + node + " is killed";
     case FaultKind::kill_head: cluster.kill_head(); return "the head is killed";
     case FaultKind::freeze:
       if (!cluster.freeze_worker(fault.node, fault.which, begins)) return {};
       return "a worker of " + node + (begins ? " freezes" : " goes on");
-    case FaultKind::freeze_node:
-      cluster.freeze(fault.node, begins);
-      return node + (begins ? " freezes" : " goes on");
-    case FaultKind::freeze_head:
-      cluster.freeze_head(begins);
-      return begins ? "the head freezes" : "the head goes on";
+    case FaultKind::freeze_node: cluster.freeze(fault.node, begins); return node + (begins ? " freezes" : " goes on");
+    case FaultKind::freeze_head: cluster.freeze_head(begins); return begins ? "the head freezes" : "the head goes on";
     case FaultKind::cut:
       if (fault.node == fault.other) return {};
       cluster.partition(fault.node, fault.other, begins);

@@ -77,9 +77,9 @@ void SimulatedCluster::start_agent(Node& node) {
   };
   auto peers = link_endpoint(cluster::agent_peer(node.id));
   options.incarnation = incarnations_;
-  node.agent = std::make_unique<cluster::Agent>(
-      options, *node.loop, std::move(local), std::move(peers), must(collective::Averager::create(1)),
-      must(observe::Log::open("/dev/null", "agent")));
+  node.agent = std::make_unique<cluster::Agent>(options, *node.loop, std::move(local), std::move(peers),
+                                                must(collective::Averager::create(1)),
+                                                must(observe::Log::open("/dev/null", "agent")));
   must(node.agent->start());
 }
 

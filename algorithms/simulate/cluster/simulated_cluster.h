@@ -8,10 +8,10 @@
 
 #include "algorithms/cluster/agent.h"
 #include "algorithms/cluster/head.h"
-#include "runtime/base/event_loop.h"
-#include "runtime/transport/sim/sim_network.h"
 #include "algorithms/simulate/cluster/simulated_driver.h"
 #include "algorithms/simulate/cluster/simulated_workers.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/transport/sim/sim_network.h"
 
 namespace paceline::simulate {
 

@@ -12,7 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-
 constexpr Duration kStopPatience = std::chrono::seconds(2);  // Then its workers' calls are waited for no longer.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "actors/protocol.h"
+#include "algorithms/simulate/cluster/trainee.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/transport/transport.h"
-#include "algorithms/simulate/cluster/trainee.h"
 
 namespace paceline::simulate {
 
@@ -28,18 +28,20 @@ class SimulatedDriver {
     std::string verb;
     std::optional<Result<std::string>> reply;
   };
-  /// A training job, from submission to the answer to its close, as a script runs it: one actor a worker, one call each.
+  /// A training job, from submission to the answer to its close, as a script runs it: one actor a worker, one call
+  /// each.
   struct Job {
     nlohmann::json options;
     Training training;
     std::uint64_t submitted = 0;  ///< The request.
     std::vector<TaskId> runs{};
-    std::map<std::int32_t, nlohmann::json> starting{};  ///< Of each node: its workers that have not shared their models.
-    std::string failure{};                              ///< The first one; empty: none.
-    std::string reason{};                               ///< Why it was stopped.
-    std::optional<Instant> stopped{};                   ///< By its driver.
-    std::optional<Instant> ended_early{};               ///< A worker has ended that its node does not know.
-    std::optional<std::uint64_t> closing{};             ///< The request.
+    std::map<std::int32_t, nlohmann::json>
+        starting{};                          ///< Of each node: its workers that have not shared their models.
+    std::string failure{};                   ///< The first one; empty: none.
+    std::string reason{};                    ///< Why it was stopped.
+    std::optional<Instant> stopped{};        ///< By its driver.
+    std::optional<Instant> ended_early{};    ///< A worker has ended that its node does not know.
+    std::optional<std::uint64_t> closing{};  ///< The request.
     bool refused = false;
     std::vector<nlohmann::json> news{};  ///< Events but for progress, for who takes them.
   };

@@ -12,8 +12,6 @@
 namespace paceline::simulate {
 namespace {
 
-
-
 pid_t pid_of(WorkerId worker) { return 1000 + static_cast<pid_t>(actors::number_on_node(worker)); }
 
 }  // namespace
@@ -214,9 +212,8 @@ void SimulatedWorkers::end_training(Worker& worker) {
   const auto& trainee = *worker.trainee;
   node_.trained({worker.training.job, worker.training.rank, trainee.trouble(), trainee.updates_done(), trainee.model(),
                  trainee.averages()});
-  const auto result = trainee.trouble().empty()
-                          ? Result<Bytes>(Bytes(8))
-                          : Result<Bytes>(fail(ErrorKind::internal, trainee.trouble()));
+  const auto result =
+      trainee.trouble().empty() ? Result<Bytes>(Bytes(8)) : Result<Bytes>(fail(ErrorKind::internal, trainee.trouble()));
   worker.say(actors::encode(actors::CallResult{worker.call.task, worker.call.owner, result}));
   worker.trainee.reset();
 }

@@ -35,7 +35,7 @@ struct Training {
 class Trainee {
  public:
   struct Agent {
-    std::function<void(wire::Message&)> say;                                  ///< By its session.
+    std::function<void(wire::Message&)> say;                                    ///< By its session.
     std::function<void(const std::string& json, process::Fd descriptor)> hand;  ///< By its Unix socket.
   };
   Trainee(WorkerId worker, Training training, Agent agent, const Clock& clock);

@@ -130,9 +130,10 @@ class TrainingLife {
       if (!one.trouble.empty()) note("worker " + std::to_string(one.rank) + ": " + one.trouble);
       if (first == nullptr) first = &one;
       if (one.model != first->model)
-        note("workers " + std::to_string(first->rank) + " and " + std::to_string(one.rank) + " end with other models: " +
-             testing::PrintToString(first->model) + " after " + std::to_string(first->updates) + " updates, " +
-             testing::PrintToString(one.model) + " after " + std::to_string(one.updates));
+        note("workers " + std::to_string(first->rank) + " and " + std::to_string(one.rank) +
+             " end with other models: " + testing::PrintToString(first->model) + " after " +
+             std::to_string(first->updates) + " updates, " + testing::PrintToString(one.model) + " after " +
+             std::to_string(one.updates));
     }
   }
 
