@@ -15,6 +15,7 @@ ClusterScenario scenario(const std::string& strategy, const std::string& faults)
   scenario.nodes = 3;
   scenario.training.workers = 8;
   scenario.training.updates = 100;
+  scenario.training.seed = 3;
   scenario.faults = *parse_faults(faults);
   return scenario;
 }
@@ -34,7 +35,7 @@ TEST(ClusterRunTest, WhatGoesWrongIsToldAndItIsTheSameForASeed) {
   std::string told[2];
   for (auto& one : told) {
     const auto outcome =
-        run_cluster(scenario("wagma(sync=10,late=skip)", "kill=2/s,kill-head=2/s"),
+        run_cluster(scenario("wagma(sync=10,late=skip)", "kill=5/s,kill-head=5/s"),
                     [&](double at, const std::string& what) { one += std::to_string(at) + what + "\n"; });
     ASSERT_TRUE(outcome);
     EXPECT_EQ(outcome->failure, "");
