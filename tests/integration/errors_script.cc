@@ -242,10 +242,10 @@ void texts() {
   const auto bytes = thrown_by([] { (void)paceline::async({.node = node}, bad_bytes).get(); });
   expect(bytes.cause() == "std::runtime_error: \xef\xbf\xbd\xef\xbf\xbd bytes", told(bytes));
   using Said = std::pair<int (*)(), const char*>;
-  for (const auto& [function, said] :
+  for (const auto& one :
        {Said{number, "int"}, Said{odd, "(anonymous namespace)::Odd"}, Said{words, "char const*: not today"}}) {
-    const auto any = thrown_by([&] { (void)paceline::async({.node = node}, function).get(); });
-    expect(any.cause() == said, told(any));
+    const auto any = thrown_by([&] { (void)paceline::async({.node = node}, one.first).get(); });
+    expect(any.cause() == one.second, told(any));
   }
   const auto much = thrown_by([] { (void)paceline::async({.node = node}, long_text).get(); });
   expect(has(much.cause(), "std::runtime_error: xxxx") && much.cause().size() < (64 << 10) &&

@@ -87,7 +87,8 @@ std::optional<Instant> Faults::next() const { return due_.empty() ? std::nullopt
 
 std::string Faults::strike(SimulatedCluster& cluster) {
   if (due_.empty()) return {};
-  const auto [at, fault] = *due_.begin();
+  const Instant at = due_.begin()->first;
+  const Striking fault = due_.begin()->second;
   due_.erase(due_.begin());
   if (!fault.ends) {
     const auto rate = std::find_if(rates_.begin(), rates_.end(), [&](const auto& r) { return r.kind == fault.kind; });
