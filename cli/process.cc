@@ -23,9 +23,12 @@ namespace {
 constexpr int kPollMs = 200;
 
 /// In the child, between fork and exec: async-signal-safe calls only. Returns on failure, with errno.
-void become(const Spawn& what, char* const* arguments, char* const* environment) {
+void become(const Spawn& what, pid_t parent, char* const* arguments, char* const* environment) {
   if (what.own_session) ::setsid();
-  if (what.signal_at_our_end != 0) ::prctl(PR_SET_PDEATHSIG, what.signal_at_our_end);
+  if (what.signal_at_our_end != 0) {
+    ::prctl(PR_SET_PDEATHSIG, what.signal_at_our_end);
+    if (::getppid() != parent) ::_exit(127);  // It ended before: nobody would tell us.
+  }
   if (!what.output.empty()) {
     const int fd = ::open(what.output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (fd < 0) return;
@@ -95,10 +98,11 @@ Result<pid_t> spawn(const Spawn& what) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe");
   const OwnedFd reading(ends[0]);
   OwnedFd writing(ends[1]);
+  const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) return fail_errno("fork");
   if (child == 0) {
-    become(what, arguments.data(), environment.data());
+    become(what, parent, arguments.data(), environment.data());
     const int code = errno;
     [[maybe_unused]] const auto sent = ::write(writing.get(), &code, sizeof code);
     ::_exit(127);
