@@ -19,7 +19,7 @@ MEASUREMENTS = {
     "wagma_frozen": freezing.wagma_frozen, "frozen_agent": freezing.frozen_agent, "ddp": loops.ddp, "plain": loops.plain, "small_update": loops.small_update, "nine": loops.nine, "channel": calls.channel, "messages": calls.messages, "beside_flood": cluster.beside_flood, "flood": calls.flood, "calls": cluster.calls, "heads": cluster.heads,
     "link": links.link, "peers": peers.peers, "actors": actors.actors,
     "averaging": averaging.averaging, "fork": startup.fork, "pipeline": startup.pipeline, "start": startup.start, "idle": cluster.idle, "golden": programs.golden,
-    "random_jobs": programs.random_jobs, "explorer": programs.explorer, "scale": programs.scale, "recording": programs.recording,
+    "random_jobs": programs.random_jobs, "explorer": programs.explorer, "cluster_lives": programs.cluster_lives, "mutations": programs.mutations, "scale": programs.scale, "recording": programs.recording,
     "cells": programs.cells, "prediction": prediction.prediction,
     "building": building.building, "bare": building.bare, "checking": building.checking,
     "checked": building.checked, "memory": building.memory,

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 
 from measure.bench import output_of
@@ -48,6 +49,25 @@ def explorer(bench):
     rounds = walked(bench.program("tests", "sim", "paceline_explorer_test"), "Mutated", "")
     mixing = walked(bench.program("tests", "sim", "paceline_mix_explorer_test"), "MixMutated", "mix ")
     return {13: {**rounds, **mixing}}
+
+
+def cluster_lives(bench):
+    """Lives of whole simulated clusters: without jobs, and with jobs of every strategy."""
+    lives = 6700 if bench.rounds is None else 10 * bench.rounds
+    names, failed, printed = googletest(bench.program("tests", "sim", "paceline_sim_cluster_test"), PACELINE_CLUSTER_LIVES=str(lives))
+    lived = [int(number) for number in re.findall(r"^(\d+) lives", printed, re.MULTILINE)]
+    jobs = [int(number) for number in re.findall(r"^\d+ lives, (\d+) jobs ended well", printed, re.MULTILINE)]
+    kinds = [name for name in names if "TrainingTest.EndsWithOneModel" in name]
+    return {33: {"lives": [sum(lived)], "findings": [len(failed)], "strategies": [len(kinds)], "well": [sum(jobs)]}}
+
+
+def mutations(_bench):
+    """Defects in the production code: how many, and how many no test finds."""
+    done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tests", "mutations", "run.py")], capture_output=True, text=True)
+    found = re.search(r"^(\d+) of (\d+) defects found$", done.stdout, re.MULTILINE)
+    if not found:
+        raise SystemExit(f"mutations: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return {34: {"defects": [int(found.group(2))], "missed": [int(found.group(2)) - int(found.group(1))]}}
 
 
 def scale(bench):

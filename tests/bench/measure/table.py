@@ -184,4 +184,9 @@ FIGURES = (
             Value("killed", "one with 10,000 calls under way is killed: until all of them have ended", "≤", 100, "ms", 1),
             Value("memory", "private memory of one that has answered a call, and is idle (the median of 50)", "≤", 1, "MB", 2),
             Value("thousand", "1,000 created at once, until each has answered", unit="a second", digits=0)), 2),
+    Figure(33, "lives of whole simulated clusters of 1 to 4 nodes, the head and the agents as they are: calls and names, and jobs of four workers; kills and freezes of heads, agents and workers, cuts (one-sided, too), refused connections", "cluster_lives",
+           (Value("lives", "lives, a third each: without jobs; jobs, but agents stay whole; jobs", "≥", 20000, "", 0), Value("findings", "tests with a finding", "≤", 0, "", 0),
+            Value("strategies", "strategies that the jobs have", unit="", digits=0), Value("well", "jobs that ended well", unit="", digits=0)), 8),
+    Figure(34, "defects put into the production code, one at a time (engines, links, channels, windows, sessions, head and agents: `tests/mutations/mutations.py`), that a unit test, the simulator of clusters, random jobs or the explorer finds", "mutations",
+           (Value("defects", "defects", "≥", 40, "", 0), Value("missed", "not found", "≤", 0, "", 0)), 25),
 )

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -210,6 +211,8 @@ TEST(ClusterLives, EndWell) {
     EXPECT_EQ(wrong, "") << "in the life of seed " << seed;
     failed += wrong.empty() ? 0 : 1;
   }
+  std::printf("%llu lives, %llu calls\n", static_cast<unsigned long long>(lives),
+              static_cast<unsigned long long>(calls));
   if (failed == 0) {
     EXPECT_GT(calls, 20 * lives);
   }

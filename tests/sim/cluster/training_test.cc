@@ -1,13 +1,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "algorithms/simulate/cluster/simulated_cluster.h"
+#include "runtime/base/json.h"
 #include "tests/sim/cluster/strategies.h"
 
 namespace paceline::sim {
@@ -50,58 +54,74 @@ TEST_P(TrainingTest, EndsWithOneModel) {
 
 INSTANTIATE_TEST_SUITE_P(Strategies, TrainingTest, testing::ValuesIn(kStrategies));
 
-/// A life of a cluster from a seed, in which jobs train while workers are killed and frozen, and the head is, too; with
-/// `harder` also agents and what lies between them. Then all is well again, and everything has to come to its end.
+/// A life of a cluster from a seed, in which one or two jobs train while workers are killed and frozen, and the head
+/// is, too; with `harder` also agents and what lies between them. Then all is well again, and everything has to come to
+/// its end.
 class TrainingLife {
  public:
   TrainingLife(std::uint64_t seed, bool harder)
       : random_(seed),
         harder_(harder),
-        nodes_(1 + static_cast<std::int32_t>(number(3))),
-        strategy_(kStrategies.at(number(kStrategies.size()))),
+        nodes_(1 + static_cast<std::int32_t>(number(4))),
         cluster_({.nodes = nodes_, .seed = seed, .messages_a_turn = 1 + seed % 4, .refuse = 0.05}) {}
 
   /// What was wrong; empty: nothing.
   std::string live(int steps) {
     cluster_.run(200ms);
-    driver_ = cluster_.start_driver(NodeId{0});
+    submit(NodeId{0});
+    if (number(3) == 0) submit(node());
+    for (int i = 0; i < steps; ++i) {
+      do_something();
+      cluster_.run(std::chrono::milliseconds(number(20)));
+    }
+    cluster_.heal();
+    const auto goes_on = [](const Submitted& one) { return !one.driver->is_gone() && !one.driver->is_over(*one.job); };
+    for (int i = 0; i < 300 && std::any_of(jobs_.begin(), jobs_.end(), goes_on); ++i) cluster_.run(100ms);
+    for (const auto& one : jobs_) {
+      if (!one.driver->is_gone()) check(one);
+      check_averages(one);
+    }
+    seen_ = all_that_is_seen();
+    check_that_nothing_is_left();
+    for (const auto& finding : cluster_.findings()) note(finding);
+    if (!wrong_.empty()) note("(on " + std::to_string(nodes_) + " nodes)");
+    return wrong_;
+  }
+  /// All that could be seen of it, as text.
+  const std::string& seen() const { return seen_; }
+  std::uint64_t ended_well() const {
+    return static_cast<std::uint64_t>(std::count_if(jobs_.begin(), jobs_.end(), [](const Submitted& one) {
+      return !one.driver->is_gone() && one.job->failure.empty();
+    }));
+  }
+
+ private:
+  struct Submitted {
+    SimulatedDriver* driver;
+    const SimulatedDriver::Job* job;
+    std::string strategy;
+  };
+
+  std::uint64_t number(std::uint64_t below) {
+    return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_);
+  }
+  NodeId node() { return NodeId{static_cast<std::int32_t>(number(static_cast<std::uint64_t>(nodes_)))}; }
+  void note(const std::string& what) { wrong_ += what + "\n"; }
+
+  void submit(NodeId node) {
+    auto* const driver = cluster_.start_driver(node);
     cluster_.run(10ms);
     Training training;
     training.updates = 40;
     training.compute = "uniform(2ms,8ms)";
     training.evaluate_every = 10;
     training.seed = number(1000);
-    job_ = &driver_->submit(json{{"strategy", strategy_}, {"workers", 4}, {"seed", 1}, {"patience_s", 3.0}}, training);
-    for (int i = 0; i < steps; ++i) {
-      do_something();
-      cluster_.run(std::chrono::milliseconds(number(20)));
-    }
-    cluster_.heal();
-    for (int i = 0; i < 300 && !driver_->is_gone() && !driver_->is_over(*job_); ++i) cluster_.run(100ms);
-    check();
-    check_averages();
-    for (const auto& finding : cluster_.findings()) note(finding);
-    if (!wrong_.empty()) note("(" + strategy_ + " on " + std::to_string(nodes_) + " nodes)");
-    return wrong_;
+    const std::string strategy = kStrategies.at(number(kStrategies.size()));
+    jobs_.push_back(
+        {driver,
+         &driver->submit(json{{"strategy", strategy}, {"workers", 4}, {"seed", 1}, {"patience_s", 3.0}}, training),
+         strategy});
   }
-  /// All that can be seen of it, as text.
-  std::string seen() const {
-    const auto counts = cluster_.counts();
-    auto text = driver_->state_of(*job_) + "; " + std::to_string(counts.delivered) + " messages, " +
-                std::to_string(counts.bytes) + " bytes, " + std::to_string(counts.lost) + " lost, at " +
-                std::to_string(cluster_.now().time_since_epoch().count());
-    for (const auto& one : cluster_.trained())
-      text += "; " + std::to_string(one.rank) + ": " + testing::PrintToString(one.model);
-    return text;
-  }
-  bool has_ended_well() const { return !driver_->is_gone() && job_->failure.empty(); }
-
- private:
-  std::uint64_t number(std::uint64_t below) {
-    return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_);
-  }
-  NodeId node() { return NodeId{static_cast<std::int32_t>(number(static_cast<std::uint64_t>(nodes_)))}; }
-  void note(const std::string& what) { wrong_ += what + "\n"; }
 
   void do_something() {
     const auto what = number(100);
@@ -119,45 +139,69 @@ class TrainingLife {
     }
   }
 
-  void check() {
-    if (driver_->is_gone()) return;
-    if (!driver_->is_over(*job_)) return note("no end: " + driver_->state_of(*job_));
-    const bool may_fail = harder_ || job_->failure.find("before") != std::string::npos;
-    if (!job_->failure.empty() && !may_fail) note("has failed: " + driver_->state_of(*job_));
-    if (!job_->failure.empty()) return;
+  void check(const Submitted& one) {
+    const auto& job = *one.job;
+    if (!one.driver->is_over(job)) return note("no end: " + one.driver->state_of(job));
+    const bool may_fail = harder_ || job.failure.find("before") != std::string::npos;
+    if (!job.failure.empty() && !may_fail) note("has failed: " + one.driver->state_of(job));
+    if (!job.failure.empty()) return;
     const Trained* first = nullptr;
-    for (const auto& one : cluster_.trained()) {
-      if (!one.trouble.empty()) note("worker " + std::to_string(one.rank) + ": " + one.trouble);
-      if (first == nullptr) first = &one;
-      if (one.model != first->model)
-        note("workers " + std::to_string(first->rank) + " and " + std::to_string(one.rank) +
+    for (const auto& worker : cluster_.trained()) {
+      if (worker.job != job.training.job) continue;
+      if (!worker.trouble.empty()) note("worker " + std::to_string(worker.rank) + ": " + worker.trouble);
+      if (first == nullptr) first = &worker;
+      if (worker.model != first->model)
+        note(one.strategy + ": workers " + std::to_string(first->rank) + " and " + std::to_string(worker.rank) +
              " end with other models: " + testing::PrintToString(first->model) + " after " +
-             std::to_string(first->updates) + " updates, " + testing::PrintToString(one.model) + " after " +
-             std::to_string(one.updates));
+             std::to_string(first->updates) + " updates, " + testing::PrintToString(worker.model) + " after " +
+             std::to_string(worker.updates));
     }
   }
 
   /// Whatever became of the job: where all take part in each update, what two workers had of one is the same.
-  void check_averages() {
-    if (!strategy_.starts_with("allreduce") && !strategy_.starts_with("nonblocking(batches")) return;
+  void check_averages(const Submitted& job) {
+    if (!job.strategy.starts_with("allreduce") && !job.strategy.starts_with("nonblocking(batches")) return;
     std::map<std::int64_t, std::pair<std::int32_t, double>> of_update;
-    for (const auto& one : cluster_.trained())
+    for (const auto& one : cluster_.trained()) {
+      if (one.job != job.job->training.job) continue;
       for (const auto& [update, average] : one.averages) {
         const auto [first, is_first] = of_update.try_emplace(update, one.rank, average);
         if (!is_first && first->second.second != average)
           note("workers " + std::to_string(first->second.first) + " and " + std::to_string(one.rank) +
                " have other averages of update " + std::to_string(update));
       }
+    }
+  }
+
+  std::string all_that_is_seen() const {
+    const auto counts = cluster_.counts();
+    std::string text;
+    for (const auto& one : jobs_) text += one.driver->state_of(*one.job) + "; ";
+    text += std::to_string(counts.delivered) + " messages, " + std::to_string(counts.bytes) + " bytes, " +
+            std::to_string(counts.lost) + " lost, at " + std::to_string(cluster_.now().time_since_epoch().count());
+    for (const auto& one : cluster_.trained())
+      text += "; " + std::to_string(one.rank) + ": " + testing::PrintToString(one.model);
+    return text;
+  }
+
+  /// Of jobs that are over no agent has a part. (What a status holds differs, as memory does.)
+  void check_that_nothing_is_left() {
+    auto* const driver = cluster_.start_driver(NodeId{0});
+    cluster_.run(20ms);
+    const auto request = driver->request("status", "{}");
+    cluster_.run(5s);
+    const auto& reply = driver->requests().at(request).reply;
+    if (!reply || !*reply) return note("no status");
+    const auto status = parse_json(**reply);
+    if (!status.at("jobs").empty()) note("left: " + json_text(status.at("jobs")).substr(0, 500));
   }
 
   std::mt19937_64 random_;
   const bool harder_;
   const std::int32_t nodes_;
-  const std::string strategy_;
   SimulatedCluster cluster_;
-  SimulatedDriver* driver_ = nullptr;
-  const SimulatedDriver::Job* job_ = nullptr;
-  std::string wrong_;
+  std::vector<Submitted> jobs_;
+  std::string wrong_, seen_;
 };
 
 void live(bool harder) {
@@ -172,13 +216,15 @@ void live(bool harder) {
     try {
       TrainingLife life(seed, harder);
       wrong = life.live(40);
-      well += life.has_ended_well() ? 1 : 0;
+      well += life.ended_well();
     } catch (const std::exception& error) {
       wrong = error.what();
     }
     EXPECT_EQ(wrong, "") << "in the life of seed " << seed;
     failed += wrong.empty() ? 0 : 1;
   }
+  std::printf("%llu lives, %llu jobs ended well\n", static_cast<unsigned long long>(lives),
+              static_cast<unsigned long long>(well));
   if (failed == 0 && lives > 20) {
     EXPECT_GT(well, lives / 10);
   }

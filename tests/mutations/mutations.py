@@ -1,0 +1,112 @@
+"""Defects that are put into the production code, one at a time: each must make a test fail. What stands there now, and what the defect
+makes of it; the tests that are asked, in this order, until one fails."""
+import dataclasses
+
+# Name of a test -> its target and the program in a build folder.
+TESTS = {
+    "scheduler": ("paceline_scheduler_test", "scheduler/paceline_scheduler_test"),
+    "session": ("paceline_session_test", "algorithms/session/paceline_session_test"),
+    "cluster": ("paceline_cluster_test", "algorithms/cluster/paceline_cluster_test"),
+    "link": ("paceline_link_test", "runtime/link/paceline_link_test"),
+    "channel": ("paceline_channel_test", "runtime/channel/paceline_channel_test"),
+    "memory": ("paceline_memory_test", "runtime/memory/paceline_memory_test"),
+    "clusters": ("paceline_sim_cluster_test", "tests/sim/paceline_sim_cluster_test"),
+    "reference": ("paceline_sim_reference_test", "tests/sim/paceline_sim_reference_test"),
+    "explorer": ("paceline_explorer_test", "tests/sim/paceline_explorer_test"),
+    "mix_explorer": ("paceline_mix_explorer_test", "tests/sim/paceline_mix_explorer_test"),
+}
+ROUNDS = ("scheduler", "clusters", "reference", "explorer")
+MIXING = ("scheduler", "clusters", "reference", "mix_explorer")
+LINKS = ("link", "clusters")
+SESSION = ("session", "clusters")
+CLUSTER = ("cluster", "clusters")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutation:
+    defect: str
+    path: str
+    now: str  # Occurs once.
+    then: str
+    tests: tuple
+
+
+STATE = "scheduler/rounds/round_state.cc"
+WAITING = "scheduler/rounds/round_waiting.cc"
+ENGINE = "scheduler/rounds/round_engine.cc"
+MIX = "scheduler/mixing/mix_engine.cc"
+PAIRS = "scheduler/asynchronous/pair_engine.cc"
+LINK = "runtime/link/link_core.cc"
+INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
+CORE, STEPS, GRADIENTS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps", "gradients"))
+JOB = "algorithms/cluster/training_job.cc"
+
+MUTATIONS = (
+    # Rounds
+    Mutation("who engaged elsewhere counts as fresh", STATE, "(contributed[i] == v && !elsewhere)", "contributed[i] == v", ROUNDS),
+    Mutation("who published after the seal stays parked", STATE, "if (w.phase == Phase::parked && w.engaged == v) w.phase = Phase::late;", "", ROUNDS),
+    Mutation("a round is executed without others' partial sums", STATE, "if (!complete) continue;", "", ROUNDS),
+    Mutation("members do not know what was executed", STATE, "for (Rank rank : g.local) workers.at(rank).executed = v;", "", ROUNDS),
+    Mutation("who is there joins a round that it has had", STATE, "fired < *gate || w.executed >= *gate) return false;", "fired < *gate) return false;", ROUNDS),
+    Mutation("nobody hears of a worker that is gone", STATE, "if (to != options.self) out.push_back(Gone{to, w.rank});", "", ROUNDS),
+    Mutation("a count goes on waiting for who is gone", STATE, "if (!counted.empty()) fire_if_counted(counted.rbegin()->first, plan, now, out);", "", ROUNDS),
+    Mutation("who is gone starts rounds", STATE, "k < all && gone.contains(rank);", "k < 0;", ROUNDS),
+    Mutation("who exceeds a grace leaves for good", STATE, "} else if (!grace(round)) {", "} else {", ROUNDS),
+    Mutation("an older version takes back that a newer one has fired", STATE, "if (v <= fired) return;\n  if (gate", "if (gate", ROUNDS),
+    Mutation("a worker works on after the last version", STATE, ".end = over || next > options.last,", ".end = false,", ROUNDS),
+    Mutation("a quorum is not lowered to who is left", WAITING, "c.arrivals < std::min(round.quorum, left)", "c.arrivals < round.quorum", ROUNDS),
+    Mutation("a partial sum of a lost node is taken", ENGINE, "if (s.lost.contains(from)) return out;", "", ROUNDS),
+    Mutation("partial sums are not sent", ENGINE, "for (NodeId to : g->others) out.push_back(SendPartial{to, v, group});", "", ROUNDS),
+    Mutation("a late worker begins again where the others were", ENGINE, "std::max(w->executed, w->reported).next()", "w->executed.next()", ROUNDS),
+    Mutation("a death opens no gate", ENGINE, "state_->leave(*w, *plan_, now, out);\n  state_->advance(*plan_, now, out);", "state_->leave(*w, *plan_, now, out);", ROUNDS),
+    Mutation("a plan hears the sums of groups, which differ", ENGINE, "s.flight->round.kind == Round::Kind::sync ? sums : RoundSums{}", "sums", ROUNDS),
+    Mutation("a hold comes after its release", "scheduler/averaging_service.cc", "if (v <= released_) return;", "", ROUNDS),
+    Mutation("nobody is held at the end", "scheduler/rounds/round_service.cc", "if (evaluate || over) hold(v);", "if (evaluate) hold(v);", ROUNDS),
+    # Mixing with neighbours, pairs
+    Mutation("a contribution counts twice", MIX, "if (!is_first && v <= last->second) return out;", "", MIXING),
+    Mutation("what others still read is released", MIX, "if (--it->second > 0) continue;", "--it->second;", MIXING),
+    Mutation("who is gone goes on reading", MIX, "if (reads && --it->second == 0)", "if (reads && false)", MIXING),
+    Mutation("what a dead worker would have taken is lost", MIX, "if (own.from == rank) own.weight += lost.weight;", "", MIXING),
+    Mutation("who is gone is sent to", MIX, "std::erase_if(others, [&](Rank to) { return !takes(to, v); });", "", MIXING),
+    Mutation("the last contribution of who is gone is not taken", MIX, "v <= it->second.contributed;", "v < it->second.contributed;", MIXING),
+    Mutation("a mean goes to a model that another has", PAIRS, "if (!is_local(meeting.low()) || models_.at(meeting.low()).holder != meeting) break;", "if (!is_local(meeting.low())) break;", MIXING),
+    Mutation("who has stepped keeps its lock", PAIRS, "if (const auto holder = models_.at(initiator).holder) release(initiator, *holder);", "", MIXING),
+    # Links
+    Mutation("what was under way when a connection was cut is not sent again", LINK, "outbox_.rewind();", "", LINKS),
+    Mutation("what got lost is not missed", LINK, "if (!inbox_.has(state.sent)) renew();", "", LINKS),
+    Mutation("time in which this end stood still is the peer's silence", LINK, "heard_ += now - *due;", "", LINKS),
+    Mutation("words of a link before this one are taken", LINK, "(is_ready_ && read->link == peer_end_.link)", "is_ready_", LINKS),
+    Mutation("silence ends no link", LINK, "if (needed_ && now >= heard_ + options_.lease)", "if (false)", LINKS),
+    Mutation("a peer that was started anew is taken for the old one", LINK, "if (is_open() && greeting.self != peer_end_) {", "if (false) {", LINKS),
+    Mutation("a chunk that came is sent again as another", OUTBOX, "std::min<std::size_t>(bytes, come * options_.chunk_bytes)", "std::size_t{0}", LINKS),
+    Mutation("a message is forgotten when its bulk was read, its head not", OUTBOX, "heads.acked <= message.head || ", "", LINKS),
+    Mutation("what comes again is taken again", INBOX, "if (number < next_[lane]) return Came::again;", "", LINKS),
+    Mutation("what was read gives no credit", INBOX, "limit_[head_lane(Class(c))] += messages.front().head_bytes;", "", LINKS),
+    Mutation("a refused connection is not tried again", "runtime/link/link_transport.cc", "found->second.redial_at = at + pause;", "", LINKS),
+    Mutation("a lost connection is not made again", "runtime/link/link_transport.cc", "if (!link.dialled.empty() && !below_->connect(peer, link.dialled))", "if (!link.dialled.empty() && false)", LINKS),
+    # Channels and windows
+    Mutation("a writer that waits for room is not told of it", "runtime/channel/ring.cc", "wake(memory_.header->writer_sleeps, bell_);", "", ("channel",)),
+    Mutation("who sleeps on a bell is not rung", "runtime/channel/ring.cc", "if (how != static_cast<std::uint32_t>(Sleep::on_bell) || bell < 0) return;", "return;", ("channel",)),
+    Mutation("a seal does not keep a buffer from being written", "runtime/memory/window_roles.cc", "b != sealed && ", "", ("memory", "clusters")),
+    Mutation("a result that waits is overwritten", "runtime/memory/window_roles.cc", " && b != latest) return b;", ") return b;", ("memory", "clusters")),
+    # Sessions
+    Mutation("a replica is asked for again and again", CORE, "    needs_replica_ = false;\n", "", SESSION),
+    Mutation("a verdict is taken twice", STEPS, "  verdicts_seen_ = answer->number;\n", "", SESSION),
+    Mutation("another update's average is taken", GRADIENTS, "if (!buffer || window_.tag(*buffer).iteration != update) {", "if (!buffer) {", SESSION),
+    Mutation("a gradient that no round took counts twice", GRADIENTS, "if (terms_.accumulates && lease_.body == 0 && (base = window_.withdraw()))", "if (false)", SESSION),
+    Mutation("a publication brings the last batch's samples only", STEPS, "tag.samples = samples_;", "tag.samples = stats.samples;", SESSION),
+    Mutation("who published without a round goes on from other numbers", STEPS, "    if (to && *to != published)\n", "    if (false)\n", SESSION),
+    Mutation("an evaluation is made again and again", CORE, " && evaluated_ < version;", ";", SESSION),
+    Mutation("a start is not waited for", CORE, "  enter(AwaitsStartSeen{});\n", "", SESSION),
+    Mutation("alone it does not wait for the end", STEPS, "if (is_due_alone() && !is_answered()) return wait();", "", SESSION),
+    # Jobs and clusters
+    Mutation("a job is over before all have its last model", "algorithms/cluster/job_end.cc", "return all_nodes || now - since_ >= 2 * patience ? Step::release : Step::none;", "return Step::release;", CLUSTER),
+    Mutation("a replica that is too old is given", "algorithms/cluster/replica_exchange.cc", "if (waiter.least > replica.update) {", "if (false) {", CLUSTER),
+    Mutation("several go on from their own models", "algorithms/cluster/replica_exchange.cc", "if (!anybody && is_furthest(furthest)) {", "if (!anybody && furthest.rank.value >= 0) {", CLUSTER),
+    Mutation("an agent that was started anew is taken for the one that had the job", "algorithms/cluster/job_directory.cc", "if (known->second.incarnation != incarnation) {", "if (false) {", CLUSTER),
+    Mutation("a name is taken from who has it now", "algorithms/cluster/name_directory.cc", "if (found != names_.end() && found->second.actor == actor) names_.erase(found);", "if (found != names_.end()) names_.erase(found);", CLUSTER),
+    Mutation("what a head has answered is asked of the next one", "algorithms/cluster/head_requests.cc", "return std::erase_if(waiting_, [&](const Request& request) { return request.id == id && request.from == from; }) > 0;", "return std::any_of(waiting_.begin(), waiting_.end(), [&](const Request& request) { return request.id == id && request.from == from; });", CLUSTER),
+    Mutation("what another agent asks before its welcome gets no answer", "algorithms/cluster/agent.cc", "  cut_off_.erase(from);  // What it asks before it says welcome is to be answered, too.\n", "", CLUSTER),
+    Mutation("an evaluator that dies is waited for", JOB, "  if (is_evaluating(rank)) end_evaluation(now);\n  go_on_without(rank, how, now);", "  go_on_without(rank, how, now);", CLUSTER),
+    Mutation("what is asked of a node that is gone gets no answer", "algorithms/cluster/agent.cc", "  act(router_.on_node_gone(node, how));\n", "", CLUSTER),
+)

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Puts defects into the production code, one at a time, and says which test finds each.
+
+    tests/mutations/run.py            all; exit status 1 if one is not found, or a text is not there (any more)
+    tests/mutations/run.py WORD       those whose defect or file has this word in it
+    tests/mutations/run.py --check    only whether each text is there, once
+
+Builds a copy of the sources in a temporary folder (TMPDIR), and leaves the ones here as they are.
+"""
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from mutations import MUTATIONS, TESTS
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEST_SECONDS = 300  # One that takes longer hangs, which is a finding.
+
+
+def unfit():
+    """What is wrong with the list itself, a line each."""
+    lines = []
+    for one in MUTATIONS:
+        count = (ROOT / one.path).read_text(encoding="utf-8").count(one.now)
+        if count != 1:
+            lines.append(f"{one.path}: {count} times, not once: {one.now!r} ({one.defect})")
+        if one.now == one.then:
+            lines.append(f"{one.path}: no defect: {one.defect}")
+    return lines
+
+
+def run(*command, **more):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, **more)
+
+
+class Copy:
+    """The sources and a build of their tests."""
+
+    def __init__(self, folder):
+        self.source, self.build = folder / "source", folder / "build"
+        files = run("git", "-C", ROOT, "ls-files", "-z").stdout.split("\0")
+        for name in filter(None, files):
+            if not (ROOT / name).is_file():
+                continue
+            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, self.source / name)
+        made = run("cmake", "-S", self.source, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DPACELINE_TRAIN=OFF")
+        if made.returncode != 0:
+            raise SystemExit(f"mutations: cmake failed: {made.stdout[-2000:]}{made.stderr[-2000:]}")
+
+    def make(self, tests):
+        return run("cmake", "--build", self.build, "--target", *(TESTS[test][0] for test in tests))
+
+    def finder(self, mutation):
+        """The first test that fails with it; '' if all pass."""
+        path = self.source / mutation.path
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(mutation.now, mutation.then), encoding="utf-8")
+        try:
+            for test in mutation.tests:
+                made = self.make([test])
+                if made.returncode != 0:
+                    raise SystemExit(f"mutations: with '{mutation.defect}' it does not build: {made.stdout[-3000:]}")
+                try:
+                    if run(self.build / TESTS[test][1], timeout=TEST_SECONDS).returncode != 0:
+                        return test
+                except subprocess.TimeoutExpired:
+                    return f"{test} (hangs)"
+            return ""
+        finally:
+            path.write_text(text, encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("word", nargs="?", default="")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    lines = unfit()
+    for line in lines:
+        print(line)
+    if lines or given.check:
+        return 1 if lines else 0
+    chosen = [one for one in MUTATIONS if given.word in one.defect or given.word in one.path]
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Copy(pathlib.Path(folder))
+        began = time.monotonic()
+        made = copy.make(sorted({test for one in chosen for test in one.tests}))
+        if made.returncode != 0:
+            raise SystemExit(f"mutations: it does not build as it is: {made.stdout[-3000:]}")
+        print(f"built in {time.monotonic() - began:.0f} s", flush=True)
+        for one in chosen:
+            began = time.monotonic()
+            finder = copy.finder(one)
+            missed += not finder
+            print(f"{finder or 'NOT FOUND':14} {time.monotonic() - began:5.0f} s  {one.path}: {one.defect}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} defects found")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
