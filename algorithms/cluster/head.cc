@@ -159,6 +159,7 @@ void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& ope
   entry.since = opened_at(open, now);
   entry.driver_node = NodeId{entry.settings.value("driver_node", 0)};
   entry.driver_peer = entry.settings.value("driver_peer", "");
+  entry.driver_incarnation = entry.settings.value("driver_incarnation", std::uint64_t{0});
   entry.asked = entry.settings.value("asked", std::uint64_t{0});
   const auto strategy = job_strategy(entry.settings, static_cast<std::int32_t>(entry.node_of.size()));
   entry.bears_loss = strategy && bears_loss(*strategy);
@@ -409,6 +410,8 @@ Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
   JobEntry entry{body, *std::move(node_of), {}, now, driver_node, asker.from, asker.id};
   entry.settings["driver_node"] = driver_node.value;
   entry.settings["driver_peer"] = asker.from;
+  entry.driver_incarnation = jobs_.incarnation(driver_node).value_or(0);
+  entry.settings["driver_incarnation"] = entry.driver_incarnation;
   entry.settings["asked"] = asker.id;
   entry.bears_loss = bears_loss(*strategy);
   JobDirectory::Actions actions;

@@ -31,7 +31,8 @@ const JobEntry* JobDirectory::find(JobId job) const {
 JobDirectory::Actions JobDirectory::close(JobId job) {
   auto closed = jobs_.extract(job);
   if (closed.empty()) return {};
-  for (auto& [node, runs] : runs_) runs.erase(job);
+  for (auto& [node, runs] : runs_)
+    if (registered_.contains(node)) runs.erase(job);  // Who has said that it runs, and not yet who it is, hears then.
   std::erase_if(told_lost_, [&](const auto& told) { return told.first == job; });
   return {Close{job, std::move(closed.mapped())}};
 }
@@ -58,7 +59,13 @@ void JobDirectory::on_runs(NodeId node, JobId job, JobEntry entry) {
 JobDirectory::Actions JobDirectory::on_registered(NodeId node, std::uint64_t incarnation, JobId newest) {
   newest_ = std::max(newest_, newest);
   registered_[node] = {incarnation, newest};
-  return compare_all();
+  Actions out = compare_all();
+  std::erase_if(runs_[node], [&](JobId job) {
+    if (jobs_.contains(job)) return false;
+    out.push_back(CloseOn{job, node});
+    return true;
+  });
+  return out;
 }
 
 std::optional<std::uint64_t> JobDirectory::incarnation(NodeId node) const {
@@ -123,6 +130,12 @@ JobDirectory::Actions JobDirectory::compare_all() {
 /// An agent opens jobs in the order of their numbers: one that was told of a later one, and does not run this one, has
 /// closed it.
 void JobDirectory::compare(JobId job, const JobEntry& entry, Actions& out) {
+  const auto drives = incarnation(entry.driver_node);
+  if (drives && entry.driver_incarnation != 0 && *drives != entry.driver_incarnation) {  // Its driver ended with it.
+    auto closed = close(job);
+    std::move(closed.begin(), closed.end(), std::back_inserter(out));
+    return;
+  }
   compare_lost(job, entry, out);
   for (const auto& [node, incarnation] : entry.incarnation_of) {
     const auto known = registered_.find(node);

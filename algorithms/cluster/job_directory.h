@@ -26,6 +26,7 @@ struct JobEntry {
   std::uint64_t asked = 0;     ///< and which of its requests this job answers.
   bool bears_loss = false;     ///< Its strategy goes on without the second of two nodes.
   std::set<NodeId> without{};  ///< Nodes that it has lost, and went on without.
+  std::uint64_t driver_incarnation = 0;  ///< Of that agent: another's means that the driver has ended. 0: unknown.
 };
 
 /// Which jobs there are, and which agents run them. A head that was started anew learns it from the agents: each says
@@ -52,7 +53,7 @@ class JobDirectory {
     NodeId lost;
     std::string cause;
   };
-  struct CloseOn {  ///< The node was lost and is there again: it is to close what goes on without it.
+  struct CloseOn {  ///< The node runs what goes on without it, or was closed before it was there: it is to close it.
     JobId job;
     NodeId node;
   };

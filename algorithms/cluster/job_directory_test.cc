@@ -84,6 +84,32 @@ TEST(JobDirectoryTest, AJobThatWasJustBeingClosedIsClosedOnTheOtherNodesToo) {
   EXPECT_EQ(sut.find(JobId{5}), nullptr);
 }
 
+/// Messages of several agents come in between.
+TEST(JobDirectoryTest, AnAgentThatSaidWhatItRunsBeforeThatWasClosedHearsOfItWhenItIsThere) {
+  JobDirectory sut(kStart);
+  sut.on_runs(NodeId{0}, JobId{5}, running(7, 8));
+  (void)sut.on_registered(NodeId{0}, 7, JobId{5});
+  sut.on_runs(NodeId{1}, JobId{5}, running(7, 8));
+  EXPECT_EQ(words(sut.close(JobId{5})), "close 5");
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 8, JobId{5})), "close 5 on 1");
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 8, JobId{5})), "") << "once";
+}
+
+TEST(JobDirectoryTest, AJobWhoseDriversAgentWasStartedAnewIsClosed) {
+  for (const bool has_workers_there : {true, false}) {
+    JobDirectory sut(kStart);
+    for (const int node : {0, 1, 2}) (void)sut.on_registered(NodeId{node}, 7, JobId{0});
+    auto job = entry();
+    job.driver_node = NodeId{has_workers_there ? 0 : 2};
+    job.driver_incarnation = 7;
+    JobDirectory::Actions ignored;
+    (void)sut.add(std::move(job), ignored);
+    EXPECT_EQ(words(sut.on_gone(NodeId{has_workers_there ? 0 : 2}, "")), "");
+    EXPECT_EQ(words(sut.on_registered(NodeId{has_workers_there ? 0 : 2}, 9, JobId{0})), "close 1");
+    EXPECT_EQ(sut.find(JobId{1}), nullptr);
+  }
+}
+
 TEST(JobDirectoryTest, WorkersOfAnAgentThatIsGoneOrAnotherOneAreLostOnce) {
   JobDirectory sut(kStart);
   (void)sut.on_registered(NodeId{0}, 7, JobId{0});

@@ -186,6 +186,7 @@ class TrainingLife {
 
   /// Of jobs that are over no agent has a part. (What a status holds differs, as memory does.)
   void check_that_nothing_is_left() {
+    cluster_.run(5s);
     auto* const driver = cluster_.start_driver(NodeId{0});
     cluster_.run(20ms);
     const auto request = driver->request("status", "{}");
