@@ -57,7 +57,7 @@ MixEngine::Actions MixEngine::on_mixed(Rank rank, Version v) {
 
 MixEngine::Actions MixEngine::on_gone(Rank rank, Version contributed, Version mixed) {
   Actions out;
-  gone_.try_emplace(rank, Last{contributed, mixed});
+  if (!gone_.try_emplace(rank, Last{contributed, mixed}).second) return out;  // It had done its last, and was killed.
   wanted_.erase(rank);
   // It takes no more shares itself: contributions to versions that it will not mix have one reader less.
   for (auto it = held_.begin(); it != held_.end();) {

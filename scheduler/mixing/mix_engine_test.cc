@@ -123,6 +123,15 @@ TEST(MixEngineTest, OneThatIsGoneIsMixedWithoutAndItsShareStaysWithTheSender) {
   EXPECT_THAT(std::get<MixEngine::Mix>(actions[0]).row, ElementsAre(Share{Rank{0}, 0.5}, Share{Rank{1}, 1.0}));
 }
 
+/// It says so when it has done its last, and its agent when it is killed.
+TEST(MixEngineTest, OneThatIsGoneTwiceIsGoneOnce) {
+  auto sut = ring(on_nodes({0, 0, 0}));
+  sut.on_contribution(Rank{0}, Version{1});
+  sut.on_contribution(Rank{2}, Version{1});
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(released(sut.on_gone(Rank{1}, Version{0}, Version{0})), testing::IsEmpty());
+  EXPECT_TRUE(sut.ready(Rank{0}, Version{1})) << "its own is still held";
+}
+
 TEST(MixEngineTest, NothingIsHeldWhenAllHaveGoneThrough) {
   // Four workers on two agents, messages in any order that keeps each sender's: every version is mixed exactly once a
   // worker, from exactly its shares, and every contribution is released once on each agent that had it.

@@ -194,7 +194,7 @@ class TrainingLife {
     const auto& reply = driver->requests().at(request).reply;
     if (!reply || !*reply) return note("no status");
     const auto status = parse_json(**reply);
-    if (!status.at("jobs").empty()) note("left: " + json_text(status.at("jobs")).substr(0, 500));
+    if (!status.at("jobs").empty()) note("left: " + json_text(status.at("jobs")).substr(0, 3000));
   }
 
   std::mt19937_64 random_;
