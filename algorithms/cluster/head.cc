@@ -171,6 +171,8 @@ void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& ope
 void Head::on_gone(const transport::Peer& peer, const std::string& cause, Instant now) {
   const NodeId node = node_of_peer(peer);
   const bool was_here = nodes_.erase(node) > 0;
+  // Who is only cut off asks again when it is back; whoever was at a process that ended is gone with it.
+  std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.asker.agent == peer; });
   act(names_.on_node_gone(node), now);
   if (!was_here) return;
   act(jobs_.on_gone(node, cause), now);

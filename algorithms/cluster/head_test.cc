@@ -115,6 +115,24 @@ TEST_F(HeadTest, AJobWaitsUntilThen) {
   EXPECT_EQ(answered(*zero_), R"({"batches":1,"cluster_nodes":2,"job":1,"nodes":[0,1],"strategy":"allreduce"})");
 }
 
+TEST_F(HeadTest, AJobOfWhoseAgentIsGoneMeanwhileIsNotOpened) {
+  hello(*zero_);
+  hello(*one_);
+  request(*zero_, "submit", R"({"workers": 2})");
+  network_.kill("agent/0");
+  network_.advance(network_.now() + std::chrono::milliseconds(1));
+  sut_->poll(kStart);
+  zero_ = network_.endpoint("agent/0");
+  EXPECT_TRUE(zero_->connect("head", "sim:head"));
+  network_.advance(network_.now() + std::chrono::milliseconds(1));
+  hello(*zero_);
+  linked(*one_, 4);
+  ASSERT_TRUE(sut_->ready());
+  EXPECT_EQ(answered(*zero_), "");
+  request(*zero_, "submit", R"({"workers": 2})");
+  EXPECT_NE(answered(*zero_).find(R"("job":1)"), std::string::npos) << "the first one that there is";
+}
+
 TEST_F(HeadTest, ButNotForEver) {
   hello(*zero_);
   request(*zero_, "submit", R"({"workers": 2})");

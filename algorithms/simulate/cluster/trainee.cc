@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kElements = kScenarioDimensions;
 constexpr Duration kEvaluationTakes = std::chrono::milliseconds(3);
+constexpr Duration kOpenWithin = std::chrono::seconds(30);  // As a session of a process.
 
 std::span<const std::byte> bytes_of(std::span<const double> numbers) { return std::as_bytes(numbers); }
 
@@ -69,6 +70,7 @@ void Trainee::open() {
   body.setWorker(worker_.value);
   body.setOuterElements(kElements);
   agent_.say(message);
+  until_ = clock_.now() + kOpenWithin;
 }
 
 void Trainee::on_packet(process::Packet packet) {
@@ -109,12 +111,13 @@ void Trainee::open_session(process::Packet packet, const nlohmann::json& body) {
 
 bool Trainee::step() {
   bool any = false;
+  if (doing_ == Doing::opening && clock_.now() >= until_) end("its agent does not answer");
   while (core_ && !is_over() && advance()) any = true;
   return any;
 }
 
 std::optional<Instant> Trainee::next_deadline() const {
-  if (doing_ == Doing::computing || doing_ == Doing::evaluating) return until_;
+  if (doing_ == Doing::computing || doing_ == Doing::evaluating || doing_ == Doing::opening) return until_;
   return std::nullopt;
 }
 

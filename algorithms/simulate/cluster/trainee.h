@@ -90,7 +90,7 @@ class Trainee {
   Doing doing_ = Doing::opening;
   Doing then_ = Doing::looking;  ///< After `following`.
   bool placing_ = false;
-  Instant until_{};  ///< Computing, evaluating.
+  Instant until_{};  ///< Opening, computing, evaluating.
   const Distribution takes_;
   const std::shared_ptr<const Problem> problem_;
   std::int64_t draws_ = 0;

@@ -76,7 +76,7 @@ class TrainingLife {
     }
     cluster_.heal();
     const auto goes_on = [](const Submitted& one) { return !one.driver->is_gone() && !one.driver->is_over(*one.job); };
-    for (int i = 0; i < 300 && std::any_of(jobs_.begin(), jobs_.end(), goes_on); ++i) cluster_.run(100ms);
+    for (int i = 0; i < 600 && std::any_of(jobs_.begin(), jobs_.end(), goes_on); ++i) cluster_.run(100ms);
     for (const auto& one : jobs_) {
       if (!one.driver->is_gone()) check(one);
       check_averages(one);
@@ -148,7 +148,10 @@ class TrainingLife {
     const Trained* first = nullptr;
     for (const auto& worker : cluster_.trained()) {
       if (worker.job != job.training.job) continue;
-      if (!worker.trouble.empty()) note("worker " + std::to_string(worker.rank) + ": " + worker.trouble);
+      if (!worker.trouble.empty()) {  // Of a node that was lost to the job: nobody has told it there of the job.
+        if (!harder_) note("worker " + std::to_string(worker.rank) + ": " + worker.trouble);
+        continue;
+      }
       if (first == nullptr) first = &worker;
       if (worker.model != first->model)
         note(one.strategy + ": workers " + std::to_string(first->rank) + " and " + std::to_string(worker.rank) +
