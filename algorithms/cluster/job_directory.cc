@@ -129,7 +129,7 @@ JobDirectory::Actions JobDirectory::compare_all() {
 
 /// An agent opens jobs in the order of their numbers: one that was told of a later one, and does not run this one, has
 /// closed it.
-void JobDirectory::compare(JobId job, const JobEntry& entry, Actions& out) {
+void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
   const auto drives = incarnation(entry.driver_node);
   if (drives && entry.driver_incarnation != 0 && *drives != entry.driver_incarnation) {  // Its driver ended with it.
     auto closed = close(job);
@@ -141,7 +141,7 @@ void JobDirectory::compare(JobId job, const JobEntry& entry, Actions& out) {
     const auto known = registered_.find(node);
     if (known == registered_.end() || entry.without.contains(node)) continue;
     if (known->second.incarnation != incarnation) {
-      lose(job, entry, node, out);
+      lose_for_good(job, entry, node, out);
     } else if (!runs_[node].contains(job) && known->second.newest >= job) {
       auto closed = close(job);
       std::move(closed.begin(), closed.end(), std::back_inserter(out));
@@ -161,6 +161,13 @@ void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) 
         out.push_back(GoOn{job, node, lost, causes_[lost]});
     if (registered_.contains(lost) && runs_[lost].erase(job) > 0) out.push_back(CloseOn{job, lost});
   }
+}
+
+/// Its agent was started anew: whether the others can reach that one says nothing.
+void JobDirectory::lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out) {
+  if (!may_go_on_without(entry, node)) return lose(job, entry, node, out);
+  entry.without.insert(node);
+  compare_lost(job, entry, out);
 }
 
 void JobDirectory::lose(JobId job, const JobEntry& entry, NodeId node, Actions& out) {

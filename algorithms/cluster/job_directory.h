@@ -91,9 +91,10 @@ class JobDirectory {
     std::uint64_t incarnation = 0;
     JobId newest;
   };
-  void compare(JobId job, const JobEntry& entry, Actions& out);
+  void compare(JobId job, JobEntry& entry, Actions& out);
   void compare_lost(JobId job, const JobEntry& entry, Actions& out);
   void lose(JobId job, const JobEntry& entry, NodeId node, Actions& out);
+  void lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out);
   Actions compare_all();
 
   Instant start_;
