@@ -108,7 +108,7 @@ RoundEngine::Actions RoundEngine::on_merged(Rank rank, Instant now) {
   Worker* w = s.worker(rank);
   if (w == nullptr || w->phase != Phase::merging) return out;
   const bool skips = s.lateness == Lateness::skips;
-  const Version next = skips ? std::max(w->executed, w->reported).next() : w->reported.next();
+  const Version next = skips ? w->executed.next() : w->reported.next();  // It is late: executed >= reported.
   const State::Outcome outcome{.fresh = false, .averaged = true, .skipped = next.value - w->reported.value - 1};
   s.release(*w, w->reported, next, outcome, *plan_, now, out);
   return out;

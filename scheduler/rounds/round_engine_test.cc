@@ -279,6 +279,37 @@ TEST(WagmaSkip, WhoFinishesWhileASyncIsPendingJoinsIt) {
   EXPECT_EQ(sut.verdict(0).skipped, 0);
 }
 
+/// Its publication is in the seal, but it waits for the sync: it is not to get the group's average.
+TEST(WagmaSkip, WhoJoinsASyncWhileAVersionIsSealedIsStaleInThat) {
+  Agents sut(2, {0, 0, 1, 1}, test::wagma(3, Lateness::skips), 11);
+  sut.hold_seals = true;
+  sut.arrive(0, 0);
+  (void)sut.engines[0].on_activation(NodeId{1}, NodeId{1}, Version{2}, sut.now);
+  sut.arrive(1, 0);
+  sut.hold_seals = false;
+  sut.release();
+  ASSERT_EQ(sut.executed.size(), 1u);
+  EXPECT_EQ(sut.executed[0].second.fresh, ranks({0}));
+  EXPECT_EQ(sut.executed[0].second.stale, ranks({1}));
+}
+
+/// Sums of groups differ from agent to agent.
+TEST(Plan, HearsTheSumsOfAllOnly) {
+  std::vector<std::int64_t> heard;
+  auto answers = test::wagma(2);
+  answers.executed = [&](Version, const RoundSums& sums) { heard.push_back(sums.samples); };
+  RoundEngine sut({.self = NodeId{0}, .node_of = {NodeId{0}}, .nodes = 1, .last = Version{1}},
+                  std::make_unique<test::TestPlan>(answers));
+  RoundSums sums;
+  sums.samples = 7;
+  for (const std::int64_t t : {0, 1}) {
+    (void)sut.on_arrival(Rank{0}, Version{t}, {}, Instant{});
+    (void)sut.on_sealed(Version{t}, 0, {Version{t}}, Instant{});
+    (void)sut.on_executed(Version{t}, 0, sums, Instant{});
+  }
+  EXPECT_THAT(heard, ElementsAre(0, 7));
+}
+
 TEST(WagmaSkip, AfterTheLastVersionALateWorkerMergesAndEnds) {
   Agents sut(1, {0, 0}, test::local_sgd(2, Lateness::skips, Grace{.fixed = seconds(1)}), 1);
   sut.arrive(0, 0);

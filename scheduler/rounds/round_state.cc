@@ -137,7 +137,7 @@ void RoundEngine::State::note_gone(Rank rank, const RoundPlan& plan, Instant now
 }
 
 bool RoundEngine::State::may_join(const Worker& w, Version t, const RoundPlan& plan) const {
-  if (!gate || t >= *gate || fired < *gate || w.executed >= *gate) return false;
+  if (!gate || t >= *gate || fired < *gate) return false;
   if (flight && (flight->version == *gate || (w.fresh_at == t && t == flight->version))) return false;
   return plan.round(*gate).late == Lateness::skips;
 }

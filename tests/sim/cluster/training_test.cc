@@ -114,7 +114,7 @@ class TrainingLife {
     Training training;
     training.updates = 40;
     training.compute = "uniform(2ms,8ms)";
-    training.evaluate_every = 10;
+    training.evaluate_every = number(4) == 0 ? -1 : 10;
     training.seed = number(1000);
     const std::string strategy = kStrategies.at(number(kStrategies.size()));
     jobs_.push_back(

@@ -22,6 +22,7 @@ class TestPlan final : public scheduler::RoundPlan {
     bool publishes_every_iteration = false;
     scheduler::Payload payload = scheduler::Payload::models;
     std::int64_t period = 1;
+    std::function<void(Version, const scheduler::RoundSums&)> executed = {};  ///< Told of; nobody: may be empty.
   };
 
   explicit TestPlan(Answers answers) : answers_(std::move(answers)) {}
@@ -38,7 +39,9 @@ class TestPlan final : public scheduler::RoundPlan {
     const auto trigger = answers_.round(Version{0}).trigger;
     return trigger == Trigger::initiator || trigger == Trigger::quorum;
   }
-  void on_executed(Version, const scheduler::RoundSums&) override {}
+  void on_executed(Version v, const scheduler::RoundSums& sums) override {
+    if (answers_.executed) answers_.executed(v, sums);
+  }
   std::int64_t period() const override { return answers_.period; }
   std::int32_t buffers() const override { return 5; }
 
