@@ -100,6 +100,7 @@ Result<void> LinkTransport::send(const Peer& peer, std::vector<Frame>&& frames) 
   const Class of = options_.class_of ? options_.class_of(frames) : Class::requests;
   const Instant at = now();
   PACELINE_TRY(found->second.core.send(of, std::move(frames), at));
+  found->second.was_sent_to = true;
   pump(peer, found->second, at);
   return {};
 }
@@ -266,7 +267,7 @@ bool LinkTransport::settle(const Peer& peer, Link& link, Instant at) {
   while (auto frames = link.core.take(at))
     events_.push_back({.kind = Event::Kind::message, .peer = peer, .frames = *std::move(frames)});
   if (link.core.over()) {
-    if (link.is_announced || !link.dialled.empty())
+    if (link.is_announced || link.was_sent_to || !link.dialled.empty())
       events_.push_back({.kind = Event::Kind::disconnected,
                          .peer = peer,
                          .frames = {},

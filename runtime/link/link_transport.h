@@ -71,6 +71,7 @@ class LinkTransport final : public transport::Transport {
     LinkCore core;
     std::string dialled{};      ///< The address that we connected to; empty: the peer connected.
     bool is_announced = false;  ///< `connected` has been told.
+    bool was_sent_to = false;   ///< Perhaps before: whoever sent hears of its end all the same.
     bool is_refusal_told = false;
     Duration refused_pause = kRedial;
     std::optional<Packet> stuck{};  ///< What the transport below had no room for.

@@ -346,6 +346,28 @@ TEST_F(LinkShellTest, AFirstConnectionThatIsRefusedIsTriedAgainAndWhatWasSentWai
   EXPECT_EQ(text_of(below->sent.back().back()), "early");
 }
 
+TEST_F(LinkShellTest, WhoSentBeforeThePeerGreetedHearsOfTheEnd) {
+  for (const bool sends : {false, true}) {
+    below->events.push_back({.kind = Event::Kind::connected, .peer = "other", .frames = {}});
+    EXPECT_FALSE(sut->poll(0ns));
+    if (sends) {
+      ASSERT_TRUE(sut->send("other", message("lost")));
+    }
+    below->events.push_back({.kind = Event::Kind::disconnected, .peer = "other", .frames = {}});
+    EXPECT_FALSE(sut->poll(0ns));
+    std::optional<Event> end;
+    for (int i = 0; i < 40 && !end; ++i) {
+      now += 100ms;
+      end = sut->poll(0ns);
+    }
+    ASSERT_EQ(end.has_value(), sends);
+    if (sends) {
+      EXPECT_EQ(end->kind, Event::Kind::disconnected);
+    }
+    EXPECT_EQ(sut->link("other"), nullptr);
+  }
+}
+
 TEST_F(LinkShellTest, WhatTheTransportBelowHasNoRoomForGoesLaterAndInOrder) {
   below->sent.clear();
   below->room = 2;
