@@ -23,9 +23,9 @@ struct JobEntry {
   Instant since;
   NodeId driver_node;  ///< Whose agent the driver is connected to, under this name;
   std::string driver_peer;
-  std::uint64_t asked = 0;     ///< and which of its requests this job answers.
-  bool bears_loss = false;     ///< Its strategy goes on without the second of two nodes.
-  std::set<NodeId> without{};  ///< Nodes that it has lost, and went on without.
+  std::uint64_t asked = 0;               ///< and which of its requests this job answers.
+  bool bears_loss = false;               ///< Its strategy goes on without the second of two nodes.
+  std::set<NodeId> without{};            ///< Nodes that it has lost, and went on without.
   std::uint64_t driver_incarnation = 0;  ///< Of that agent: another's means that the driver has ended. 0: unknown.
 };
 
