@@ -144,6 +144,47 @@ TEST_F(SessionCoreTest, BetweenRoundsNothingIsSaid) {
   EXPECT_THAT(heard(), ElementsAre("arrive 2"));
 }
 
+TEST_F(SessionCoreTest, WhoPublishesWithoutARoundGoesOnFromTheSameNumbers) {
+  open({.publishes_every = true});
+  begin();
+  auto* const model = static_cast<double*>(core->model().data);
+  model[0] = 3;
+  model[1] = 4;
+  EXPECT_EQ(step_model(1), std::nullopt);
+  answer({.own = 0, .next = 1, .next_round = 1});
+  EXPECT_EQ(step_model(1), PACELINE_GO_ON);
+  EXPECT_NE(core->model().data, model) << "that one is published";
+  EXPECT_THAT(numbers(core->model()), ElementsAre(3, 4));
+}
+
+TEST_F(SessionCoreTest, APublicationBringsAllSamplesSinceTheLastAverage) {
+  open({.publishes_every = true, .weighs_by_samples = true});
+  begin();
+  for (const std::int64_t t : {0, 1, 2}) {
+    EXPECT_EQ(step_model(1), std::nullopt);
+    EXPECT_EQ(window->tag(*window->published()).samples, t == 2 ? 8 : 8 * (t + 1));
+    answer({.own = t, .next = t + 1, .next_round = t + 1, .averaged = t == 1});
+    EXPECT_EQ(step_model(1), t == 1 ? PACELINE_MOVED : PACELINE_GO_ON);
+  }
+}
+
+TEST_F(SessionCoreTest, AGradientThatNoRoundTookGoesWithTheNextOne) {
+  JobTerms terms{.accumulates = true};
+  terms.payloads.gradients_until = kAlways;
+  open(terms);
+  begin();
+  EXPECT_EQ(step_gradients(1), std::nullopt);
+  const auto others = window->begin_result();  // The round had fired without it.
+  ASSERT_TRUE(others);
+  window->deliver();
+  answer({.own = 0, .next = 1, .next_round = 1, .fresh = false, .averaged = true});
+  EXPECT_EQ(step_gradients(1), PACELINE_APPLY);
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(step_gradients(10), std::nullopt);
+  EXPECT_THAT(numbers({window->data(*window->published()).data(), kElements}), ElementsAre(11, 22));
+  EXPECT_EQ(window->tag(*window->published()).samples, 16);
+}
+
 TEST_F(SessionCoreTest, WhoWaitsWhenTheJobIsStoppedLeaves) {
   open({});
   begin();
