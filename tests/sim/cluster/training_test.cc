@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
@@ -53,6 +54,42 @@ TEST_P(TrainingTest, EndsWithOneModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, TrainingTest, testing::ValuesIn(kStrategies));
+
+/// At each millisecond of a short job something happens to one of its workers: all that are left end with one model.
+void expect_one_model_whenever(const std::string& strategy, std::int64_t evaluate_every, Duration moments,
+                               std::size_t least, const std::function<void(SimulatedCluster&)>& happens) {
+  for (Duration moment{}; moment < moments; moment += 1ms) {
+    SimulatedCluster cluster({.nodes = 2});
+    for (int i = 0; i < 100 && !cluster.ready(); ++i) cluster.run(20ms);
+    auto& driver = *cluster.start_driver(NodeId{0});
+    cluster.run(10ms);
+    Training training;
+    training.updates = 12;
+    training.evaluate_every = evaluate_every;
+    const auto& job = driver.submit(json{{"strategy", strategy}, {"workers", 4}, {"seed", 1}}, training);
+    cluster.run(5ms + moment);
+    happens(cluster);
+    for (int i = 0; i < 300 && !driver.is_over(job); ++i) cluster.run(100ms);
+    ASSERT_TRUE(driver.is_over(job)) << driver.state_of(job);
+    ASSERT_EQ(job.failure, "") << driver.state_of(job);
+    ASSERT_GE(cluster.trained().size(), least) << driver.state_of(job);
+    for (const auto& one : cluster.trained())
+      ASSERT_EQ(one.model, cluster.trained().front().model) << strategy << ", " << seconds(moment) << " s";
+  }
+}
+
+TEST(TrainingAtEachMoment, AWorkerIsKilled) {
+  expect_one_model_whenever("allreduce", 2, 120ms, 3,
+                            [](SimulatedCluster& cluster) { cluster.kill_worker(NodeId{0}, 0); });
+}
+
+TEST(TrainingAtEachMoment, AWorkerStandsStillForAWhile) {
+  expect_one_model_whenever("local-sgd(period=4,late=skip,grace=2x)", -1, 100ms, 4, [](SimulatedCluster& cluster) {
+    cluster.freeze_worker(NodeId{1}, 0, true);
+    cluster.run(60ms);
+    cluster.freeze_worker(NodeId{1}, 0, false);
+  });
+}
 
 /// A life of a cluster from a seed, in which one or two jobs train while workers are killed and frozen, and the head
 /// is, too; with `harder` also agents and what lies between them. Then all is well again, and everything has to come to
