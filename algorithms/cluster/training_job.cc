@@ -1,6 +1,6 @@
 #include "algorithms/cluster/training_job.h"
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <cmath>
@@ -49,18 +49,6 @@ double median_of(std::vector<float> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-/// A shared object of these bytes.
-Result<void> sealed_copy(const std::vector<std::byte>& bytes, process::Fd& fd) {
-  const auto size = std::max<std::size_t>(1, bytes.size());
-  auto created = memory::SharedObject::create(size);
-  if (!created) return tl::unexpected(created.error());
-  fd.reset(::dup(created->fd()));
-  auto object = memory::SharedObject::fill(::dup(created->fd()), size);
-  if (!object) return tl::unexpected(object.error());
-  std::memcpy(object->writable().data(), bytes.data(), bytes.size());
-  return object->seal();
 }
 
 /// What all decisions of a job rest on.
@@ -671,12 +659,18 @@ void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size
 void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes) {
   const auto fd = std::make_shared<process::Fd>();
   const auto bytes_in = std::make_shared<std::vector<std::byte>>(std::move(bytes));
-  beside([bytes_in, fd] { return sealed_copy(*bytes_in, *fd); },
-         [this, fd, rank = Rank{header.getRank()}, update = header.getUpdate(),
-          size = header.getSize()](const Result<void>& done) {
-           if (!done) return fail_job(done.error().text, settings_.clock->now());
-           on_captured(rank, update, size, fd->release(), settings_.clock->now());
-         });
+  beside(
+      [bytes_in, fd]() -> Result<void> {
+        const auto object = memory::SharedObject::sealed_copy(*bytes_in);
+        if (!object) return tl::unexpected(object.error());
+        fd->reset(fcntl(object->fd(), F_DUPFD_CLOEXEC, 0));
+        return {};
+      },
+      [this, fd, rank = Rank{header.getRank()}, update = header.getUpdate(),
+       size = header.getSize()](const Result<void>& done) {
+        if (!done) return fail_job(done.error().text, settings_.clock->now());
+        on_captured(rank, update, size, fd->release(), settings_.clock->now());
+      });
 }
 
 // Shared objects

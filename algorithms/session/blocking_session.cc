@@ -1,10 +1,7 @@
 #include "algorithms/session/blocking_session.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "runtime/base/content_hash.h"
@@ -24,18 +21,6 @@ void fill_share_request(wire::Message& message, const paceline_session_config& c
   body.setDtype(static_cast<std::uint8_t>(config.dtype));
   body.setWorker(config.worker);
   body.setOuterElements(config.outer_elements > 0 ? config.outer_elements : config.elements);
-}
-
-/// A sealed copy of `bytes` in shared memory.
-Result<memory::SharedObject> sealed_copy(std::span<const std::byte> bytes) {
-  const std::uint64_t size = std::max<std::size_t>(1, bytes.size());
-  auto created = memory::SharedObject::create(size);
-  if (!created) return created;
-  auto object = memory::SharedObject::fill(fcntl(created->fd(), F_DUPFD_CLOEXEC, 0), size);
-  if (!object) return object;
-  if (!bytes.empty()) std::memcpy(object->writable().data(), bytes.data(), bytes.size());
-  PACELINE_TRY(object->seal());
-  return object;
 }
 
 }  // namespace
@@ -96,7 +81,7 @@ void BlockingSession::post(wire::Message& message) {
 }
 
 void BlockingSession::send_replica(std::int64_t update, std::span<const std::byte> state) {
-  const auto object = sealed_copy(state);
+  const auto object = memory::SharedObject::sealed_copy(state);
   if (!object) return core_->report("fail", "", 0, object.error().text.c_str());
   const nlohmann::json body{
       {"kind", "replica"}, {"job", job_}, {"rank", rank_}, {"update", update}, {"size", state.size()}};
@@ -129,11 +114,10 @@ void BlockingSession::read_answer() {
 /// Until then, or until its mini-batch is worth nothing.
 double BlockingSession::sleep(double seconds_to_sleep) {
   const Instant begin = steady_now(), end = begin + from_seconds(seconds_to_sleep);
-  for (Instant now = begin; now < end && !core_->is_cut_short(); now = steady_now()) {
+  for (Instant now = begin; now < end && !core_->is_lost(); now = steady_now()) {
     const std::uint32_t bell = core_->control().bell();
     if (core_->is_cut_short()) break;
     wait(bell, std::min(kLook, end - now));
-    if (core_->is_lost()) break;
   }
   return seconds(steady_now() - begin);
 }

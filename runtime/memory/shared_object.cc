@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -96,6 +98,17 @@ std::span<std::byte> SharedObject::writable() const {
 std::span<const std::byte> SharedObject::data() const {
   if (base_ == nullptr) return {};
   return {base_, size_};
+}
+
+Result<SharedObject> SharedObject::sealed_copy(std::span<const std::byte> bytes) {
+  const std::uint64_t size = std::max<std::size_t>(1, bytes.size());
+  auto created = create(size);
+  if (!created) return created;
+  auto object = fill(::fcntl(created->fd(), F_DUPFD_CLOEXEC, 0), size);
+  if (!object) return object;
+  if (!bytes.empty()) std::memcpy(object->writable().data(), bytes.data(), bytes.size());
+  PACELINE_TRY(object->seal());
+  return object;
 }
 
 Result<void> SharedObject::seal() {

@@ -25,6 +25,9 @@ class SharedObject {
   /// Takes the descriptor of a sealed object and maps it for reading. `invalid`: it is none, or not sealed yet.
   static Result<SharedObject> map(int fd, std::uint64_t size);
 
+  /// A new object with these bytes, sealed and mapped for reading (of one zero byte if there are none).
+  static Result<SharedObject> sealed_copy(std::span<const std::byte> bytes);
+
   SharedObject(SharedObject&& other) noexcept;
   SharedObject& operator=(SharedObject&& other) noexcept;
   ~SharedObject();

@@ -1,11 +1,9 @@
 #include "algorithms/simulate/cluster/trainee.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 #include "algorithms/simulate/cluster/must.h"
@@ -17,16 +15,6 @@ namespace {
 constexpr std::uint64_t kElements = kScenarioDimensions;
 constexpr Duration kEvaluationTakes = std::chrono::milliseconds(3);
 constexpr Duration kOpenWithin = std::chrono::seconds(30);  // As a session of a process.
-
-std::span<const std::byte> bytes_of(std::span<const double> numbers) { return std::as_bytes(numbers); }
-
-process::Fd sealed_copy(std::span<const std::byte> bytes) {
-  const auto created = must(memory::SharedObject::create(bytes.size()));
-  auto filled = must(memory::SharedObject::fill(fcntl(created.fd(), F_DUPFD_CLOEXEC, 0), bytes.size()));
-  std::memcpy(filled.writable().data(), bytes.data(), bytes.size());
-  must(filled.seal());
-  return process::Fd(fcntl(created.fd(), F_DUPFD_CLOEXEC, 0));
-}
 
 }  // namespace
 
@@ -98,7 +86,7 @@ void Trainee::open_session(process::Packet packet, const nlohmann::json& body) {
                                          {"rank", training_.rank},
                                          {"update", update},
                                          {"size", state.size()}}),
-                sealed_copy(state));
+                process::Fd(fcntl(must(memory::SharedObject::sealed_copy(state)).fd(), F_DUPFD_CLOEXEC, 0)));
   };
   outbox.span = [](const char*, Instant, Instant, std::int64_t) {};
   core_.emplace(session::SessionCore::Share{training_.job, training_.rank, kElements}, terms, *std::move(window),
@@ -137,7 +125,7 @@ bool Trainee::advance() {
     case Doing::stepping: return step_with_gradient();
     case Doing::stepping_model: return step_with_model();
     case Doing::capturing:
-      if (!core_->capture(bytes_of(x()))) return false;
+      if (!core_->capture(std::as_bytes(x()))) return false;
       follow_then(Doing::looking);
       return true;
     case Doing::restoring:
