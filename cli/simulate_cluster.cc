@@ -3,9 +3,7 @@
 #include <cstdio>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "algorithms/parse.h"
 #include "algorithms/simulate/cluster/cluster_run.h"
 #include "cli/simulate_view.h"
 #include "runtime/base/json.h"
@@ -41,8 +39,6 @@ Result<ClusterScenario> scenario_of(const SimulateFlags& flags) {
   PACELINE_TRY(within("--nodes", *flags.nodes, kNodesMax));
   PACELINE_TRY(within("--workers", flags.workers.value_or(training.workers), kWorkersMax));
   PACELINE_TRY(within("--steps", flags.steps.value_or(kUpdatesDefault), kUpdatesMax));
-  if (flags.lr && !(*flags.lr >= 0 && *flags.lr <= 100))
-    return fail(ErrorKind::invalid, "--lr " + format("%g", *flags.lr) + ": give a number from 0 to 100");
   scenario.nodes = static_cast<std::int32_t>(*flags.nodes);
   training.workers = static_cast<std::int32_t>(flags.workers.value_or(training.workers));
   training.updates = flags.steps.value_or(kUpdatesDefault);
@@ -111,12 +107,13 @@ std::string in_words(const ClusterScenario& scenario, const std::string& strateg
 Result<void> simulate_cluster(const SimulateFlags& flags) {
   const auto scenario = scenario_of(flags);
   if (!scenario) return tl::unexpected(scenario.error());
-  const auto strategies = strategies_of(flags);
-  if (!strategies) return tl::unexpected(strategies.error());
-  const bool is_one = strategies->size() == 1;
+  const auto plan = plan_simulation(flags);
+  if (!plan) return tl::unexpected(plan.error());
+  const bool is_one = plan->entries.size() == 1;
   observe::Table table({"strategy", "", "time", "updates", "workers", "loss", "messages", "bytes"});
   std::string findings;
-  for (const auto& strategy : *strategies) {
+  for (const auto& entry : plan->entries) {
+    const auto& strategy = entry.strategy;
     const auto outcome = run_one(*scenario, strategy, is_one, flags.json);
     if (!outcome) return tl::unexpected(outcome.error());
     for (const auto& finding : outcome->findings) findings += (findings.empty() ? "" : "; ") + finding;

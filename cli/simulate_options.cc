@@ -288,19 +288,6 @@ std::optional<std::string> flag_beside_cluster(const SimulateFlags& flags) {
   return std::nullopt;
 }
 
-Result<std::vector<std::string>> strategies_of(const SimulateFlags& flags) {
-  const auto workers = static_cast<std::int32_t>(flags.workers.value_or(simulate::Scenario{}.workers));
-  const auto runs = plan_runs(run_flags(flags, workers));
-  if (!runs) return tl::unexpected(runs.error());
-  std::vector<std::string> strategies;
-  for (const PlannedRun& run : *runs) {
-    strategies.push_back(run.overrides.value("strategy", run.label));
-    if (const auto strategy = algorithms::parse_strategy(strategies.back(), workers); !strategy)
-      return tl::unexpected(strategy.error());
-  }
-  return strategies;
-}
-
 std::optional<double> parse_size(std::string_view text) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {"kbit", 125},   {"Mbit", 125e3}, {"Gbit", 125e6}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824},

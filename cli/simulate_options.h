@@ -59,8 +59,6 @@ std::optional<std::string> flag_beside_run(const SimulateFlags& flags);
 
 /// The same of --nodes, which simulates whole clusters.
 std::optional<std::string> flag_beside_cluster(const SimulateFlags& flags);
-/// What --strategy or --compare says, each by itself.
-Result<std::vector<std::string>> strategies_of(const SimulateFlags& flags);
 
 /// "100MB", "1.5GiB", "4096": bytes; at least 1.
 std::optional<double> parse_size(std::string_view text);

@@ -93,11 +93,7 @@ JobDirectory::Actions JobDirectory::on_cut_off(NodeId from, NodeId node, JobId j
   if (may_go_on_without(entry, from)) return out;  // The other one says so itself, or stands still.
   const NodeId lost = node == entry.driver_node ? from : node;
   causes_[lost] = cause;
-  if (!may_go_on_without(entry, lost)) {
-    lose(job, entry, lost, out);
-  } else if (entry.without.insert(lost).second) {
-    compare_lost(job, entry, out);
-  }
+  lose_for_good(job, entry, lost, out);
   return out;
 }
 
@@ -163,7 +159,7 @@ void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) 
   }
 }
 
-/// Its agent was started anew: whether the others can reach that one says nothing.
+/// Its agent was started anew, or the first node has said that it cannot be reached: nobody's word is waited for.
 void JobDirectory::lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out) {
   if (!may_go_on_without(entry, node)) return lose(job, entry, node, out);
   entry.without.insert(node);

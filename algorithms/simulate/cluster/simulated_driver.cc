@@ -204,7 +204,6 @@ void SimulatedDriver::start_workers(Job& job, const json& placed) {
 
 void SimulatedDriver::stop(Job& job, const std::string& reason) {
   if (job.failure.empty()) job.failure = reason;
-  job.reason = reason;
   job.stopped = clock_.now();
   (void)request("stop", json_text(json{{"job", job.training.job}, {"reason", reason}}));
 }

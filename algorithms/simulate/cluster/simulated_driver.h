@@ -38,7 +38,6 @@ class SimulatedDriver {
     std::map<std::int32_t, nlohmann::json>
         starting{};                          ///< Of each node: its workers that have not shared their models.
     std::string failure{};                   ///< The first one; empty: none.
-    std::string reason{};                    ///< Why it was stopped.
     std::optional<Instant> stopped{};        ///< By its driver.
     std::optional<Instant> ended_early{};    ///< A worker has ended that its node does not know.
     std::optional<std::uint64_t> closing{};  ///< The request.
