@@ -2,13 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <random>
 #include <string>
 
 #include "algorithms/simulate/cluster/simulated_cluster.h"
+#include "tests/sim/cluster/lives.h"
 
 namespace paceline::sim {
 
@@ -191,31 +190,13 @@ class Life {
   std::uint64_t calls_ = 0;
 };
 
-/// PACELINE_CLUSTER_LIVES: how many (120); PACELINE_CLUSTER_LIFE: the seed of the first one.
 TEST(ClusterLives, EndWell) {
-  const char* const more = std::getenv("PACELINE_CLUSTER_LIVES");
-  const std::uint64_t lives = more != nullptr ? std::strtoull(more, nullptr, 10) : 120;
-  const char* const from = std::getenv("PACELINE_CLUSTER_LIFE");
-  const std::uint64_t first = from != nullptr ? std::strtoull(from, nullptr, 10) : 1;
-  std::uint64_t calls = 0;
-  int failed = 0;
-  for (std::uint64_t seed = first; seed < first + lives && failed < 5; ++seed) {
-    std::string wrong;
-    try {
-      Life life(seed);
-      wrong = life.live(400);
-      calls += life.calls();
-    } catch (const std::exception& error) {
-      wrong = error.what();
-    }
-    EXPECT_EQ(wrong, "") << "in the life of seed " << seed;
-    failed += wrong.empty() ? 0 : 1;
-  }
-  std::printf("%llu lives, %llu calls\n", static_cast<unsigned long long>(lives),
-              static_cast<unsigned long long>(calls));
-  if (failed == 0) {
-    EXPECT_GT(calls, 20 * lives);
-  }
+  expect_to_end_well(120, "calls", 20, [](std::uint64_t seed, std::uint64_t& calls) {
+    Life life(seed);
+    auto wrong = life.live(400);
+    calls += life.calls();
+    return wrong;
+  });
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <random>
@@ -13,6 +11,7 @@
 
 #include "algorithms/simulate/cluster/simulated_cluster.h"
 #include "runtime/base/json.h"
+#include "tests/sim/cluster/lives.h"
 #include "tests/sim/cluster/strategies.h"
 
 namespace paceline::sim {
@@ -246,29 +245,12 @@ class TrainingLife {
 };
 
 void live(bool harder) {
-  const char* const more = std::getenv("PACELINE_CLUSTER_LIVES");
-  const std::uint64_t lives = more != nullptr ? std::strtoull(more, nullptr, 10) : 150;
-  const char* const from = std::getenv("PACELINE_CLUSTER_LIFE");
-  const std::uint64_t first = from != nullptr ? std::strtoull(from, nullptr, 10) : 1;
-  std::uint64_t well = 0;
-  int failed = 0;
-  for (std::uint64_t seed = first; seed < first + lives && failed < 5; ++seed) {
-    std::string wrong;
-    try {
-      TrainingLife life(seed, harder);
-      wrong = life.live(40);
-      well += life.ended_well();
-    } catch (const std::exception& error) {
-      wrong = error.what();
-    }
-    EXPECT_EQ(wrong, "") << "in the life of seed " << seed;
-    failed += wrong.empty() ? 0 : 1;
-  }
-  std::printf("%llu lives, %llu jobs ended well\n", static_cast<unsigned long long>(lives),
-              static_cast<unsigned long long>(well));
-  if (failed == 0 && lives > 20) {
-    EXPECT_GT(well, lives / 10);
-  }
+  expect_to_end_well(150, "jobs ended well", 0.1, [harder](std::uint64_t seed, std::uint64_t& well) {
+    TrainingLife life(seed, harder);
+    auto wrong = life.live(40);
+    well += life.ended_well();
+    return wrong;
+  });
 }
 
 TEST(TrainingLives, OfOneSeedAreTheSameBitForBit) {
