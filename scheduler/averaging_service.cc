@@ -30,7 +30,11 @@ std::string damaged_window(Rank rank) {
 
 AveragingService::AveragingService(JobOptions options, TaskGraph& graph, collective::Averager& averager,
                                    SendToNode send)
-    : job_(std::move(options)), graph_(graph), averager_(averager), send_(std::move(send)) {
+    : job_(std::move(options)),
+      view_(job_.self, {job_.node_of.begin(), job_.node_of.end()}),
+      graph_(graph),
+      averager_(averager),
+      send_(std::move(send)) {
   clock_begin_ = clock_now();
   evaluated_last_ = Version{job_.first.value - 1};
   if (job_.replay) replay_.emplace(*std::exchange(job_.replay, std::nullopt));
@@ -178,15 +182,54 @@ std::vector<AveragingService::Event> AveragingService::take_events() { return st
 
 void AveragingService::fail_job(std::string text) { tell(Failed{std::move(text)}); }
 
-void AveragingService::on_node_gone(NodeId node, Instant) {
-  fail_job("node " + to_string(node) + " is gone, and this strategy does not go on without it");
-}
-
 void AveragingService::set_verdict(Rank rank, const memory::WorkerVerdict& verdict) {
   const auto it = members_.find(rank);
   if (it == members_.end()) return;
   it->second.control.set_verdict(verdict);
   it->second.control.ring();
+}
+
+// Other agents
+// -------------------------------------------------------------------------------------------------------------------
+
+std::set<NodeId> AveragingService::other_nodes() const {
+  std::set<NodeId> nodes(job_.node_of.begin(), job_.node_of.end());
+  std::erase_if(nodes, [this](NodeId node) { return node == job_.self || without_.contains(node); });
+  return nodes;
+}
+
+std::vector<Rank> AveragingService::ranks_on(NodeId node) const {
+  std::vector<Rank> ranks;
+  for (std::size_t i = 0; i < job_.node_of.size(); ++i)
+    if (job_.node_of[i] == node) ranks.emplace_back(static_cast<std::int32_t>(i));
+  return ranks;
+}
+
+void AveragingService::on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                                  Instant now) {
+  if (!view_.members().contains(from) || without_.contains(from)) return;  // A replay hears it of the record.
+  if (!message.isFlushed()) return on_peer_message(from, message, std::move(bulk), now);
+  std::set<NodeId> lost;
+  for (const std::int32_t node : message.getFlushed().getLost()) lost.insert(NodeId{node});
+  act(view_.on_flushed(from, lost), now);
+}
+
+void AveragingService::on_node_gone(NodeId node, Instant now) { act(view_.on_lost(node), now); }
+
+void AveragingService::act(const ViewChange::Actions& actions, Instant now) {
+  for (const auto& action : actions) {
+    if (const auto* flush = std::get_if<ViewChange::Flush>(&action)) {
+      for (const NodeId lost : flush->lost) pass_on(lost, flush->to);
+      wire::Message message;
+      auto body = message.root().initFlushed();
+      body.setJob(job_.job.value);
+      auto list = body.initLost(static_cast<unsigned>(flush->lost.size()));
+      for (unsigned i = 0; const NodeId lost : flush->lost) list.set(i++, lost.value);
+      send(flush->to, message);
+    } else {
+      hear({.kind = Decision::Kind::node_gone, .node = std::get<ViewChange::Install>(action).lost, .at = now}, now);
+    }
+  }
 }
 
 void AveragingService::send(NodeId to, wire::Message& message, std::vector<std::vector<std::byte>> bulk) {
@@ -293,6 +336,7 @@ void AveragingService::step_any(const Decision& decision) {
     step_end(decision.version);
     set_last(decision.version);
   } else {
+    if (decision.kind == Kind::node_gone) without_.insert(decision.node);
     if (replay_ && decision.kind == Kind::gone) tell(Left{decision.rank, done(), {}, {}, true});
     step(decision);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "scheduler/record/replay.h"
 #include "scheduler/rounds/round_plan.h"
 #include "scheduler/task_graph.h"
+#include "scheduler/views/view_change.h"
 
 namespace paceline::scheduler {
 
@@ -101,15 +103,14 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   /// A local worker's batch of update t is over; `bodies` of its mini-batches, which took `each`, count. It waits for
   /// its verdict.
   virtual void on_batch(Rank, Version /*t*/, std::int32_t /*bodies*/, Duration /*each*/, Instant) {}
-  /// A message of the same job's service on another agent.
-  virtual void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                          Instant now) = 0;
+  /// A message of the same job's service on another agent, which is not lost.
+  void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk, Instant now);
   /// A local worker has given a sign of life: its silence begins anew.
   virtual void on_alive(Rank rank, Instant now) = 0;
   /// A local worker's process has ended.
   virtual void on_gone(Rank rank, Instant now) = 0;
-  /// The job's only other agent is lost, with its workers; where the strategy cannot go on without, the job fails.
-  virtual void on_node_gone(NodeId node, Instant now);
+  /// Another agent is lost, with its workers. Those that are left agree on what it has given, then they go on.
+  void on_node_gone(NodeId node, Instant now);
   /// An averaging that was submitted as `id` is done; false: it is not ours.
   bool on_reduced(std::uint64_t id, Instant now);
   /// The evaluation at v is over: everybody may go on who was held for it.
@@ -157,6 +158,20 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   };
 
   AveragingService(JobOptions options, TaskGraph& graph, collective::Averager& averager, SendToNode send);
+
+  // Other agents
+  // -------------------------------------------------------------------------------------------------------
+
+  /// A message of one that is not lost.
+  virtual void on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                               Instant now) = 0;
+  /// Sends `to` what is held here of a lost agent and `to` may lack: what both can have used has to be the same.
+  virtual void pass_on(NodeId /*lost*/, NodeId /*to*/) {}
+  /// Those with workers of the job, but this one and those that it goes on without.
+  std::set<NodeId> other_nodes() const;
+  bool is_without(NodeId node) const { return without_.contains(node); }
+  /// Its workers.
+  std::vector<Rank> ranks_on(NodeId node) const;
 
   // What the core is told. A shell that tells it nothing that counts but by `hear` and `decide` is recorded, and
   // replayed; one that is not given no file. --------------------------------------------------------------------------
@@ -232,6 +247,7 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   Counters counters_;
 
  private:
+  void act(const ViewChange::Actions& actions, Instant now);
   TaskId new_task_id();
   void drop_task(TaskId id);
   void finish_averaging(Instant now);
@@ -243,6 +259,8 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   void limit(Rank rank);
 
   JobOptions job_;
+  ViewChange view_;
+  std::set<NodeId> without_;  ///< Lost, and gone on without.
   TaskGraph& graph_;
   collective::Averager& averager_;
   SendToNode send_;

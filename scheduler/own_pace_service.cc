@@ -30,12 +30,6 @@ std::vector<Rank> OwnPaceService::living_ranks() const {
   return ranks;
 }
 
-std::set<NodeId> OwnPaceService::other_nodes() const {
-  std::set<NodeId> nodes(job().node_of.begin(), job().node_of.end());
-  nodes.erase(job().self);
-  return nodes;
-}
-
 Duration OwnPaceService::patience() const {
   const auto patience = std::max<Duration>(kPatienceMin, kPatienceSteps * steps_.get());
   return std::min(patience, job().wait_limit.value_or(patience));
@@ -176,7 +170,7 @@ void OwnPaceService::give(Rank rank, Version v, bool copy) {
 /// Gives this node's part once all of it is there, and makes the mean once every node's sum is.
 void OwnPaceService::look_at(Version v, Instant now) {
   const auto it = snapshots_.find(v);
-  if (it == snapshots_.end() || over_) return;
+  if (it == snapshots_.end() || end_) return;
   Snapshot& snapshot = it->second;
   if (!snapshot.own) {
     if (!parts_are_by_version()) return;
@@ -201,7 +195,7 @@ void OwnPaceService::look_at(Version v, Instant now) {
   const auto whole = std::make_shared<const Snapshot>(std::move(snapshot));
   snapshots_.erase(it);
   if (v == last_) {
-    over_ = true;  // What falls due now is not evaluated.
+    end_ = whole;  // What falls due now is not evaluated.
     average_at_end(v, whole);
   } else {
     average_for_evaluation(v, whole);
@@ -210,13 +204,13 @@ void OwnPaceService::look_at(Version v, Instant now) {
 }
 
 void OwnPaceService::give_part(Version v, Bytes sum, double weight, Instant now) {
-  RemotePart own{std::move(sum), weight, {}};
+  RemotePart own{std::move(sum), weight, {}, v == last_};
   for (const Rank rank : living_ranks()) add(own.sums, latest_[rank]);
   own.sums.samples = 0;  // Told with every version.
   if (v == last_) {
-    for (const NodeId node : other_nodes()) send_part(node, v, own);
+    for (const NodeId node : other_nodes()) send_part(node, v, own, job().self);
   } else if (job().self.value != 0) {
-    send_part(NodeId{0}, v, own);
+    send_part(NodeId{0}, v, own, job().self);
     snapshots_.erase(v);
     return;
   }
@@ -224,16 +218,17 @@ void OwnPaceService::give_part(Version v, Bytes sum, double weight, Instant now)
   look_at(v, now);
 }
 
-void OwnPaceService::send_part(NodeId to, Version v, const RemotePart& part) {
+void OwnPaceService::send_part(NodeId to, Version v, const RemotePart& part, NodeId of) {
   wire::Message message;
   auto body = message.root().initPartial();
   body.setJob(job().job.value);
   body.setVersion(v.value);
-  body.setGroup(v == last_ ? kEnd : kSnapshot);
+  body.setGroup(part.at_end ? kEnd : kSnapshot);
   body.setWeight(part.weight);
   body.setLossSum(part.sums.loss_sum);
   body.setLossCount(part.sums.loss_count);
   body.setLearningRate(part.sums.learning_rate);
+  if (of != job().self) body.setOf(of.value);
   send(to, message, {part.sum});
 }
 
@@ -244,11 +239,13 @@ void OwnPaceService::on_part(NodeId from, const wire::Partial::Reader& header, s
   if ((!at_end && header.getGroup() != kSnapshot) || v < job().first) return;
   if (!at_end && v >= last_ && !parts_are_by_version()) return;  // A stop has come in between.
   if ((!sum.empty() && !has_right_size(from, "a sum", sum.size())) || !is_weight(from, header.getWeight())) return;
-  RemotePart part{std::move(sum), header.getWeight(), {}};
+  const NodeId of = header.getOf() < 0 ? from : NodeId{header.getOf()};
+  if (ranks_on(of).empty() || of == job().self || is_without(of)) return;
+  RemotePart part{std::move(sum), header.getWeight(), {}, at_end};
   part.sums.loss_sum = header.getLossSum();
   part.sums.loss_count = header.getLossCount();
   part.sums.learning_rate = header.getLearningRate();
-  snapshots_[v].remote.try_emplace(from, std::move(part));
+  snapshots_[v].remote.try_emplace(of, std::move(part));
   look_at(v, now);
 }
 
@@ -369,7 +366,8 @@ void OwnPaceService::on_ending(NodeId from, const wire::Ending::Reader& ending) 
     case wire::Ending::Phase::ANSWER:
       for (const auto each : ending.getBegun())
         if (const Rank rank{each.getRank()}; lives_on(rank, from)) elsewhere_[rank] = Version{each.getVersion()};
-      return on_answer(from, v);
+      answers_[from] = v;
+      return decide_if_answered();
     case wire::Ending::Phase::DECIDE: return decide_end(v);
   }
 }
@@ -378,7 +376,8 @@ void OwnPaceService::ask_all() {
   if (job().self.value != 0 || std::exchange(asked_, true)) return;
   for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::ASK, {});
   freeze();
-  on_answer(job().self, *frozen_);
+  answers_[job().self] = *frozen_;
+  decide_if_answered();
 }
 
 void OwnPaceService::freeze() {
@@ -409,13 +408,15 @@ void OwnPaceService::answer() {
   send(NodeId{0}, message);
 }
 
-void OwnPaceService::on_answer(NodeId from, Version begun) {
-  answers_[from] = begun;
-  if (answers_.size() <= other_nodes().size()) return;
-  Version last = begun;
+/// Node 0 asked.
+void OwnPaceService::decide_if_answered() {
+  const auto nodes = other_nodes();
+  if (!answers_.contains(job().self) || !frozen_) return;
+  if (!std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) { return answers_.contains(node); })) return;
+  Version last = *frozen_;
   for (const auto& [node, v] : answers_) last = std::max(last, v);
   last = std::min(last, last_);
-  for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::DECIDE, last);
+  for (const NodeId node : nodes) send_ending(node, wire::Ending::Phase::DECIDE, last);
   decide_end(last);
 }
 
@@ -442,8 +443,8 @@ void OwnPaceService::step_end(Version last) {
 // Others
 // ------------------------------------------------------------------------------------------------------------------
 
-void OwnPaceService::on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                                Instant now) {
+void OwnPaceService::on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                                     Instant now) {
   if (message.isPartial()) return on_part(from, message.getPartial(), std::move(bulk), now);
   if (message.isEnding()) return on_ending(from, message.getEnding());
   on_strategy_message(from, message, std::move(bulk), now);
@@ -456,11 +457,31 @@ void OwnPaceService::on_gone(Rank rank, Instant now) {
 
 void OwnPaceService::step(const Decision& d) {
   if (d.kind == Decision::Kind::gone) go(d.rank, clock_now());
+  if (d.kind == Decision::Kind::node_gone) go_on_without(d.node, clock_now());
   if (d.kind == Decision::Kind::frozen) hold_back();
   if (d.kind == Decision::Kind::ends_apart) {
     for (const auto& c : d.contributions) ends_at_[c.rank] = c.iteration.value_or(d.version);
     step_end(d.version);
   }
+}
+
+/// Its part of the mean of all last models: all have it, or nobody.
+void OwnPaceService::pass_on(NodeId lost, NodeId to) {
+  const auto pass = [&](Version v, const Snapshot& snapshot) {
+    const auto part = snapshot.remote.find(lost);
+    if (part != snapshot.remote.end() && part->second.at_end) send_part(to, v, part->second, lost);
+  };
+  for (const auto& [v, snapshot] : snapshots_) pass(v, snapshot);
+  if (end_) pass(last_, *end_);
+}
+
+void OwnPaceService::go_on_without(NodeId node, Instant now) {
+  on_node_lost(node, now);
+  decide_if_answered();
+  std::vector<Version> open;
+  for (const auto& [v, snapshot] : snapshots_) open.push_back(v);
+  for (const Version v : open) look_at(v, now);
+  start_averagings(now);
 }
 
 void OwnPaceService::go(Rank rank, Instant now) {

@@ -26,7 +26,6 @@ namespace paceline::scheduler {
 /// iteration, or at those iterations only that the strategy names; each time it waits for its verdict.
 class OwnPaceService : public AveragingService {
  public:
-  void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk, Instant now) final;
   void on_alive(Rank rank, Instant now) final { alive_[rank] = now; }
   void on_gone(Rank rank, Instant now) final;
   void release(Version v) override;
@@ -61,6 +60,9 @@ class OwnPaceService : public AveragingService {
   virtual bool ends_apart() const { return false; }
   /// The job ends early, and where its workers end is known (`last_of`).
   virtual void on_ends_apart() {}
+  void on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                       Instant now) final;
+  void pass_on(NodeId lost, NodeId to) override;
   /// Messages of the strategy itself.
   virtual void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                                    Instant now) = 0;
@@ -78,6 +80,8 @@ class OwnPaceService : public AveragingService {
   virtual void on_last(Rank, Instant) {}
   /// The worker, of this node, is gone: it will neither arrive nor take a result. To be told to all nodes.
   virtual void leave(Rank rank, Instant now) = 0;
+  /// This agent goes on without another one: what that has given of its workers is all that there will be.
+  virtual void on_node_lost(NodeId node, Instant now) = 0;
 
   /// To be called at every arrival: what the worker published, pinned. nullopt: it has published nothing of `t`.
   std::optional<memory::Buffer> on_published(Rank rank, Version t, Duration compute);
@@ -102,7 +106,6 @@ class OwnPaceService : public AveragingService {
   Instant started() const { return started_; }
   /// It may be silent for long.
   bool is_evaluating(Rank rank) const { return under_evaluation_ && evaluator_ == rank; }
-  std::set<NodeId> other_nodes() const;
 
  private:
   Instant silent_since(Rank rank, Instant word) const;
@@ -116,6 +119,7 @@ class OwnPaceService : public AveragingService {
     Bytes sum;
     double weight = 0;
     RoundSums sums;
+    bool at_end = false;  ///< All nodes get it; else node 0 does.
   };
   /// The mean of all models after one version: gathered in snapshots_, and once it is whole of who makes the mean.
   struct Snapshot {
@@ -126,7 +130,7 @@ class OwnPaceService : public AveragingService {
 
   void give(Rank rank, Version v, bool copy);
   void look_at(Version v, Instant now);
-  void send_part(NodeId to, Version v, const RemotePart& part);
+  void send_part(NodeId to, Version v, const RemotePart& part, NodeId of);
   void average_for_evaluation(Version v, const std::shared_ptr<const Snapshot>& snapshot);
   void average_at_end(Version v, const std::shared_ptr<const Snapshot>& snapshot);
   collective::Reduction mean_of(const Snapshot& snapshot) const;
@@ -134,6 +138,7 @@ class OwnPaceService : public AveragingService {
   Version next_word(Version own) const;
   void go_on(Rank rank, Version own, Instant now);
   void go(Rank rank, Instant now);
+  void go_on_without(NodeId node, Instant now);
   void on_part(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum, Instant now);
   void on_ending(NodeId from, const wire::Ending::Reader& ending);
   void ask_all();
@@ -141,7 +146,7 @@ class OwnPaceService : public AveragingService {
   void hold_back();
   std::optional<Version> held_at(Rank rank) const;
   void answer();
-  void on_answer(NodeId from, Version begun);
+  void decide_if_answered();
   void decide_end(Version last);
   Version begun_of(Rank rank) const;
   void send_ending(NodeId to, wire::Ending::Phase phase, Version v);
@@ -159,7 +164,7 @@ class OwnPaceService : public AveragingService {
   std::optional<Version> under_evaluation_;
   Rank evaluator_{};
   Instant started_;
-  bool over_ = false;
+  std::shared_ptr<const Snapshot> end_;  ///< The mean of all last models is made of it.
 
   bool stop_wished_ = false;
   bool asked_ = false;                 ///< Node 0.

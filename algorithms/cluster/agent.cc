@@ -477,6 +477,7 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
 
 void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
   const Instant now = options_.clock->now();
+  if (job.lost_nodes().contains(from)) return;  // It may not know yet.
   switch (envelope.which()) {
     case wire::Envelope::RELEASED: return job.on_released(envelope.getReleased(), now);
     case wire::Envelope::SETTLED: return job.on_settled(envelope.getSettled(), now);
@@ -491,6 +492,7 @@ void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader
     case wire::Envelope::BATCH:
     case wire::Envelope::AWAITED:
     case wire::Envelope::ENDING:
+    case wire::Envelope::FLUSHED:
     case wire::Envelope::EXCHANGE: return job.on_averaging_message(from, envelope, std::move(bulk), now);
     default: return;
   }
@@ -669,7 +671,6 @@ Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
   if (jobs_.contains(settings.job)) return {};  // A head that was started anew could not know.
   settings.self = options_.node;
   settings.clock = options_.clock;
-  settings.nodes = options_.nodes;
   settings.as_given = parse_json(wire::text(open.getJson()));
   if (!settings.as_given.is_object()) return fail(ErrorKind::invalid, "openJob without settings");
   std::unique_ptr<TrainingJob> opened;

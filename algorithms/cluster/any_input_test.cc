@@ -91,12 +91,12 @@ class Node {
   inline static const Kinds kOfSessions{Kind::OPEN_SHARE,     Kind::ARRIVE,      Kind::ARRIVE,     Kind::REPORT,
                                         Kind::REPLICA_WANTED, Kind::OPEN_OBJECT, Kind::SEAL_OBJECT};
   inline static const Kinds kToHead{Kind::HELLO, Kind::OPEN_JOB, Kind::REQUEST, Kind::REQUEST, Kind::REPLY};
-  inline static const Kinds kOfAgents{Kind::OPEN_JOB,       Kind::ACTIVATE,     Kind::PARTIAL,      Kind::RELEASED,
-                                      Kind::REPLICA_WANTED, Kind::REPLICA_NONE, Kind::REPLICA_DATA, Kind::SETTLED,
-                                      Kind::SHARE,          Kind::GONE,         Kind::AWAITED,      Kind::ENDING,
-                                      Kind::EXCHANGE,       Kind::BATCH,        Kind::STOP_ROUNDS,  Kind::NODES,
-                                      Kind::NODE_GONE,      Kind::WANTS,        Kind::LOAN,         Kind::PUSH_TASK,
-                                      Kind::OUTPUT,         Kind::OUTPUT_WANTED};
+  inline static const Kinds kOfAgents{Kind::OPEN_JOB,       Kind::ACTIVATE,      Kind::PARTIAL,      Kind::RELEASED,
+                                      Kind::REPLICA_WANTED, Kind::REPLICA_NONE,  Kind::REPLICA_DATA, Kind::SETTLED,
+                                      Kind::SHARE,          Kind::GONE,          Kind::AWAITED,      Kind::ENDING,
+                                      Kind::EXCHANGE,       Kind::BATCH,         Kind::STOP_ROUNDS,  Kind::NODES,
+                                      Kind::NODE_GONE,      Kind::WANTS,         Kind::LOAN,         Kind::PUSH_TASK,
+                                      Kind::OUTPUT,         Kind::OUTPUT_WANTED, Kind::FLUSHED};
 
   struct Other {
     std::string name;

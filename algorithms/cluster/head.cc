@@ -55,11 +55,6 @@ Result<std::vector<NodeId>> place_as_told(const json& told, std::int32_t workers
   return node_of;
 }
 
-/// Where all execute rounds, those of a lost node are what it has given, as those of a worker that has left.
-bool bears_loss(const algorithms::Strategy& strategy) {
-  return algorithms::coordination(strategy) == algorithms::Coordination::rounds;
-}
-
 }  // namespace
 
 Instant opened_at(const wire::OpenJob::Reader& open, Instant now) {
@@ -161,8 +156,6 @@ void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& ope
   entry.driver_peer = entry.settings.value("driver_peer", "");
   entry.driver_incarnation = entry.settings.value("driver_incarnation", std::uint64_t{0});
   entry.asked = entry.settings.value("asked", std::uint64_t{0});
-  const auto strategy = job_strategy(entry.settings, static_cast<std::int32_t>(entry.node_of.size()));
-  entry.bears_loss = strategy && bears_loss(*strategy);
   for (const std::int32_t lost : open.getWithout()) entry.without.insert(NodeId{lost});
   jobs_.on_runs(node, JobId{open.getJob()}, std::move(entry));
 }
@@ -297,7 +290,7 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
   if (verb == kCutOffVerb) {
     for (const json& job : body.value("jobs", json::array()))
       act(jobs_.on_cut_off(agent, NodeId{body.value("node", -1)}, JobId{job.is_number() ? job.get<std::uint64_t>() : 0},
-                           body.value("cause", "")),
+                           body.value("cause", ""), now),
           now);
     return reply(asker, json::object());
   }
@@ -415,7 +408,6 @@ Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
   entry.driver_incarnation = jobs_.incarnation(driver_node).value_or(0);
   entry.settings["driver_incarnation"] = entry.driver_incarnation;
   entry.settings["asked"] = asker.id;
-  entry.bears_loss = bears_loss(*strategy);
   JobDirectory::Actions actions;
   const JobId id = jobs_.add(std::move(entry), actions);
   act(actions, now);

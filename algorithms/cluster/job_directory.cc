@@ -6,12 +6,11 @@
 namespace paceline::cluster {
 namespace {
 
-/// The second of two: the first leads, and the driver's cannot be done without. Of three, the two that remain would
-/// have to agree first on what the third has given to each of them. Only the first one's word counts of whether it can
-/// be reached: where both stand still for a while, as in a machine that sleeps, they go on together.
+/// Not the first, which leads, nor the driver's. Whether another one can be reached, the word of these two counts: they
+/// do not go on without each other.
 bool may_go_on_without(const JobEntry& entry, NodeId node) {
-  return entry.bears_loss && entry.incarnation_of.size() == 2 && node != entry.driver_node &&
-         node == entry.incarnation_of.rbegin()->first && entry.incarnation_of.begin()->first.value == 0;
+  const NodeId first = entry.incarnation_of.begin()->first;
+  return first.value == 0 && node != first && node != entry.driver_node;
 }
 
 }  // namespace
@@ -34,6 +33,7 @@ JobDirectory::Actions JobDirectory::close(JobId job) {
   for (auto& [node, runs] : runs_)
     if (registered_.contains(node)) runs.erase(job);  // Who has said that it runs, and not yet who it is, hears then.
   std::erase_if(told_lost_, [&](const auto& told) { return told.first == job; });
+  apart_.erase(job);
   return {Close{job, std::move(closed.mapped())}};
 }
 
@@ -83,22 +83,45 @@ JobDirectory::Actions JobDirectory::on_gone(NodeId node, std::string cause) {
   return out;
 }
 
-JobDirectory::Actions JobDirectory::on_cut_off(NodeId from, NodeId node, JobId job, const std::string& cause) {
+JobDirectory::Actions JobDirectory::on_cut_off(NodeId from, NodeId node, JobId job, const std::string& cause,
+                                               Instant now) {
   Actions out;
   const auto found = jobs_.find(job);
   if (found == jobs_.end() || from == node) return out;
   JobEntry& entry = found->second;
   for (const NodeId member : {from, node})
     if (!entry.incarnation_of.contains(member) || entry.without.contains(member)) return out;
-  if (may_go_on_without(entry, from)) return out;  // The other one says so itself, or stands still.
-  const NodeId lost = node == entry.driver_node ? from : node;
-  causes_[lost] = cause;
-  lose_for_good(job, entry, lost, out);
+  const bool without_from = may_go_on_without(entry, from), without_node = may_go_on_without(entry, node);
+  if (without_from && without_node) {
+    apart_[job].push_back({from, node, cause, now + kLeaderPatience});
+  } else if (!without_from) {  // Else the other one says so itself, or stands still.
+    const NodeId lost = without_node || node != entry.driver_node ? node : from;
+    causes_[lost] = cause;
+    lose_for_good(job, entry, lost, out);
+  }
   return out;
+}
+
+/// Of two that cannot reach each other the leader cannot reach one, or it is not here, or it is the later one.
+void JobDirectory::part(Instant now, Actions& out) {
+  for (auto& [job, pairs] : apart_) {
+    JobEntry& entry = jobs_.at(job);
+    for (const Apart& one : pairs) {
+      if (entry.without.contains(one.from) || entry.without.contains(one.node) || now < one.until) continue;
+      const NodeId later = std::max(one.from, one.node), sooner = std::min(one.from, one.node);
+      const NodeId lost = registered_.contains(sooner) ? later : sooner;
+      causes_[lost] = one.cause;
+      lose_for_good(job, entry, lost, out);
+    }
+    std::erase_if(pairs, [&](const Apart& one) {
+      return entry.without.contains(one.from) || entry.without.contains(one.node) || now >= one.until;
+    });
+  }
 }
 
 JobDirectory::Actions JobDirectory::tick(Instant now) {
   Actions out;
+  part(now, out);
   if (now < start_ + kRegisterPatience) return out;
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
@@ -107,12 +130,15 @@ JobDirectory::Actions JobDirectory::tick(Instant now) {
 }
 
 std::optional<Instant> JobDirectory::next_deadline() const {
+  std::optional<Instant> next;
+  for (const auto& [job, pairs] : apart_)
+    for (const Apart& one : pairs) next = next ? std::min(*next, one.until) : one.until;
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
       if (!registered_.contains(node) && registered_.contains(entry.driver_node) && !told_lost_.contains({id, node}) &&
           !may_go_on_without(entry, node))
-        return start_ + kRegisterPatience;
-  return std::nullopt;
+        return next ? std::min(*next, start_ + kRegisterPatience) : start_ + kRegisterPatience;
+  return next;
 }
 
 JobDirectory::Actions JobDirectory::compare_all() {
@@ -159,7 +185,7 @@ void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) 
   }
 }
 
-/// Its agent was started anew, or the first node has said that it cannot be reached: nobody's word is waited for.
+/// Its agent was started anew, or the first node cannot reach it: nobody's word is waited for.
 void JobDirectory::lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out) {
   if (!may_go_on_without(entry, node)) return lose(job, entry, node, out);
   entry.without.insert(node);

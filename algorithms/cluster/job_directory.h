@@ -24,7 +24,6 @@ struct JobEntry {
   NodeId driver_node;  ///< Whose agent the driver is connected to, under this name;
   std::string driver_peer;
   std::uint64_t asked = 0;               ///< and which of its requests this job answers.
-  bool bears_loss = false;               ///< Its strategy goes on without the second of two nodes.
   std::set<NodeId> without{};            ///< Nodes that it has lost, and went on without.
   std::uint64_t driver_incarnation = 0;  ///< Of that agent: another's means that the driver has ended. 0: unknown.
 };
@@ -60,6 +59,8 @@ class JobDirectory {
   using Action = std::variant<Open, Close, Lost, GoOn, CloseOn>;
   using Actions = std::vector<Action>;
   static constexpr Duration kRegisterPatience = std::chrono::seconds(5);
+  /// So long the leader's word is waited for, where two others cannot reach each other.
+  static constexpr Duration kLeaderPatience = std::chrono::seconds(1);
 
   explicit JobDirectory(Instant now) : start_(now) {}
 
@@ -80,8 +81,8 @@ class JobDirectory {
   Actions on_gone(NodeId node, std::string cause);
   /// `from` cannot reach `node` any more, although both may be there: one of them is lost to this job. It may be said
   /// again.
-  Actions on_cut_off(NodeId from, NodeId node, JobId job, const std::string& cause);
-  /// Members that a head of its age should have heard of are lost.
+  Actions on_cut_off(NodeId from, NodeId node, JobId job, const std::string& cause, Instant now);
+  /// Members that a head of its age should have heard of are lost, and of two that cannot reach each other one.
   Actions tick(Instant now);
   /// When tick() may have something to say.
   std::optional<Instant> next_deadline() const;
@@ -94,6 +95,7 @@ class JobDirectory {
   void compare(JobId job, JobEntry& entry, Actions& out);
   void compare_lost(JobId job, const JobEntry& entry, Actions& out);
   void lose(JobId job, const JobEntry& entry, NodeId node, Actions& out);
+  void part(Instant now, Actions& out);
   void lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out);
   Actions compare_all();
 
@@ -102,6 +104,12 @@ class JobDirectory {
   std::map<NodeId, Registered> registered_;
   std::map<NodeId, std::set<JobId>> runs_;
   std::set<std::pair<JobId, NodeId>> told_lost_;
+  struct Apart {  ///< Two members that cannot reach each other, neither of which leads.
+    NodeId from, node;
+    std::string cause;
+    Instant until;
+  };
+  std::map<JobId, std::vector<Apart>> apart_;
   std::map<NodeId, std::string> causes_;  ///< Why each that ever went did, the last time.
   JobId newest_{0};
 };

@@ -46,6 +46,11 @@ JobEntry running(std::uint64_t zero, std::uint64_t one) {
   return job;
 }
 
+JobEntry for_driver_at_one(JobEntry job) {
+  job.driver_node = NodeId{1};
+  return job;
+}
+
 TEST(JobDirectoryTest, AJobIsOpenedOnItsNodesAndClosedOnAll) {
   JobDirectory sut(kStart);
   EXPECT_EQ(words(sut.on_registered(NodeId{0}, 7, JobId{0})), "");
@@ -115,36 +120,31 @@ TEST(JobDirectoryTest, WorkersOfAnAgentThatIsGoneOrAnotherOneAreLostOnce) {
   (void)sut.on_registered(NodeId{0}, 7, JobId{0});
   (void)sut.on_registered(NodeId{1}, 8, JobId{0});
   JobDirectory::Actions ignored;
-  sut.add(entry(), ignored);
-  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "frozen")), "lost 1 on 1: frozen");
-  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 9, JobId{0})), "") << "started anew: it opens none of them";
+  sut.add(for_driver_at_one(entry()), ignored);
+  EXPECT_EQ(words(sut.on_gone(NodeId{0}, "frozen")), "lost 1 on 0: frozen");
+  EXPECT_EQ(words(sut.on_registered(NodeId{0}, 9, JobId{0})), "") << "started anew: it opens none of them";
   EXPECT_EQ(words(sut.tick(kStart + 1h)), "");
 
   JobDirectory anew(kStart);
-  anew.on_runs(NodeId{0}, JobId{1}, running(7, 8));
-  (void)anew.on_registered(NodeId{0}, 7, JobId{1});
-  EXPECT_EQ(words(anew.on_registered(NodeId{1}, 9, JobId{0})), "lost 1 on 1") << "while there was no head";
+  anew.on_runs(NodeId{1}, JobId{1}, for_driver_at_one(running(7, 8)));
+  (void)anew.on_registered(NodeId{1}, 8, JobId{1});
+  EXPECT_EQ(words(anew.on_registered(NodeId{0}, 9, JobId{0})), "lost 1 on 0") << "while there was no head";
 }
 
-JobEntry bearing(JobEntry job = entry()) {
-  job.bears_loss = true;
-  return job;
-}
-
-JobDirectory with_a_bearing_job() {
+JobDirectory with_a_job() {
   JobDirectory sut(kStart);
   (void)sut.on_registered(NodeId{0}, 7, JobId{0});
   (void)sut.on_registered(NodeId{1}, 8, JobId{0});
   JobDirectory::Actions ignored;
-  sut.add(bearing(), ignored);
+  sut.add(entry(), ignored);
   return sut;
 }
 
-TEST(JobDirectoryTest, AJobThatBearsItGoesOnWithoutItsSecondNode) {
-  JobDirectory sut = with_a_bearing_job();
+TEST(JobDirectoryTest, AJobGoesOnWithoutItsSecondNode) {
+  JobDirectory sut = with_a_job();
   EXPECT_EQ(words(sut.on_gone(NodeId{1}, "frozen")), "") << "the first one says whether it can be reached";
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "silent")), "go on 1 on 0 without 1: silent");
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "again")), "") << "once";
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "silent", kStart)), "go on 1 on 0 without 1: silent");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "again", kStart)), "") << "once";
   EXPECT_EQ(words(sut.on_gone(NodeId{1}, "again")), "");
   EXPECT_EQ(words(sut.tick(kStart + 1h)), "");
   EXPECT_FALSE(sut.next_deadline());
@@ -157,10 +157,10 @@ TEST(JobDirectoryTest, AJobThatBearsItGoesOnWithoutItsSecondNode) {
 }
 
 TEST(JobDirectoryTest, WhereAllStandStillForAWhileNobodyIsLost) {
-  JobDirectory sut = with_a_bearing_job();
+  JobDirectory sut = with_a_job();
   for (const int node : {1, 0}) EXPECT_EQ(words(sut.on_gone(NodeId{node}, "silent")), "");
   for (const int node : {0, 1}) {
-    sut.on_runs(NodeId{node}, JobId{1}, bearing(running(7, 8)));
+    sut.on_runs(NodeId{node}, JobId{1}, running(7, 8));
     EXPECT_EQ(words(sut.on_registered(NodeId{node}, node == 0 ? 7 : 8, JobId{1})), "");
     EXPECT_EQ(words(sut.tick(kStart + 1h)), "");
   }
@@ -168,56 +168,105 @@ TEST(JobDirectoryTest, WhereAllStandStillForAWhileNobodyIsLost) {
 
 /// Nor does the job wait for the first one's word, which may have reached it before the job was opened.
 TEST(JobDirectoryTest, OneThatIsStartedAnewDoesNotOpenIt) {
-  JobDirectory sut = with_a_bearing_job();
+  JobDirectory sut = with_a_job();
   (void)sut.on_gone(NodeId{1}, "");
   EXPECT_EQ(words(sut.on_registered(NodeId{1}, 9, JobId{0})), "go on 1 on 0 without 1");
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "")), "");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "", kStart)), "");
   EXPECT_EQ(words(sut.on_registered(NodeId{1}, 9, JobId{0})), "go on 1 on 0 without 1");
 }
 
-TEST(JobDirectoryTest, NobodyGoesOnWithoutTheFirstNodeOrTheDriversOrOneOfThree) {
-  JobDirectory sut = with_a_bearing_job();
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "")), "");
-  JobDirectory three(kStart);
-  for (const int node : {0, 1, 2}) (void)three.on_registered(NodeId{node}, 7, JobId{0});
+JobDirectory with_a_job_on_three() {
+  JobDirectory sut(kStart);
+  for (const int node : {0, 1, 2}) (void)sut.on_registered(NodeId{node}, 7, JobId{0});
   JobDirectory::Actions ignored;
-  JobEntry of_three = bearing();
+  JobEntry of_three = entry();
   of_three.node_of.push_back(NodeId{2});
-  three.add(of_three, ignored);
-  EXPECT_EQ(words(three.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "")), "lost 1 on 1");
-  JobEntry elsewhere = bearing();
+  sut.add(of_three, ignored);
+  return sut;
+}
+
+TEST(JobDirectoryTest, NobodyGoesOnWithoutTheFirstNodeOrTheDrivers) {
+  JobDirectory sut = with_a_job();
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "", kStart)), "");
+  JobDirectory three = with_a_job_on_three();
+  JobDirectory::Actions ignored;
+  JobEntry elsewhere = entry();
+  elsewhere.node_of.push_back(NodeId{2});
   elsewhere.driver_node = NodeId{2};
   three.add(elsewhere, ignored);
-  EXPECT_EQ(words(three.on_cut_off(NodeId{0}, NodeId{1}, JobId{2}, "")), "go on 2 on 0 without 1, close 2 on 1")
-      << "the driver is on a third";
+  EXPECT_EQ(words(three.on_cut_off(NodeId{0}, NodeId{2}, JobId{2}, "", kStart)), "lost 2 on 0");
+  EXPECT_EQ(words(three.on_cut_off(NodeId{1}, NodeId{2}, JobId{2}, "", kStart)), "") << "the driver's says so itself";
+  EXPECT_EQ(words(three.on_cut_off(NodeId{2}, NodeId{1}, JobId{2}, "", kStart)),
+            "go on 2 on 0 without 1, go on 2 on 2 without 1, close 2 on 1");
+}
+
+TEST(JobDirectoryTest, AllThatAreLeftHearWhoIsLost) {
+  JobDirectory sut = with_a_job_on_three();
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why", kStart)),
+            "go on 1 on 0 without 1: why, go on 1 on 2 without 1: why, close 1 on 1");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{2}, NodeId{1}, JobId{1}, "why", kStart)), "") << "it is";
+  EXPECT_EQ(words(sut.on_gone(NodeId{2}, "frozen")), "");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{2}, JobId{1}, "too", kStart)),
+            "go on 1 on 0 without 1: why, go on 1 on 0 without 2: too");
+}
+
+/// Which of them the first one cannot reach either, if so, is known soon.
+TEST(JobDirectoryTest, OfTwoThatDoNotLeadTheLaterIsLostUnlessTheFirstSaysOtherwise) {
+  const Instant until = kStart + JobDirectory::kLeaderPatience;
+  for (const bool later_one_says_so : {false, true}) {
+    JobDirectory sut = with_a_job_on_three();
+    const NodeId from{later_one_says_so ? 2 : 1}, node{later_one_says_so ? 1 : 2};
+    EXPECT_EQ(words(sut.on_cut_off(from, node, JobId{1}, "why", kStart)), "");
+    ASSERT_EQ(sut.next_deadline(), until);
+    EXPECT_EQ(words(sut.tick(until - 1ns)), "");
+    EXPECT_EQ(words(sut.tick(until)), "go on 1 on 0 without 2: why, go on 1 on 1 without 2: why, close 1 on 2");
+    EXPECT_FALSE(sut.next_deadline());
+  }
+  JobDirectory sut = with_a_job_on_three();
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{2}, NodeId{1}, JobId{1}, "why", kStart)), "");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why", kStart)),
+            "go on 1 on 0 without 1: why, go on 1 on 2 without 1: why, close 1 on 1");
+  EXPECT_EQ(words(sut.tick(until)), "");
+  EXPECT_FALSE(sut.next_deadline());
+}
+
+TEST(JobDirectoryTest, OfTwoThatDoNotLeadTheOneThatIsNotHereIsLost) {
+  JobDirectory sut = with_a_job_on_three();
+  (void)sut.on_gone(NodeId{1}, "frozen");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{2}, NodeId{1}, JobId{1}, "why", kStart)), "");
+  EXPECT_EQ(words(sut.tick(kStart + JobDirectory::kLeaderPatience)),
+            "go on 1 on 0 without 1: why, go on 1 on 2 without 1: why");
+  EXPECT_EQ(words(sut.close(JobId{1})), "close 1");
 }
 
 TEST(JobDirectoryTest, OfTwoThatCannotReachEachOtherTheFirstGoesOn) {
-  JobDirectory sut = with_a_bearing_job();
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "why")), "") << "the other one says it, too";
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why")), "go on 1 on 0 without 1: why, close 1 on 1");
+  JobDirectory sut = with_a_job();
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "why", kStart)), "") << "the other one says it, too";
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why", kStart)),
+            "go on 1 on 0 without 1: why, close 1 on 1");
   EXPECT_EQ(words(sut.close(JobId{1})), "close 1");
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why")), "") << "of no job any more";
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why", kStart)), "") << "of no job any more";
   JobDirectory other(kStart);
   (void)other.on_registered(NodeId{0}, 7, JobId{0});
   (void)other.on_registered(NodeId{1}, 8, JobId{0});
   JobDirectory::Actions ignored;
-  other.add(entry(), ignored);
-  EXPECT_EQ(words(other.on_cut_off(NodeId{0}, NodeId{5}, JobId{1}, "")), "") << "no member";
-  EXPECT_EQ(words(other.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "why")), "lost 1 on 1: why");
+  other.add(for_driver_at_one(entry()), ignored);
+  EXPECT_EQ(words(other.on_cut_off(NodeId{0}, NodeId{5}, JobId{1}, "", kStart)), "") << "no member";
+  EXPECT_EQ(words(other.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "why", kStart)), "lost 1 on 0: why")
+      << "neither goes on without the other";
 }
 
 TEST(JobDirectoryTest, AHeadThatIsStartedAnewHearsWhoGoesOnWithoutWhom) {
   for (const bool lost_one_first : {false, true}) {
     JobDirectory sut(kStart);
-    JobEntry alone = bearing(running(7, 8));
+    JobEntry alone = running(7, 8);
     alone.without.insert(NodeId{1});
     const auto survivor = [&] {
       sut.on_runs(NodeId{0}, JobId{1}, alone);
       return words(sut.on_registered(NodeId{0}, 7, JobId{1}));
     };
     const auto lost_one = [&] {
-      sut.on_runs(NodeId{1}, JobId{1}, bearing(running(7, 8)));
+      sut.on_runs(NodeId{1}, JobId{1}, running(7, 8));
       return words(sut.on_registered(NodeId{1}, 8, JobId{1}));
     };
     if (lost_one_first) {
@@ -232,24 +281,25 @@ TEST(JobDirectoryTest, AHeadThatIsStartedAnewHearsWhoGoesOnWithoutWhom) {
 
 TEST(JobDirectoryTest, ADriverThatWasAwayHearsLaterWhyANodeWasLost) {
   JobDirectory sut(kStart);
-  sut.on_runs(NodeId{0}, JobId{1}, running(7, 8));
-  (void)sut.on_registered(NodeId{0}, 7, JobId{1});
-  (void)sut.on_registered(NodeId{1}, 8, JobId{0});
-  EXPECT_EQ(words(sut.on_gone(NodeId{0}, "cut off")), "");
-  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "frozen")), "");
-  sut.on_runs(NodeId{0}, JobId{1}, running(7, 8));
-  EXPECT_EQ(words(sut.on_registered(NodeId{0}, 7, JobId{1})), "");
-  EXPECT_EQ(words(sut.tick(kStart + 1h)), "lost 1 on 1: frozen");
+  const JobEntry job = for_driver_at_one(running(7, 8));
+  sut.on_runs(NodeId{1}, JobId{1}, job);
+  (void)sut.on_registered(NodeId{1}, 8, JobId{1});
+  (void)sut.on_registered(NodeId{0}, 7, JobId{0});
+  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "cut off")), "");
+  EXPECT_EQ(words(sut.on_gone(NodeId{0}, "frozen")), "");
+  sut.on_runs(NodeId{1}, JobId{1}, job);
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 8, JobId{1})), "");
+  EXPECT_EQ(words(sut.tick(kStart + 1h)), "lost 1 on 0: frozen");
 }
 
-TEST(JobDirectoryTest, AMemberThatNeverRegistersIsLostInTheEnd) {
+TEST(JobDirectoryTest, ALeaderThatNeverRegistersIsLostInTheEnd) {
   JobDirectory sut(kStart);
-  sut.on_runs(NodeId{0}, JobId{1}, running(7, 8));
+  sut.on_runs(NodeId{1}, JobId{1}, for_driver_at_one(running(7, 8)));
   EXPECT_FALSE(sut.next_deadline()) << "nobody could be told";
-  (void)sut.on_registered(NodeId{0}, 7, JobId{1});
+  (void)sut.on_registered(NodeId{1}, 8, JobId{1});
   ASSERT_EQ(sut.next_deadline(), kStart + JobDirectory::kRegisterPatience);
   EXPECT_EQ(words(sut.tick(*sut.next_deadline() - 1ns)), "");
-  EXPECT_EQ(words(sut.tick(*sut.next_deadline())), "lost 1 on 1");
+  EXPECT_EQ(words(sut.tick(*sut.next_deadline())), "lost 1 on 0");
   EXPECT_FALSE(sut.next_deadline());
 }
 

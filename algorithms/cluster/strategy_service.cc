@@ -100,7 +100,6 @@ RoundService::Options round_options(StrategyJob job) {
   const auto& strategy = job.strategy;
   RoundService::Options options;
   options.job = std::move(job.job);
-  options.nodes = job.nodes;
   options.bodies = strategy.batches;
   options.adds_own_again = strategy.code_parity;
   options.weighs_by_bodies = strategy.normalise == algorithms::Strategy::Normalise::a;

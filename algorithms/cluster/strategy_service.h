@@ -12,7 +12,6 @@ namespace paceline::cluster {
 struct StrategyJob {
   scheduler::AveragingService::JobOptions job;
   algorithms::Strategy strategy;
-  std::int32_t nodes = 1;  ///< Of the cluster.
   std::uint64_t seed = 0;
   std::uint64_t outer_elements = 0;  ///< Of a model's numbers the first so many get the strategy's outer step.
 };

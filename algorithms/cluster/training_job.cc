@@ -270,9 +270,8 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   }
   job.record_head = record_head(settings_, first, updates, evaluate_every);
   if (const auto read = read_replay(job); !read) return fail_job(read.error().text, now);
-  auto service =
-      make_strategy_service({std::move(job), settings_.strategy, settings_.nodes, settings_.seed, outer_elements_},
-                            graph_, averager_, outbox_.to_node);
+  auto service = make_strategy_service({std::move(job), settings_.strategy, settings_.seed, outer_elements_}, graph_,
+                                       averager_, outbox_.to_node);
   if (!service) return fail_job(service.error().text, now);
   averagings_ = std::move(*service);
   averagings_->start_clock(now);
@@ -283,8 +282,8 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
       fail_job(joined.error().text, now);
   }
   for (const Rank rank : gone_) averagings_->on_gone(rank, now);
+  for (const auto& message : std::exchange(early_, {})) message();  // Of nodes that are lost now, what came before.
   for (const NodeId node : lost_nodes_) averagings_->on_node_gone(node, now);
-  for (const auto& message : std::exchange(early_, {})) message();
   outbox_.to_driver({{"event", "started"}, {"node", settings_.self.value}, {"updates", updates}, {"first", first}});
   drain(now);
 }
@@ -751,7 +750,7 @@ void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant no
   const std::string why = "node " + to_string(node) + " is lost" + (cause.empty() ? "" : " (" + cause + ")");
   for (std::size_t i = 0; i < settings_.node_of.size(); ++i) {
     const Rank rank{static_cast<std::int32_t>(i)};
-    if (settings_.node_of[i] != node || !lose(rank)) continue;
+    if (settings_.node_of[i] != node || !lose(rank) || settings_.self.value != 0) continue;
     const bool has_ended = finished_at_ || stopped_;
     outbox_.to_driver({{"event", "left"},
                        {"worker", rank.value},
@@ -759,7 +758,7 @@ void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant no
                        {"text", "worker " + to_string(rank) + " is gone: " + why +
                                     (has_ended ? "" : "; the others go on without it")}});
   }
-  outbox_.to_driver({{"event", "node_lost"}, {"node", node.value}, {"text", why}});
+  if (settings_.self.value == 0) outbox_.to_driver({{"event", "node_lost"}, {"node", node.value}, {"text", why}});
   end_.on_settled(node);
   act(replicas_.on_node_gone(node, donors(), now));
   if (!averagings_) return;

@@ -38,7 +38,6 @@ class TrainingJob {
   struct Settings {
     JobId job;
     NodeId self;
-    std::int32_t nodes = 1;
     std::vector<NodeId> node_of;  ///< Rank -> node.
     algorithms::Strategy strategy;
     std::uint64_t seed = 0;
@@ -88,7 +87,7 @@ class TrainingJob {
   void on_settled(const wire::Settled::Reader& settled, Instant now);
   /// `failed`: of its own making (a crash, an exit status), which ends the job; else it leaves and the others go on.
   void on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now);
-  /// The job's only other node is lost: this one goes on without its workers.
+  /// Another node is lost: those that are left go on without its workers.
   void on_node_gone(NodeId node, const std::string& cause, Instant now);
   bool on_reduced(std::uint64_t id, Instant now);
   /// Workers end at their next look at the control page.

@@ -14,8 +14,8 @@ MixSimulation::MixSimulation(World world, Learner learner, MixRules rules)
   PACELINE_CHECK(!world_.node_of.empty() && world_.compute, "a world needs workers and compute times");
   for (std::int32_t n = 0; n < world_.nodes; ++n) {
     nodes_.emplace_back();
-    nodes_.back().engine =
-        std::make_unique<Engine>(Engine::Options{.self = NodeId{n}, .node_of = world_.node_of}, rules_.plan);
+    nodes_.back().engine = std::make_unique<Engine>(
+        Engine::Options{.self = NodeId{n}, .node_of = world_.node_of, .columns_add_up = rules_.push_sum}, rules_.plan);
   }
   computed_.resize(world_.node_of.size());
   under_way_ = {.x = Vector(learner_.start(Rank{0}).size(), 0.0), .weight = 0};

@@ -19,7 +19,6 @@ Simulation::Simulation(World world, Learner learner, Rules rules)
   PACELINE_CHECK(!world_.node_of.empty() && world_.compute, "a world needs workers and compute times");
   Engine::Options options;
   options.node_of = world_.node_of;
-  options.nodes = world_.nodes;
   options.last = world_.last;
   options.patience_min = world_.patience_min;
   options.patience_median_steps = world_.patience_median_steps;

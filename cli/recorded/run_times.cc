@@ -234,10 +234,7 @@ Result<std::vector<WorkerTime>> reenact(const RecordedRun& run, const RunTrace& 
   std::map<Arrival, Instant> arrivals;  // Where there are no rounds.
   AwaitedBy awaited;
   RoundEngine::Options options;
-  for (const std::int32_t node : run.node_of) {
-    options.node_of.emplace_back(node);
-    options.nodes = std::max(options.nodes, node + 1);
-  }
+  for (const std::int32_t node : run.node_of) options.node_of.emplace_back(node);
   for (const auto& [node, record] : run.records) {
     const json head = parse_json(record.head);
     if (!head.is_object()) return fail(ErrorKind::invalid, "the head of the recorded decisions is no JSON object");

@@ -111,6 +111,7 @@ std::optional<JobId> job_of(const Envelope::Reader& envelope) {
     case Envelope::REPLICA_NONE: return JobId{envelope.getReplicaNone().getJob()};
     case Envelope::REPLICA_DATA: return JobId{envelope.getReplicaData().getJob()};
     case Envelope::STOP_ROUNDS: return JobId{envelope.getStopRounds().getJob()};
+    case Envelope::FLUSHED: return JobId{envelope.getFlushed().getJob()};
     case Envelope::SETTLED: return JobId{envelope.getSettled().getJob()};
     case Envelope::SHARE: return JobId{envelope.getShare().getJob()};
     case Envelope::GONE: return JobId{envelope.getGone().getJob()};

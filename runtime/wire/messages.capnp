@@ -21,7 +21,7 @@ struct Envelope {
     nodes @7 :Nodes;                # membership, after every change
     openJob @8 :OpenJob;            # head -> all agents of the job; agent -> a head that was started anew: runs here
     closeJob @9 :CloseJob;
-    nodeGone @38 :NodeGone;         # head -> the agent that goes on alone: what the lost one had is gone
+    nodeGone @38 :NodeGone;         # head -> the agents that go on without it: the job has lost it
 
     # actors and tasks
     createActor @10 :CreateActor;
@@ -54,6 +54,7 @@ struct Envelope {
     replicaData @26 :Replica;       # bulk frame: the replica
     stopRounds @27 :StopRounds;
     settled @28 :Settled;           # to node 0, at the end of a job
+    flushed @44 :Flushed;           # what was held here of lost nodes has been passed on
     share @29 :Share;               # bulk frame: what a worker contributes to its neighbours' mixings
     gone @30 :Gone;
     awaited @31 :Awaited;
@@ -151,8 +152,9 @@ struct Replica { job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt
 struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UInt64; }
 
 struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; count @3 :Bool; gone @4 :Int32 = -1; }  # count: one worker more has arrived, a quorum fires; gone: this worker has left, no version
-struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; }
+struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; of @12 :Int32 = -1; }   # of: the node whose it is, where another passes it on
 struct Released { job @0 :UInt64; version @1 :Int64; ends @2 :Bool; }              # ends: the job ends here, stay held until all are there
+struct Flushed { job @0 :UInt64; lost @1 :List(Int32); }                           # all that are lost, as the sender knows
 struct Settled { job @0 :UInt64; version @1 :Int64; node @2 :Int32; }              # all of this node's workers have the last version, or are gone
 struct StopRounds { job @0 :UInt64; version @1 :Int64; reason @2 :Text; }
 
@@ -160,7 +162,7 @@ struct StopRounds { job @0 :UInt64; version @1 :Int64; reason @2 :Text; }
 struct Share { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; weight @3 :Float64; }   # weight: of a push-sum
 struct Gone { job @0 :UInt64; rank @1 :Int32; contributed @2 :Int64; mixed @3 :Int64; }   # its last versions
 struct Awaited { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; }                      # somebody has waited for this contribution beyond patience
-struct Batch { job @0 :UInt64; version @1 :Int64; bodies @2 :Int64 = -1; }                   # an update of batches is over; bodies: what the workers of this node did of it
+struct Batch { job @0 :UInt64; version @1 :Int64; bodies @2 :Int64 = -1; of @3 :Int32 = -1; }   # of: as in Partial; an update of batches is over; bodies: what the workers of this node did of it
 struct Ending { job @0 :UInt64; phase @1 :Phase; version @2 :Int64;                        # a stop: node 0 asks how far all have begun, then decides
   begun @3 :List(Begun);          # of an answer: what each worker of the node has begun
   struct Begun { rank @0 :Int32; version @1 :Int64; }

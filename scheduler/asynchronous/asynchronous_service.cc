@@ -122,7 +122,8 @@ void AsynchronousService::look_at_end() {
     told_ = true;
     for (const NodeId node : other_nodes()) send_exchange(node, {.phase = Phase::DONE, .rank = Rank{0}});
   }
-  if (!told_ || done_.size() < other_nodes().size()) return;
+  const auto nodes = other_nodes();
+  if (!told_ || !std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) { return done_.contains(node); })) return;
   gathered_end_ = true;
   gather(last(), true);
 }
@@ -171,6 +172,8 @@ void AsynchronousService::leave(Rank, Instant now) {
   look_at_end();
   start_averagings(now);
 }
+
+void AsynchronousService::on_node_lost(NodeId, Instant) { look_at_end(); }
 
 bool AsynchronousService::is_awaited(Rank rank) const {
   return (!ended_.empty() || !done_.empty()) && !ended_.contains(rank);

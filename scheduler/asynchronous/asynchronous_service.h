@@ -59,6 +59,7 @@ class AsynchronousService : public OwnPaceService {
   void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                            Instant now) override;
   void leave(Rank rank, Instant now) override;
+  void on_node_lost(NodeId node, Instant now) override;
 
   /// Adds the outputs that a worker is given: its window's result and `taken`.
   void add_result(Rank rank, collective::Reduction& to);

@@ -23,6 +23,7 @@ PairEngine::Actions PairEngine::on_begun(Rank rank) {
 
 PairEngine::Actions PairEngine::on_arrival(Rank initiator, std::optional<Rank> partner) {
   PACELINE_CHECK(is_local(initiator) && partner != initiator, "a local worker meets somebody else");
+  if (partner && is_lost(*partner)) partner.reset();
   begin({initiator, partner});
   return flush();
 }
@@ -64,7 +65,7 @@ PairEngine::Actions PairEngine::on_message(Phase phase, const Meeting& meeting) 
 
 PairEngine::Actions PairEngine::on_averaged(const Meeting& meeting) {
   const bool both = is_local(meeting.low());
-  if (!both) send(node(meeting.low()), Phase::mean, meeting);
+  if (!both && !is_lost(meeting.low())) send(node(meeting.low()), Phase::mean, meeting);
   if (!is_local(meeting.initiator)) {
     release(meeting.high(), meeting);
     return flush();
@@ -85,6 +86,30 @@ PairEngine::Actions PairEngine::on_gone(Rank rank) {
   model.gone = true;
   if (model.holder) return {};  // Who waits is answered when the lock is free.
   grant(rank);
+  return flush();
+}
+
+PairEngine::Actions PairEngine::on_node_gone(NodeId lost) {
+  lost_.insert(lost);
+  const auto averages = [this](const Meeting& meeting) {  // It has its model, and needs nothing more of it.
+    return is_local(meeting.high()) && models_.at(meeting.high()).holder == meeting;
+  };
+  std::vector<Meeting> alone;  // Begun here, and not come to an average.
+  for (auto& [rank, model] : models_) {
+    for (const Meeting& meeting : model.queue)
+      if (is_with_lost(meeting) && meeting.initiator == rank && !awaits_.contains(rank)) alone.push_back(meeting);
+    std::erase_if(model.queue, [this](const Meeting& meeting) { return is_with_lost(meeting); });
+  }
+  for (const auto& [rank, meeting] : awaits_)
+    if (is_with_lost(meeting) && !averages(meeting)) alone.push_back(meeting);
+  for (auto& [rank, model] : models_) {  // Lent.
+    const auto holder = model.holder;
+    if (holder && is_with_lost(*holder) && rank == holder->low() && holder->initiator != rank) release(rank, *holder);
+  }
+  for (const Meeting& meeting : alone) {
+    awaits_.erase(meeting.initiator);
+    without_partner(meeting);
+  }
   return flush();
 }
 

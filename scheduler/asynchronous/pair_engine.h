@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -74,6 +75,9 @@ class PairEngine {
   Actions on_stepped(Rank initiator);
   /// The local worker has ended. What it has begun is finished without it.
   Actions on_gone(Rank rank);
+  /// Another agent is lost. Who was to meet one of its workers adds its step to its own model; what was lent to it
+  /// comes back as it was.
+  Actions on_node_gone(NodeId node);
 
   /// No local model is lent, or waits for one that is.
   bool idle() const;
@@ -97,11 +101,16 @@ class PairEngine {
   void release(Rank rank, const Meeting& meeting);
   void begin(const Meeting& meeting);
   void without_partner(const Meeting& meeting);
+  bool is_lost(Rank rank) const { return lost_.contains(node(rank)); }
+  bool is_with_lost(const Meeting& meeting) const {
+    return is_lost(meeting.initiator) || (meeting.partner && is_lost(*meeting.partner));
+  }
   void send(NodeId to, Phase phase, const Meeting& meeting) { out_.push_back(Send{to, phase, meeting}); }
   Actions flush() { return std::exchange(out_, {}); }
 
   Options options_;
-  std::map<Rank, Model> models_;    ///< Of local workers.
+  std::map<Rank, Model> models_;  ///< Of local workers.
+  std::set<NodeId> lost_;
   std::map<Rank, Meeting> awaits_;  ///< Local initiators that have asked or offered, and not been answered.
   Actions out_;
 };

@@ -93,6 +93,12 @@ void PairService::leave(Rank rank, Instant now) {
   AsynchronousService::leave(rank, now);
 }
 
+void PairService::on_node_lost(NodeId node, Instant now) {
+  act(engine_.on_node_gone(node));
+  std::erase_if(visitors_, [&](const auto& visitor) { return lives_on(visitor.first, node); });
+  AsynchronousService::on_node_lost(node, now);
+}
+
 // Actions of the core
 // -----------------------------------------------------------------------------------------------------
 

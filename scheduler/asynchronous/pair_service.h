@@ -29,6 +29,7 @@ class PairService final : public AsynchronousService {
   bool is_settled() const override { return engine_.idle(); }
   bool is_awaited(Rank rank) const override;
   void leave(Rank rank, Instant now) override;
+  void on_node_lost(NodeId node, Instant now) override;
 
   void act(const PairEngine::Actions& actions);
   void carry_out(const PairEngine::Send& send);

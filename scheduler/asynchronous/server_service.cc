@@ -169,6 +169,12 @@ void ServerService::leave(Rank rank, Instant now) {
   AsynchronousService::leave(rank, now);
 }
 
+void ServerService::on_node_lost(NodeId node, Instant now) {
+  if (is_server())
+    for (const Rank rank : ranks_on(node)) on_rank_gone(rank, now);
+  AsynchronousService::on_node_lost(node, now);
+}
+
 void ServerService::on_rank_gone(Rank rank, Instant now) {
   if (!gone_.insert(rank).second) return;
   waiting_.erase(rank);

@@ -36,6 +36,7 @@ class ServerService final : public AsynchronousService {
                            Instant now) override;
   std::vector<std::shared_ptr<Bytes>> own_models() const override;
   void leave(Rank rank, Instant now) override;
+  void on_node_lost(NodeId node, Instant now) override;
   bool is_awaited(Rank rank) const override;
 
   bool is_server() const { return job().self.value == 0; }

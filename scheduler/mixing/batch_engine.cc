@@ -13,8 +13,11 @@ constexpr int kGraceBodies = 2;
 
 BatchEngine::BatchEngine(Options options) : options_(std::move(options)) {}
 
+/// Those that have a worker left.
 std::set<NodeId> BatchEngine::others() const {
-  std::set<NodeId> nodes(options_.node_of.begin(), options_.node_of.end());
+  std::set<NodeId> nodes;
+  for (std::size_t i = 0; i < options_.node_of.size(); ++i)
+    if (!gone_.contains(Rank{static_cast<std::int32_t>(i)})) nodes.insert(options_.node_of[i]);
   nodes.erase(options_.self);
   return nodes;
 }
@@ -66,7 +69,7 @@ BatchEngine::Actions BatchEngine::signal(Version v, Instant now) {
 }
 
 BatchEngine::Actions BatchEngine::on_counts(NodeId from, Version v, std::int64_t bodies) {
-  if (options_.weight != Weight::of_all || bodies < 0) return {};
+  if (options_.weight != Weight::of_all || bodies < 0 || (weighed_ && v <= *weighed_)) return {};
   tallies_[v].elsewhere.try_emplace(from, bodies);
   return look_at(v);
 }
@@ -111,6 +114,7 @@ BatchEngine::Actions BatchEngine::look_at(Version v) {
   for (const auto& [rank, bodies] : tally.here)
     if (bodies > 0 && !gone_.contains(rank)) out.push_back(Step{rank, v, bodies, scale});
   tallies_.erase(v);
+  weighed_ = v;
   return out;
 }
 

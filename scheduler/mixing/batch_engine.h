@@ -83,6 +83,7 @@ class BatchEngine {
   Actions on_gone(Rank rank);
 
   bool is_over(Version v) const { return over_ && v <= *over_; }
+  std::optional<Version> last_over() const { return over_; }
   /// Who begins v now does nothing of it.
   bool is_too_late_for(Version v) const { return options_.drops && is_over(v); }
   /// The update that the worker computes, nullopt: what it did is settled.
@@ -118,6 +119,7 @@ class BatchEngine {
   std::optional<Version> over_;
   std::map<Rank, Worker> workers_;
   std::map<Version, Tally> tallies_;
+  std::optional<Version> weighed_;  ///< The last update of which all counts were known.
   std::set<Rank> gone_;
   RunningMedian pace_;  ///< Of all here.
 };

@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace paceline::scheduler {
+namespace {
+
+constexpr std::size_t kUpdatesApart = 256;  // More than two agents' workers can be, with the way between neighbours.
+
+}  // namespace
 
 BatchService::BatchService(Options options, BatchEngine::Options batches, TaskGraph& graph,
                            collective::Averager& averager, SendToNode send)
@@ -32,8 +37,11 @@ void BatchService::step(const Decision& d) {
     case Decision::Kind::passed_over: return settle(d.rank, d.version, 0, now);
     case Decision::Kind::activated: act(batches_.on_signal(d.version, now), now); return pass_over(now);
     case Decision::Kind::partial:
-      if (const auto counts = counts_.extract({d.node, d.version}))
+      if (const auto counts = counts_.extract({d.node, d.version})) {
+        told_[d.version][d.node] = counts.mapped();
+        if (told_.size() > kUpdatesApart) told_.erase(told_.begin());
         act(batches_.on_counts(d.node, d.version, counts.mapped()), now);
+      }
       return;
     case Decision::Kind::arrived: waiting_.insert(d.rank); break;
     default: break;
@@ -96,9 +104,12 @@ void BatchService::on_strategy_message(NodeId from, const wire::Envelope::Reader
   if (!message.isBatch()) return MixService::on_strategy_message(from, message, std::move(bulk), now);
   const Version v{message.getBatch().getVersion()};
   const auto bodies = message.getBatch().getBodies();
+  const NodeId of = message.getBatch().getOf() < 0 ? from : NodeId{message.getBatch().getOf()};
   if (bodies >= 0) {
-    counts_[{from, v}] = bodies;
-    hear({.kind = Decision::Kind::partial, .node = from, .version = v, .at = now}, now);
+    const auto told = told_.find(v);
+    if (is_without(of) || (told != told_.end() && told->second.contains(of))) return;
+    counts_[{of, v}] = bodies;
+    hear({.kind = Decision::Kind::partial, .node = of, .version = v, .at = now}, now);
   } else if (!batches_.is_over(v)) {
     hear({.kind = Decision::Kind::activated, .node = from, .version = v, .at = now}, now);
   }
@@ -130,12 +141,25 @@ void BatchService::carry_out(const BatchEngine::Signal& a, Instant) {
 }
 
 void BatchService::carry_out(const BatchEngine::Tell& a, Instant) {
+  send_batch(a.to, a.version, a.bodies.value_or(-1), job().self);
+}
+
+void BatchService::send_batch(NodeId to, Version v, std::int64_t bodies, NodeId of) {
   wire::Message message;
   auto body = message.root().initBatch();
   body.setJob(job().job.value);
-  body.setVersion(a.version.value);
-  body.setBodies(a.bodies.value_or(-1));
-  send(a.to, message);
+  body.setVersion(v.value);
+  body.setBodies(bodies);
+  if (of != job().self) body.setOf(of.value);
+  send(to, message);
+}
+
+/// What it did of each update weighs the steps of all; and its signals.
+void BatchService::pass_on(NodeId lost, NodeId to) {
+  MixService::pass_on(lost, to);
+  for (const auto& [v, counts] : told_)
+    if (const auto of = counts.find(lost); of != counts.end()) send_batch(to, v, of->second, lost);
+  if (const auto over = batches_.last_over()) send_batch(to, *over, -1, job().self);
 }
 
 void BatchService::carry_out(const BatchEngine::Step& a, Instant) {

@@ -31,12 +31,14 @@ class BatchService final : public MixService {
                            Instant now) override;
   void let_go(Rank rank, Version own, Instant now) override;
   void leave(Rank rank, Instant now) override;
+  void pass_on(NodeId lost, NodeId to) override;
   void on_gone_elsewhere(Rank rank, Instant now) override { act(batches_.on_gone(rank), now); }
 
   bool has_done_nothing(Rank rank, Version v);
   void pass_over(Instant now);
   void reported(Rank rank, Version t, std::int32_t bodies, Instant now);
   void settle(Rank rank, Version v, std::int32_t bodies, Instant now);
+  void send_batch(NodeId to, Version v, std::int64_t bodies, NodeId of);
   void end_batches_of(Member& member, Version v);
   void act(const BatchEngine::Actions& actions, Instant now);
   void carry_out(const BatchEngine::Signal& signal, Instant now);
@@ -48,6 +50,7 @@ class BatchService final : public MixService {
   std::int32_t most_;                                          ///< N
   std::set<Rank> waiting_;                                     ///< Workers that wait for a verdict.
   std::map<std::pair<NodeId, Version>, std::int64_t> counts_;  ///< Other agents', not told yet.
+  std::map<Version, std::map<NodeId, std::int64_t>> told_;     ///< The same, told, while somebody may lack them.
 };
 
 }  // namespace paceline::scheduler

@@ -6,7 +6,8 @@
 namespace paceline::scheduler {
 
 ExchangeService::ExchangeService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send)
-    : NeighbourService(options.job, options.plan, graph, averager, std::move(send)), options_(std::move(options)) {}
+    : NeighbourService(options.job, options.plan, false, graph, averager, std::move(send)),
+      options_(std::move(options)) {}
 
 ExchangeService::~ExchangeService() = default;
 

@@ -64,6 +64,7 @@ class ExchangeService final : public NeighbourService {
   ModelPart model_of(Rank rank) override;
 
   bool is_whole() const { return options_.parts == 0; }
+  bool rows_are_alike() const override { return !is_whole(); }
   std::size_t outer_elements() const { return std::min(options_.outer_elements, elements_); }
   std::optional<Version> sent_after(std::int64_t t) const;
   Range part(Version r) const;

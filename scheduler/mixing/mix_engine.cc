@@ -77,6 +77,16 @@ MixEngine::Actions MixEngine::on_gone(Rank rank, Version contributed, Version mi
   return out;
 }
 
+MixEngine::Actions MixEngine::on_lost(Rank rank) {
+  const auto last = contributed_.find(rank);
+  return on_gone(rank, last == contributed_.end() ? Version{-1} : last->second, Version{-1});
+}
+
+bool MixEngine::has_contributed(Rank rank, Version v) const {
+  const auto last = contributed_.find(rank);
+  return last != contributed_.end() && v <= last->second;
+}
+
 bool MixEngine::ready(Rank rank, Version v) const {
   const auto shares = row(rank, v);
   return std::all_of(shares.begin(), shares.end(), [&](const Share& share) { return held_.contains({v, share.from}); });
@@ -100,7 +110,17 @@ bool MixEngine::takes(Rank rank, Version v) const {
 std::vector<Share> MixEngine::row(Rank rank, Version v) const {
   auto shares = plan_->row(rank, v);
   if (gone_.empty()) return shares;
-  std::erase_if(shares, [&](const Share& share) { return !gives(share.from, v); });
+  double gone = 0;
+  std::erase_if(shares, [&](const Share& share) {
+    const bool is_gone = !gives(share.from, v);
+    gone += is_gone ? share.weight : 0;
+    return is_gone;
+  });
+  if (!options_.columns_add_up) {
+    for (Share& own : shares)
+      if (own.from == rank) own.weight += gone;
+    return shares;
+  }
   for (Rank to : plan_->receivers(rank, v)) {
     if (takes(to, v)) continue;
     for (const Share& lost : plan_->row(to, v)) {

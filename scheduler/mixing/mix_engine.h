@@ -26,6 +26,9 @@ class MixEngine {
   struct Options {
     NodeId self;
     std::vector<NodeId> node_of;  ///< Rank -> node; size P.
+    /// Push-sum: what one that is gone would have been sent stays with the sender, so that columns still add up to 1.
+    /// Else rows do: a worker's own share stands in for those of the gone.
+    bool columns_add_up = false;
   };
 
   // Actions, in the order in which the shell must carry them out ------------------------------------------------------
@@ -60,8 +63,12 @@ class MixEngine {
   void on_not_wanted(Rank rank) { wanted_.erase(rank); }
   Actions on_mixed(Rank rank, Version v);
   /// The worker, here or elsewhere, contributes nothing after `contributed` and mixes nothing after `mixed`: others mix
-  /// without it. What it would have been sent stays with the sender, so that columns still add up to 1.
+  /// without it.
   Actions on_gone(Rank rank, Version contributed, Version mixed);
+  /// The same of a worker of another agent that is lost: what has come of it is all that it has contributed.
+  Actions on_lost(Rank rank);
+  /// Its contribution to v has come, or a later one.
+  bool has_contributed(Rank rank, Version v) const;
 
   /// The plan's row without those that are gone.
   std::vector<Share> row(Rank to, Version v) const;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <deque>
 #include <random>
 #include <set>
@@ -11,6 +12,7 @@ namespace paceline::scheduler {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
 /// Directed ring: everybody keeps half and sends half to the next rank.
@@ -52,7 +54,8 @@ std::vector<NodeId> on_nodes(std::initializer_list<std::int32_t> nodes) {
 
 MixEngine ring(std::vector<NodeId> node_of, std::int32_t self = 0) {
   const auto workers = static_cast<std::int32_t>(node_of.size());
-  return {{.self = NodeId{self}, .node_of = std::move(node_of)}, std::make_unique<DirectedRing>(workers)};
+  return {{.self = NodeId{self}, .node_of = std::move(node_of), .columns_add_up = true},
+          std::make_unique<DirectedRing>(workers)};
 }
 
 std::vector<Rank> mixed(const MixEngine::Actions& actions) {
@@ -121,6 +124,60 @@ TEST(MixEngineTest, OneThatIsGoneIsMixedWithoutAndItsShareStaysWithTheSender) {
   const auto actions = sut.on_wanted(Rank{1}, Version{1});
   ASSERT_EQ(actions.size(), 1U);
   EXPECT_THAT(std::get<MixEngine::Mix>(actions[0]).row, ElementsAre(Share{Rank{0}, 0.5}, Share{Rank{1}, 1.0}));
+}
+
+/// A third of each neighbour's.
+class Ring final : public MixPlan {
+ public:
+  explicit Ring(std::int32_t workers) : workers_(workers) {}
+  std::vector<Share> row(Rank to, Version) const override {
+    std::vector<Share> shares;
+    for (std::int32_t from = 0; from < workers_; ++from)
+      if (const auto apart = std::abs(from - to.value); apart < 2 || apart == workers_ - 1)
+        shares.push_back({Rank{from}, 1.0 / 3});
+    return shares;
+  }
+  std::vector<Rank> receivers(Rank from, Version v) const override {
+    std::vector<Rank> others;
+    for (const Share& share : row(from, v))
+      if (share.from != from) others.push_back(share.from);
+    return others;
+  }
+
+ private:
+  std::int32_t workers_;
+};
+
+double weight_of(const std::vector<Share>& row) {
+  double sum = 0;
+  for (const Share& share : row) sum += share.weight;
+  return sum;
+}
+
+/// It has contributed to a version that it will not mix: killed while it waited, or computed.
+TEST(MixEngineTest, WithoutPushSumRowsAddUpToOneWhateverOneThatIsGoneHadGiven) {
+  for (const std::int64_t mixed : {0, 1}) {
+    MixEngine sut{{.self = NodeId{0}, .node_of = on_nodes({0, 0, 0, 0})}, std::make_unique<Ring>(4)};
+    sut.on_gone(Rank{1}, Version{1}, Version{mixed});
+    for (const std::int64_t v : {1, 2, 3})
+      for (const std::int32_t to : {0, 2, 3})
+        EXPECT_NEAR(weight_of(sut.row(Rank{to}, Version{v})), 1, 1e-15) << v << ", to " << to << ", mixed " << mixed;
+    EXPECT_THAT(sut.row(Rank{0}, Version{1}), SizeIs(3)) << "what it has given counts";
+    EXPECT_THAT(sut.row(Rank{0}, Version{2}), SizeIs(2));
+  }
+}
+
+TEST(MixEngineTest, OfOneWhoseAgentIsLostCountsWhatHasCome) {
+  MixEngine sut{{.self = NodeId{0}, .node_of = on_nodes({0, 0, 1, 0})}, std::make_unique<Ring>(4)};
+  for (const std::int32_t rank : {0, 1, 2}) sut.on_contribution(Rank{rank}, Version{1});
+  sut.on_wanted(Rank{1}, Version{1});
+  EXPECT_TRUE(sut.has_contributed(Rank{2}, Version{1}));
+  EXPECT_FALSE(sut.has_contributed(Rank{2}, Version{2}));
+  sut.on_lost(Rank{2});
+  sut.on_mixed(Rank{1}, Version{1});
+  for (const std::int32_t rank : {0, 1, 3}) sut.on_contribution(Rank{rank}, Version{2});
+  EXPECT_THAT(mixed(sut.on_wanted(Rank{1}, Version{2})), ElementsAre(Rank{1})) << "it waits no longer";
+  EXPECT_NEAR(weight_of(sut.row(Rank{3}, Version{1})), 1, 1e-15);
 }
 
 /// It says so when it has done its last, and its agent when it is killed.

@@ -11,7 +11,8 @@ constexpr std::int64_t kFlowLook = 64;  // Versions in which a graph is taken to
 }  // namespace
 
 MixService::MixService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send)
-    : NeighbourService(options.job, options.plan, graph, averager, std::move(send)), options_(std::move(options)) {}
+    : NeighbourService(options.job, options.plan, options.push_sum, graph, averager, std::move(send)),
+      options_(std::move(options)) {}
 
 MixService::~MixService() = default;
 

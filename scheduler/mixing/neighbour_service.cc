@@ -5,10 +5,11 @@
 
 namespace paceline::scheduler {
 
-NeighbourService::NeighbourService(JobOptions job, std::shared_ptr<const MixPlan> plan, TaskGraph& graph,
-                                   collective::Averager& averager, SendToNode send)
+NeighbourService::NeighbourService(JobOptions job, std::shared_ptr<const MixPlan> plan, bool columns_add_up,
+                                   TaskGraph& graph, collective::Averager& averager, SendToNode send)
     : OwnPaceService(std::move(job), graph, averager, std::move(send)),
-      engine_({.self = this->job().self, .node_of = this->job().node_of}, std::move(plan)) {}
+      engine_({.self = this->job().self, .node_of = this->job().node_of, .columns_add_up = columns_add_up},
+              std::move(plan)) {}
 
 void NeighbourService::add_turn(Rank rank, Turn& turn, Instant now) {
   turns_[rank] = &turn;
@@ -117,14 +118,54 @@ void NeighbourService::act(MixEngine::Actions actions, Instant now) {
 }
 
 void NeighbourService::carry_out(const MixEngine::Send& a) {
-  const Contribution& contribution = held_.at({a.rank, a.version});
+  send_share(a.to, a.rank, a.version, held_.at({a.rank, a.version}));
+}
+
+void NeighbourService::send_share(NodeId to, Rank rank, Version v, const Contribution& contribution) {
   wire::Message message;
   auto body = message.root().initShare();
   body.setJob(job().job.value);
-  body.setRank(a.rank.value);
-  body.setVersion(a.version.value);
+  body.setRank(rank.value);
+  body.setVersion(v.value);
   body.setWeight(contribution.weight);
-  send(a.to, message, {*contribution.data});
+  send(to, message, {*contribution.data});
+}
+
+void NeighbourService::carry_out(const MixEngine::Release& a) {
+  auto released = held_.extract({a.rank, a.version});
+  if (!rows_are_alike() || released.empty()) return;
+  const NodeId of = job().node_of[static_cast<std::size_t>(a.rank.value)];
+  for (const NodeId node : other_nodes())
+    if (of != job().self && node != of && may_lack(node, a.version)) {
+      used_.insert(std::move(released));
+      return;
+    }
+}
+
+/// A worker that contributes to v has mixed all before.
+void NeighbourService::note_given(Rank rank, Version v) {
+  if (!rows_are_alike()) return;
+  Version& given = given_.try_emplace(job().node_of[static_cast<std::size_t>(rank.value)], v).first->second;
+  given = std::max(given, v);
+  const auto others = other_nodes();
+  std::erase_if(used_, [&](const auto& used) {
+    return std::none_of(others.begin(), others.end(), [&](NodeId node) {
+      return !lives_on(used.first.first, node) && may_lack(node, used.first.second);
+    });
+  });
+}
+
+bool NeighbourService::may_lack(NodeId node, Version v) const {
+  const auto given = given_.find(node);
+  return given == given_.end() || given->second <= v;
+}
+
+void NeighbourService::pass_on(NodeId lost, NodeId to) {
+  OwnPaceService::pass_on(lost, to);
+  if (!rows_are_alike()) return;
+  for (const auto* contributions : {&used_, &held_})
+    for (const auto& [key, contribution] : *contributions)
+      if (lives_on(key.first, lost) && may_lack(to, key.second)) send_share(to, key.first, key.second, contribution);
 }
 
 std::shared_ptr<NeighbourService::Terms> NeighbourService::terms_of(const MixEngine::Mix& a) const {
@@ -165,23 +206,28 @@ void NeighbourService::on_strategy_message(NodeId from, const wire::Envelope::Re
     if (v < Version{0} || !has_right_size(from, "a model", bulk.size(), contribution_bytes(v)) ||
         !is_weight(from, share.getWeight()))
       return;
-    exchange(from, Rank{share.getRank()}, Given{v, {std::make_shared<Bytes>(std::move(bulk)), share.getWeight()}}, now);
+    exchange(Rank{share.getRank()}, Given{v, {std::make_shared<Bytes>(std::move(bulk)), share.getWeight()}}, now);
   } else if (message.isGone()) {
     const auto gone = message.getGone();
-    exchange(from, Rank{gone.getRank()}, Gone{Version{gone.getContributed()}, Version{gone.getMixed()}}, now);
+    exchange(Rank{gone.getRank()}, Gone{Version{gone.getContributed()}, Version{gone.getMixed()}}, now);
   } else if (message.isAwaited() && !replays()) {
     on_awaited(Rank{message.getAwaited().getRank()}, Version{message.getAwaited().getVersion()}, now);
   }
 }
 
-void NeighbourService::exchange(NodeId from, Rank rank, std::variant<Given, Gone> message, Instant now) {
-  if (!lives_on(rank, from)) return;
+/// Of a worker of another agent: from there, or passed on.
+void NeighbourService::exchange(Rank rank, std::variant<Given, Gone> message, Instant now) {
+  if (rank.value < 0 || static_cast<std::size_t>(rank.value) >= job().node_of.size()) return;
+  const NodeId from = job().node_of[static_cast<std::size_t>(rank.value)];
+  if (from == job().self || is_without(from)) return;
+  if (const auto* given = std::get_if<Given>(&message); given && engine_.has_contributed(rank, given->version)) return;
   const auto which = static_cast<std::int32_t>(message.index());
   exchanged_[{from, rank, which}].push_back(std::move(message));
   hear({.kind = Decision::Kind::exchanged, .rank = rank, .node = from, .group = which}, now);
 }
 
 void NeighbourService::take(Rank rank, const Given& given, Instant now) {
+  note_given(rank, given.version);
   held_[{rank, given.version}] = given.contribution;
   act(engine_.on_contribution(rank, given.version), now);
 }
@@ -207,6 +253,14 @@ void NeighbourService::leave(Rank rank, Instant now) {
     send(node, message);
   }
   act(engine_.on_gone(rank, contributed, mixed), now);
+  after_gone();
+}
+
+void NeighbourService::on_node_lost(NodeId node, Instant now) {
+  for (const Rank rank : ranks_on(node)) {
+    on_gone_elsewhere(rank, now);
+    act(engine_.on_lost(rank), now);
+  }
   after_gone();
 }
 

@@ -49,7 +49,7 @@ class NeighbourService : public OwnPaceService {
     Instant complained{};
   };
 
-  NeighbourService(JobOptions job, std::shared_ptr<const MixPlan> plan, TaskGraph& graph,
+  NeighbourService(JobOptions job, std::shared_ptr<const MixPlan> plan, bool columns_add_up, TaskGraph& graph,
                    collective::Averager& averager, SendToNode send);
 
   virtual void on_start(Rank rank, Instant now) = 0;
@@ -88,6 +88,11 @@ class NeighbourService : public OwnPaceService {
   void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                            Instant now) override;
   void leave(Rank rank, Instant now) override;
+  void on_node_lost(NodeId node, Instant now) override;
+  void pass_on(NodeId lost, NodeId to) override;
+  /// Whether all workers mix the same, so that all agents must have the same contributions of one that is lost. Else
+  /// each worker's mixture is its own.
+  virtual bool rows_are_alike() const { return false; }
   /// A worker of another agent.
   virtual void on_gone_elsewhere(Rank, Instant) {}
   /// The core knows of a worker, here or elsewhere, that contributes no more.
@@ -105,12 +110,15 @@ class NeighbourService : public OwnPaceService {
     Version contributed, mixed;  ///< The last ones.
   };
 
-  void exchange(NodeId from, Rank rank, std::variant<Given, Gone> message, Instant now);
+  void exchange(Rank rank, std::variant<Given, Gone> message, Instant now);
   void take(Rank rank, const Given& given, Instant now);
   void take(Rank rank, const Gone& gone, Instant now);
   void act(MixEngine::Actions actions, Instant now);
   void carry_out(const MixEngine::Send& send);
-  void carry_out(const MixEngine::Release& release) { held_.erase({release.rank, release.version}); }
+  void carry_out(const MixEngine::Release& release);
+  void send_share(NodeId to, Rank rank, Version v, const Contribution& contribution);
+  void note_given(Rank rank, Version v);
+  bool may_lack(NodeId node, Version v) const;
   /// Whom a worker waits for, and when that is to be complained of.
   std::optional<Rank> missing(Rank rank, const Turn& turn) const;
   Instant complaint_at(const Turn& turn) const { return std::max(turn.since, turn.complained) + patience(); }
@@ -119,6 +127,8 @@ class NeighbourService : public OwnPaceService {
   MixEngine engine_;
   std::map<Rank, Turn*> turns_;
   std::map<std::pair<Rank, Version>, Contribution> held_;
+  std::map<std::pair<Rank, Version>, Contribution> used_;  ///< Other agents', mixed here, that others may lack.
+  std::map<NodeId, Version> given_;                        ///< What a worker of the agent has last contributed to.
   /// Not told yet, by the kind of message.
   std::map<std::tuple<NodeId, Rank, std::int32_t>, std::deque<std::variant<Given, Gone>>> exchanged_;
   std::deque<std::pair<MixEngine::Action, Instant>> pending_actions_;

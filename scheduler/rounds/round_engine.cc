@@ -44,7 +44,7 @@ void RoundEngine::on_step(Duration compute) { state_->steps.add(compute); }
 RoundEngine::Actions RoundEngine::on_activation(NodeId root, NodeId, Version v, Instant now) {
   Actions out;
   State& s = *state_;
-  if (v > s.options.last || v < s.options.first || root.value < 0 || root.value >= s.options.nodes) return out;
+  if (v > s.options.last || v < s.options.first || !s.is_agent(root)) return out;
   s.forward(root, v, out);
   s.hear(v, now);
   s.advance(*plan_, now, out);
@@ -63,9 +63,8 @@ RoundEngine::Actions RoundEngine::on_partial(NodeId from, Version v, std::int32_
   Actions out;
   State& s = *state_;
   if (v <= s.done || v > s.options.last || v.value - s.done.value > kVersionsAhead || group < 0) return out;
-  if (group >= static_cast<std::int32_t>(s.options.node_of.size()) || from.value < 0 || from.value >= s.options.nodes)
+  if (group >= static_cast<std::int32_t>(s.options.node_of.size()) || !s.is_agent(from) || s.lost.contains(from))
     return out;
-  if (s.lost.contains(from)) return out;
   s.partials[{v, group}].insert(from);
   s.hear(v, now);
   s.execute_where_complete(out);
@@ -136,14 +135,14 @@ RoundEngine::Actions RoundEngine::on_node_gone(NodeId node, Instant now) {
   State& s = *state_;
   if (node == s.options.self || node == kCounter || !s.lost.insert(node).second) return out;
   s.leave_out_lost_nodes();
+  s.forwarded.clear();
+  if (s.fired >= s.options.first) s.forward(s.options.self, s.fired, out);  // It may have been lost on its way.
   for (std::size_t i = 0; i < s.options.node_of.size(); ++i)
     if (s.options.node_of[i] == node) s.note_gone(Rank{static_cast<std::int32_t>(i)}, *plan_, now, out);
   s.execute_where_complete(out);
   s.advance(*plan_, now, out);
   return out;
 }
-
-bool RoundEngine::is_lost(NodeId node) const { return state_->lost.contains(node); }
 
 RoundEngine::Actions RoundEngine::tick(Instant now) {
   Actions out;

@@ -27,15 +27,15 @@ namespace paceline::scheduler {
 /// v = (agent - root) mod N, forward v -> v + 2^k for k above the received bit). For a group version it says "fire",
 /// for a sync "somebody has arrived" (starts grace and patience, and lets late=skip workers join). A Partial of a
 /// version implies its activation. All members of a group use the same contribution of each member because only its own
-/// agent seals it, once, and the others see it only inside that agent's partial.
+/// agent seals it, once, and the others see it only inside that agent's partial. Of an agent that is lost they have
+/// agreed on its partials before they are told (views/view_change.h).
 class RoundEngine {
  public:
   struct Options {
     NodeId self;
     std::vector<NodeId> node_of;  ///< Rank -> node; size P.
-    std::int32_t nodes = 1;
-    Version last;      ///< T-1: always a sync; no iteration starts once it is executed.
-    Version first{0};  ///< First iteration (resume).
+    Version last;                 ///< T-1: always a sync; no iteration starts once it is executed.
+    Version first{0};             ///< First iteration (resume).
     Duration patience_min = std::chrono::seconds(5);
     double patience_median_steps = 10;
     /// How long even a member that gives signs of life is waited for where there is no grace; nullopt: until it
@@ -140,10 +140,9 @@ class RoundEngine {
   Actions on_count(Version v, Instant now);
   /// Another agent's worker has left.
   Actions on_gone_elsewhere(Rank rank, Instant now);
-  /// The other agent of the job's two is lost: what it has not given yet is waited for no longer. Not agent 0, which
-  /// counts; of more than two agents those that remain would have to agree on what the lost one has given.
+  /// Another agent is lost, and those that are left have all been told of the same partials of it: they count, and
+  /// what it has not given is waited for no longer. Not agent 0, which counts.
   Actions on_node_gone(NodeId node, Instant now);
-  bool is_lost(NodeId node) const;
   /// `present` of the group's members on `from` contributed.
   Actions on_partial(NodeId from, Version v, std::int32_t group, Instant now);
   /// Answer to Seal. `contributed[i]` is the iteration that members[i]'s sealed publication belongs to; nullopt: it has

@@ -234,7 +234,6 @@ TEST(TwoAgents, WhatALostAgentHasGivenCountsAndWhatComesLaterDoesNot) {
   for (int r : {2, 3}) sut.arrive(r, 0);
   sut.deliver_all();  // Its partial, and an activation, before anybody here has arrived.
   sut.second_is_lost();
-  EXPECT_TRUE(sut.engines[0].is_lost(NodeId{1}));
   for (int r : {0, 1}) sut.arrive(r, 0);
   ASSERT_FALSE(sut.executed.empty());
   EXPECT_EQ(sut.executed[0].second.others, std::vector{NodeId{1}});
@@ -264,7 +263,6 @@ TEST(TwoAgents, GroupsAndQuorumsAreMadeOfWhoIsLeft) {
 TEST(TwoAgents, TheFirstOneIsNotDoneWithout) {
   Agents sut(2, {0, 1}, test::allreduce(), 9);
   EXPECT_THAT(sut.engines[1].on_node_gone(NodeId{0}, sut.now), IsEmpty());
-  EXPECT_FALSE(sut.engines[1].is_lost(NodeId{0}));
 }
 
 TEST(FourAgents, OneArrivalActivatesAllAlongTheTree) {
@@ -296,7 +294,7 @@ TEST(FourAgents, TwoRootsAtOnceReachEverybodyWhateverTheOrder) {
   }
 }
 
-TEST(FourAgents, AnAgentWithoutWorkersForwardsAndIsInNobodysWay) {
+TEST(FourAgents, AnAgentWithoutWorkersIsInNobodysWay) {
   Agents sut(3, {0, 2}, test::allreduce(), 3);
   for (int t : {0, 1, 2, 3}) {
     sut.arrive(0, t);
@@ -304,6 +302,38 @@ TEST(FourAgents, AnAgentWithoutWorkersForwardsAndIsInNobodysWay) {
     sut.deliver_all();
     EXPECT_TRUE(sut.has_verdict(0) && sut.has_verdict(1));
   }
+}
+
+/// The tree is of those that have the job: of four agents' the fourth would be the first one's way to the second.
+TEST(FourAgents, NoActivationGoesByAnAgentWithoutWorkers) {
+  const auto each_alone = [](Version) { return std::vector{ranks({0}), ranks({1}), ranks({2})}; };
+  Agents sut(4, {0, 1, 2}, test::wagma(4, Lateness::merges, {}, each_alone), 7);
+  sut.arrive(2, 0);
+  sut.deliver_all();
+  for (const int agent : {0, 1, 2}) EXPECT_EQ(sut.engines[static_cast<std::size_t>(agent)].done(), Version{0});
+}
+
+/// What the lost one was to send on does not come; and from then on everybody is told at once.
+TEST(FourAgents, AfterALossActivationsGoToAllThatAreLeft) {
+  const auto each_alone = [](Version) { return std::vector{ranks({0}), ranks({1}), ranks({2}), ranks({3})}; };
+  Agents sut(4, {0, 1, 2, 3}, test::wagma(4, Lateness::merges, {}, each_alone), 7);
+  sut.arrive(0, 0);
+  while (!sut.network.empty()) {
+    if (sut.network.front().to == NodeId{1} || sut.network.front().from == NodeId{1}) {
+      sut.network.pop_front();
+    } else {
+      sut.deliver();
+    }
+  }
+  EXPECT_NE(sut.engines[3].done(), Version{0});
+  for (const int agent : {0, 2, 3}) sut.lose(agent, 1);
+  sut.deliver_all();
+  for (const std::size_t agent : {0U, 2U, 3U}) EXPECT_EQ(sut.engines[agent].done(), Version{0});
+  sut.activations.clear();
+  sut.arrive(3, 1);
+  sut.deliver_all();
+  for (const std::size_t agent : {0U, 2U, 3U}) EXPECT_EQ(sut.engines[agent].done(), Version{1});
+  EXPECT_EQ(sut.activations.size(), 2u) << "from the first, to each";
 }
 
 TEST(OutOfRange, MessagesAreIgnored) {

@@ -299,7 +299,7 @@ TEST(Plan, HearsTheSumsOfAllOnly) {
   auto answers = test::wagma(2);
   answers.groups = [](Version) { return std::vector<std::vector<Rank>>{ranks({0})}; };
   answers.executed = [&](Version, const RoundSums& sums) { heard.push_back(sums.samples); };
-  RoundEngine sut({.self = NodeId{0}, .node_of = {NodeId{0}}, .nodes = 1, .last = Version{1}},
+  RoundEngine sut({.self = NodeId{0}, .node_of = {NodeId{0}}, .last = Version{1}},
                   std::make_unique<test::TestPlan>(answers));
   RoundSums sums;
   sums.samples = 7;

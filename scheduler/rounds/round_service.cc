@@ -13,7 +13,6 @@ RoundEngine::Options engine_options(const RoundService::Options& options) {
   RoundEngine::Options engine;
   engine.self = options.job.self;
   engine.node_of = options.job.node_of;
-  engine.nodes = options.nodes;
   engine.first = options.job.first;
   engine.last = options.job.last;
   engine.wait_limit = options.job.wait_limit;
@@ -59,9 +58,8 @@ void RoundService::on_start(Rank rank, Instant now) {
   act({}, now);  // An averaging may have waited for it.
 }
 
-void RoundService::on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                              Instant now) {
-  if (engine_.is_lost(from)) return;
+void RoundService::on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                                   Instant now) {
   if (message.isPartial()) return on_partial(from, message.getPartial(), std::move(bulk), now);
   if (!message.isActivate()) return;
   const auto activate = message.getActivate();
@@ -81,10 +79,53 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
   partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
                   header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops()};
   const Version v{header.getVersion()};
-  if (!is_sound(from, partial)) return;
+  const NodeId of = header.getOf() < 0 ? from : NodeId{header.getOf()};
+  if (of == from) note_given(from, v);
+  if (!is_sound(of, partial) || ranks_on(of).empty() || is_without(of)) return;
   if (v <= engine_.done()) return;  // A duplicate of what is executed.
-  rounds_[{v.value, header.getGroup()}].remote.try_emplace(from, std::move(partial));
-  hear({.kind = Kind::partial, .node = from, .version = v, .group = header.getGroup(), .at = now}, now);
+  if (!rounds_[{v.value, header.getGroup()}].remote.try_emplace(of, std::move(partial)).second) return;
+  hear({.kind = Kind::partial, .node = of, .version = v, .group = header.getGroup(), .at = now}, now);
+}
+
+/// What it gives to v says that it has executed all before.
+void RoundService::note_given(NodeId node, Version v) {
+  Version& given = given_.try_emplace(node, job().first).first->second;
+  given = std::max(given, v);
+  forget_used();
+}
+
+/// What nobody can lack any more.
+void RoundService::forget_used() {
+  for (auto it = used_.begin(); it != used_.end();) {
+    const std::int64_t version = it->first.first;
+    auto& [not_executed, remote] = it->second;
+    std::erase_if(not_executed, [&](NodeId node) {
+      const auto given = given_.find(node);
+      return is_without(node) || (given != given_.end() && given->second.value > version);
+    });
+    std::erase_if(remote, [&](const auto& of) {
+      return not_executed.empty() || (not_executed.size() == 1 && not_executed.contains(of.first));
+    });
+    it = remote.empty() ? used_.erase(it) : std::next(it);
+  }
+}
+
+void RoundService::pass_on(NodeId lost, NodeId to) {
+  for (const auto& [key, used] : used_)
+    if (const auto partial = used.remote.find(lost); partial != used.remote.end() && used.not_executed.contains(to))
+      send_partial(key, partial->second, partial->second.sum, lost, to);
+  for (const auto& [key, round] : rounds_)  // Who has no part in it takes no notice.
+    if (const auto partial = round.remote.find(lost); partial != round.remote.end())
+      send_partial(key, partial->second, partial->second.sum, lost, to);
+}
+
+/// One other agent has everything that it needs: its own, and this one's.
+void RoundService::keep_used(const RoundEngine::Execute& what, Gathering round) {
+  if (what.others.size() < 2) return;
+  Used& used = used_[{what.version.value, what.group}];
+  used.not_executed.insert(what.others.begin(), what.others.end());
+  used.remote = std::move(round.remote);
+  forget_used();
 }
 
 /// Whether this node can add it to its own sum; else the job fails.
@@ -105,10 +146,6 @@ void RoundService::on_alive(Rank rank, Instant now) {
 void RoundService::on_gone(Rank rank, Instant now) {
   if (!living(rank) && !replays()) return;
   hear({.kind = Kind::gone, .rank = rank, .at = now}, now);
-}
-
-void RoundService::on_node_gone(NodeId node, Instant now) {
-  hear({.kind = Kind::node_gone, .node = node, .at = now}, now);
 }
 
 void RoundService::look(Instant now) {
@@ -132,14 +169,19 @@ void RoundService::step(const Decision& d) {
       for (const auto& c : d.contributions) contributed.push_back(c.iteration);
       return act(engine_.on_sealed(d.version, d.group, contributed, d.at), d.at);
     }
-    case Kind::executed: return act(engine_.on_executed(d.version, d.group, executed_sums_, d.at), d.at);
+    case Kind::executed: {
+      auto actions = engine_.on_executed(d.version, d.group, executed_sums_, d.at);
+      // What is left of versions that are done was passed on to an agent that has no part in it.
+      rounds_.erase(rounds_.begin(), rounds_.upper_bound({engine_.done().value, INT32_MAX}));
+      return act(std::move(actions), d.at);
+    }
     case Kind::merged: return act(engine_.on_merged(d.rank, d.at), d.at);
     case Kind::gone:
       if (Member* const member = living(d.rank)) member->gone = true;
       end_compute(d.rank);
       return act(engine_.on_gone(d.rank, d.at), d.at);
     case Kind::gone_elsewhere: return act(engine_.on_gone_elsewhere(d.rank, d.at), d.at);
-    case Kind::node_gone: return act(engine_.on_node_gone(d.node, d.at), d.at);
+    case Kind::node_gone: forget_used(); return act(engine_.on_node_gone(d.node, d.at), d.at);
     case Kind::alive: return engine_.on_alive(d.rank, d.at);
     case Kind::looked: return act(engine_.tick(d.at), d.at);
     default: return;  // Joined, ends: told to all; the others are of other cores.
@@ -337,21 +379,28 @@ void RoundService::carry_out(const RoundEngine::SendPartial& a, Instant) {
 
 void RoundService::send_partial(const Key& key, NodeId to) {
   const auto& round = rounds_.at(key);
+  const auto contributions = static_cast<std::int32_t>(round.contributions.size());
+  send_partial(key, {contributions, round.bodies, round.sums}, round.own_partial, job().self, to);
+}
+
+void RoundService::send_partial(const Key& key, const Summed& summed, const std::vector<std::byte>& sum, NodeId of,
+                                NodeId to) {
   wire::Message message;
   auto body = message.root().initPartial();
   body.setJob(job().job.value);
   body.setVersion(key.first);
   body.setGroup(key.second);
-  body.setContributions(static_cast<std::int32_t>(round.contributions.size()));
-  body.setBodies(round.bodies);
-  body.setLossSum(round.sums.loss_sum);
-  body.setLossCount(round.sums.loss_count);
-  body.setSamples(round.sums.samples);
-  body.setLearningRate(round.sums.learning_rate);
-  body.setLeaderNs(round.sums.leader_time.count());
-  body.setStops(round.sums.stops);
+  body.setContributions(summed.contributions);
+  body.setBodies(summed.bodies);
+  body.setLossSum(summed.sums.loss_sum);
+  body.setLossCount(summed.sums.loss_count);
+  body.setSamples(summed.sums.samples);
+  body.setLearningRate(summed.sums.learning_rate);
+  body.setLeaderNs(summed.sums.leader_time.count());
+  body.setStops(summed.sums.stops);
+  if (of != job().self) body.setOf(of.value);
   std::vector<std::vector<std::byte>> bulk;
-  bulk.push_back(round.own_partial);
+  bulk.push_back(sum);
   send(to, message, std::move(bulk));
 }
 
@@ -517,7 +566,7 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
 }
 
 void RoundService::finish_average(const RoundEngine::Execute& what, Instant now) {
-  const auto node = rounds_.extract({what.version.value, what.group});
+  auto node = rounds_.extract({what.version.value, what.group});
   const Gathering& round = node.mapped();
   const Version v = what.version;
   RoundSums sums = round.sums;
@@ -571,6 +620,7 @@ void RoundService::finish_average(const RoundEngine::Execute& what, Instant now)
     }
   }
   executed_sums_ = sums;
+  keep_used(what, std::move(node.mapped()));
   decide({.kind = Kind::executed, .version = v, .group = what.group, .at = now});
 }
 

@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,6 @@ class RoundService final : public AveragingService {
  public:
   struct Options {
     JobOptions job;
-    std::int32_t nodes = 1;
     std::int32_t bodies = 1;  ///< Mini-batches of one complete update.
     Divisor divisor = Divisor::contributions;
     bool adds_own_again = false;    ///< A group's members get the sum, and add their own model once more.
@@ -43,11 +43,8 @@ class RoundService final : public AveragingService {
   ~RoundService() override;
 
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
-  void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                  Instant now) override;
   void on_alive(Rank rank, Instant now) override;
   void on_gone(Rank rank, Instant now) override;
-  void on_node_gone(NodeId node, Instant now) override;
   /// At the next sync.
   void stop_soon(Instant) override { stop_wanted_ = true; }
 
@@ -65,13 +62,22 @@ class RoundService final : public AveragingService {
   };
   using Kind = Decision::Kind;
   static std::vector<Rank> ranks_of(const std::vector<Contribution>& contributions);
-  struct RemotePartial {
-    std::vector<std::byte> sum;
+  /// What a partial sum is of.
+  struct Summed {
     std::int32_t contributions = 0;
     std::int64_t bodies = 0;
     RoundSums sums;
   };
+  struct RemotePartial : Summed {
+    std::vector<std::byte> sum;
+  };
   using Key = std::pair<std::int64_t, std::int32_t>;  // version, group
+  /// Other agents' partial sums of what is executed here, while some of these may not have executed it: if one of them
+  /// is lost, its own is passed on to those.
+  struct Used {
+    std::set<NodeId> not_executed;
+    std::map<NodeId, RemotePartial> remote;
+  };
   /// What is gathered for one group of one version until it is executed.
   struct Gathering {
     std::vector<Rank> members;
@@ -84,6 +90,9 @@ class RoundService final : public AveragingService {
     std::map<NodeId, RemotePartial> remote;
   };
 
+  void on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                       Instant now) override;
+  void pass_on(NodeId lost, NodeId to) override;
   void step(const Decision& decision) override;
   void look(Instant now) override;
   std::optional<Instant> core_deadline() const override { return engine_.next_deadline(); }
@@ -124,6 +133,10 @@ class RoundService final : public AveragingService {
   void finish_average(const RoundEngine::Execute& what, Instant now);
   void finish_merge(const RoundEngine::Merge& what, Instant now);
   void send_partial(const Key& key, NodeId to);
+  void send_partial(const Key& key, const Summed& summed, const std::vector<std::byte>& sum, NodeId of, NodeId to);
+  void note_given(NodeId node, Version v);
+  void forget_used();
+  void keep_used(const RoundEngine::Execute& what, Gathering round);
   bool gradients(Version v) const { return engine_.plan().round(v).payload == Payload::gradients; }
   /// Gradients of v are given by whoever is there; the late apply the newest mean, so that models differ after v.
   bool is_partial(Version v) const;
@@ -142,6 +155,8 @@ class RoundService final : public AveragingService {
   std::map<Rank, std::map<Version, std::shared_ptr<const Kept>>> kept_;
   bool abandons_ = false;
   std::map<Key, Gathering> rounds_;
+  std::map<Key, Used> used_;
+  std::map<NodeId, Version> given_;  ///< The last version that another agent has given something to.
   std::deque<std::pair<RoundEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;
   std::vector<Rank> outputs_;  ///< Local members whose windows hold a result in progress (of the averaging in flight).

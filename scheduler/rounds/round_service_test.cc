@@ -51,7 +51,6 @@ class RoundServiceTest : public ::testing::Test {
       options.job.last = Version{9};
       options.job.evaluates = evaluate_every_ > 0;
       options.job.evaluate_every = evaluate_every_;
-      options.nodes = static_cast<std::int32_t>(nodes);
       options.weighs_by_samples = true;
       options.outer_step = doubled;
       options.outer_elements = 1;

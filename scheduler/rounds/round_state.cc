@@ -16,6 +16,8 @@ Version before(Version v) { return Version{v.value - 1}; }
 
 RoundEngine::State::State(Options o) : options(std::move(o)) {
   done = fired = told_to_finish = before(options.first);
+  const std::set<NodeId> nodes(options.node_of.begin(), options.node_of.end());
+  agents.assign(nodes.begin(), nodes.end());
   for (std::size_t i = 0; i < options.node_of.size(); ++i) {
     if (options.node_of[i] != options.self) continue;
     const Rank rank{static_cast<std::int32_t>(i)};
@@ -66,8 +68,26 @@ void RoundEngine::State::wait_at_gate_since(Instant now) {
   gate_median = steps.get();
 }
 
+std::vector<NodeId> RoundEngine::State::next_to_hear(NodeId root) const {
+  std::vector<NodeId> next;
+  if (!lost.empty()) {
+    if (root == options.self)
+      std::copy_if(agents.begin(), agents.end(), std::back_inserter(next),
+                   [this](NodeId agent) { return agent != options.self && !lost.contains(agent); });
+    return next;
+  }
+  const auto place = [this](NodeId agent) {
+    const auto at = std::lower_bound(agents.begin(), agents.end(), agent);
+    return NodeId{at != agents.end() && *at == agent ? static_cast<std::int32_t>(at - agents.begin()) : -1};
+  };
+  for (const NodeId child :
+       activation_children(place(root), place(options.self), static_cast<std::int32_t>(agents.size())))
+    next.push_back(agents[static_cast<std::size_t>(child.value)]);
+  return next;
+}
+
 void RoundEngine::State::forward(NodeId root, Version v, Actions& out) {
-  const auto children = activation_children(root, options.self, options.nodes);
+  const auto children = next_to_hear(root);
   if (children.empty()) return;
   // Versions of one root rise along one tree, so the highest that was forwarded stands for all before it.
   Version& highest = forwarded.try_emplace(root, before(options.first)).first->second;
@@ -121,9 +141,8 @@ Rank RoundEngine::State::initiator(const Round& round) const {
 void RoundEngine::State::leave(Worker& w, const RoundPlan& plan, Instant now, Actions& out) {
   w.phase = Phase::left;
   if (!plan.asks_who_is_left()) return;
-  const std::set<NodeId> nodes(options.node_of.begin(), options.node_of.end());
-  for (const NodeId to : nodes)
-    if (to != options.self) out.push_back(Gone{to, w.rank});
+  for (const NodeId to : agents)
+    if (to != options.self && !lost.contains(to)) out.push_back(Gone{to, w.rank});
   note_gone(w.rank, plan, now, out);
 }
 

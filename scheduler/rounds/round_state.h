@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -69,6 +70,7 @@ struct RoundEngine::State {
   explicit State(Options o);
 
   Options options;
+  std::vector<NodeId> agents;  ///< Those with workers of the job, in order.
   std::map<Rank, Worker> workers;
   Version done;                         ///< Last version that all local groups have executed.
   Version fired;                        ///< Highest version that some worker anywhere is known to have arrived at.
@@ -82,7 +84,7 @@ struct RoundEngine::State {
   std::map<Version, Counted> counted;  ///< Trigger quorum, on the agent that counts.
   RunningMedian spreads;               ///< The same: times from first arrivals to quorums.
   std::set<Rank> gone;                 ///< Who has left, anywhere; known where the plan asks.
-  std::set<NodeId> lost;               ///< Agents that give nothing more.
+  std::set<NodeId> lost;               ///< Agents that give nothing but what they have given.
   Version told_to_finish;              ///< Lateness finishes: the last version whose Abandon is out.
   std::map<std::pair<Version, std::int32_t>, std::set<NodeId>> partials;
   RunningMedian steps;
@@ -103,7 +105,11 @@ struct RoundEngine::State {
   /// Somebody is known to have arrived at v.
   void hear(Version v, Instant now);
   /// Sends an activation on along the root's tree (from the root: starts it).
+  /// Where an agent is lost, to all that are left from the root at once: what a relay was to send on may be lost.
   void forward(NodeId root, Version v, Actions& out);
+  bool is_agent(NodeId node) const { return std::binary_search(agents.begin(), agents.end(), node); }
+  /// Those that `self` sends on to an activation that began at `root`.
+  std::vector<NodeId> next_to_hear(NodeId root) const;
   /// Fires v, here and everywhere.
   void fire(Version v, Instant now, Actions& out);
   /// Fires the open version if its quorum's grace is over.

@@ -114,6 +114,41 @@ std::vector<Model> gradients() {
 }
 INSTANTIATE_TEST_SUITE_P(WhereGradientsAreGiven, Explorer, testing::ValuesIn(gradients()), name_of);
 
+/// The last agent is lost somewhere; `pause`: and one worker stands still, of that agent or another one.
+Model lost(Model model, bool pause = false) {
+  model.name = "lost " + model.name + (pause ? " and a pause" : "");
+  model.at_once = AtOnce::everything;
+  model.pause = pause;
+  model.loss = true;
+  return model;
+}
+
+std::vector<Model> losing() {
+  const auto two = on({0, 0, 1}), three = on({0, 1, 2});
+  const Model allreduce{"allreduce", test::allreduce(), two, 2},
+      merge{"merge", test::wagma(2, Lateness::merges, {}, all_three), two, 2, Version{1}},
+      skip{"skip", test::wagma(2, Lateness::skips, {}, all_three), two, 2, Version{1}},
+      groups{"changing groups", test::wagma(3, Lateness::merges, {}, changing), two, 2},
+      abandons{"abandons", test::nonblocking(), two, 2, Version{1}},
+      solo{"solo", eager(Trigger::first_arrived, Lateness::accumulates, 0, 2), two, 2, Version{1}},
+      quorum{"quorum", eager(Trigger::quorum, Lateness::accumulates, 2, 2), two, 2, Version{1}},
+      initiator{"initiator", eager(Trigger::initiator, Lateness::drops, 0, 2), two, 2, Version{1}},
+      grace{"grace", test::local_sgd(2, Lateness::skips, kGrace), two, 2, Version{1}};
+  std::vector<Model> all;
+  for (const Model& model : {allreduce, merge, skip, groups, abandons, solo, quorum, initiator, grace}) {
+    all.push_back(lost(model));
+    all.push_back(lost(model, true));
+    Model of_three = model;
+    of_three.name += " of three";
+    of_three.node_of = three;
+    of_three.nodes = 3;
+    of_three.last = Version{model.name == "abandons" ? 0 : 1};  // Of two updates: 18 million states, four minutes.
+    all.push_back(lost(of_three));
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(WhereAnAgentIsLost, Explorer, testing::ValuesIn(losing()), name_of);
+
 }  // namespace
 
 void PrintTo(const Model& model, std::ostream* out) { *out << model.name; }

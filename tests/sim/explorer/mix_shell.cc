@@ -105,7 +105,7 @@ void MixShell::make(MixState& s, const MixMove& move) {
 }
 
 MixEngine::Actions MixShell::tell(MixAgent& agent, NodeId self, const MixEvent& event) const {
-  MixEngine engine({.self = self, .node_of = model_.node_of}, plan(self));
+  MixEngine engine({.self = self, .node_of = model_.node_of, .columns_add_up = true}, plan(self));
   const auto say = [&](const MixEvent& e) {
     switch (e.kind) {
       case MixEvent::Kind::contribution: return engine.on_contribution(e.rank, e.version);

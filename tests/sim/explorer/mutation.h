@@ -30,11 +30,11 @@ enum class Mutation {
   loses_a_partial,
   mixes_up_partials,
   loses_activations,
-  forwards_no_activation,
   loses_an_arrival,
   loses_a_count,
   counts_twice,
   hides_who_left,
+  passes_nothing_on,
   // The plan
   skips_a_version_on_one_agent,
   groups_differ_on_one_agent,

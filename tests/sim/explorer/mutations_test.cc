@@ -31,9 +31,11 @@ Model with_a_death(Model model) {
   model.crash = true;
   return model;
 }
-/// Rank 2 lives on the fourth agent, to which an activation of the first comes by way of the second.
-Model far_apart() {
-  return {"", started_by_one(Rank{0}, 2, two_and_one), on({0, 0, 3}), 4, Version{1}, AtOnce::everything};
+Model with_a_loss(test::TestPlan::Answers answers) {
+  Model model{"", std::move(answers), on({0, 1, 2}), 3, Version{1}, AtOnce::everything};
+  model.pause = false;
+  model.loss = true;
+  return model;
 }
 
 struct Case {
@@ -96,19 +98,20 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Networks, Mutated,
-    testing::Values(
-        Case{"LosesAPartial", "a partial sum does not arrive", Mutation::loses_a_partial, on_two_agents(kMerge)},
-        Case{"MixesUpPartials", "the sum of another version arrives", Mutation::mixes_up_partials,
-             on_two_agents(kAllreduce)},
-        Case{"LosesActivations", "no activation arrives", Mutation::loses_activations,
-             Model{"", started_by_one(Rank{0}, 2, two_and_one), on({0, 0, 1}), 2, Version{1}}},
-        Case{"ForwardsNoActivation", "activations are not passed on", Mutation::forwards_no_activation, far_apart()},
-        Case{"LosesAnArrival", "a worker's report does not arrive", Mutation::loses_an_arrival,
-             on_two_agents(kAllreduce)},
-        Case{"LosesACount", "an arrival elsewhere does not count", Mutation::loses_a_count, quick(kQuorum)},
-        Case{"CountsTwice", "an arrival counts for two", Mutation::counts_twice, quick(kQuorum)},
-        Case{"HidesWhoLeft", "other agents do not hear of a death", Mutation::hides_who_left,
-             with_a_death(quick(eager(Trigger::initiator, Lateness::accumulates)))}),
+    testing::Values(Case{"LosesAPartial", "a partial sum does not arrive", Mutation::loses_a_partial,
+                         on_two_agents(kMerge)},
+                    Case{"MixesUpPartials", "the sum of another version arrives", Mutation::mixes_up_partials,
+                         on_two_agents(kAllreduce)},
+                    Case{"LosesActivations", "no activation arrives", Mutation::loses_activations,
+                         Model{"", started_by_one(Rank{0}, 2, two_and_one), on({0, 0, 1}), 2, Version{1}}},
+                    Case{"PassesNothingOn", "what a lost agent gave is not passed on", Mutation::passes_nothing_on,
+                         with_a_loss(kAllreduce)},
+                    Case{"LosesAnArrival", "a worker's report does not arrive", Mutation::loses_an_arrival,
+                         on_two_agents(kAllreduce)},
+                    Case{"LosesACount", "an arrival elsewhere does not count", Mutation::loses_a_count, quick(kQuorum)},
+                    Case{"CountsTwice", "an arrival counts for two", Mutation::counts_twice, quick(kQuorum)},
+                    Case{"HidesWhoLeft", "other agents do not hear of a death", Mutation::hides_who_left,
+                         with_a_death(quick(eager(Trigger::initiator, Lateness::accumulates)))}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Plans, Mutated,

@@ -58,9 +58,9 @@ void RoundShell::carry_out_next(State& s, NodeId id) {
 }
 
 void RoundShell::send(State& s, Message m) {
-  if (const auto* a = std::get_if<RoundEngine::Activate>(&m.body)) {
+  if (s.loss_used && m.to == last_agent()) return;
+  if (std::holds_alternative<RoundEngine::Activate>(m.body)) {
     if (spoils(s, Mutation::loses_activations)) return;
-    if (a->root != m.from && spoils(s, Mutation::forwards_no_activation)) return;
     if (spoils(s, Mutation::duplicates_activations)) s.network.push_back(m);
   } else if (std::holds_alternative<RoundEngine::Count>(m.body)) {
     if (spoils(s, Mutation::loses_a_count)) return;

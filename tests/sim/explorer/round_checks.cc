@@ -64,7 +64,7 @@ void RoundShell::check_seal(const State& s, const RoundEngine::Seal& a) {
 }
 
 /// Executed once, in order, from exactly what every member had published at its seal; fresh is who gave this version.
-void RoundShell::check_sum(const State& s, NodeId id, const RoundEngine::Execute& a) {
+void RoundShell::check_sum(State& s, NodeId id, const RoundEngine::Execute& a) {
   const Agent& agent = s.agents[index(id)];
   const Key key{a.version, a.group};
   const std::string at = "agent " + to_string(id) + ", version " + to_string(a.version) + ": ";
@@ -83,7 +83,7 @@ void RoundShell::check_sum(const State& s, NodeId id, const RoundEngine::Execute
       if (remote->second.at(other)[i].tag != Content::kAbsent) sum[i] = remote->second.at(other)[i];
     }
   }
-  expect(sum == s.truth.at(key), at + "averaged other contributions than those that were sealed");
+  expect(is_as_sealed(s, id, key, sum), at + "averaged other contributions than those that were sealed");
   for (std::size_t i = 0; i < s.workers.size(); ++i) {
     bool member = a.sync;
     if (!a.sync) {
@@ -100,6 +100,21 @@ void RoundShell::check_sum(const State& s, NodeId id, const RoundEngine::Execute
   };
   for (const Rank r : a.fresh) expect(tag(r) == a.version.value || joins(r), at + "a stale worker is taken for fresh");
   for (const Rank r : a.stale) expect(tag(r) != a.version.value || joins(r), at + "a fresh worker is taken for stale");
+}
+
+/// A lost agent's part is in it for all that are left, or for none.
+bool RoundShell::is_as_sealed(State& s, NodeId id, const Key& key, const Contents& sum) {
+  Contents all = s.truth.at(key);
+  if (!model_.loss || id == last_agent()) return sum == all;
+  bool gives = false, counts = false;
+  for (int i = 0; i < static_cast<int>(s.workers.size()); ++i) {
+    if (node(i) != last_agent()) continue;
+    gives = gives || all[static_cast<std::size_t>(i)].tag != Content::kAbsent;
+    counts = counts || sum[static_cast<std::size_t>(i)].tag != Content::kAbsent;
+    if (s.loss_used) all[static_cast<std::size_t>(i)] = sum[static_cast<std::size_t>(i)];
+  }
+  if (!gives && !counts) return sum == all;
+  return sum == all && s.counted.try_emplace(key, counts).first->second == counts;
 }
 
 /// It waits, the result of its iteration lies in its window, and it goes on with its next one.
@@ -132,6 +147,7 @@ void RoundShell::check(const State& s) {
   }
   for (const NodeId a : model_.node_of) {
     for (const NodeId b : model_.node_of) {
+      if (s.loss_used && (a == last_agent() || b == last_agent())) continue;
       const Version done = s.agents[index(a)].core->engine.done(), other = s.agents[index(b)].core->engine.done();
       if (done <= other || round(done).kind != Round::Kind::sync) continue;
       expect(plan.next_round(other.next()) >= done, "a sync was executed that another agent cannot have sealed");
@@ -146,7 +162,11 @@ bool RoundShell::may_wait(const State& s, int rank) const {
   if (waiting && round(waiting->version).trigger == Trigger::all_arrived) return true;
   const Round r = round(t);
   if (r.trigger == Trigger::all_arrived && agent_of(s, rank).core->engine.done() < t) return true;
-  const auto is_there = [&](const Worker& w) { return has_arrived(w, t) && (w.reports.empty() || w.noticed); };
+  const auto is_there = [&](const Worker& w) {
+    const bool lost =
+        s.loss_used && node(static_cast<int>(&w - s.workers.data())) == last_agent();  // Its word may be, too.
+    return has_arrived(w, t) && !lost && (w.reports.empty() || w.noticed);
+  };
   if (r.trigger == Trigger::quorum) {
     const bool in_grace = r.grace && s.agents.front().core->engine.next_deadline();
     return in_grace || std::count_if(s.workers.begin(), s.workers.end(), is_there) < quorum(s, t);
@@ -180,7 +200,7 @@ void RoundShell::check_end(const State& s) {
     expect(false, "worker " + std::to_string(i) + " hangs at iteration " + to_string(w.t));
   }
   for (const Agent& agent : s.agents)
-    expect(agent.core->engine.done() == model_.last,
+    expect(agent.core->engine.done() == model_.last || (s.loss_used && agent.core->self == last_agent()),
            "an agent stops after version " + to_string(agent.core->engine.done()));
 }
 

@@ -21,7 +21,8 @@ enum EventKind : std::int64_t {
   kPartial,
   kSealed,
   kExecuted,
-  kMerged
+  kMerged,
+  kNodeGone
 };
 
 /// All engines that a walk has come across, each once, and what each has answered: most states of a job differ in what

@@ -48,8 +48,15 @@ class RoundShell {
   void carry_out(State& s, NodeId id, const RoundEngine::Merge& a);
   void carry_out(State& s, NodeId id, const RoundEngine::Verdict& a);
   void carry_out_next(State& s, NodeId id);
+  NodeId last_agent() const { return NodeId{model_.nodes - 1}; }
+  void lose(State& s) const;
+  void act(State& s, NodeId id, const scheduler::ViewChange::Actions& actions);
+  void take_flushed(State& s, const Message& m);
+  void take_partial(State& s, NodeId to, NodeId of, Key key, const Contents& sum);
+  bool all_have_executed(const State& s, const Key& key) const;
   void check_seal(const State& s, const RoundEngine::Seal& a);
-  void check_sum(const State& s, NodeId id, const RoundEngine::Execute& a);
+  void check_sum(State& s, NodeId id, const RoundEngine::Execute& a);
+  bool is_as_sealed(State& s, NodeId id, const Key& key, const Contents& sum);
   void check_verdict(const State& s, const Worker& w, const RoundEngine::Verdict& a);
   void hand_out(State& s, const RoundEngine::Execute& a);
   /// What its members have published now.

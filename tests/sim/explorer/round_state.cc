@@ -34,15 +34,19 @@ void put(std::string& out, const RoundEngine::Action& action) {
   if (const auto* m = std::get_if<RoundEngine::Merge>(&action)) put(out, Key{m->with, m->rank.value});
 }
 
+void put(std::string& out, const std::map<Key, Contents>& sums) {
+  put(out, static_cast<std::int64_t>(sums.size()));
+  for (const auto& [key, contents] : sums) {
+    put(out, key);
+    put(out, contents);
+  }
+}
+
 void put(std::string& out, const Agent& agent) {
   put(out, agent.core->id);
   put(out, static_cast<std::int64_t>(agent.work.size()));
   for (const auto& action : agent.work) put(out, action);
-  put(out, static_cast<std::int64_t>(agent.pinned.size()));
-  for (const auto& [key, contents] : agent.pinned) {
-    put(out, key);
-    put(out, contents);
-  }
+  put(out, agent.pinned);
   put(out, static_cast<std::int64_t>(agent.partials.size()));
   for (const auto& [key, sums] : agent.partials) {
     put(out, key);
@@ -56,6 +60,9 @@ void put(std::string& out, const Agent& agent) {
   for (const auto& key : agent.executed) put(out, key);
   put(out, agent.abandoned.value);
   put(out, agent.result.value);
+  if (!agent.view) return;
+  out += agent.view->fingerprint();
+  put(out, agent.of_last);
 }
 
 void put(std::string& out, const Worker& w) {
@@ -86,6 +93,8 @@ std::string bytes_of(const Message& m) {
     put(out, c->version.value);
   } else if (const auto* g = std::get_if<RoundEngine::Gone>(&m.body)) {
     put(out, g->rank.value);
+  } else if (const auto* f = std::get_if<Flushed>(&m.body)) {
+    put(out, f->passed_on);
   } else {
     const auto& p = std::get<RoundEngine::SendPartial>(m.body);
     put(out, Key{p.version, p.group});
@@ -107,7 +116,11 @@ std::string bytes_of(const State& s) {
     put(out, key);
     put(out, contents);
   }
-  put(out, s.pause_used + 2 * s.crash_used + 4 * s.spoilt);
+  put(out, s.pause_used + 2 * s.crash_used + 4 * s.spoilt + 8 * s.loss_used);
+  for (const auto& [key, counted] : s.counted) {
+    put(out, key);
+    put(out, counted);
+  }
   put(out, s.now.count());
   return out;
 }
@@ -123,7 +136,9 @@ std::string print(const Move& move) {
                                            "agent hears of the death of worker",
                                            "message arrives",
                                            "agent carries out its next work",
-                                           "agent looks at its deadlines"};
+                                           "agent looks at its deadlines",
+                                           "the last agent is lost, without",
+                                           "the loss is heard of by agent"};
   return std::string(kNames[static_cast<int>(move.kind)]) + " " + std::to_string(move.who);
 }
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "scheduler/rounds/round_engine.h"
+#include "scheduler/views/view_change.h"
 #include "tests/support/rounds/test_plan.h"
 
 namespace paceline::explorer {
@@ -34,6 +36,7 @@ struct Model {
   bool crash = false;       ///< One worker dies somewhere.
   bool clock_runs = false;  ///< A deadline may pass at any moment; else only for somebody who is paused.
   bool parts = false;       ///< A worker may have published a part of its update when others end it.
+  bool loss = false;        ///< The last agent is lost somewhere, with its workers.
 };
 
 /// What a member gave to a round, as the shells carry it: how far its model is, and which gradients are in it.
@@ -48,9 +51,14 @@ struct Content {
 using Contents = std::array<Content, kWorkersMax>;  ///< By rank.
 using Key = std::pair<Version, std::int32_t>;       ///< Version, group.
 
+/// The word that follows what is passed on of a lost agent, and that with it: the two keep their order.
+struct Flushed {
+  std::set<NodeId> lost;
+  std::map<Key, Contents> passed_on;
+};
 struct Message {
   NodeId from, to;
-  std::variant<RoundEngine::Activate, RoundEngine::Count, RoundEngine::Gone, RoundEngine::SendPartial> body;
+  std::variant<RoundEngine::Activate, RoundEngine::Count, RoundEngine::Gone, RoundEngine::SendPartial, Flushed> body;
   Contents sum = {};  ///< Of a partial.
 };
 
@@ -66,9 +74,11 @@ struct Agent {
   std::deque<RoundEngine::Action> work;  ///< Averagings run one after the other.
   std::map<Key, Contents> pinned;
   std::map<Key, std::map<NodeId, Contents>> partials;
-  std::set<Key> executed;  ///< Of versions that the engine has not done.
-  Version abandoned{-1};   ///< The word on every control page.
-  Version result{-1};      ///< Lateness abandons: the newest result that workers can take up.
+  std::set<Key> executed;                     ///< Of versions that the engine has not done.
+  Version abandoned{-1};                      ///< The word on every control page.
+  Version result{-1};                         ///< Lateness abandons: the newest result that workers can take up.
+  std::optional<scheduler::ViewChange> view;  ///< Where an agent is lost.
+  std::map<Key, Contents> of_last;            ///< The same: what the last agent gave, until all have executed it.
 };
 
 struct Worker {
@@ -95,7 +105,8 @@ struct State {
   std::vector<Message> network;
   std::vector<Worker> workers;
   std::map<Key, Contents> truth;  ///< What was published at the seal, until all have executed the version.
-  bool pause_used = false, crash_used = false, spoilt = false;
+  bool pause_used = false, crash_used = false, loss_used = false, spoilt = false;
+  std::map<Key, bool> counted;  ///< Whether the last agent's part is in what another one has executed.
   Duration now{};
 };
 
@@ -105,7 +116,21 @@ std::string bytes_of(const State& state);
 
 /// One thing that can happen next.
 struct Move {
-  enum class Kind : std::uint8_t { publish, part, report, take_up, pause, thaw, crash, notice, deliver, work, tick };
+  enum class Kind : std::uint8_t {
+    publish,
+    part,
+    report,
+    take_up,
+    pause,
+    thaw,
+    crash,
+    notice,
+    deliver,
+    work,
+    tick,
+    lose,
+    hear_loss
+  };
   Kind kind;
   int who;  ///< Worker, agent or place in the network.
 };

@@ -20,7 +20,6 @@ class Agents {
   Agents(std::int32_t nodes, std::vector<std::int32_t> node_of, const TestPlan::Answers& answers, std::int64_t last,
          RoundEngine::Options options = {}) {
     for (std::int32_t n : node_of) options.node_of.push_back(NodeId{n});
-    options.nodes = nodes;
     options.last = Version{last};
     for (std::int32_t n = 0; n < nodes; ++n) {
       options.self = NodeId{n};
@@ -40,8 +39,12 @@ class Agents {
     run(node(rank), engine(rank).on_arrival(Rank{rank}, Version{t}, compute, now));
   }
   void gone(std::int32_t rank) { run(node(rank), engine(rank).on_gone(Rank{rank}, now)); }
-  /// The second agent does nothing more; what it has sent may still be under way.
-  void second_is_lost() { run(0, engines[0].on_node_gone(NodeId{1}, now)); }
+  /// `agent` goes on without another one; what that has sent may still be under way.
+  void lose(std::int32_t agent, std::int32_t lost) {
+    const auto at = static_cast<std::size_t>(agent);
+    run(at, engines[at].on_node_gone(NodeId{lost}, now));
+  }
+  void second_is_lost() { lose(0, 1); }
   void tick() {
     for (std::size_t n = 0; n < engines.size(); ++n) run(n, engines[n].tick(now));
   }
