@@ -51,9 +51,15 @@ void OwnPaceService::leave_if_awaited_too_long(Rank rank, Version t, Instant wor
   on_gone(rank, now);
 }
 
+/// Where no worker is left, what they had done; the job goes on elsewhere.
 Version OwnPaceService::done() const {
+  const auto ranks = living_ranks();
   Version done = last_;
-  for (const Rank rank : living_ranks()) {
+  if (ranks.empty() && !end_) {
+    done = Version{job().first.value - 1};
+    for (const auto& [rank, finished] : finished_) done = std::max(done, finished);
+  }
+  for (const Rank rank : ranks) {
     const auto it = finished_.find(rank);
     const Version finished = it == finished_.end() ? Version{job().first.value - 1} : it->second;
     if (finished < last_of(rank)) done = std::min(done, finished);

@@ -392,6 +392,10 @@ void TrainingJob::tell_left(Rank rank, const std::string& text) {
   outbox_.to_driver({{"event", "left"}, {"worker", rank.value}, {"text", text}});
 }
 
+void TrainingJob::tell_ended(Rank rank, const std::string& text) {
+  outbox_.to_driver({{"event", "left"}, {"worker", rank.value}, {"ended", true}, {"text", text}});
+}
+
 // Evaluation
 // ------------------------------------------------------------------------------------------------------------
 
@@ -557,11 +561,7 @@ Duration TrainingJob::leave_patience() const {
 
 void TrainingJob::leave_behind(Rank rank, WorkerId worker) {
   lose(rank);
-  outbox_.to_driver(
-      {{"event", "left"},
-       {"worker", rank.value},
-       {"ended", true},
-       {"text", "worker " + to_string(rank) + " was left behind: the job had ended and it did not answer"}});
+  tell_ended(rank, "worker " + to_string(rank) + " was left behind: the job had ended and it did not answer");
   outbox_.end_worker(worker, "left behind at the end of the job");
 }
 
@@ -738,8 +738,11 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
   if (failed && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
   if (rank.value == 0 && !replicas_.has_start() && settings_.node_of.size() > 1 && !stopped_)
     return fail_job("worker 0 ended before it gave the others the model to start from: " + how, now);
-  if (!finished_at_ && !stopped_)
+  if (!finished_at_ && !stopped_) {
     tell_left(rank, "worker " + to_string(rank) + " ended (" + how + "): the others go on without it");
+  } else if (end_.version() && !failed) {
+    tell_ended(rank, "worker " + to_string(rank) + " ended (" + how + ") when the job had");
+  }
   if (is_evaluating(rank)) end_evaluation(now);
   go_on_without(rank, how, now);
 }

@@ -137,6 +137,7 @@ class TrainingJob {
   std::string not_in_time() const;
   bool lose(Rank rank);
   void tell_left(Rank rank, const std::string& text);
+  void tell_ended(Rank rank, const std::string& text);
   void look_for_life(Instant now);
   void go_on_without(Rank rank, const std::string& how, Instant now);
   bool is_evaluating(Rank rank) const;

@@ -349,7 +349,8 @@ class Job {
     const auto& workers = record_->workers();
     const bool nobody =
         std::all_of(workers.begin(), workers.end(), [](const auto& entry) { return entry.second.left; });
-    if (!error_ && nobody && record_->update() < record_->updates())
+    const bool ended_early = record_->update() < record_->updates() || record_->lost().size() == workers.size();
+    if (!error_ && nobody && ended_early)
       error_ = "all workers have ended, at update " + std::to_string(record_->update()) + " of " +
                std::to_string(record_->updates()) + "; their logs are in " + directory_ + "/logs";
     if (!error_ && !record_->lost().empty() && options_.value("lost", "ok") == "fail")

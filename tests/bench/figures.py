@@ -9,14 +9,14 @@ import argparse
 import statistics
 import sys
 
-from measure import actors, averaging, bounds, building, calls, cluster, freezing, links, loops, main_job, page, peers, prediction, programs, rates, startup
+from measure import actors, averaging, bounds, building, calls, cluster, freezing, links, loops, losing, main_job, page, peers, prediction, programs, rates, startup
 from measure.bench import Bench
 from measure.store import Store
 
 # Each gives {figure: {key: samples}}.
 MEASUREMENTS = {
     "rates": rates.measure, "always_slow": main_job.always_slow, "random_delay": main_job.random_delay, "frozen": freezing.frozen,
-    "wagma_frozen": freezing.wagma_frozen, "frozen_agent": freezing.frozen_agent, "ddp": loops.ddp, "plain": loops.plain, "small_update": loops.small_update, "nine": loops.nine, "channel": calls.channel, "messages": calls.messages, "beside_flood": cluster.beside_flood, "flood": calls.flood, "calls": cluster.calls, "heads": cluster.heads,
+    "wagma_frozen": freezing.wagma_frozen, "frozen_agent": freezing.frozen_agent, "node_killed": losing.node_killed, "ddp": loops.ddp, "plain": loops.plain, "small_update": loops.small_update, "nine": loops.nine, "channel": calls.channel, "messages": calls.messages, "beside_flood": cluster.beside_flood, "flood": calls.flood, "calls": cluster.calls, "heads": cluster.heads,
     "link": links.link, "peers": peers.peers, "actors": actors.actors,
     "averaging": averaging.averaging, "fork": startup.fork, "pipeline": startup.pipeline, "start": startup.start, "idle": cluster.idle, "golden": programs.golden,
     "random_jobs": programs.random_jobs, "explorer": programs.explorer, "cluster_lives": programs.cluster_lives, "mutations": programs.mutations, "scale": programs.scale, "recording": programs.recording,

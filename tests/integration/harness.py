@@ -71,13 +71,18 @@ def parent_of(pid):
         return 0
 
 
-def is_alive(pid):
-    """True for a process that is there and is no zombie."""
+def state_of(pid):
+    """A letter, "T" of a process that is stopped; "X" if there is none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+            return file.read().rsplit(")", 1)[1].split()[0]
     except OSError:
-        return False
+        return "X"
+
+
+def is_alive(pid):
+    """True for a process that is there and is no zombie."""
+    return state_of(pid) not in "ZX"
 
 
 def processes_with(variable):

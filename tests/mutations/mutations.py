@@ -20,6 +20,7 @@ MIXING = ("scheduler", "clusters", "reference", "mix_explorer")
 LINKS = ("link", "clusters")
 SESSION = ("session", "clusters")
 CLUSTER = ("cluster", "clusters")
+VIEWS = ("scheduler", "cluster", "clusters", "explorer")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,7 @@ WAITING = "scheduler/rounds/round_waiting.cc"
 ENGINE = "scheduler/rounds/round_engine.cc"
 MIX = "scheduler/mixing/mix_engine.cc"
 PAIRS = "scheduler/asynchronous/pair_engine.cc"
+VIEW, ROUND_SHELL = "scheduler/views/view_change.cc", "scheduler/rounds/round_service.cc"
 LINK = "runtime/link/link_core.cc"
 INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
 CORE, STEPS, GRADIENTS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps", "gradients"))
@@ -47,14 +49,14 @@ MUTATIONS = (
     Mutation("who published after the seal stays parked", STATE, "if (w.phase == Phase::parked && w.engaged == v) w.phase = Phase::late;", "", ROUNDS),
     Mutation("a round is executed without others' partial sums", STATE, "if (!complete) continue;", "", ROUNDS),
     Mutation("members do not know what was executed", STATE, "for (Rank rank : g.local) workers.at(rank).executed = v;", "", ROUNDS),
-    Mutation("nobody hears of a worker that is gone", STATE, "if (to != options.self) out.push_back(Gone{to, w.rank});", "", ROUNDS),
+    Mutation("nobody hears of a worker that is gone", STATE, "if (to != options.self && !lost.contains(to)) out.push_back(Gone{to, w.rank});", "", ROUNDS),
     Mutation("a count goes on waiting for who is gone", STATE, "if (!counted.empty()) fire_if_counted(counted.rbegin()->first, plan, now, out);", "", ROUNDS),
     Mutation("who is gone starts rounds", STATE, "k < all && gone.contains(rank);", "k < 0;", ROUNDS),
     Mutation("who exceeds a grace leaves for good", STATE, "} else if (!grace(round)) {", "} else {", ROUNDS),
     Mutation("an older version takes back that a newer one has fired", STATE, "if (v <= fired) return;\n  if (gate", "if (gate", ROUNDS),
     Mutation("a worker works on after the last version", STATE, ".end = over || next > options.last,", ".end = false,", ROUNDS),
     Mutation("a quorum is not lowered to who is left", WAITING, "c.arrivals < std::min(round.quorum, left)", "c.arrivals < round.quorum", ROUNDS),
-    Mutation("a partial sum of a lost node is taken", ENGINE, "if (s.lost.contains(from)) return out;", "", ROUNDS),
+    Mutation("a partial sum of a lost node is taken", ENGINE, "!s.is_agent(from) || s.lost.contains(from))", "!s.is_agent(from))", ROUNDS),
     Mutation("partial sums are not sent", ENGINE, "for (NodeId to : g->others) out.push_back(SendPartial{to, v, group});", "", ROUNDS),
     Mutation("a late worker that skips does what it missed", ENGINE, "skips ? w->executed.next() : w->reported.next();", "w->reported.next();", ROUNDS),
     Mutation("a death opens no gate", ENGINE, "state_->leave(*w, *plan_, now, out);\n  state_->advance(*plan_, now, out);", "state_->leave(*w, *plan_, now, out);", ROUNDS),
@@ -87,6 +89,27 @@ MUTATIONS = (
     Mutation("who sleeps on a bell is not rung", "runtime/channel/ring.cc", "if (how != static_cast<std::uint32_t>(Sleep::on_bell) || bell < 0) return;", "return;", ("channel",)),
     Mutation("a seal does not keep a buffer from being written", "runtime/memory/window_roles.cc", "b != sealed && ", "", ("memory", "clusters")),
     Mutation("a result that waits is overwritten", "runtime/memory/window_roles.cc", " && b != latest) return b;", ") return b;", ("memory", "clusters")),
+    # Nodes that are lost
+    Mutation("who goes on without a node waits for nobody's word", VIEW, "  if (!std::all_of(members_.begin(), members_.end(), has_flushed)) return out;\n", "  (void)has_flushed;\n", VIEWS),
+    Mutation("a second loss starts no flush", VIEW, "    if (member != self_) out.push_back(Flush{member, lost_});", "    if (member != self_ && lost_.size() < 2) out.push_back(Flush{member, lost_});", VIEWS),
+    Mutation("a flush of another loss counts", VIEW, "std::includes(flushed.begin(), flushed.end(), lost_.begin(), lost_.end())", "!flushed.empty()", VIEWS),
+    Mutation("what a lost node gave and this one has used is not passed on", ROUND_SHELL, "used.not_executed.contains(to))", "false)", VIEWS),
+    Mutation("what a lost node gave and this one has not used is not passed on", ROUND_SHELL, "    if (const auto partial = round.remote.find(lost); partial != round.remote.end())", "    if (const auto partial = round.remote.find(lost); false)", VIEWS),
+    Mutation("what others may lack is forgotten", ROUND_SHELL, "  if (what.others.size() < 2) return;", "  return;", VIEWS),
+    Mutation("who has given to a version has executed it", ROUND_SHELL, "given->second.value > version", "given->second.value >= version", VIEWS),
+    Mutation("what has fired is not said again after a loss", ENGINE, "  if (s.fired >= s.options.first) s.forward(s.options.self, s.fired, out);  // It may have been lost on its way.\n", "", VIEWS),
+    Mutation("after a loss activations go along the tree", STATE, "  if (!lost.empty()) {\n    if (root == options.self)", "  if (false) {\n    if (root == options.self)", VIEWS),
+    Mutation("a lost node's part of the last mean is not passed on", "scheduler/own_pace_service.cc", "part->second.at_end) send_part(to, v, part->second, lost);", "false) send_part(to, v, part->second, lost);", VIEWS),
+    Mutation("the answer of a lost node is waited for", "scheduler/own_pace_service.cc", "  on_node_lost(node, now);\n  decide_if_answered();\n", "  on_node_lost(node, now);\n", VIEWS),
+    Mutation("shares that all must have are not passed on", "scheduler/mixing/neighbour_service.cc", "if (lives_on(key.first, lost) && may_lack(to, key.second))", "if (false)", VIEWS),
+    Mutation("a lost node's workers are waited for by their neighbours", "scheduler/mixing/neighbour_service.cc", "    act(engine_.on_lost(rank), now);\n", "", VIEWS),
+    Mutation("counts of a lost node are not passed on", "scheduler/mixing/batch_service.cc", "if (const auto of = counts.find(lost); of != counts.end()) send_batch(to, v, of->second, lost);", "", VIEWS),
+    Mutation("rows that lack a worker that is gone add up to less than one", MIX, "      if (own.from == rank) own.weight += gone;\n    return shares;", "      if (own.from == rank) own.weight += 0 * gone;\n    return shares;", MIXING),
+    Mutation("a model that was lent to a lost node does not come back", PAIRS, "rank == holder->low() && holder->initiator != rank) release(rank, *holder);", "false) release(rank, *holder);", VIEWS),
+    Mutation("a server waits for a lost node's workers", "scheduler/asynchronous/server_service.cc", "    for (const Rank rank : ranks_on(node)) on_rank_gone(rank, now);\n", "    (void)node;\n", VIEWS),
+    Mutation("a lost node's word counts", "algorithms/cluster/agent.cc", "  if (job.lost_nodes().contains(from)) return;  // It may not know yet.\n", "", VIEWS),
+    Mutation("of two that cannot reach each other nobody is lost", "algorithms/cluster/job_directory.cc", "  part(now, out);\n  if", "  if", CLUSTER),
+    Mutation("the rest do not hear who is lost", "algorithms/cluster/job_directory.cc", "      if (!entry.without.contains(node) && registered_.contains(node))\n        out", "      if (node.value == 0)\n        out", CLUSTER),
     # Sessions
     Mutation("a replica is asked for again and again", CORE, "    needs_replica_ = false;\n", "", SESSION),
     Mutation("a verdict is taken twice", STEPS, "  verdicts_seen_ = answer->number;\n", "", SESSION),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -16,6 +17,16 @@ constexpr std::uint64_t kElements = kScenarioDimensions;
 constexpr Duration kEvaluationTakes = std::chrono::milliseconds(3);
 constexpr Duration kOpenWithin = std::chrono::seconds(30);  // As a session of a process.
 
+std::shared_ptr<const Problem> problem_of(const Training& training) {
+  if (training.problem == Training::Problem::scenario)
+    return scenario_problem({.workers = training.workers, .seed = training.seed});
+  constexpr std::array kCurvature{1.0, 2.0, 1.0, 2.0}, kCentre{0.0, 4.0, 8.0, 12.0};
+  std::vector<Quadratic> workers;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(training.workers); ++i)
+    workers.push_back({Vector(kElements, kCurvature.at(i % 4)), Vector(kElements, kCentre.at(i % 4))});
+  return make_quadratic(std::move(workers));
+}
+
 }  // namespace
 
 std::string Training::to_text() const {
@@ -26,13 +37,17 @@ std::string Training::to_text() const {
                                   {"evaluate_every", evaluate_every},
                                   {"compute", compute},
                                   {"lr", lr},
-                                  {"seed", seed}});
+                                  {"seed", seed},
+                                  {"problem", problem},
+                                  {"stands_still", stands_still},
+                                  {"at", at}});
 }
 
 Training Training::from(const std::string& text) {
   const auto json = parse_json(text);
   return {json.at("job"),     json.at("rank"), json.at("workers"), json.at("updates"), json.at("evaluate_every"),
-          json.at("compute"), json.at("lr"),   json.at("seed")};
+          json.at("compute"), json.at("lr"),   json.at("seed"),    json.at("problem"), json.at("stands_still"),
+          json.at("at")};
 }
 
 Trainee::Trainee(WorkerId worker, Training training, Agent agent, const Clock& clock)
@@ -41,7 +56,7 @@ Trainee::Trainee(WorkerId worker, Training training, Agent agent, const Clock& c
       agent_(std::move(agent)),
       clock_(clock),
       takes_(must(parse_distribution(training_.compute))),
-      problem_(scenario_problem({.workers = training_.workers, .seed = training_.seed})),
+      problem_(problem_of(training_)),
       local_(kElements) {
   open();
 }
@@ -164,6 +179,11 @@ bool Trainee::look() {
   if (!next) return false;
   switch (*next) {
     case PACELINE_BODY:
+      if (training_.stands_still == training_.rank && lease_.update == training_.at) {
+        until_ = Instant::max();
+        doing_ = Doing::computing;
+        break;
+      }
       until_ = clock_.now() + from_seconds(draw(takes_, training_.seed, Rank{training_.rank}, draws_++));
       follow_then(Doing::computing);
       break;

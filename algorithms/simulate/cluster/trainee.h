@@ -16,8 +16,12 @@
 
 namespace paceline::simulate {
 
-/// What a simulated worker trains, and how long it takes: the problem of a scenario (docs/jobs.md).
+/// What a simulated worker trains, and how long it takes.
 struct Training {
+  enum class Problem {
+    scenario,    ///< Of docs/jobs.md.
+    quadratics,  ///< a/2 (x - c)^2 in each dimension, a = (1,2,1,2), c = (0,4,8,12) by rank, and again.
+  };
   std::uint64_t job = 0;
   std::int32_t rank = 0;
   std::int32_t workers = 4;
@@ -26,6 +30,9 @@ struct Training {
   std::string compute = "uniform(2ms,8ms)";  ///< How long a mini-batch takes: a distribution, as text.
   double lr = 0.1;
   std::uint64_t seed = 1;
+  Problem problem = Problem::scenario;
+  std::int32_t stands_still = -1;  ///< This worker never ends with
+  std::int64_t at = -1;            ///< this update.
 
   std::string to_text() const;
   static Training from(const std::string& text);
