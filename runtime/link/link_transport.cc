@@ -16,9 +16,10 @@ using transport::Reach;
 constexpr std::size_t kTurn = 32;  // Messages read before poll() returns, although it has nothing to report.
 constexpr Duration kStuckLook = std::chrono::milliseconds(1);
 constexpr Duration kRedialMost = std::chrono::seconds(1);         // Where the first one is refused again and again.
-constexpr Duration kFirstProbe = std::chrono::milliseconds(10);   // A dying process closes one thing after the other.
-constexpr Duration kProbeAnswer = std::chrono::milliseconds(5);   // An answer is asked for again.
-constexpr Duration kProbeAgain = std::chrono::milliseconds(100);  // Another question.
+// A dying process closes one thing after the other: it is asked again, at first soon.
+constexpr Duration kFirstProbe = std::chrono::milliseconds(1);
+constexpr Duration kProbeMost = std::chrono::milliseconds(100);
+constexpr Duration kProbeAnswer = std::chrono::milliseconds(1);  // An answer is asked for again.
 
 std::uint64_t random_incarnation() {
   std::random_device random;
@@ -197,6 +198,7 @@ void LinkTransport::on_message(Event event, Instant at) {
 void LinkTransport::on_lost(const Peer& peer, Link& link, Instant at) {
   link.core.on_lost(at);
   link.stuck.reset();
+  link.probe_pause = kFirstProbe;
   link.probe_at = at + kFirstProbe;
   if (!link.dialled.empty() && !below_->connect(peer, link.dialled)) link.redial_at = at + kRedial;
 }
@@ -236,7 +238,8 @@ void LinkTransport::look_after(const Peer& peer, Link& link, Instant at) {
   if (link.probe_at && *link.probe_at <= at) {
     const std::string& address = link.dialled.empty() ? link.core.peer_address() : link.dialled;
     const Reach reach = address.empty() ? Reach::listens : below_->reach(address);
-    link.probe_at = at + (reach == Reach::unknown ? kProbeAnswer : kProbeAgain);
+    if (reach != Reach::unknown) link.probe_pause = std::min(2 * link.probe_pause, kProbeMost);
+    link.probe_at = at + (reach == Reach::unknown ? kProbeAnswer : link.probe_pause);
     if (reach == Reach::refuses) link.core.on_refused();
   }
   (void)settle(peer, link, at);

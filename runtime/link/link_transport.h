@@ -77,6 +77,7 @@ class LinkTransport final : public transport::Transport {
     std::optional<Packet> stuck{};  ///< What the transport below had no room for.
     std::optional<Instant> redial_at{};
     std::optional<Instant> probe_at{};
+    Duration probe_pause{};
     std::optional<std::uint64_t> asked_pulse{};  ///< The last question.
   };
   using Links = std::map<transport::Peer, Link>;  // Ordered: in which turn they are looked after is observable.

@@ -188,5 +188,9 @@ FIGURES = (
            (Value("lives", "lives, a third each: without jobs; jobs, but agents stay whole; jobs", "≥", 20000, "", 0), Value("findings", "tests with a finding", "≤", 0, "", 0),
             Value("strategies", "strategies that the jobs have", unit="", digits=0), Value("well", "jobs that ended well", unit="", digits=0)), 8),
     Figure(34, "defects put into the production code, one at a time (engines, links, channels, windows, sessions, head and agents: `tests/mutations/mutations.py`), that a unit test, the simulator of clusters, random jobs or the explorer finds", "mutations",
-           (Value("defects", "defects", "≥", 40, "", 0), Value("missed", "not found", "≤", 0, "", 0)), 25),
+           (Value("defects", "defects", "≥", 40, "", 0), Value("missed", "not found", "≤", 0, "", 0)), 35),
+    Figure(35, "kill -9 of the last node's agent while four workers train, steps of 10 ms, under each of the 32 strategies: the others' longest step since, beyond a median one", "node_killed",
+           tuple(value for nodes in (2, 4) for value in (
+               Value(f"{nodes}", f"{nodes} nodes: over the strategies", unit="ms", digits=1), Value(f"{nodes} longest", f"{nodes} nodes: of all", "≤", 50, "ms", 1),
+               Value(f"{nodes} go on", f"{nodes} nodes: strategies that go on", "≥", 32, "", 0))), 20),
 )
