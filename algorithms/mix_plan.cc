@@ -1,4 +1,8 @@
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "algorithms/strategy.h"
 #include "algorithms/topology/graph.h"
@@ -18,6 +22,40 @@ Result<MixPlanPtr> matchings(const Groups& groups, std::int32_t workers, std::ui
   if (!matcha) return tl::unexpected(matcha.error());
   return matching_mixing(std::move(*matcha), seed);
 }
+
+/// Of n workers, for these.
+class PlanOfMembers final : public scheduler::MixPlan {
+ public:
+  PlanOfMembers(MixPlanPtr plan, std::vector<Rank> members) : plan_(std::move(plan)), members_(std::move(members)) {
+    std::sort(members_.begin(), members_.end());
+  }
+
+  std::vector<scheduler::Share> row(Rank to, Version v) const override {
+    const auto place = place_of(to);
+    if (!place) return {{to, 1}};
+    auto shares = plan_->row(*place, v);
+    for (auto& share : shares) share.from = member(share.from);
+    return shares;
+  }
+  std::vector<Rank> receivers(Rank from, Version v) const override {
+    const auto place = place_of(from);
+    if (!place) return {};
+    auto ranks = plan_->receivers(*place, v);
+    for (Rank& rank : ranks) rank = member(rank);
+    return ranks;
+  }
+
+ private:
+  std::optional<Rank> place_of(Rank rank) const {
+    const auto at = std::lower_bound(members_.begin(), members_.end(), rank);
+    if (at == members_.end() || *at != rank) return std::nullopt;
+    return Rank{static_cast<std::int32_t>(at - members_.begin())};
+  }
+  Rank member(Rank place) const { return members_[static_cast<std::size_t>(place.value)]; }
+
+  MixPlanPtr plan_;
+  std::vector<Rank> members_;
+};
 
 }  // namespace
 
@@ -50,6 +88,14 @@ Result<MixPlanPtr> make_mix_plan(const Strategy& strategy, std::int32_t workers,
     case Groups::Kind::pair: break;
   }
   return MixPlanPtr();
+}
+
+std::shared_ptr<const scheduler::MixPlan> mix_plan_of(const Strategy& strategy, const std::vector<Rank>& members,
+                                                      std::uint64_t seed) {
+  auto plan = members.empty() ? Result<MixPlanPtr>(nullptr)
+                              : make_mix_plan(strategy, static_cast<std::int32_t>(members.size()), seed);
+  if (!plan || !*plan) return nullptr;
+  return std::make_shared<PlanOfMembers>(*std::move(plan), members);
 }
 
 }  // namespace paceline::algorithms

@@ -179,6 +179,11 @@ std::vector<StrategyHelp> strategy_help();
 Result<std::unique_ptr<scheduler::MixPlan>> make_mix_plan(const Strategy& strategy, std::int32_t workers,
                                                           std::uint64_t seed);
 
+/// The same over these workers, by rank, as if they were all: who is not among them has no row. nullptr: the strategy
+/// has no such graph of so many.
+std::shared_ptr<const scheduler::MixPlan> mix_plan_of(const Strategy& strategy, const std::vector<Rank>& members,
+                                                      std::uint64_t seed);
+
 /// The pure plan that the round engine asks. `total` = T: version T-1 is always a sync.
 std::unique_ptr<scheduler::RoundPlan> make_plan(const Strategy& strategy, std::int32_t workers, std::int64_t total);
 

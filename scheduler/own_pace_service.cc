@@ -351,44 +351,68 @@ void OwnPaceService::release(Version v) {
 
 void OwnPaceService::stop_soon(Instant) {
   if (replays() || std::exchange(stop_wished_, true)) return;
-  if (job().self.value == 0) return ask_all();
-  send_ending(NodeId{0}, wire::Ending::Phase::WISH, {});
+  if (job().self.value == 0) return agree_on(Agreement::end);
+  send_ending(NodeId{0}, wire::Ending::Phase::WISH, Agreement::end, {});
 }
 
-void OwnPaceService::send_ending(NodeId to, wire::Ending::Phase phase, Version v) {
+void OwnPaceService::send_ending(NodeId to, wire::Ending::Phase phase, Agreement what, Version v,
+                                 const std::vector<std::pair<Rank, Version>>& begun) {
   wire::Message message;
   auto body = message.root().initEnding();
   body.setJob(job().job.value);
   body.setPhase(phase);
   body.setVersion(v.value);
+  body.setGraph(what == Agreement::graph);
+  auto list = body.initBegun(static_cast<unsigned>(begun.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setRank(begun[i].first.value);
+    list[i].setVersion(begun[i].second.value);
+  }
   send(to, message);
 }
 
 void OwnPaceService::on_ending(NodeId from, const wire::Ending::Reader& ending) {
   const Version v{ending.getVersion()};
+  const auto what = ending.getGraph() ? Agreement::graph : Agreement::end;
   switch (ending.getPhase()) {
-    case wire::Ending::Phase::WISH: return ask_all();
-    case wire::Ending::Phase::ASK: freeze(); return answer();
+    case wire::Ending::Phase::WISH: return agree_on(what);
+    case wire::Ending::Phase::ASK: freeze(what); return answer(what);
     case wire::Ending::Phase::ANSWER:
+      if (agreeing_ != what) return;
       for (const auto each : ending.getBegun())
         if (const Rank rank{each.getRank()}; lives_on(rank, from)) elsewhere_[rank] = Version{each.getVersion()};
       answers_[from] = v;
       return decide_if_answered();
-    case wire::Ending::Phase::DECIDE: return decide_end(v);
+    case wire::Ending::Phase::DECIDE: {
+      if (what == Agreement::end) return decide_end(v);
+      std::vector<Rank> members;
+      for (const auto each : ending.getBegun()) members.emplace_back(each.getRank());
+      return decide_graph(v, members);
+    }
   }
 }
 
-void OwnPaceService::ask_all() {
-  if (job().self.value != 0 || std::exchange(asked_, true)) return;
-  for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::ASK, {});
-  freeze();
-  answers_[job().self] = *frozen_;
+/// One after the other; after an end is asked for, nothing else.
+void OwnPaceService::agree_on(Agreement what) {
+  if (job().self.value != 0 || replays() || end_asked_) return;
+  if (agreeing_) {
+    if (agreeing_ != what) next_agreement_ = what;
+    return;
+  }
+  end_asked_ = what == Agreement::end;
+  agreeing_ = what;
+  answers_.clear();
+  for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::ASK, what, {});
+  freeze(what);
+  answers_[job().self] = given_until_.value_or(*frozen_);
   decide_if_answered();
 }
 
-void OwnPaceService::freeze() {
+void OwnPaceService::freeze(Agreement what) {
   if (records_holds()) record({.kind = Decision::Kind::frozen});
   hold_back();
+  given_until_.reset();
+  if (what == Agreement::graph) given_until_ = last_given(*frozen_);
 }
 
 /// Nobody here begins what is later than the highest iteration that somebody has begun.
@@ -397,33 +421,34 @@ void OwnPaceService::hold_back() {
   for (const auto& [rank, v] : begun_) frozen_ = std::max(*frozen_, v);
 }
 
-void OwnPaceService::answer() {
-  wire::Message message;
-  auto body = message.root().initEnding();
-  body.setJob(job().job.value);
-  body.setPhase(wire::Ending::Phase::ANSWER);
-  body.setVersion(frozen_->value);
-  if (ends_apart()) {
-    const auto ranks = living_ranks();
-    auto begun = body.initBegun(static_cast<unsigned>(ranks.size()));
-    for (unsigned i = 0; i < begun.size(); ++i) {
-      begun[i].setRank(ranks[i].value);
-      begun[i].setVersion(begun_of(ranks[i]).value);
-    }
-  }
-  send(NodeId{0}, message);
+void OwnPaceService::answer(Agreement what) {
+  std::vector<std::pair<Rank, Version>> begun;
+  if (ends_apart())
+    for (const Rank rank : living_ranks()) begun.emplace_back(rank, begun_of(rank));
+  send_ending(NodeId{0}, wire::Ending::Phase::ANSWER, what, given_until_.value_or(*frozen_), begun);
 }
 
 /// Node 0 asked.
 void OwnPaceService::decide_if_answered() {
   const auto nodes = other_nodes();
-  if (!answers_.contains(job().self) || !frozen_) return;
-  if (!std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) { return answers_.contains(node); })) return;
-  Version last = *frozen_;
+  if (!agreeing_ || !std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) { return answers_.contains(node); }))
+    return;
+  Version last = answers_.at(job().self);
   for (const auto& [node, v] : answers_) last = std::max(last, v);
-  last = std::min(last, last_);
-  for (const NodeId node : nodes) send_ending(node, wire::Ending::Phase::DECIDE, last);
-  decide_end(last);
+  const auto what = *std::exchange(agreeing_, std::nullopt);
+  std::vector<std::pair<Rank, Version>> members;
+  if (what == Agreement::graph)
+    for (const Rank rank : left()) members.emplace_back(rank, Version{});
+  if (what == Agreement::end) last = std::min(last, last_);
+  for (const NodeId node : nodes) send_ending(node, wire::Ending::Phase::DECIDE, what, last, members);
+  what == Agreement::graph ? decide_graph(last, left()) : decide_end(last);
+  if (next_agreement_) agree_on(*std::exchange(next_agreement_, std::nullopt));
+}
+
+void OwnPaceService::decide_graph(Version last, const std::vector<Rank>& members) {
+  Decision remade{.kind = Decision::Kind::remade, .version = last};
+  for (const Rank rank : members) remade.contributions.push_back({rank, std::nullopt, 0});
+  hear(remade, clock_now());
 }
 
 void OwnPaceService::decide_end(Version last) {
@@ -465,6 +490,15 @@ void OwnPaceService::step(const Decision& d) {
   if (d.kind == Decision::Kind::gone) go(d.rank, clock_now());
   if (d.kind == Decision::Kind::node_gone) go_on_without(d.node, clock_now());
   if (d.kind == Decision::Kind::frozen) hold_back();
+  if (d.kind == Decision::Kind::remade) {
+    std::vector<Rank> members;
+    for (const auto& c : d.contributions) members.push_back(c.rank);
+    frozen_.reset();
+    given_until_.reset();
+    on_remade(d.version, members, clock_now());
+    for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, clock_now());
+    start_averagings(clock_now());
+  }
   if (d.kind == Decision::Kind::ends_apart) {
     for (const auto& c : d.contributions) ends_at_[c.rank] = c.iteration.value_or(d.version);
     step_end(d.version);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "scheduler/averaging_service.h"
@@ -19,7 +20,8 @@ namespace paceline::scheduler {
 ///   end         a worker that has done the last version is held until the mean of all last models is there
 ///   stop        node 0 asks all nodes how far their workers have begun (these begin nothing further until the answer)
 ///               and makes the highest of these versions the last one: of all workers, where they wait for each other,
-///               else each ends with the iteration that it has begun
+///               else each ends with the iteration that it has begun. In the same way it is agreed on after which
+///               version those that are left have a graph of their own, where the strategy wants that
 ///   death       told to all nodes by the worker's own
 ///
 /// Each worker publishes the model that it starts from as the iteration before the first one, and then one an
@@ -63,6 +65,18 @@ class OwnPaceService : public AveragingService {
   void on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                        Instant now) final;
   void pass_on(NodeId lost, NodeId to) override;
+  /// What node 0 agrees on with all, while nobody begins anything new.
+  enum class Agreement { end, graph };
+  /// On node 0.
+  void agree_on(Agreement what);
+  /// Of all nodes: who has not left, as far as it is known here.
+  virtual std::vector<Rank> left() const { return {}; }
+  /// The highest version that somebody here may contribute to before anybody begins an iteration after `frozen`.
+  virtual Version last_given(Version frozen) const { return frozen; }
+  /// Nothing after `last` has been begun by anybody: from there on these workers have a graph of their own.
+  virtual void on_remade(Version /*last*/, const std::vector<Rank>& /*members*/, Instant) {}
+  /// That, while a graph is agreed on.
+  const std::optional<Version>& given_until() const { return given_until_; }
   /// Messages of the strategy itself.
   virtual void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                                    Instant now) = 0;
@@ -141,15 +155,16 @@ class OwnPaceService : public AveragingService {
   void go_on_without(NodeId node, Instant now);
   void on_part(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum, Instant now);
   void on_ending(NodeId from, const wire::Ending::Reader& ending);
-  void ask_all();
-  void freeze();
+  void freeze(Agreement what);
   void hold_back();
   std::optional<Version> held_at(Rank rank) const;
-  void answer();
+  void answer(Agreement what);
   void decide_if_answered();
   void decide_end(Version last);
+  void decide_graph(Version last, const std::vector<Rank>& members);
   Version begun_of(Rank rank) const;
-  void send_ending(NodeId to, wire::Ending::Phase phase, Version v);
+  void send_ending(NodeId to, wire::Ending::Phase phase, Agreement what, Version v,
+                   const std::vector<std::pair<Rank, Version>>& begun = {});
 
   Version last_;
   RunningMedian steps_;
@@ -167,8 +182,11 @@ class OwnPaceService : public AveragingService {
   std::shared_ptr<const Snapshot> end_;  ///< The mean of all last models is made of it.
 
   bool stop_wished_ = false;
-  bool asked_ = false;                 ///< Node 0.
-  std::map<NodeId, Version> answers_;  ///< Node 0.
+  bool end_asked_ = false;                   ///< Node 0.
+  std::optional<Agreement> agreeing_;        ///< Node 0.
+  std::optional<Agreement> next_agreement_;  ///< Node 0: when that is decided.
+  std::map<NodeId, Version> answers_;        ///< Node 0.
+  std::optional<Version> given_until_;
   std::optional<Version> frozen_;      ///< Nobody here begins what is later.
   std::map<Rank, Version> elsewhere_;  ///< Node 0: what other nodes' workers have begun, where workers end apart.
   std::map<Rank, Version> ends_at_;    ///< Where workers of this node end apart, on node 0 those of all.

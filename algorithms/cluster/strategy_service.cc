@@ -77,6 +77,9 @@ MixService::Options mix_options(StrategyJob job, std::shared_ptr<const scheduler
   options.push_sum = job.strategy.push_sum;
   options.overlap = job.strategy.overlap;
   options.stands_in = algorithms::mixes_batches(job.strategy);
+  options.plan_of = [strategy = job.strategy, seed = job.seed](const std::vector<Rank>& members) {
+    return algorithms::mix_plan_of(strategy, members, seed);
+  };
   return options;
 }
 

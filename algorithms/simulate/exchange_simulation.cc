@@ -95,7 +95,7 @@ void ExchangeSimulation::finish_step(Worker& w) {
 
 /// Counts what is sent; how long it travels.
 Duration ExchangeSimulation::send(const Worker& w, Version r) {
-  const auto& plan = node_of(w.rank).engine->plan();
+  const auto& plan = node_of(w.rank).engine->plan(r);
   const auto [from, to] = part(r);
   const auto numbers = static_cast<std::int64_t>(to - from);
   const double share = static_cast<double>(numbers) / static_cast<double>(w.x.size());

@@ -89,7 +89,7 @@ void MixSimulation::begin(Worker& w) {
 
 /// Its own share, and those of workers that have ended and take none.
 double MixSimulation::kept_share(const Worker& w) {
-  const auto& plan = node_of(w.rank).engine->plan();
+  const auto& plan = node_of(w.rank).engine->plan(w.exchange);
   const auto share_in = [&](Rank to) {
     for (const auto& share : plan.row(to, w.exchange))
       if (share.from == w.rank) return share.weight;
@@ -111,7 +111,7 @@ void MixSimulation::count_messages(const Worker& w, Version v) {
   const Engine& engine = *node_of(w.rank).engine;
   const auto numbers = static_cast<std::int64_t>(w.x.size());
   if (!rules_.groups) {
-    const auto others = engine.plan().receivers(w.rank, v);
+    const auto others = engine.plan(v).receivers(w.rank, v);
     count(outcome_.summary,
           std::count_if(others.begin(), others.end(), [&](Rank to) { return !has_ended(worker(to)); }),
           numbers + (rules_.push_sum ? 1 : 0));

@@ -31,6 +31,7 @@ const char* name_of(Kind kind) {
     case Kind::frozen: return "frozen";
     case Kind::alive: return "alive";
     case Kind::ends_apart: return "ends_apart";
+    case Kind::remade: return "remade";
     case Kind::node_gone: return "node_gone";
   }
   return "unknown";
@@ -50,7 +51,8 @@ nlohmann::json decision_json(NodeId node, const Decision& d, Instant start) {
   if (has_group(d.kind)) line["group"] = d.group;
   if (d.at != Instant{}) line["at_s"] = seconds(d.at - start);
   if (d.kind == Kind::arrived) line["took_s"] = seconds(d.took);
-  if (d.kind != Kind::sealed && d.kind != Kind::batched && d.kind != Kind::ends_apart) return line;
+  if (d.kind != Kind::sealed && d.kind != Kind::batched && d.kind != Kind::ends_apart && d.kind != Kind::remade)
+    return line;
   auto& contributions = line["contributions"] = nlohmann::json::array();
   for (const auto& c : d.contributions) {
     nlohmann::json one{{"worker", c.rank.value}};

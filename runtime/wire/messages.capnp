@@ -163,8 +163,9 @@ struct Share { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; weight @3 :Flo
 struct Gone { job @0 :UInt64; rank @1 :Int32; contributed @2 :Int64; mixed @3 :Int64; }   # its last versions
 struct Awaited { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; }                      # somebody has waited for this contribution beyond patience
 struct Batch { job @0 :UInt64; version @1 :Int64; bodies @2 :Int64 = -1; of @3 :Int32 = -1; }   # of: as in Partial; an update of batches is over; bodies: what the workers of this node did of it
-struct Ending { job @0 :UInt64; phase @1 :Phase; version @2 :Int64;                        # a stop: node 0 asks how far all have begun, then decides
-  begun @3 :List(Begun);          # of an answer: what each worker of the node has begun
+struct Ending { job @0 :UInt64; phase @1 :Phase; version @2 :Int64;                        # node 0 asks how far all have begun, then decides: where the job ends
+  begun @3 :List(Begun);          # of an answer: what each worker of the node has begun; of a graph's decision: who is in it
+  graph @4 :Bool;                 # or after which version those that are left have a graph of their own
   struct Begun { rank @0 :Int32; version @1 :Int64; }
   enum Phase { wish @0; ask @1; answer @2; decide @3; }
 }

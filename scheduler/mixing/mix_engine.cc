@@ -7,9 +7,21 @@
 
 namespace paceline::scheduler {
 
-MixEngine::MixEngine(Options options, std::shared_ptr<const MixPlan> plan)
-    : options_(std::move(options)), plan_(std::move(plan)) {
-  PACELINE_CHECK(plan_ != nullptr && !options_.node_of.empty(), "a mix engine needs a plan and workers");
+MixEngine::MixEngine(Options options, std::shared_ptr<const MixPlan> plan) : options_(std::move(options)) {
+  PACELINE_CHECK(plan != nullptr && !options_.node_of.empty(), "a mix engine needs a plan and workers");
+  plans_.emplace(Version{INT64_MIN}, std::move(plan));
+}
+
+void MixEngine::remake(Version last, std::shared_ptr<const MixPlan> plan) {
+  PACELINE_CHECK(plan != nullptr, "a mix engine needs a plan");
+  plans_.insert_or_assign(last.next(), std::move(plan));
+}
+
+std::vector<Rank> MixEngine::left() const {
+  std::vector<Rank> ranks;
+  for (std::size_t i = 0; i < options_.node_of.size(); ++i)
+    if (const Rank rank{static_cast<std::int32_t>(i)}; !gone_.contains(rank)) ranks.push_back(rank);
+  return ranks;
 }
 
 MixEngine::Actions MixEngine::on_contribution(Rank from, Version v) {
@@ -61,7 +73,7 @@ MixEngine::Actions MixEngine::on_gone(Rank rank, Version contributed, Version mi
   wanted_.erase(rank);
   // It takes no more shares itself: contributions to versions that it will not mix have one reader less.
   for (auto it = held_.begin(); it != held_.end();) {
-    const auto takers = plan_->receivers(it->first.rank, it->first.version);
+    const auto takers = plan(it->first.version).receivers(it->first.rank, it->first.version);
     const bool reads = is_local(rank) && it->first.version > mixed &&
                        (it->first.rank == rank || std::find(takers.begin(), takers.end(), rank) != takers.end());
     if (reads && --it->second == 0) {
@@ -108,7 +120,7 @@ bool MixEngine::takes(Rank rank, Version v) const {
 }
 
 std::vector<Share> MixEngine::row(Rank rank, Version v) const {
-  auto shares = plan_->row(rank, v);
+  auto shares = plan(v).row(rank, v);
   if (gone_.empty()) return shares;
   double gone = 0;
   std::erase_if(shares, [&](const Share& share) {
@@ -121,9 +133,9 @@ std::vector<Share> MixEngine::row(Rank rank, Version v) const {
       if (own.from == rank) own.weight += gone;
     return shares;
   }
-  for (Rank to : plan_->receivers(rank, v)) {
+  for (Rank to : plan(v).receivers(rank, v)) {
     if (takes(to, v)) continue;
-    for (const Share& lost : plan_->row(to, v)) {
+    for (const Share& lost : plan(v).row(to, v)) {
       if (lost.from != rank) continue;
       for (Share& own : shares) {
         if (own.from == rank) own.weight += lost.weight;
@@ -134,7 +146,7 @@ std::vector<Share> MixEngine::row(Rank rank, Version v) const {
 }
 
 std::vector<Rank> MixEngine::receivers(Rank from, Version v) const {
-  auto others = plan_->receivers(from, v);
+  auto others = plan(v).receivers(from, v);
   std::erase_if(others, [&](Rank to) { return !takes(to, v); });
   return others;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,6 +68,10 @@ class MixEngine {
   Actions on_gone(Rank rank, Version contributed, Version mixed);
   /// The same of a worker of another agent that is lost: what has come of it is all that it has contributed.
   Actions on_lost(Rank rank);
+  /// After `last`, for which nobody has contributed anything yet, `plan` holds.
+  void remake(Version last, std::shared_ptr<const MixPlan> plan);
+  /// Who is not gone.
+  std::vector<Rank> left() const;
   /// Its contribution to v has come, or a later one.
   bool has_contributed(Rank rank, Version v) const;
 
@@ -76,7 +81,7 @@ class MixEngine {
   bool ready(Rank rank, Version v) const;
   /// Somebody whose contribution the local worker waits for; nullopt: it waits for nobody.
   std::optional<Rank> missing(Rank rank) const;
-  const MixPlan& plan() const { return *plan_; }
+  const MixPlan& plan(Version v) const { return *std::prev(plans_.upper_bound(v))->second; }
   /// Those that, in `versions` versions from v on and after the last of all that are gone, give to somebody from whom
   /// nothing comes back to them, not even by others, since some are gone: of what they have every version takes a part.
   /// By rank; O(versions * workers).
@@ -97,7 +102,7 @@ class MixEngine {
   void mix_if_ready(Rank rank, Actions& out);
 
   Options options_;
-  std::shared_ptr<const MixPlan> plan_;
+  std::map<Version, std::shared_ptr<const MixPlan>> plans_;  ///< By the first version that each holds for.
   std::map<Key, std::int32_t> held_;  ///< Contributions, with how many local rows are still to take from them.
   std::map<Rank, Version> contributed_;
   struct Wanted {

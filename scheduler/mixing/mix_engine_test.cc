@@ -167,6 +167,20 @@ TEST(MixEngineTest, WithoutPushSumRowsAddUpToOneWhateverOneThatIsGoneHadGiven) {
   }
 }
 
+TEST(MixEngineTest, FromAVersionOnAnotherPlanHolds) {
+  auto sut = ring(on_nodes({0, 0, 0, 0}));
+  for (const std::int32_t gone : {2, 3}) sut.on_gone(Rank{gone}, Version{4}, Version{4});
+  EXPECT_THAT(sut.running_dry(Version{5}, 4), ElementsAre(Rank{0}));
+  EXPECT_THAT(sut.left(), ElementsAre(Rank{0}, Rank{1}));
+  sut.remake(Version{6}, std::make_unique<DirectedRing>(2));
+  EXPECT_THAT(sut.row(Rank{0}, Version{6}), ElementsAre(Share{Rank{0}, 0.5}));
+  EXPECT_THAT(sut.row(Rank{0}, Version{7}), ElementsAre(Share{Rank{0}, 0.5}, Share{Rank{1}, 0.5}));
+  EXPECT_TRUE(sut.running_dry(Version{6}, 4).empty());
+  for (const std::int64_t v : {6, 7})
+    for (const std::int32_t rank : {0, 1}) sut.on_contribution(Rank{rank}, Version{v});
+  EXPECT_THAT(mixed(sut.on_wanted(Rank{0}, Version{7})), ElementsAre(Rank{0}));
+}
+
 TEST(MixEngineTest, OfOneWhoseAgentIsLostCountsWhatHasCome) {
   MixEngine sut{{.self = NodeId{0}, .node_of = on_nodes({0, 0, 1, 0})}, std::make_unique<Ring>(4)};
   for (const std::int32_t rank : {0, 1, 2}) sut.on_contribution(Rank{rank}, Version{1});

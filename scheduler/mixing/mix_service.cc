@@ -280,16 +280,42 @@ void MixService::on_last(Rank rank, Instant now) {
 }
 
 /// Push-sum: whose weight only falls steps ever further, since z = x / w; its model would grow beyond all numbers.
+/// `after`: of the exchanges that come then.
+std::optional<Rank> MixService::running_dry(Version after) const {
+  Version step = job().first;
+  for (const auto& [rank, w] : workers_) {
+    step = std::max(step, w.t);
+    after = std::max(after, w.exchange);
+  }
+  if (last().value - step.value < kFlowLook) return {};  // It ends before that.
+  const auto dry = engine().running_dry(after.next(), kFlowLook);
+  return dry.empty() ? std::nullopt : std::optional(dry.front());
+}
+
+/// Those that are left get a graph of their own then.
 void MixService::after_gone() {
-  if (!options_.push_sum) return;
-  Version next = job().first;
-  for (const auto& [rank, w] : workers_) next = std::max(next, w.exchange.next());
-  if (last().value - next.value < kFlowLook) return;  // It ends before that.
-  const auto dry = engine().running_dry(next, kFlowLook);
-  if (dry.empty()) return;
-  fail_job("what worker " + to_string(dry.front()) +
+  if (!options_.push_sum || job().self.value != 0) return;
+  const auto dry = running_dry(Version{job().first.value - 1});
+  if (!dry) return;
+  if (options_.plan_of && options_.plan_of(engine().left())) return agree_on(Agreement::graph);
+  fail_job("what worker " + to_string(*dry) +
            " gives to others comes back to it no more, since workers have left: under push-sum its model would run "
            "out. Go on from the last checkpoint (--resume) with the workers that are left");
+}
+
+/// Each iteration that is begun may begin an exchange, which goes on while its worker computes.
+Version MixService::last_given(Version frozen) const {
+  Version last = frozen;
+  if (!overlaps()) return last;
+  last = job().first;
+  for (const auto& [rank, w] : workers_)
+    last = std::max(last, Version{w.exchange.value + std::max<std::int64_t>(0, frozen.value - w.t.value) + 1});
+  return last;
+}
+
+void MixService::on_remade(Version last, const std::vector<Rank>& members, Instant now) {
+  if (auto plan = options_.plan_of ? options_.plan_of(members) : nullptr) remake(last, std::move(plan), now);
+  if (members != engine().left() && job().self.value == 0 && running_dry(last)) agree_on(Agreement::graph);
 }
 
 }  // namespace paceline::scheduler

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,8 @@ class MixService : public NeighbourService {
     bool push_sum = false;
     std::int32_t overlap = 0;  ///< With push-sum and combine_then_adapt. 0: none.
     bool stands_in = false;    ///< Models are kept, so that a worker can be stood in for. Without push-sum.
+    /// Push-sum: a plan for some of the workers; nullptr, or none: there is none.
+    std::function<std::shared_ptr<const MixPlan>(const std::vector<Rank>&)> plan_of = {};
   };
 
   MixService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send);
@@ -57,6 +60,9 @@ class MixService : public NeighbourService {
   ModelPart model_of(Rank rank) override;
   void on_last(Rank rank, Instant now) override;
   void after_gone() override;
+  void on_remade(Version last, const std::vector<Rank>& members, Instant now) override;
+  Version last_given(Version frozen) const override;
+  std::optional<Rank> running_dry(Version after) const;
 
   void on_start(Rank rank, Instant now) override;
   void arrived(Rank rank, Version t, Duration compute, Instant now) override;

@@ -220,10 +220,19 @@ void NeighbourService::exchange(Rank rank, std::variant<Given, Gone> message, In
   if (rank.value < 0 || static_cast<std::size_t>(rank.value) >= job().node_of.size()) return;
   const NodeId from = job().node_of[static_cast<std::size_t>(rank.value)];
   if (from == job().self || is_without(from)) return;
-  if (const auto* given = std::get_if<Given>(&message); given && engine_.has_contributed(rank, given->version)) return;
+  if (auto* given = std::get_if<Given>(&message)) {
+    if (engine_.has_contributed(rank, given->version)) return;
+    // Who knows the decision already may have given to what comes after it.
+    if (given_until() && given->version > *given_until()) return early_.emplace_back(rank, std::move(*given)), void();
+  }
   const auto which = static_cast<std::int32_t>(message.index());
   exchanged_[{from, rank, which}].push_back(std::move(message));
   hear({.kind = Decision::Kind::exchanged, .rank = rank, .node = from, .group = which}, now);
+}
+
+void NeighbourService::remake(Version last, std::shared_ptr<const MixPlan> plan, Instant now) {
+  engine_.remake(last, std::move(plan));
+  for (auto& [rank, given] : std::exchange(early_, {})) exchange(rank, std::move(given), now);
 }
 
 void NeighbourService::take(Rank rank, const Given& given, Instant now) {

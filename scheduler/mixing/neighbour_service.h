@@ -99,6 +99,8 @@ class NeighbourService : public OwnPaceService {
   virtual void after_gone() {}
 
   const MixEngine& engine() const { return engine_; }
+  void remake(Version last, std::shared_ptr<const MixPlan> plan, Instant now);
+  std::vector<Rank> left() const override { return engine_.left(); }
 
  private:
   // What other agents tell about their workers.
@@ -131,6 +133,7 @@ class NeighbourService : public OwnPaceService {
   std::map<NodeId, Version> given_;                        ///< What a worker of the agent has last contributed to.
   /// Not told yet, by the kind of message.
   std::map<std::tuple<NodeId, Rank, std::int32_t>, std::deque<std::variant<Given, Gone>>> exchanged_;
+  std::vector<std::pair<Rank, Given>> early_;  ///< Of versions whose graph is being agreed on.
   std::deque<std::pair<MixEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;
   std::vector<std::shared_ptr<Bytes>> pool_;  ///< As many as were ever held at once.

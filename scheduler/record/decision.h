@@ -36,6 +36,7 @@ struct Decision {
     alive = 19,           ///< A worker gave a sign of life (rank).
     ends_apart = 20,  ///< The same as `ends`, but these workers end with earlier iterations (version, contributions).
     node_gone = 21,   ///< Another agent is lost, with its workers (node).
+    remade = 22,      ///< After this version these workers have a graph of their own (version, contributions).
   };
   /// What the seal found of a member; no iteration: it had published nothing that counts. Of ends_apart: the member's
   /// last iteration.

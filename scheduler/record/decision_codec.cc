@@ -165,6 +165,7 @@ bool code(Coder& coder, Decision& d, DecisionContext& context) {
     case Kind::passed_over: return code_small(coder, d.rank.value) && code_version(coder, d, context);
     case Kind::frozen: return true;
     case Kind::ends: return code_version(coder, d, context);
+    case Kind::remade:
     case Kind::ends_apart: return code_version(coder, d, context) && code_contributions(coder, d);
   }
   return false;

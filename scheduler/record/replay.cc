@@ -10,7 +10,7 @@ using Kind = Decision::Kind;
 /// What a seal found. Else nothing: an end's members were not sealed.
 const std::vector<Decision::Contribution>& Replay::seals(const Decision& d) {
   static const std::vector<Decision::Contribution> none;
-  return d.kind == Kind::ends_apart ? none : d.contributions;
+  return d.kind == Kind::ends_apart || d.kind == Kind::remade ? none : d.contributions;
 }
 
 Replay::Replay(std::vector<Decision> decisions) : decisions_(std::move(decisions)) {
@@ -56,6 +56,7 @@ bool Replay::is_due() const {
     case Kind::alive:
     case Kind::ends_apart:
     case Kind::node_gone:
+    case Kind::remade:
     case Kind::looked: return true;
     case Kind::sealed:
     case Kind::executed:

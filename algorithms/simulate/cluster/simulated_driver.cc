@@ -147,7 +147,11 @@ void SimulatedDriver::on_job_event(std::uint64_t id, const json& event) {
   for (auto& job : jobs_) {
     if (job->training.job != id) continue;
     const auto kind = event.value("event", "");
-    if (kind == "progress")
+    if (kind == "node_lost") {
+      job->lost.insert(event.at("node").get<std::int32_t>());
+      job->starting.erase(event.at("node").get<std::int32_t>());
+    }
+    if (kind == "progress" && !job->lost.contains(event.value("node", -1)))
       job->starting[event.value("node", -1)] = event.value("starting", json::object()).value("workers", json::array());
     if (kind == "failed" && job->failure.empty()) job->failure = event.value("text", "?");
     if (kind != "progress") job->news.push_back(event);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,7 @@ class SimulatedDriver {
     std::vector<TaskId> runs{};
     std::map<std::int32_t, nlohmann::json>
         starting{};                          ///< Of each node: its workers that have not shared their models.
+    std::set<std::int32_t> lost{};           ///< Nodes: they may say something again.
     std::string failure{};                   ///< The first one; empty: none.
     std::optional<Instant> stopped{};        ///< By its driver.
     std::optional<Instant> ended_early{};    ///< A worker has ended that its node does not know.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <random>
@@ -78,6 +79,7 @@ struct AtEachMoment {
   std::size_t least = 1;  ///< Workers that are left.
   std::int32_t nodes = 2;
   Duration apart = 1ms;
+  std::int64_t updates = 12;
 };
 
 void expect_one_model_whenever(const AtEachMoment& how, const std::function<void(SimulatedCluster&)>& happens) {
@@ -87,7 +89,7 @@ void expect_one_model_whenever(const AtEachMoment& how, const std::function<void
     auto& driver = *cluster.start_driver(NodeId{0});
     cluster.run(10ms);
     Training training;
-    training.updates = 12;
+    training.updates = how.updates;
     training.evaluate_every = how.evaluate_every;
     const auto& job = driver.submit(json{{"strategy", how.strategy}, {"workers", 4}, {"seed", 1}}, training);
     cluster.run(5ms + moment);
@@ -99,6 +101,7 @@ void expect_one_model_whenever(const AtEachMoment& how, const std::function<void
     ASSERT_EQ(job.failure, "") << when;
     ASSERT_GE(cluster.trained().size(), how.least) << when;
     for (const auto& one : cluster.trained()) ASSERT_EQ(one.model, cluster.trained().front().model) << when;
+    for (const double x : cluster.trained().front().model) ASSERT_LT(std::abs(x), 10) << when;
     ASSERT_EQ(differing_averages(how.strategy, job.training.job, cluster), "") << when;
   }
 }
@@ -163,6 +166,36 @@ TEST_P(ANodeIsLost, AndAnotherOneMeanwhile) {
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ANodeIsLost, testing::ValuesIn(kStrategies));
 
+/// Of four workers 2 and 3 are lost: 0 would give to 1, and 1 to nobody. Those that are left get a graph of their own.
+TEST(PushSum, GoesOnWhereItWouldRunDry) {
+  for (const char* strategy : {"sgp", "sgp(hops=base)", "sgp(peers=2)", "osgp", "osgp(bound=3)"}) {
+    expect_one_model_whenever(
+        {.strategy = strategy, .evaluate_every = 20, .moments = 60ms, .least = 2, .apart = 7ms, .updates = 400},
+        [](SimulatedCluster& cluster) { cluster.kill_agent(NodeId{1}); });
+    for (const std::uint64_t first : {0U, 1U})
+      expect_one_model_whenever(
+          {.strategy = strategy, .moments = 60ms, .least = 2, .nodes = 1, .apart = 13ms, .updates = 150},
+          [first](SimulatedCluster& cluster) {
+            cluster.kill_worker(NodeId{0}, first + 1);
+            cluster.run(9ms);
+            cluster.kill_worker(NodeId{0}, 1);
+          });
+    expect_one_model_whenever({.strategy = strategy,
+                               .evaluate_every = 20,
+                               .moments = 60ms,
+                               .least = 1,
+                               .nodes = 4,
+                               .apart = 7ms,
+                               .updates = 150},
+                              [](SimulatedCluster& cluster) {
+                                for (const int node : {3, 1, 2}) {
+                                  cluster.kill_agent(NodeId{node});
+                                  cluster.run(15ms);
+                                }
+                              });
+  }
+}
+
 /// A life of a cluster from a seed, in which one or two jobs train while workers are killed and frozen, and the head
 /// is, too; with `harder` also agents and what lies between them. Then all is well again, and everything has to come to
 /// its end.
@@ -223,7 +256,7 @@ class TrainingLife {
     auto* const driver = cluster_.start_driver(node);
     cluster_.run(10ms);
     Training training;
-    training.updates = 40;
+    training.updates = number(4) == 0 ? 120 : 40;
     training.compute = "uniform(2ms,8ms)";
     training.evaluate_every = number(4) == 0 ? -1 : 10;
     training.seed = number(1000);
@@ -255,8 +288,7 @@ class TrainingLife {
     if (!one.driver->is_over(job)) return note("no end: " + one.driver->state_of(job));
     // Without the first node, which leads, and the driver's no job goes on: at node 0 these are one.
     const bool led_elsewhere = harder_ && one.node.value != 0;
-    const bool may_fail = led_elsewhere || job.failure.find("before") != std::string::npos ||
-                          job.failure.find("run out") != std::string::npos;
+    const bool may_fail = led_elsewhere || job.failure.find("before") != std::string::npos;
     if (!job.failure.empty() && !may_fail) note(one.strategy + " has failed: " + one.driver->state_of(job));
     if (!job.failure.empty()) return;
     const Trained* first = nullptr;
