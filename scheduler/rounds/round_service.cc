@@ -80,52 +80,20 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
                   header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops()};
   const Version v{header.getVersion()};
   const NodeId of = header.getOf() < 0 ? from : NodeId{header.getOf()};
-  if (of == from) note_given(from, v);
+  if (of == from) used_.on_given(from, v);
   if (!is_sound(of, partial) || ranks_on(of).empty() || is_without(of)) return;
   if (v <= engine_.done()) return;  // A duplicate of what is executed.
   if (!rounds_[{v.value, header.getGroup()}].remote.try_emplace(of, std::move(partial)).second) return;
   hear({.kind = Kind::partial, .node = of, .version = v, .group = header.getGroup(), .at = now}, now);
 }
 
-/// What it gives to v says that it has executed all before.
-void RoundService::note_given(NodeId node, Version v) {
-  Version& given = given_.try_emplace(node, job().first).first->second;
-  given = std::max(given, v);
-  forget_used();
-}
-
-/// What nobody can lack any more.
-void RoundService::forget_used() {
-  for (auto it = used_.begin(); it != used_.end();) {
-    const std::int64_t version = it->first.first;
-    auto& [not_executed, remote] = it->second;
-    std::erase_if(not_executed, [&](NodeId node) {
-      const auto given = given_.find(node);
-      return is_without(node) || (given != given_.end() && given->second.value > version);
-    });
-    std::erase_if(remote, [&](const auto& of) {
-      return not_executed.empty() || (not_executed.size() == 1 && not_executed.contains(of.first));
-    });
-    it = remote.empty() ? used_.erase(it) : std::next(it);
-  }
-}
-
 void RoundService::pass_on(NodeId lost, NodeId to) {
-  for (const auto& [key, used] : used_)
-    if (const auto partial = used.remote.find(lost); partial != used.remote.end() && used.not_executed.contains(to))
-      send_partial(key, partial->second, partial->second.sum, lost, to);
+  const auto send = [&](const Key& key, const RemotePartial& partial) {
+    send_partial(key, partial, partial.sum, lost, to);
+  };
+  used_.pass_on(lost, to, send);
   for (const auto& [key, round] : rounds_)  // Who has no part in it takes no notice.
-    if (const auto partial = round.remote.find(lost); partial != round.remote.end())
-      send_partial(key, partial->second, partial->second.sum, lost, to);
-}
-
-/// One other agent has everything that it needs: its own, and this one's.
-void RoundService::keep_used(const RoundEngine::Execute& what, Gathering round) {
-  if (what.others.size() < 2) return;
-  Used& used = used_[{what.version.value, what.group}];
-  used.not_executed.insert(what.others.begin(), what.others.end());
-  used.remote = std::move(round.remote);
-  forget_used();
+    if (const auto partial = round.remote.find(lost); partial != round.remote.end()) send(key, partial->second);
 }
 
 /// Whether this node can add it to its own sum; else the job fails.
@@ -181,7 +149,7 @@ void RoundService::step(const Decision& d) {
       end_compute(d.rank);
       return act(engine_.on_gone(d.rank, d.at), d.at);
     case Kind::gone_elsewhere: return act(engine_.on_gone_elsewhere(d.rank, d.at), d.at);
-    case Kind::node_gone: forget_used(); return act(engine_.on_node_gone(d.node, d.at), d.at);
+    case Kind::node_gone: used_.on_lost(d.node); return act(engine_.on_node_gone(d.node, d.at), d.at);
     case Kind::alive: return engine_.on_alive(d.rank, d.at);
     case Kind::looked: return act(engine_.tick(d.at), d.at);
     default: return;  // Joined, ends: told to all; the others are of other cores.
@@ -620,7 +588,7 @@ void RoundService::finish_average(const RoundEngine::Execute& what, Instant now)
     }
   }
   executed_sums_ = sums;
-  keep_used(what, std::move(node.mapped()));
+  used_.keep(node.key(), what.others, std::move(node.mapped().remote));
   decide({.kind = Kind::executed, .version = v, .group = what.group, .at = now});
 }
 

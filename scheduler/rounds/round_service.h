@@ -3,13 +3,13 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "scheduler/averaging_service.h"
 #include "scheduler/rounds/outer_model.h"
 #include "scheduler/rounds/round_engine.h"
+#include "scheduler/rounds/used_partials.h"
 
 namespace paceline::scheduler {
 
@@ -62,22 +62,7 @@ class RoundService final : public AveragingService {
   };
   using Kind = Decision::Kind;
   static std::vector<Rank> ranks_of(const std::vector<Contribution>& contributions);
-  /// What a partial sum is of.
-  struct Summed {
-    std::int32_t contributions = 0;
-    std::int64_t bodies = 0;
-    RoundSums sums;
-  };
-  struct RemotePartial : Summed {
-    std::vector<std::byte> sum;
-  };
-  using Key = std::pair<std::int64_t, std::int32_t>;  // version, group
-  /// Other agents' partial sums of what is executed here, while some of these may not have executed it: if one of them
-  /// is lost, its own is passed on to those.
-  struct Used {
-    std::set<NodeId> not_executed;
-    std::map<NodeId, RemotePartial> remote;
-  };
+  using Key = UsedPartials::Key;
   /// What is gathered for one group of one version until it is executed.
   struct Gathering {
     std::vector<Rank> members;
@@ -134,9 +119,6 @@ class RoundService final : public AveragingService {
   void finish_merge(const RoundEngine::Merge& what, Instant now);
   void send_partial(const Key& key, NodeId to);
   void send_partial(const Key& key, const Summed& summed, const std::vector<std::byte>& sum, NodeId of, NodeId to);
-  void note_given(NodeId node, Version v);
-  void forget_used();
-  void keep_used(const RoundEngine::Execute& what, Gathering round);
   bool gradients(Version v) const { return engine_.plan().round(v).payload == Payload::gradients; }
   /// Gradients of v are given by whoever is there; the late apply the newest mean, so that models differ after v.
   bool is_partial(Version v) const;
@@ -155,8 +137,7 @@ class RoundService final : public AveragingService {
   std::map<Rank, std::map<Version, std::shared_ptr<const Kept>>> kept_;
   bool abandons_ = false;
   std::map<Key, Gathering> rounds_;
-  std::map<Key, Used> used_;
-  std::map<NodeId, Version> given_;  ///< The last version that another agent has given something to.
+  UsedPartials used_;
   std::deque<std::pair<RoundEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;
   std::vector<Rank> outputs_;  ///< Local members whose windows hold a result in progress (of the averaging in flight).

@@ -203,8 +203,7 @@ TEST(ViewChangeInterleavings, OfOneLossAllGoOnWithTheSame) {
 
 TEST(ViewChangeInterleavings, WhateverTheSecondThatIsLostHadPassedOn) {
   EXPECT_GT(walk(World(3, {0, 1}, true)), 10u) << "one is left";
-  for (const auto& items : {std::vector<unsigned>{0, 0, 1}, {1, 0, 2}, {1, 2, 4}})
-    EXPECT_GT(walk(World(4, items, true)), 1000u);
+  EXPECT_GT(walk(World(4, {1, 0, 2}, true)), 1000u) << "two are left";
 }
 
 }  // namespace

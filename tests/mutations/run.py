@@ -2,13 +2,14 @@
 """Puts defects into the production code, one at a time, and says which test finds each.
 
     tests/mutations/run.py            all; exit status 1 if one is not found, or a text is not there (any more)
-    tests/mutations/run.py WORD       those whose defect or file has this word in it
+    tests/mutations/run.py PATTERN    those whose defect or file matches this regular expression
     tests/mutations/run.py --check    only whether each text is there, once
 
 Builds a copy of the sources in a temporary folder (TMPDIR), and leaves the ones here as they are.
 """
 import argparse
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -77,7 +78,7 @@ class Copy:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("word", nargs="?", default="")
+    parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     lines = unfit()
@@ -85,7 +86,7 @@ def main():
         print(line)
     if lines or given.check:
         return 1 if lines else 0
-    chosen = [one for one in MUTATIONS if given.word in one.defect or given.word in one.path]
+    chosen = [one for one in MUTATIONS if re.search(given.pattern, one.defect) or re.search(given.pattern, one.path)]
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(pathlib.Path(folder))

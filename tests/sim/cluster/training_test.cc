@@ -130,7 +130,7 @@ TEST_P(ANodeIsLost, AtEachMoment) {
                                .moments = 120ms,
                                .least = static_cast<std::size_t>(nodes == 4 ? 3 : 2),
                                .nodes = nodes,
-                               .apart = 1ms},
+                               .apart = 7ms},
                               [nodes](SimulatedCluster& cluster) { cluster.kill_agent(NodeId{nodes - 1}); });
 }
 
@@ -142,7 +142,7 @@ TEST_P(ANodeIsLost, WhileNotAllHaveHeardIt) {
                                .moments = 120ms,
                                .least = static_cast<std::size_t>(nodes - 1),
                                .nodes = nodes,
-                               .apart = 5ms},
+                               .apart = 8ms},
                               [nodes](SimulatedCluster& cluster) {
                                 const NodeId lost{nodes - 1};
                                 for (const int deaf : {1, 2})
@@ -156,7 +156,7 @@ TEST_P(ANodeIsLost, WhileNotAllHaveHeardIt) {
 TEST_P(ANodeIsLost, AndAnotherOneMeanwhile) {
   for (const Duration between : {1ms, 4ms, 30ms})
     expect_one_model_whenever(
-        {.strategy = GetParam(), .evaluate_every = 4, .moments = 120ms, .least = 2, .nodes = 4, .apart = 11ms},
+        {.strategy = GetParam(), .evaluate_every = 4, .moments = 120ms, .least = 2, .nodes = 4, .apart = 19ms},
         [between](SimulatedCluster& cluster) {
           cluster.kill_agent(NodeId{3});
           cluster.run(between);
