@@ -439,7 +439,7 @@ void OwnPaceService::decide_if_answered() {
   std::vector<std::pair<Rank, Version>> members;
   if (what == Agreement::graph)
     for (const Rank rank : left()) members.emplace_back(rank, Version{});
-  if (what == Agreement::end) last = std::min(last, last_);
+  last = what == Agreement::end ? std::min(last, last_) : std::max(last, remade_);
   for (const NodeId node : nodes) send_ending(node, wire::Ending::Phase::DECIDE, what, last, members);
   what == Agreement::graph ? decide_graph(last, left()) : decide_end(last);
   if (next_agreement_) agree_on(*std::exchange(next_agreement_, std::nullopt));
@@ -460,9 +460,17 @@ void OwnPaceService::decide_end(Version last) {
   hear(apart, clock_now());
 }
 
+/// Of what was given for an evaluation nothing is a part of the end, unless that had come already: each gives again.
+void OwnPaceService::forget_evaluation(Version v) {
+  const auto it = snapshots_.find(v);
+  if (it == snapshots_.end()) return;
+  if (!parts_are_by_version()) return void(snapshots_.erase(it));
+  it->second.own.reset();
+  std::erase_if(it->second.remote, [](const auto& of) { return !of.second.at_end; });
+}
+
 void OwnPaceService::step_end(Version last) {
-  // Parts as of a moment, which was not the end, unless it had come already.
-  if (last < last_ && !parts_are_by_version()) snapshots_.erase(last);
+  if (last < last_) forget_evaluation(last);
   last_ = std::min(last_, last);
   set_last(last_);
   frozen_.reset();
@@ -495,6 +503,7 @@ void OwnPaceService::step(const Decision& d) {
     for (const auto& c : d.contributions) members.push_back(c.rank);
     frozen_.reset();
     given_until_.reset();
+    remade_ = d.version;
     on_remade(d.version, members, clock_now());
     for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, clock_now());
     start_averagings(clock_now());

@@ -108,7 +108,7 @@ class OwnPaceService : public AveragingService {
   bool is_due(Version v) const;
   /// The last iteration that the worker does, as far as it is known.
   Version last_of(Rank rank) const;
-  /// A stop is being agreed on.
+  /// A stop, or a graph, is being agreed on.
   bool is_stopping() const { return frozen_.has_value(); }
   /// Of this node, those too that have not opened their shares yet.
   std::vector<Rank> living_ranks() const;
@@ -163,6 +163,7 @@ class OwnPaceService : public AveragingService {
   void decide_end(Version last);
   void decide_graph(Version last, const std::vector<Rank>& members);
   Version begun_of(Rank rank) const;
+  void forget_evaluation(Version v);
   void send_ending(NodeId to, wire::Ending::Phase phase, Agreement what, Version v,
                    const std::vector<std::pair<Rank, Version>>& begun = {});
 
@@ -187,6 +188,7 @@ class OwnPaceService : public AveragingService {
   std::optional<Agreement> next_agreement_;  ///< Node 0: when that is decided.
   std::map<NodeId, Version> answers_;        ///< Node 0.
   std::optional<Version> given_until_;
+  Version remade_{-1};                 ///< Where the last graph began.
   std::optional<Version> frozen_;      ///< Nobody here begins what is later.
   std::map<Rank, Version> elsewhere_;  ///< Node 0: what other nodes' workers have begun, where workers end apart.
   std::map<Rank, Version> ends_at_;    ///< Where workers of this node end apart, on node 0 those of all.

@@ -563,6 +563,10 @@ void Agent::register_at_head() {
   body.setIncarnation(options_.incarnation);
   body.setNewestJob(early_.newest().value);
   send_peer(kHead, hello);
+  // The head before this one may have waited for another's word.
+  for (const auto& [apart, how] : reported_)
+    if (TrainingJob* const found = job(apart.first); found && found->other_nodes().contains(apart.second))
+      tell_cut_off(apart.second, {apart.first}, how);
   for (const auto& request : head_.waiting()) ask(request);
 }
 
@@ -604,12 +608,17 @@ void Agent::on_node_gone(NodeId node, const std::string& how) {
 
 /// What was on its way between the two is lost: the head decides which of them goes on with their jobs.
 void Agent::report_cut_off(NodeId node, const std::string& how) {
-  json jobs = json::array();
+  std::vector<JobId> jobs;
   for (const auto& [id, job] : jobs_)
-    if (job->other_nodes().contains(node) && reported_.insert({id, node}).second) jobs.push_back(id.value);
-  if (jobs.empty()) return;
+    if (job->other_nodes().contains(node) && reported_.try_emplace({id, node}, how).second) jobs.push_back(id);
+  if (!jobs.empty()) tell_cut_off(node, jobs, how);
+}
+
+void Agent::tell_cut_off(NodeId node, const std::vector<JobId>& jobs, const std::string& how) {
+  json list = json::array();
+  for (const JobId job : jobs) list.push_back(job.value);
   const auto told = ask_head({HeadRequests::kSelf, next_request_++, kCutOffVerb,
-                              json_text(json{{"node", node.value}, {"jobs", jobs}, {"cause", how}})});
+                              json_text(json{{"node", node.value}, {"jobs", list}, {"cause", how}})});
   if (!told) log_.error(told.error().text);
 }
 
@@ -748,7 +757,7 @@ void Agent::on_close_job(JobId id) {
          [](const Result<void>&) {});
   jobs_.erase(it);
   openings_.erase(id);
-  std::erase_if(reported_, [id](const auto& one) { return one.first == id; });
+  std::erase_if(reported_, [id](const auto& one) { return one.first.first == id; });
   depend_on_nodes_in_use();
   to_driver(settings, event);
 }

@@ -125,6 +125,7 @@ class Agent {
   void on_node_gone(NodeId node, const std::string& how);
   void depend_on_nodes_in_use();
   void report_cut_off(NodeId node, const std::string& how);
+  void tell_cut_off(NodeId node, const std::vector<JobId>& jobs, const std::string& how);
   void on_lost_to_job(const wire::NodeGone::Reader& gone);
   Result<void> on_open_job(const wire::OpenJob::Reader& open);
   Result<std::unique_ptr<TrainingJob>> make_job(TrainingJob::Settings settings, const wire::OpenJob::Reader& open);
@@ -188,7 +189,7 @@ class Agent {
   OutputPost output_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
   std::map<JobId, Opening> openings_;
-  std::set<std::pair<JobId, NodeId>> reported_;  ///< To the head: nodes of jobs that cannot be reached.
+  std::map<std::pair<JobId, NodeId>, std::string> reported_;  // Who could not be reached, and why.
   EarlyMessages early_;
   HeadRequests head_;
   std::uint64_t next_request_ = 1;           // Of its own to the head.

@@ -158,12 +158,11 @@ void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
     std::move(closed.begin(), closed.end(), std::back_inserter(out));
     return;
   }
-  compare_lost(job, entry, out);
   for (const auto& [node, incarnation] : entry.incarnation_of) {
     const auto known = registered_.find(node);
     if (known == registered_.end() || entry.without.contains(node)) continue;
     if (known->second.incarnation != incarnation) {
-      lose_for_good(job, entry, node, out);
+      may_go_on_without(entry, node) ? void(entry.without.insert(node)) : lose(job, entry, node, out);
     } else if (!runs_[node].contains(job) && known->second.newest >= job) {
       auto closed = close(job);
       std::move(closed.begin(), closed.end(), std::back_inserter(out));
@@ -173,6 +172,7 @@ void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
       out.push_back(Open{job, node});
     }
   }
+  compare_lost(job, entry, out);  // Who is to open it cannot hear of it before.
 }
 
 /// Who goes on hears of whom it goes on without, and who was lost closes it.
@@ -185,7 +185,7 @@ void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) 
   }
 }
 
-/// Its agent was started anew, or the first node cannot reach it: nobody's word is waited for.
+/// Nobody's word is waited for.
 void JobDirectory::lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out) {
   if (!may_go_on_without(entry, node)) return lose(job, entry, node, out);
   entry.without.insert(node);

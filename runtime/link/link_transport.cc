@@ -15,7 +15,7 @@ using transport::Reach;
 
 constexpr std::size_t kTurn = 32;  // Messages read before poll() returns, although it has nothing to report.
 constexpr Duration kStuckLook = std::chrono::milliseconds(1);
-constexpr Duration kRedialMost = std::chrono::seconds(1);         // Where the first one is refused again and again.
+constexpr Duration kRedialMost = std::chrono::seconds(1);  // Where the first one is refused again and again.
 // A dying process closes one thing after the other: it is asked again, at first soon.
 constexpr Duration kFirstProbe = std::chrono::milliseconds(1);
 constexpr Duration kProbeMost = std::chrono::milliseconds(100);

@@ -47,7 +47,7 @@ class BatchEngine {
   struct Signal {
     Version version;
   };
-  /// To another agent: the update is over; with `bodies`, what all workers here did of it.
+  /// To another agent that has a worker left: the update is over; with `bodies`, what all workers here did of it.
   struct Tell {
     NodeId to;
     Version version;

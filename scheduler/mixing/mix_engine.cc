@@ -13,7 +13,7 @@ MixEngine::MixEngine(Options options, std::shared_ptr<const MixPlan> plan) : opt
 }
 
 void MixEngine::remake(Version last, std::shared_ptr<const MixPlan> plan) {
-  PACELINE_CHECK(plan != nullptr, "a mix engine needs a plan");
+  PACELINE_CHECK(plan != nullptr && last.next() >= plans_.rbegin()->first, "plans follow each other");
   plans_.insert_or_assign(last.next(), std::move(plan));
 }
 
@@ -83,15 +83,32 @@ MixEngine::Actions MixEngine::on_gone(Rank rank, Version contributed, Version mi
       ++it;
     }
   }
-  std::vector<Rank> waiting;
-  for (const auto& [reader, v] : wanted_) waiting.push_back(reader);
-  for (Rank reader : waiting) mix_if_ready(reader, out);
+  mix_what_is_ready(out);
   return out;
 }
 
+/// Of one that had left, it may not all have come.
 MixEngine::Actions MixEngine::on_lost(Rank rank) {
   const auto last = contributed_.find(rank);
-  return on_gone(rank, last == contributed_.end() ? Version{-1} : last->second, Version{-1});
+  const Version contributed = last == contributed_.end() ? Version{-1} : last->second;
+  const auto left = gone_.find(rank);
+  if (left == gone_.end()) return on_gone(rank, contributed, Version{-1});
+  left->second.contributed = std::min(left->second.contributed, contributed);
+  Actions out;
+  mix_what_is_ready(out);
+  return out;
+}
+
+void MixEngine::mix_what_is_ready(Actions& out) {
+  std::vector<Rank> waiting;
+  for (const auto& [reader, v] : wanted_) waiting.push_back(reader);
+  for (Rank reader : waiting) mix_if_ready(reader, out);
+}
+
+Version MixEngine::furthest() const {
+  Version furthest{-1};
+  for (const auto& [rank, v] : contributed_) furthest = std::max(furthest, v);
+  return furthest;
 }
 
 bool MixEngine::has_contributed(Rank rank, Version v) const {

@@ -70,6 +70,8 @@ class MixEngine {
   Actions on_lost(Rank rank);
   /// After `last`, for which nobody has contributed anything yet, `plan` holds.
   void remake(Version last, std::shared_ptr<const MixPlan> plan);
+  /// The last version that anybody has contributed to, as far as it is known here.
+  Version furthest() const;
   /// Who is not gone.
   std::vector<Rank> left() const;
   /// Its contribution to v has come, or a later one.
@@ -100,6 +102,7 @@ class MixEngine {
   bool takes(Rank rank, Version v) const;
   std::vector<Rank> readers_of(Rank from, Version v) const;
   void mix_if_ready(Rank rank, Actions& out);
+  void mix_what_is_ready(Actions& out);
 
   Options options_;
   std::map<Version, std::shared_ptr<const MixPlan>> plans_;  ///< By the first version that each holds for.

@@ -280,22 +280,21 @@ void MixService::on_last(Rank rank, Instant now) {
 }
 
 /// Push-sum: whose weight only falls steps ever further, since z = x / w; its model would grow beyond all numbers.
-/// `after`: of the exchanges that come then.
-std::optional<Rank> MixService::running_dry(Version after) const {
-  Version step = job().first;
+std::optional<Rank> MixService::running_dry() const {
+  Version step = std::max(job().first, engine().furthest()), exchange = job().first;
   for (const auto& [rank, w] : workers_) {
     step = std::max(step, w.t);
-    after = std::max(after, w.exchange);
+    exchange = std::max(exchange, w.exchange);
   }
   if (last().value - step.value < kFlowLook) return {};  // It ends before that.
-  const auto dry = engine().running_dry(after.next(), kFlowLook);
+  const auto dry = engine().running_dry(exchange.next(), kFlowLook);
   return dry.empty() ? std::nullopt : std::optional(dry.front());
 }
 
 /// Those that are left get a graph of their own then.
 void MixService::after_gone() {
   if (!options_.push_sum || job().self.value != 0) return;
-  const auto dry = running_dry(Version{job().first.value - 1});
+  const auto dry = running_dry();
   if (!dry) return;
   if (options_.plan_of && options_.plan_of(engine().left())) return agree_on(Agreement::graph);
   fail_job("what worker " + to_string(*dry) +
@@ -303,19 +302,18 @@ void MixService::after_gone() {
            "out. Go on from the last checkpoint (--resume) with the workers that are left");
 }
 
-/// Each iteration that is begun may begin an exchange, which goes on while its worker computes.
+/// Each iteration that is begun may begin an exchange, which goes on while its worker computes. Who has not begun may
+/// do as many as the others.
 Version MixService::last_given(Version frozen) const {
-  Version last = frozen;
-  if (!overlaps()) return last;
-  last = job().first;
+  if (!overlaps()) return frozen;
+  Version last = frozen.next();
   for (const auto& [rank, w] : workers_)
     last = std::max(last, Version{w.exchange.value + std::max<std::int64_t>(0, frozen.value - w.t.value) + 1});
   return last;
 }
 
 void MixService::on_remade(Version last, const std::vector<Rank>& members, Instant now) {
-  if (auto plan = options_.plan_of ? options_.plan_of(members) : nullptr) remake(last, std::move(plan), now);
-  if (members != engine().left() && job().self.value == 0 && running_dry(last)) agree_on(Agreement::graph);
+  remake(last, options_.plan_of ? options_.plan_of(members) : nullptr, now);
 }
 
 }  // namespace paceline::scheduler

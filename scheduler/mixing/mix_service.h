@@ -62,7 +62,7 @@ class MixService : public NeighbourService {
   void after_gone() override;
   void on_remade(Version last, const std::vector<Rank>& members, Instant now) override;
   Version last_given(Version frozen) const override;
-  std::optional<Rank> running_dry(Version after) const;
+  std::optional<Rank> running_dry() const;
 
   void on_start(Rank rank, Instant now) override;
   void arrived(Rank rank, Version t, Duration compute, Instant now) override;

@@ -147,17 +147,24 @@ void NeighbourService::note_given(Rank rank, Version v) {
   if (!rows_are_alike()) return;
   Version& given = given_.try_emplace(job().node_of[static_cast<std::size_t>(rank.value)], v).first->second;
   given = std::max(given, v);
+  forget_used();
+}
+
+/// An agent without a worker lacks nothing.
+bool NeighbourService::may_lack(NodeId node, Version v) const {
+  const auto left = engine_.left();
+  if (std::none_of(left.begin(), left.end(), [&](Rank rank) { return lives_on(rank, node); })) return false;
+  const auto given = given_.find(node);
+  return given == given_.end() || given->second <= v;
+}
+
+void NeighbourService::forget_used() {
   const auto others = other_nodes();
   std::erase_if(used_, [&](const auto& used) {
     return std::none_of(others.begin(), others.end(), [&](NodeId node) {
       return !lives_on(used.first.first, node) && may_lack(node, used.first.second);
     });
   });
-}
-
-bool NeighbourService::may_lack(NodeId node, Version v) const {
-  const auto given = given_.find(node);
-  return given == given_.end() || given->second <= v;
 }
 
 void NeighbourService::pass_on(NodeId lost, NodeId to) {
@@ -231,7 +238,7 @@ void NeighbourService::exchange(Rank rank, std::variant<Given, Gone> message, In
 }
 
 void NeighbourService::remake(Version last, std::shared_ptr<const MixPlan> plan, Instant now) {
-  engine_.remake(last, std::move(plan));
+  if (plan) engine_.remake(last, std::move(plan));
   for (auto& [rank, given] : std::exchange(early_, {})) exchange(rank, std::move(given), now);
 }
 
@@ -244,6 +251,7 @@ void NeighbourService::take(Rank rank, const Given& given, Instant now) {
 void NeighbourService::take(Rank rank, const Gone& gone, Instant now) {
   on_gone_elsewhere(rank, now);
   act(engine_.on_gone(rank, gone.contributed, gone.mixed), now);
+  forget_used();
   after_gone();
 }
 
@@ -266,10 +274,12 @@ void NeighbourService::leave(Rank rank, Instant now) {
 }
 
 void NeighbourService::on_node_lost(NodeId node, Instant now) {
+  std::erase_if(early_, [&](const auto& early) { return lives_on(early.first, node); });
   for (const Rank rank : ranks_on(node)) {
     on_gone_elsewhere(rank, now);
     act(engine_.on_lost(rank), now);
   }
+  forget_used();
   after_gone();
 }
 

@@ -99,6 +99,7 @@ class NeighbourService : public OwnPaceService {
   virtual void after_gone() {}
 
   const MixEngine& engine() const { return engine_; }
+  /// `plan`: nullptr: as before.
   void remake(Version last, std::shared_ptr<const MixPlan> plan, Instant now);
   std::vector<Rank> left() const override { return engine_.left(); }
 
@@ -121,6 +122,7 @@ class NeighbourService : public OwnPaceService {
   void send_share(NodeId to, Rank rank, Version v, const Contribution& contribution);
   void note_given(Rank rank, Version v);
   bool may_lack(NodeId node, Version v) const;
+  void forget_used();
   /// Whom a worker waits for, and when that is to be complained of.
   std::optional<Rank> missing(Rank rank, const Turn& turn) const;
   Instant complaint_at(const Turn& turn) const { return std::max(turn.since, turn.complained) + patience(); }

@@ -79,6 +79,7 @@ RoundEngine::Actions RoundEngine::on_sealed(Version v, std::int32_t group,
   GroupInFlight* g = s.group_in_flight(v, group);
   if (g == nullptr || g->stage != GroupInFlight::Stage::sealing || contributed.size() != g->members.size()) return out;
   s.seal(*g, contributed);
+  // To a lost one that has given, too: with it this agent's own sum is made, which is added to that.
   for (NodeId to : g->others) out.push_back(SendPartial{to, v, group});
   s.execute_where_complete(out);
   return out;

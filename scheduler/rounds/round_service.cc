@@ -81,7 +81,7 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
   const Version v{header.getVersion()};
   const NodeId of = header.getOf() < 0 ? from : NodeId{header.getOf()};
   if (of == from) used_.on_given(from, v);
-  if (!is_sound(of, partial) || ranks_on(of).empty() || is_without(of)) return;
+  if (!is_sound(of, partial) || ranks_on(of).empty() || of == job().self || is_without(of)) return;
   if (v <= engine_.done()) return;  // A duplicate of what is executed.
   if (!rounds_[{v.value, header.getGroup()}].remote.try_emplace(of, std::move(partial)).second) return;
   hear({.kind = Kind::partial, .node = of, .version = v, .group = header.getGroup(), .at = now}, now);
