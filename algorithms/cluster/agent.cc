@@ -563,11 +563,11 @@ void Agent::register_at_head() {
   body.setIncarnation(options_.incarnation);
   body.setNewestJob(early_.newest().value);
   send_peer(kHead, hello);
+  for (const auto& request : head_.waiting()) ask(request);
   // The head before this one may have waited for another's word.
   for (const auto& [apart, how] : reported_)
     if (TrainingJob* const found = job(apart.first); found && found->other_nodes().contains(apart.second))
       tell_cut_off(apart.second, {apart.first}, how);
-  for (const auto& request : head_.waiting()) ask(request);
 }
 
 void Agent::on_nodes(const wire::Nodes::Reader& nodes) {

@@ -226,6 +226,28 @@ TEST_F(AgentTest, AHeadThatIsStartedAnewHearsWhatRunsAndIsAskedAgain) {
   EXPECT_EQ(heard_by(zero_), "");
 }
 
+/// The one before it may have waited for another agent's word of the two.
+TEST_F(AgentTest, AHeadThatIsStartedAnewHearsAgainWhoCannotBeReached) {
+  welcome(zero_);
+  welcome(one_);
+  open_job(1);
+  EXPECT_EQ(heard_by(head_), "linked ");
+  network_.cut("agent/0", "agent/2");
+  EXPECT_EQ(heard_by(head_), "cut_off ");
+  wire::Message answered;
+  auto body = answered.root().initReply();
+  body.setId(1);
+  body.setTo(HeadRequests::kSelf);
+  body.setOk(true);
+  body.setJson("{}");
+  say(head_, answered);
+  network_.kill("head");
+  deliver();
+  head_.endpoint = network_.endpoint("head");
+  EXPECT_TRUE(head_.endpoint->listen("sim:head"));
+  EXPECT_EQ(heard_by(head_), "runs:1 hello:1 cut_off ");
+}
+
 TEST_F(AgentTest, AHeadIsToldOfNamesFirstAndWhatHasOneNoMoreGivesItBack) {
   const auto told = [&] {
     std::string words;

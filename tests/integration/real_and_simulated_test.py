@@ -91,6 +91,12 @@ class RealAndSimulated(IntegrationTest):
             self.assertTrue(20 <= min(ends) < 40, ends)
             self.assertEqual(len({run.final(rank) for rank in range(4)}), 1)
 
+    def test_a_stop_at_a_version_that_is_evaluated_ends_for_all(self):
+        """Nothing that was given for the evaluation is a part of the end."""
+        for stop in range(10, 18):
+            run = self.quadratic("--strategy", "d-psgd(ring)", nodes=2, updates=100_000, sleep_ms=[1], evaluate_every=1, stop_rank=3, stop_update=stop)
+            self.assertEqual(len({run.final(rank) for rank in range(4)}), 1)
+
     def test_the_job_ends_soon_after_the_target_is_reached(self):
         run = self.quadratic("--strategy", "sgp", updates=100_000, evaluate_every=5, target=4.5, sleep_ms=[1])
         self.assertIsNotNone(run.result()["time_to_target_s"])

@@ -100,6 +100,7 @@ MUTATIONS = (
     Mutation("what has fired is not said again after a loss", ENGINE, "  if (s.fired >= s.options.first) s.forward(s.options.self, s.fired, out);  // It may have been lost on its way.\n", "", VIEWS),
     Mutation("after a loss activations go along the tree", STATE, "  if (!lost.empty()) {\n    if (root == options.self)", "  if (false) {\n    if (root == options.self)", VIEWS),
     Mutation("a lost node's part of the last mean is not passed on", "scheduler/own_pace_service.cc", "part->second.at_end) send_part(to, v, part->second, lost);", "false) send_part(to, v, part->second, lost);", VIEWS),
+    Mutation("a cut that a killed head had heard of is forgotten", "algorithms/cluster/agent.cc", "      tell_cut_off(apart.second, {apart.first}, how);\n", "      (void)how;\n", VIEWS),
     Mutation("the answer of a lost node is waited for", "scheduler/own_pace_service.cc", "  on_node_lost(node, now);\n  decide_if_answered();\n", "  on_node_lost(node, now);\n", VIEWS),
     Mutation("shares that all must have are not passed on", "scheduler/mixing/neighbour_service.cc", "if (lives_on(key.first, lost) && may_lack(to, key.second))", "if (false)", VIEWS),
     Mutation("a lost node's workers are waited for by their neighbours", "scheduler/mixing/neighbour_service.cc", "    act(engine_.on_lost(rank), now);\n", "", VIEWS),
