@@ -199,6 +199,16 @@ class OnFourNodes(LongRuns, IntegrationTest):
         for strategy in ("eager-sgd(majority,sync=50)", "osgp(bound=2)", "nonblocking(d-psgd(ring),batches=3)"):
             self.go_on_without(1, strategy, signal.SIGKILL, [1])
 
+    def test_a_stop_is_agreed_on_without_a_node_that_does_not_answer(self):
+        run = self.start_long("d-psgd(ring)")
+        self.wait_for_update(run, 40)
+        agent, = self.agents(3)
+        os.kill(agent, signal.SIGSTOP)
+        self.end_after(run, 0)
+        self.assertEqual(run.result()["lost"], [3])
+        self.assertEqual(len({run.final(rank) for rank in range(3)}), 1)
+        self.assert_nobody_left()
+
     def test_a_frozen_one_of_four_is_gone_on_without_and_so_is_the_next(self):
         run = self.start_long("allreduce")
         self.wait_for_update(run, 40)

@@ -196,6 +196,17 @@ TEST(PushSum, GoesOnWhereItWouldRunDry) {
   }
 }
 
+/// While a graph is agreed on, one that was asked is lost.
+TEST(PushSum, AgreesOnAGraphWithoutOneThatDoesNotAnswer) {
+  for (Duration between{}; between < 12ms; between += 500us)
+    expect_one_model_whenever({.strategy = "sgp", .moments = 1ms, .least = 1, .nodes = 4, .updates = 150},
+                              [between](SimulatedCluster& cluster) {
+                                for (const int node : {3, 2}) cluster.kill_agent(NodeId{node});
+                                cluster.run(between);
+                                cluster.freeze(NodeId{1}, true);
+                              });
+}
+
 /// A life of a cluster from a seed, in which one or two jobs train while workers are killed and frozen, and the head
 /// is, too; with `harder` also agents and what lies between them. Then all is well again, and everything has to come to
 /// its end.
