@@ -205,6 +205,12 @@ std::vector<Rank> AveragingService::ranks_on(NodeId node) const {
   return ranks;
 }
 
+std::optional<NodeId> AveragingService::giver(NodeId from, std::int32_t of) const {
+  const NodeId node = of < 0 ? from : NodeId{of};
+  if (node == job_.self || without_.contains(node) || ranks_on(node).empty()) return std::nullopt;
+  return node;
+}
+
 void AveragingService::on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                                   Instant now) {
   if (!view_.members().contains(from) || without_.contains(from)) return;  // A replay hears it of the record.

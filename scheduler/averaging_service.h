@@ -172,6 +172,8 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   bool is_without(NodeId node) const { return without_.contains(node); }
   /// Its workers.
   std::vector<Rank> ranks_on(NodeId node) const;
+  /// Whose it is what `from` has sent, which passes it on if `of` is not below 0. nullopt: it does not count here.
+  std::optional<NodeId> giver(NodeId from, std::int32_t of) const;
 
   // What the core is told. A shell that tells it nothing that counts but by `hear` and `decide` is recorded, and
   // replayed; one that is not given no file. --------------------------------------------------------------------------

@@ -22,11 +22,8 @@ OwnPaceService::OwnPaceService(JobOptions options, TaskGraph& graph, collective:
       started_(clock_now()) {}
 
 std::vector<Rank> OwnPaceService::living_ranks() const {
-  std::vector<Rank> ranks;
-  for (std::size_t i = 0; i < job().node_of.size(); ++i) {
-    const Rank rank{static_cast<std::int32_t>(i)};
-    if (job().node_of[i] == job().self && !gone_.contains(rank)) ranks.push_back(rank);
-  }
+  auto ranks = ranks_on(job().self);
+  std::erase_if(ranks, [this](Rank rank) { return gone_.contains(rank); });
   return ranks;
 }
 
@@ -245,13 +242,13 @@ void OwnPaceService::on_part(NodeId from, const wire::Partial::Reader& header, s
   if ((!at_end && header.getGroup() != kSnapshot) || v < job().first) return;
   if (!at_end && v >= last_ && !parts_are_by_version()) return;  // A stop has come in between.
   if ((!sum.empty() && !has_right_size(from, "a sum", sum.size())) || !is_weight(from, header.getWeight())) return;
-  const NodeId of = header.getOf() < 0 ? from : NodeId{header.getOf()};
-  if (ranks_on(of).empty() || of == job().self || is_without(of)) return;
+  const auto of = giver(from, header.getOf());
+  if (!of) return;
   RemotePart part{std::move(sum), header.getWeight(), {}, at_end};
   part.sums.loss_sum = header.getLossSum();
   part.sums.loss_count = header.getLossCount();
   part.sums.learning_rate = header.getLearningRate();
-  snapshots_[v].remote.try_emplace(of, std::move(part));
+  snapshots_[v].remote.try_emplace(*of, std::move(part));
   look_at(v, now);
 }
 

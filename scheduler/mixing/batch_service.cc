@@ -104,12 +104,12 @@ void BatchService::on_strategy_message(NodeId from, const wire::Envelope::Reader
   if (!message.isBatch()) return MixService::on_strategy_message(from, message, std::move(bulk), now);
   const Version v{message.getBatch().getVersion()};
   const auto bodies = message.getBatch().getBodies();
-  const NodeId of = message.getBatch().getOf() < 0 ? from : NodeId{message.getBatch().getOf()};
   if (bodies >= 0) {
+    const auto of = giver(from, message.getBatch().getOf());
     const auto told = told_.find(v);
-    if (is_without(of) || (told != told_.end() && told->second.contains(of))) return;
-    counts_[{of, v}] = bodies;
-    hear({.kind = Decision::Kind::partial, .node = of, .version = v, .at = now}, now);
+    if (!of || (told != told_.end() && told->second.contains(*of))) return;
+    counts_[{*of, v}] = bodies;
+    hear({.kind = Decision::Kind::partial, .node = *of, .version = v, .at = now}, now);
   } else if (!batches_.is_over(v)) {
     hear({.kind = Decision::Kind::activated, .node = from, .version = v, .at = now}, now);
   }

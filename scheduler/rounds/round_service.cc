@@ -79,12 +79,12 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
   partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
                   header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops()};
   const Version v{header.getVersion()};
-  const NodeId of = header.getOf() < 0 ? from : NodeId{header.getOf()};
+  const auto of = giver(from, header.getOf());
   if (of == from) used_.on_given(from, v);
-  if (!is_sound(of, partial) || ranks_on(of).empty() || of == job().self || is_without(of)) return;
+  if (!of || !is_sound(*of, partial)) return;
   if (v <= engine_.done()) return;  // A duplicate of what is executed.
-  if (!rounds_[{v.value, header.getGroup()}].remote.try_emplace(of, std::move(partial)).second) return;
-  hear({.kind = Kind::partial, .node = of, .version = v, .group = header.getGroup(), .at = now}, now);
+  if (!rounds_[{v.value, header.getGroup()}].remote.try_emplace(*of, std::move(partial)).second) return;
+  hear({.kind = Kind::partial, .node = *of, .version = v, .group = header.getGroup(), .at = now}, now);
 }
 
 void RoundService::pass_on(NodeId lost, NodeId to) {

@@ -20,7 +20,6 @@ STRATEGIES = ["allreduce", "local-sgd(period=4)", "adacomm", "hier-avg", "slowmo
               "server(async)", "noloco(period=4)", "decoupled-diloco(period=5)"]
 WORKERS = 4
 OWN_MODEL = "it goes on with its own"  # Of a warning: that is not in the record.
-DRY = "comes back to it no more, since workers have left"  # Of sgp and osgp: they end, and say so.
 
 
 class RandomKills:
@@ -44,7 +43,7 @@ class RandomKills:
                 pass  # It has ended already.
         return ", ".join(f"{how.name} {who} at {at:.2f} s" for at, who, how, _ in sorted(kills))
 
-    def after_the_loss_of_nodes(self, run, strategy):
+    def after_the_loss_of_nodes(self, run):
         """What was wrong with a run whose agents, but the first, were killed or stopped."""
         if run.wait(60) == 0:
             left = run.left()  # Of a lost node some may have said what they had.
@@ -53,7 +52,7 @@ class RandomKills:
                 return f"models that are no numbers: {finals}"
             return "" if len(set(finals)) == 1 else f"several models: {finals}"
         lines = [line for line in run.err.splitlines() if line.startswith("paceline:")]
-        may_fail = run.update() == 0 or "all workers have ended" in run.err or ("sgp" in strategy and DRY in run.err)
+        may_fail = run.update() == 0 or "all workers have ended" in run.err
         return "" if len(lines) == 1 and may_fail else f"it failed: {run.said()}"
 
     def once(self):
@@ -67,10 +66,9 @@ class RandomKills:
         done = f"{strategy}, {nodes} nodes, {self.kill_some(run, began, agents)}"
         try:
             if agents:
-                return done, self.after_the_loss_of_nodes(run, strategy)
+                return done, self.after_the_loss_of_nodes(run)
             if run.wait(60) != 0:
-                ends_by_name = "sgp" in strategy and DRY in run.err
-                return done, "" if ends_by_name else f"it failed: {run.said()}"
+                return done, f"it failed: {run.said()}"
             finals = [run.final(rank) for rank in range(WORKERS)]
             if any(isinstance(final, float) and not math.isfinite(final) for final in finals):
                 return done, f"models that are no numbers: {finals}"
