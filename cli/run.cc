@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "algorithms/job/options.h"
 #include "algorithms/job/resume.h"
 #include "cli/cluster.h"
 #include "cli/commands.h"
@@ -45,13 +46,6 @@ std::string folder_name(std::size_t k, const std::string& strategy) {
   return name;
 }
 
-/// The flag that gives an option of a training job.
-std::string flag_of(std::string option) {
-  if (option.ends_with("_s")) option.resize(option.size() - 2);  // Seconds.
-  std::replace(option.begin(), option.end(), '_', '-');
-  return "--" + option;
-}
-
 /// A script that ended well but was no training job although flags of one were given; of one that used nothing of ours
 /// (it evaluates a model, say) there is a remark.
 Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, const Place& place, const PlannedRun& run) {
@@ -62,8 +56,8 @@ Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, cons
   if (!given.empty()) {
     std::string names;
     for (const auto& [name, value] : given.items())
-      names +=
-          (names.empty() ? "" : ", ") + (name == "strategy" && !flags.compare.empty() ? "--compare" : flag_of(name));
+      names += (names.empty() ? "" : ", ") +
+               (name == "strategy" && !flags.compare.empty() ? "--compare" : job::flag_of(name));
     return fail(ErrorKind::internal, script + " ran no training job, so " + names +
                                          " had no effect: call paceline::run or paceline::Trainer's run in its main");
   }
@@ -78,7 +72,7 @@ Result<void> check_it_ran(const fs::path& directory, const RunFlags& flags, cons
 Result<int> run_all(const RunFlags& flags) {
   const auto runs = plan_runs(flags);
   if (!runs) return tl::unexpected(runs.error());
-  PACELINE_TRY(job::check_resume(flags.resume));
+  PACELINE_TRY(job::check_resume(runs->front().overrides.value("resume", "")));
   const Script script = script_of(flags);
   const auto program = executable_of(script);
   if (!program) return tl::unexpected(program.error());

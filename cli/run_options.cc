@@ -24,15 +24,13 @@ tl::unexpected<Error> bad_flag(const std::string& flag, const std::string& value
   return fail(ErrorKind::invalid, flag + " " + value + ": " + takes);
 }
 
-/// As the job's options have it (algorithms/job/options.h).
-Result<void> check_flag(const std::string& flag, std::string_view option, const json& value) {
-  const std::string words = job::unfit(option, value);
-  return words.empty() ? Result<void>() : bad_flag(flag, job::shown(value), words);
-}
-
-template <class Value>
-Result<void> check_flag(const std::string& flag, std::string_view option, const std::optional<Value>& value) {
-  return value ? check_flag(flag, option, json(*value)) : Result<void>();
+/// The whole of `text` as a whole number, or nothing.
+template <class Integer>
+std::optional<Integer> whole_number(std::string_view text) {
+  Integer value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 /// The whole of `text` as a number, or nothing.
@@ -55,57 +53,65 @@ Result<json> parse_target(const std::string& text) {
   return percent ? *value / 100 : *value;
 }
 
-/// "3:rest" as worker (or count) and what follows; nullopt: no number of at most six digits stands in front.
-std::optional<std::pair<std::int64_t, std::string_view>> numbered(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  if (colon == 0 || colon > 6 || text.find_first_not_of("0123456789") != colon) return std::nullopt;
-  return std::pair(*algorithms::read_integer(text.substr(0, colon)), text.substr(colon + 1));
-}
-
-/// "4" or "1.5": digits, and a point between two of them.
-std::optional<double> decimal(std::string_view text) {
-  if (text.find_first_not_of("0123456789.") != text.npos || text.starts_with('.') || text.ends_with('.'))
-    return std::nullopt;
-  return number(text);
-}
-
-Result<std::string> join_slow(const RunFlags& flags) {
-  std::string all;
-  for (const std::string& given : flags.slow) all += (all.empty() ? "" : ",") + given;
-  for (std::size_t begin = 0; begin < all.size() || (begin == all.size() && !all.empty() && all.back() == ',');) {
-    const std::size_t end = std::min(all.find(',', begin), all.size());
-    const std::string part = all.substr(begin, end - begin);
-    const auto worker = numbered(part);
-    std::string_view factor = worker ? worker->second : "";
-    if (factor.ends_with('x')) factor.remove_suffix(1);
-    if (decimal(factor).value_or(0) < 1) {
-      return bad_flag("--slow", part, "give worker:factor such as 3:4x, with a factor of at least 1");
+/// What an option's flag was given, as the job's options have it; null of a target: none.
+Result<json> value_of(const job::Option& option, const std::string& text) {
+  const std::string flag = job::flag_of(option.name);
+  const auto checked = [&](json value) -> Result<json> {
+    const std::string words = job::unfit(option.name, value);
+    return words.empty() ? Result<json>(std::move(value)) : bad_flag(flag, job::shown(text), words);
+  };
+  switch (option.kind) {
+    case job::Kind::target: return parse_target(text);
+    case job::Kind::time: {
+      const auto time = parse_seconds(text);
+      return time ? checked(*time) : bad_flag(flag, job::shown(text), time.error().text);
     }
-    if (flags.workers && worker->first >= *flags.workers) {
-      return bad_flag("--slow", part, "workers are numbered 0 to " + std::to_string(*flags.workers - 1));
+    case job::Kind::seed: {
+      const auto whole = whole_number<std::uint64_t>(text);
+      return checked(whole ? json(*whole) : json(text));
     }
-    begin = end + 1;
+    case job::Kind::integer: {
+      const auto whole = whole_number<std::int64_t>(text);
+      return checked(whole ? json(*whole) : json(text));
+    }
+    case job::Kind::number:
+    case job::Kind::above_zero: {
+      const auto value = number(text);
+      return checked(value ? json(*value) : json(text));
+    }
+    default: return checked(text);
   }
-  return all;
 }
 
-Result<void> check_straggle(const RunFlags& flags) {
-  if (flags.straggle.empty()) return {};
-  const auto count = numbered(flags.straggle);
-  const std::string_view delay = count ? count->second : "";
-  const std::size_t digits = std::min(delay.find_first_not_of("0123456789."), delay.size());
-  const std::string_view unit = delay.substr(digits);
-  if (!decimal(delay.substr(0, digits)) || (unit != "us" && unit != "ms" && unit != "s")) {
-    return bad_flag("--straggle", flags.straggle, "give count:delay such as 1:40ms (units us, ms, s)");
+/// Of the job, as its flags were given. A text that is empty is none.
+Result<json> given_options(const RunFlags& flags) {
+  json options = json::object();
+  for (const job::Option& option : job::all_options()) {
+    const auto given = flags.given.find(option.name);
+    if (given == flags.given.end()) continue;
+    std::string all = given->second.once.value_or("");
+    for (const std::string& one : given->second.each) {
+      if (const auto fits = value_of(option, one); !fits) return tl::unexpected(fits.error());
+      all += (all.empty() ? "" : ",") + one;
+    }
+    const bool is_text = option.kind == job::Kind::text || option.kind == job::Kind::choice;
+    if (all.empty() && (is_text || !given->second.once)) continue;
+    auto value = value_of(option, all);
+    if (!value) return tl::unexpected(value.error());
+    options[option.name] = *std::move(value);
   }
-  if (flags.workers && count->first > *flags.workers) {
-    return bad_flag("--straggle", flags.straggle, "there are only " + std::to_string(*flags.workers) + " workers");
-  }
-  return {};
+  // In the options 0 is: never.
+  if (options.value("early_stopping", 1) == 0)
+    return bad_flag("--early-stopping", "0", "give a number from 1, or leave it out");
+  PACELINE_TRY(job::check_workers_named(options));
+  if (flags.json) options["json"] = true;
+  return options;
 }
 
-bool brings_batches(const RunFlags& flags, const std::string& strategy) {
-  const auto parsed = algorithms::parse_strategy(strategy, static_cast<std::int32_t>(flags.workers.value_or(4)));
+std::int32_t workers_of(const json& options) { return options.value("workers", 4); }
+
+bool brings_batches(const json& options, const std::string& strategy) {
+  const auto parsed = algorithms::parse_strategy(strategy, workers_of(options));
   return parsed && parsed->brings_batches();
 }
 bool names_batches(const std::string& strategy) { return strategy.find("batches") != std::string::npos; }
@@ -119,12 +125,12 @@ std::string with_batches(const std::string& strategy, std::int64_t batches) {
 }
 
 /// Mini-batches an update that all strategies of a comparison get; 0: nothing says so.
-Result<std::int64_t> common_batches(const RunFlags& flags, const std::vector<std::string>& strategies) {
-  std::int64_t common = flags.accumulate.value_or(0);
+Result<std::int64_t> common_batches(const json& options, const std::vector<std::string>& strategies) {
+  std::int64_t common = options.value("accumulate", std::int64_t{0});
   std::string from = "--accumulate " + std::to_string(common) + " asks for another number";
   for (const std::string& text : strategies) {
-    if (!brings_batches(flags, text) || (flags.accumulate && !names_batches(text))) continue;
-    const auto strategy = algorithms::parse_strategy(text, static_cast<std::int32_t>(flags.workers.value_or(4)));
+    if (!brings_batches(options, text) || (options.contains("accumulate") && !names_batches(text))) continue;
+    const auto strategy = algorithms::parse_strategy(text, workers_of(options));
     if (!strategy) return tl::unexpected(strategy.error());
     if (common != 0 && common != strategy->batches) {
       return fail(ErrorKind::invalid, "--compare: " + text + " has " + std::to_string(strategy->batches) +
@@ -137,43 +143,16 @@ Result<std::int64_t> common_batches(const RunFlags& flags, const std::vector<std
   return common;
 }
 
-Result<json> common_overrides(const RunFlags& flags) {
-  json overrides = json::object();
-  if (flags.workers) overrides["workers"] = *flags.workers;
-  if (flags.epochs) overrides["epochs"] = *flags.epochs;
-  if (flags.batch) overrides["batch"] = *flags.batch;
-  if (flags.evaluate_every_epochs) overrides["evaluate_every_epochs"] = *flags.evaluate_every_epochs;
-  if (flags.seed) overrides["seed"] = *flags.seed;
-  if (!flags.optimizer_state.empty()) overrides["optimizer_state"] = flags.optimizer_state;
-  if (!flags.buffers.empty()) overrides["buffers"] = flags.buffers;
-  if (!flags.target.empty()) {
-    const auto target = parse_target(flags.target);
-    if (!target) return tl::unexpected(target.error());
-    overrides["target"] = *target;
+/// What --help calls it.
+std::string value_name(job::Kind kind) {
+  switch (kind) {
+    case job::Kind::integer: return "INT";
+    case job::Kind::seed: return "UINT";
+    case job::Kind::number:
+    case job::Kind::above_zero: return "FLOAT";
+    case job::Kind::time: return "TIME";
+    default: return "TEXT";
   }
-  if (flags.early_stopping) overrides["early_stopping"] = *flags.early_stopping;
-  if (flags.keep_checkpoints) overrides["keep_checkpoints"] = *flags.keep_checkpoints;
-  const auto slow = join_slow(flags);
-  if (!slow) return tl::unexpected(slow.error());
-  if (!slow->empty()) overrides["slow"] = *slow;
-  PACELINE_TRY(check_straggle(flags));
-  if (!flags.straggle.empty()) overrides["straggle"] = flags.straggle;
-  if (!flags.resume.empty()) overrides["resume"] = flags.resume;
-  if (flags.json) overrides["json"] = true;
-  if (!flags.lost.empty()) overrides["lost"] = flags.lost;
-  if (flags.minimum) overrides["minimum"] = *flags.minimum;
-  for (const auto& [flag, name, given] :
-       {std::tuple{"--time-limit", "time_limit_s", &flags.time_limit},
-        std::tuple{"--patience", "patience_s", &flags.patience},
-        std::tuple{"--start-limit", "start_limit_s", &flags.start_limit},
-        std::tuple{"--checkpoint-every", "checkpoint_every_s", &flags.checkpoint_every}}) {
-    if (given->empty()) continue;
-    const auto limit = parse_seconds(*given);
-    if (!limit) return bad_flag(flag, *given, limit.error().text);
-    PACELINE_TRY(check_flag(flag, name, json(*limit)));
-    overrides[name] = *limit;
-  }
-  return overrides;
 }
 
 /// Those of the job, without what says which program it is.
@@ -195,43 +174,22 @@ void add_run_flags(Flags app, RunFlags& flags) {
 namespace {
 
 void add_job_flags(Flags app, RunFlags& flags) {
-  app.add("--workers,-w", &flags.workers, "worker processes");
-  app.add("--strategy,-s", &flags.strategy, "how workers average, such as 'wagma(group=2,sync=10)'; below");
+  for (const job::Option& option : job::all_options()) {
+    if (option.help.empty()) continue;
+    std::string names = job::flag_of(option.name);
+    if (!option.short_flag.empty()) names += "," + std::string(option.short_flag);
+    GivenOption& given = flags.given[option.name];
+    const bool repeats = option.kind == job::Kind::slow;
+    auto flag = app.add(names, repeats ? FlagTarget(&given.each) : FlagTarget(&given.once), std::string(option.help));
+    if (repeats) flag.repeated();
+    flag.value_name(value_name(option.kind));
+  }
   app.add("--compare", &flags.compare, "strategies separated by commas: one run each, then a table");
-  app.add("--accumulate", &flags.accumulate, "mini-batches an update");
-  app.add("--epochs", &flags.epochs, "passes over the data");
-  app.add("--batch", &flags.batch, "samples of a mini-batch");
-  app.add("--evaluate-every-epochs", &flags.evaluate_every_epochs,
-          "how often the averaged model is evaluated and saved; 0: at the end only");
-  app.add("--target", &flags.target, "stop when an evaluation reaches this: 0.88 or 88%; none: run to the end");
-  app.add("--early-stopping", &flags.early_stopping,
-          "stop when so many evaluations in a row were no better than the best");
-  app.add("--checkpoint-every", &flags.checkpoint_every,
-          "save besides when 90s, 5m, 1h have passed since the last checkpoint; without it with evaluations only");
-  app.add("--keep-checkpoints", &flags.keep_checkpoints,
-          "so many of the last ones; that of the best evaluation is kept besides");
-  app.add("--optimizer-state", &flags.optimizer_state,
-          "what an averaging of models does with the optimisers' state: keep, reset or average; default: the "
-          "strategy's own");
-  app.add("--buffers", &flags.buffers,
-          "BatchNorm's statistics and other float buffers: average (with the model; default) or keep");
-  app.add("--seed", &flags.seed, "of data order, initial model and made-up delays");
-  app.add("--slow", &flags.slow, "worker:factor, such as 3:4x: worker 3 takes 4 times as long (it sleeps)").repeated();
-  app.add("--straggle", &flags.straggle,
-          "count:delay, such as 1:40ms: each step that many random workers sleep so long");
-  app.add("--resume", &flags.resume, "go on from this run directory or checkpoint");
   app.add("--json", &flags.json, "events as JSON lines on stdout");
   app.add("--nodes", &flags.nodes, "node agents of the cluster that is started for the run");
   app.add("--no-output", &flags.no_output,
           "do not show what workers print: it stands in the run directory's logs only");
   app.add("--run-dir", &flags.run_directory, "where to write; default runs/DATE-NAME");
-  app.add("--time-limit", &flags.time_limit, "stop after 90s, 5m, 1h");
-  app.add("--patience", &flags.patience,
-          "how long the others wait for a worker that is slow but alive, 30s, 5m; without it as long as it takes");
-  app.add("--lost", &flags.lost,
-          "whether a run that lost workers, and went on without them, ends well (ok, the default) or not (fail)");
-  app.add("--minimum", &flags.minimum, "the run stops, and fails, when fewer workers than these are left");
-  app.add("--start-limit", &flags.start_limit, "how long a worker may take until it shares its model; 10m without it");
 }
 
 /// Long flags that are not ours and look as if they were meant to be, with the one that was meant.
@@ -297,7 +255,7 @@ std::vector<std::string> arguments_of(const RunFlags& flags) {
 
 std::string changed_by_comparison(const RunFlags& flags, const std::vector<PlannedRun>& runs) {
   for (const auto& run : runs)
-    if (!flags.accumulate && runs.size() > 1 && run.overrides.contains("accumulate"))
+    if (!flags.gives("accumulate") && runs.size() > 1 && run.overrides.contains("accumulate"))
       return "an update takes " + json_text(run.overrides["accumulate"]) +
              " mini-batches of each worker in all of them, as under nonblocking; --accumulate gives another number";
   return "";
@@ -306,48 +264,32 @@ std::string changed_by_comparison(const RunFlags& flags, const std::vector<Plann
 Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
   if (flags.nodes && (*flags.nodes < 1 || *flags.nodes > kNodesMax))
     return bad_flag("--nodes", std::to_string(*flags.nodes), "give a number from 1 to " + std::to_string(kNodesMax));
-  PACELINE_TRY(check_flag("--workers", "workers", flags.workers));
-  PACELINE_TRY(check_flag("--accumulate", "accumulate", flags.accumulate));
-  PACELINE_TRY(check_flag("--batch", "batch", flags.batch));
-  PACELINE_TRY(check_flag("--minimum", "minimum", flags.minimum));
-  if (flags.workers && flags.minimum > flags.workers)
-    return bad_flag("--minimum", std::to_string(*flags.minimum),
-                    "there are only " + std::to_string(*flags.workers) + " workers");
-  PACELINE_TRY(check_flag("--early-stopping", "early_stopping", flags.early_stopping));
-  PACELINE_TRY(check_flag("--keep-checkpoints", "keep_checkpoints", flags.keep_checkpoints));
-  PACELINE_TRY(check_flag("--evaluate-every-epochs", "evaluate_every_epochs", flags.evaluate_every_epochs));
-  PACELINE_TRY(check_flag("--epochs", "epochs", flags.epochs));
-  for (const auto& [flag, option, given] :
-       {std::tuple{"--buffers", "buffers", &flags.buffers}, std::tuple{"--lost", "lost", &flags.lost},
-        std::tuple{"--resume", "resume", &flags.resume}})
-    if (!given->empty()) PACELINE_TRY(check_flag(flag, option, json(*given)));
-  // In the options 0 is: never.
-  if (flags.early_stopping == 0) return bad_flag("--early-stopping", "0", "give a number from 1, or leave it out");
-  if (!flags.compare.empty() && !flags.strategy.empty()) {
+  const auto common = given_options(flags);
+  if (!common) return tl::unexpected(common.error());
+  const auto asked = [&](const char* option) { return common->value(option, std::string()); };
+  if (!flags.compare.empty() && !asked("strategy").empty()) {
     return fail(ErrorKind::invalid, "--strategy and --compare exclude each other: name all strategies in --compare");
   }
-  if (!flags.compare.empty() && !flags.resume.empty()) {
+  if (!flags.compare.empty() && !asked("resume").empty()) {
     return fail(ErrorKind::invalid,
                 "--resume and --compare exclude each other: a comparison starts every strategy at the beginning");
   }
-  auto common = common_overrides(flags);
-  if (!common) return tl::unexpected(common.error());
 
-  std::vector<std::string> strategies = {flags.strategy};
+  std::vector<std::string> strategies = {asked("strategy")};
   if (!flags.compare.empty()) {
     auto split = split_strategies(flags.compare);
     if (!split) return tl::unexpected(split.error());
     strategies = std::move(*split);
   }
   for (const std::string& text : strategies) {
-    if (text.empty() || !flags.workers) continue;  // Without --workers the script says how many: it checks.
-    const auto parsed = algorithms::parse_strategy(text, static_cast<std::int32_t>(*flags.workers));
+    if (text.empty() || !common->contains("workers")) continue;  // Without it the script says how many: it checks.
+    const auto parsed = algorithms::parse_strategy(text, workers_of(*common));
     if (!parsed) return tl::unexpected(parsed.error());
-    PACELINE_TRY(algorithms::check_optimizer_state(*parsed, flags.optimizer_state));
+    PACELINE_TRY(algorithms::check_optimizer_state(*parsed, asked("optimizer_state")));
   }
-  std::int64_t batches = flags.accumulate.value_or(0);
+  std::int64_t batches = common->value("accumulate", std::int64_t{0});
   if (!flags.compare.empty()) {
-    const auto shared = common_batches(flags, strategies);
+    const auto shared = common_batches(*common, strategies);
     if (!shared) return tl::unexpected(shared.error());
     batches = *shared;
   }
@@ -355,7 +297,7 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
   std::vector<PlannedRun> runs;
   for (const std::string& text : strategies) {
     PlannedRun run{text, *common};
-    const bool brings_its_own = brings_batches(flags, text);
+    const bool brings_its_own = brings_batches(*common, text);
     if (!text.empty()) {
       run.overrides["label"] = text;  // What results are called: as the user wrote it.
       run.overrides["strategy"] =

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/compile.h"
@@ -12,6 +15,12 @@
 
 namespace paceline::cli {
 
+/// What the flag of an option was given, as it was written.
+struct GivenOption {
+  std::optional<std::string> once;
+  std::vector<std::string> each;  ///< Of one that may be repeated.
+};
+
 /// The flags of `paceline run` as given; what is not given is left to the script.
 struct RunFlags {
   std::string script;
@@ -20,32 +29,19 @@ struct RunFlags {
   std::vector<std::string> includes;     ///< Folders; -I.
   std::vector<std::string> library_folders;
   std::vector<std::string> libraries;
-  std::optional<std::int64_t> workers;
-  std::string strategy;
-  std::string compare;  ///< Strategies separated by commas.
-  std::optional<std::int64_t> accumulate;
-  std::optional<double> epochs;
-  std::optional<std::int64_t> batch;
-  std::optional<double> evaluate_every_epochs;
-  std::string optimizer_state;  ///< "keep", "reset", "average".
-  std::string buffers;          ///< "average", "keep".
-  std::string target;           ///< "0.88", "88%" or "none".
-  std::optional<std::int64_t> early_stopping;
-  std::optional<std::int64_t> keep_checkpoints;
-  std::optional<std::uint64_t> seed;
-  std::vector<std::string> slow;  ///< "3:4x" each, or several with commas.
-  std::string straggle;           ///< "1:40ms".
-  std::string resume;
+  std::map<std::string_view, GivenOption> given;  ///< Options of the job, by their names there (job::all_options()).
+  std::string compare;                            ///< Strategies separated by commas.
   bool json = false;
   bool no_output = false;
   std::optional<std::int64_t> nodes;
   std::string run_directory;
-  std::string time_limit;  ///< "90s", "5m", "1h"; these four.
-  std::string patience;
-  std::string lost;  ///< "ok" or "fail".
-  std::optional<std::int64_t> minimum;
-  std::string start_limit;
-  std::string checkpoint_every;
+
+  bool gives(std::string_view option) const {
+    const auto found = given.find(option);
+    return found != given.end() && (found->second.once || !found->second.each.empty());
+  }
+  /// As if the flag had been given.
+  void give(std::string_view option, std::string value) { given[option].once = std::move(value); }
 };
 
 void add_run_flags(Flags app, RunFlags& flags);

@@ -101,7 +101,7 @@ TEST(RunOptionsTest, WhatFollowsTwoDashesGoesToTheScript) {
   RunFlags flags;
   ASSERT_TRUE(planned({"x.cpp", "--workers", "2", "--", "--workers", "9", "a"}, &flags));
   EXPECT_EQ(flags.script_args, (std::vector<std::string>{"--workers", "9", "a"}));
-  EXPECT_EQ(flags.workers, 2);
+  EXPECT_EQ(flags.given.at("workers").once, "2");
 }
 
 TEST(RunOptionsTest, SourcesStandBehindTheScriptAndArgumentsBehindThem) {
@@ -118,7 +118,7 @@ TEST(RunOptionsTest, SourcesStandBehindTheScriptAndArgumentsBehindThem) {
 TEST(RunOptionsTest, AFlagThatMayBeRepeatedTakesOneValueAtATime) {
   RunFlags flags;
   ASSERT_TRUE(planned({"x.cpp", "--slow", "0:2x", "argument"}, &flags));
-  EXPECT_EQ(flags.slow, std::vector<std::string>{"0:2x"});
+  EXPECT_EQ(flags.given.at("slow").each, std::vector<std::string>{"0:2x"});
   EXPECT_EQ(arguments_of(flags), std::vector<std::string>{"argument"});
 }
 

@@ -110,20 +110,21 @@ Result<std::vector<std::pair<std::string, std::string>>> strategies_asked(const 
                                                                           const simulate::Measured& run,
                                                                           std::int32_t workers) {
   RunFlags asked;
-  asked.workers = flags.workers.value_or(workers);
-  asked.strategy = flags.strategy.empty() && flags.compare.empty() ? run.strategy : flags.strategy;
+  const auto asked_for = static_cast<std::int32_t>(flags.workers.value_or(workers));
+  asked.give("workers", std::to_string(asked_for));
+  asked.give("strategy", flags.strategy.empty() && flags.compare.empty() ? run.strategy : flags.strategy);
   asked.compare = flags.compare;
   const auto plain = plan_runs(asked);
   if (!plain) return tl::unexpected(plain.error());
   for (const PlannedRun& one : *plain) {
-    const auto strategy = algorithms::parse_strategy(one.label, static_cast<std::int32_t>(*asked.workers));
+    const auto strategy = algorithms::parse_strategy(one.label, asked_for);
     if (!strategy) return tl::unexpected(strategy.error());
     if (strategy->brings_batches() && strategy->batches != run.batches &&
         one.label.find("batches") != std::string::npos)
       return fail(ErrorKind::invalid, one.label + ": the run had " + std::to_string(run.batches) +
                                           " mini-batches an update; leave batches out, and it has as many");
   }
-  asked.accumulate = run.batches;
+  asked.give("accumulate", std::to_string(run.batches));
   const auto runs = plan_runs(asked);
   if (!runs) return tl::unexpected(runs.error());
   std::vector<std::pair<std::string, std::string>> strategies;

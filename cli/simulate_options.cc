@@ -50,12 +50,12 @@ std::string numbered(std::int32_t workers) { return "workers are numbered 0 to "
 /// The flags that `paceline run` has as well; it checks them.
 RunFlags run_flags(const SimulateFlags& flags, std::int32_t workers) {
   RunFlags run;
-  run.workers = flags.workers.value_or(workers);
-  run.strategy = flags.strategy;
+  run.give("workers", std::to_string(flags.workers.value_or(workers)));
+  run.give("strategy", flags.strategy);
   run.compare = flags.compare;
-  run.accumulate = flags.accumulate;
-  run.slow = flags.slow;
-  if (!flags.straggle.starts_with("worker-")) run.straggle = flags.straggle;
+  if (flags.accumulate) run.give("accumulate", std::to_string(*flags.accumulate));
+  run.given["slow"].each = flags.slow;
+  if (!flags.straggle.empty() && !flags.straggle.starts_with("worker-")) run.give("straggle", flags.straggle);
   return run;
 }
 

@@ -542,13 +542,11 @@ void Agent::on_head_gone() {
 
 void Agent::register_at_head() {
   const Instant now = options_.clock->now();
-  for (const auto& [id, opening] : openings_) {
-    wire::Message runs(opening.word->root().asReader());
-    auto open = runs.root().getOpenJob();
-    open.setAge(seconds(now - opening.since));
-    const auto& lost = jobs_.at(id)->lost_nodes();
-    auto without = open.initWithout(static_cast<unsigned>(lost.size()));
-    for (unsigned i = 0; const NodeId node : lost) without.set(i++, node.value);
+  for (const auto& [id, job] : jobs_) {
+    JobEntry entry = job->settings().entry;
+    entry.without = job->lost_nodes();
+    wire::Message runs;
+    write_job(runs.root().initOpenJob(), id, entry, now);
     send_peer(kHead, runs);
   }
   tell_names();
@@ -675,54 +673,38 @@ void Agent::depend_on_nodes_in_use() {
 
 /// The driver hears of a job that cannot be opened here.
 Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
-  TrainingJob::Settings settings;
-  settings.job = JobId{open.getJob()};
-  if (jobs_.contains(settings.job)) return {};  // A head that was started anew could not know.
-  settings.self = options_.node;
-  settings.clock = options_.clock;
-  settings.as_given = parse_json(wire::text(open.getJson()));
-  if (!settings.as_given.is_object()) return fail(ErrorKind::invalid, "openJob without settings");
+  const JobId id{open.getJob()};
+  if (jobs_.contains(id)) return {};  // A head that was started anew could not know.
   std::unique_ptr<TrainingJob> opened;
   auto done = contained([&]() -> Result<void> {
-    auto made = make_job(settings, open);
+    auto entry = read_job(open, options_.clock->now());
+    if (!entry) return tl::unexpected(entry.error());
+    auto made = make_job(id, *std::move(entry));
     if (!made) return tl::unexpected(made.error());
     opened = *std::move(made);
     return {};
   });
   if (!done) {
-    to_driver(settings, {{"event", "failed"}, {"text", done.error().text}});
+    to_driver(id, read_driver(open), {{"event", "failed"}, {"text", done.error().text}});
     return done;
   }
-  jobs_[settings.job] = std::move(opened);
-  auto word = std::make_unique<wire::Message>();
-  word->root().setOpenJob(open);
-  openings_[settings.job] = {std::move(word), opened_at(open, options_.clock->now())};
+  jobs_[id] = std::move(opened);
   depend_on_nodes_in_use();
-  for (auto& early : early_.open(settings.job))
-    to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
+  for (auto& early : early_.open(id)) to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
   return {};
 }
 
-Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings settings,
-                                                     const wire::OpenJob::Reader& open) {
-  settings.node_of.resize(open.getMembers().size());
-  for (const auto member : open.getMembers()) {
-    if (member.getRank() < 0 || static_cast<std::size_t>(member.getRank()) >= settings.node_of.size())
-      return fail(ErrorKind::invalid, "openJob with a rank out of range");
-    settings.node_of[static_cast<std::size_t>(member.getRank())] = NodeId{member.getNode()};
-  }
-  auto strategy = job_strategy(settings.as_given, static_cast<std::int32_t>(settings.node_of.size()));
+Result<std::unique_ptr<TrainingJob>> Agent::make_job(JobId id, JobEntry entry) {
+  auto strategy = job_strategy(entry.options, static_cast<std::int32_t>(entry.node_of.size()));
   if (!strategy) return tl::unexpected(strategy.error());
-  settings.strategy = *std::move(strategy);
-  settings.seed = settings.as_given.value("seed", std::uint64_t{0});
-  settings.run_directory = settings.as_given.value("run_directory", std::string());
-  settings.replay = settings.as_given.value("replay", std::string());
+  const JobDriver driver = entry.driver;
+  TrainingJob::Settings settings{id, options_.node, std::move(entry), *std::move(strategy), options_.clock};
 
   TrainingJob::Outbox outbox;
   outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<std::vector<std::byte>> bulk) {
     send_peer(agent_peer(node), message, std::move(bulk));
   };
-  outbox.to_driver = [this, settings](const json& event) { to_driver(settings, event); };
+  outbox.to_driver = [this, id, driver](const json& event) { to_driver(id, driver, event); };
   outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
     workers_->send(worker, json_text(body), fds);
   };
@@ -731,7 +713,7 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
     message.root().initAlive();
     send_local("worker/" + to_string(worker), {message.to_frame()});
   };
-  outbox.beside = [this, id = settings.job](auto work, auto follows) {
+  outbox.beside = [this, id](auto work, auto follows) {
     beside(std::move(work), [this, id, follows](const Result<void>& done) {
       if (TrainingJob* const found = job(id)) within(*found, [&] { follows(done); });
     });
@@ -739,8 +721,8 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(TrainingJob::Settings setti
   outbox.end_worker = [this](WorkerId worker, const std::string& why) { act(router_.end_worker(worker, why)); };
   outbox.process_id = [this](WorkerId worker) { return workers_->pid(worker); };
   outbox.process_state = [this](WorkerId worker) { return workers_->state(worker); };
-  log_.info("job " + to_string(settings.job) + ": " + settings.strategy.name + ", " +
-            std::to_string(settings.node_of.size()) + " workers");
+  log_.info("job " + to_string(id) + ": " + settings.strategy.name + ", " +
+            std::to_string(settings.entry.node_of.size()) + " workers");
   return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
 }
 
@@ -750,16 +732,15 @@ void Agent::on_close_job(JobId id) {
   const Instant now = options_.clock->now();
   auto event = it->second->view(now);
   event["event"] = "closed";
-  const auto settings = it->second->settings();
+  const JobDriver driver = it->second->settings().entry.driver;
   it->second->stop("the job is closed", now);
   it->second->let_go();
   beside([memory = std::shared_ptr<TrainingJob>(std::move(it->second))]() -> Result<void> { return {}; },
          [](const Result<void>&) {});
   jobs_.erase(it);
-  openings_.erase(id);
   std::erase_if(reported_, [id](const auto& one) { return one.first.first == id; });
   depend_on_nodes_in_use();
-  to_driver(settings, event);
+  to_driver(id, driver, event);
 }
 
 // Actors
@@ -919,15 +900,14 @@ void Agent::within(TrainingJob& job, const std::function<void()>& what) {
   (void)contained([&] { job.fail_job(done.error().text, options_.clock->now()); });
 }
 
-void Agent::to_driver(const TrainingJob::Settings& settings, const json& event) {
+void Agent::to_driver(JobId job, const JobDriver& driver, const json& event) {
   wire::Message message;
   auto body = message.root().initJobEvent();
-  body.setJob(settings.job.value);
+  body.setJob(job.value);
   body.setJson(json_text(event));
-  body.setTo(settings.as_given.value("driver_peer", ""));
-  const NodeId node{settings.as_given.value("driver_node", 0)};
-  if (node == options_.node) return send_local(settings.as_given.value("driver_peer", ""), {message.to_frame()});
-  send_peer(agent_peer(node), message);
+  body.setTo(driver.peer);
+  if (driver.node == options_.node) return send_local(driver.peer, {message.to_frame()});
+  send_peer(agent_peer(driver.node), message);
 }
 
 /// What was wrong with a message, for whoever waits for its answer.

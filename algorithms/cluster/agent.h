@@ -72,12 +72,6 @@ class Agent {
   bool down() const { return down_; }
 
  private:
-  /// The head's word that opened a job, for a head that has to be told.
-  struct Opening {
-    std::unique_ptr<wire::Message> word;
-    Instant since;
-  };
-
   void act_on_time(Instant now);
   // agent_memory.cc
   std::unique_ptr<Workers> make_workers(Workers::Listener listener);
@@ -128,7 +122,7 @@ class Agent {
   void tell_cut_off(NodeId node, const std::vector<JobId>& jobs, const std::string& how);
   void on_lost_to_job(const wire::NodeGone::Reader& gone);
   Result<void> on_open_job(const wire::OpenJob::Reader& open);
-  Result<std::unique_ptr<TrainingJob>> make_job(TrainingJob::Settings settings, const wire::OpenJob::Reader& open);
+  Result<std::unique_ptr<TrainingJob>> make_job(JobId id, JobEntry entry);
   void on_close_job(JobId job);
   // What there is to be seen (agent_views.cc)
   void on_node_status(std::uint64_t query, const nlohmann::json& body);
@@ -159,7 +153,7 @@ class Agent {
   void on_averaged();
   /// What takes long, beside the loop; without threads, and before start(), at once.
   void beside(std::function<Result<void>()> work, std::function<void(Result<void>)> follows);
-  void to_driver(const TrainingJob::Settings& settings, const nlohmann::json& event);
+  void to_driver(JobId job, const JobDriver& driver, const nlohmann::json& event);
 
   void refuse(const transport::Peer& peer, const wire::Received& message, const Error& error);
   void answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error);
@@ -188,7 +182,6 @@ class Agent {
   bool looking_ = false;  ///< At their memory.
   OutputPost output_;
   std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
-  std::map<JobId, Opening> openings_;
   std::map<std::pair<JobId, NodeId>, std::string> reported_;  // Who could not be reached, and why.
   EarlyMessages early_;
   HeadRequests head_;

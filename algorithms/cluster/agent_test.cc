@@ -119,13 +119,16 @@ class AgentTest : public testing::Test {
     return processes;
   }
 
-  void open_job(std::uint64_t job, const json& options = json::object()) {
+  void open_job(std::uint64_t job, std::int32_t driver_node = 0, const json& options = json::object()) {
     wire::Message message;
     auto body = message.root().initOpenJob();
     body.setJob(job);
-    json settings{{"strategy", "allreduce"}, {"driver_node", 0}, {"driver_peer", "driver/1"}};
-    settings.update(options);
-    body.setJson(json_text(settings));
+    json given{{"strategy", "allreduce"}};
+    given.update(options);
+    body.setJson(json_text(given));
+    auto driver = body.initDriver();
+    driver.setNode(driver_node);
+    driver.setPeer("driver/1");
     auto members = body.initMembers(2);
     for (unsigned rank = 0; rank < 2; ++rank) {
       members[rank].setRank(static_cast<std::int32_t>(rank));
@@ -184,7 +187,7 @@ TEST_F(AgentTest, AnAgentThatWasStartedAnewIsConnectedToAnew) {
 TEST_F(AgentTest, AnAgentThatWasCutOffIsConnectedToAgainAndToldNothingUntilItAnswers) {
   welcome(zero_);
   welcome(one_);
-  open_job(1, {{"driver_node", 1}});
+  open_job(1, 1);
   EXPECT_EQ(heard_by(head_), "linked ");
   EXPECT_EQ(heard_by(one_), "hello ");
   network_.cut("agent/1", "agent/2");
@@ -324,10 +327,10 @@ TEST_F(AgentTest, AMessageOfAnotherAgentMayComeBeforeTheHeadsWordOfItsJob) {
 }
 
 TEST_F(AgentTest, ADriverHearsOfAJobThatCannotBeOpened) {
-  open_job(1, {{"strategy", "nosuch"}});
+  open_job(1, 0, {{"strategy", "nosuch"}});
   EXPECT_NE(heard_by(zero_).find("failed:"), std::string::npos);
-  open_job(2, {{"seed", "one"}});
-  EXPECT_EQ(heard_by(zero_), "failed:a field of another kind than it has to be: type must be number, but is string ");
+  open_job(2, 0, {{"seed", "one"}});
+  EXPECT_EQ(heard_by(zero_), "failed:option seed = one: give a whole number from 0 ");
 }
 
 TEST_F(AgentTest, AMessageThatCannotBeReadIsAnsweredWhereSomebodyWaits) {

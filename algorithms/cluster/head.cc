@@ -40,12 +40,13 @@ Result<std::vector<NodeId>> place(std::int32_t workers, const std::vector<NodeId
 }
 
 /// The same as in the run that is replayed: which sums are made where is a part of the result.
-Result<std::vector<NodeId>> place_as_told(const json& told, std::int32_t workers, const std::vector<NodeId>& nodes) {
+Result<std::vector<NodeId>> place_as_told(const std::vector<std::int32_t>& told, std::int32_t workers,
+                                          const std::vector<NodeId>& nodes) {
   std::vector<NodeId> node_of;
-  for (const json& node : told) {
-    node_of.emplace_back(node.is_number_integer() ? node.get<std::int32_t>() : -1);
+  for (const std::int32_t node : told) {
+    node_of.emplace_back(node);
     if (std::find(nodes.begin(), nodes.end(), node_of.back()) == nodes.end())
-      return fail(ErrorKind::infeasible, "the run had workers on node " + json_text(node) +
+      return fail(ErrorKind::infeasible, "the run had workers on node " + std::to_string(node) +
                                              ", but the cluster has only " + std::to_string(nodes.size()) +
                                              " nodes: stop it with `paceline down`, then the replay starts its own");
   }
@@ -56,12 +57,6 @@ Result<std::vector<NodeId>> place_as_told(const json& told, std::int32_t workers
 }
 
 }  // namespace
-
-Instant opened_at(const wire::OpenJob::Reader& open, Instant now) {
-  constexpr double kAgeMax = 1e8;
-  const double age = open.getAge();
-  return now - from_seconds(age > 0 ? std::min(age, kAgeMax) : 0);  // Not a number: now.
-}
 
 std::string agent_peer(NodeId node) { return std::string(kAgentPrefix) + to_string(node); }
 
@@ -139,25 +134,9 @@ void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hell
 /// Before its hello.
 void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& open, Instant now) {
   const NodeId node = node_of_peer(peer);
-  JobEntry entry;
-  entry.settings = parse_json(wire::text(open.getJson()));
-  if (node.value < 0 || !entry.settings.is_object() || !job::check_options(entry.settings)) return;
-  entry.node_of.resize(open.getMembers().size());
-  for (const auto member : open.getMembers()) {
-    if (member.getRank() < 0 || static_cast<std::size_t>(member.getRank()) >= entry.node_of.size()) return;
-    entry.node_of[static_cast<std::size_t>(member.getRank())] = NodeId{member.getNode()};
-    entry.incarnation_of[NodeId{member.getNode()}] = member.getIncarnation();
-  }
-  if (std::any_of(entry.node_of.begin(), entry.node_of.end(),
-                  [&](NodeId member) { return !entry.incarnation_of.contains(member); }))
-    return;
-  entry.since = opened_at(open, now);
-  entry.driver_node = NodeId{entry.settings.value("driver_node", 0)};
-  entry.driver_peer = entry.settings.value("driver_peer", "");
-  entry.driver_incarnation = entry.settings.value("driver_incarnation", std::uint64_t{0});
-  entry.asked = entry.settings.value("asked", std::uint64_t{0});
-  for (const std::int32_t lost : open.getWithout()) entry.without.insert(NodeId{lost});
-  jobs_.on_runs(node, JobId{open.getJob()}, std::move(entry));
+  auto entry = read_job(open, now);
+  if (node.value < 0 || !entry) return;
+  jobs_.on_runs(node, JobId{open.getJob()}, *std::move(entry));
 }
 
 /// Jobs that have workers there fail, and say so, but for those that can go on: they wait for what the other node says.
@@ -183,17 +162,7 @@ void Head::carry_out(const JobDirectory::Open& open, Instant now) {
   const auto to = nodes_.find(open.node);
   if (!entry || to == nodes_.end()) return;
   wire::Message message;
-  auto body = message.root().initOpenJob();
-  body.setJob(open.job.value);
-  body.setJson(json_text(entry->settings));
-  body.setAge(seconds(now - entry->since));
-  auto list = body.initMembers(static_cast<unsigned>(entry->node_of.size()));
-  for (unsigned rank = 0; rank < entry->node_of.size(); ++rank) {
-    const NodeId node = entry->node_of[rank];
-    list[rank].setRank(static_cast<std::int32_t>(rank));
-    list[rank].setNode(node.value);
-    list[rank].setIncarnation(entry->incarnation_of.at(node));
-  }
+  write_job(message.root().initOpenJob(), open.job, *entry, now);
   send(to->second.peer, message);
 }
 
@@ -205,7 +174,7 @@ void Head::carry_out(const JobDirectory::Close& close, Instant) {
 
 void Head::carry_out(const JobDirectory::Lost& lost, Instant) {
   const JobEntry* const entry = jobs_.find(lost.job);
-  const auto driver = entry ? nodes_.find(entry->driver_node) : nodes_.end();
+  const auto driver = entry ? nodes_.find(entry->driver.node) : nodes_.end();
   if (driver == nodes_.end()) return;
   wire::Message message;
   auto body = message.root().initJobEvent();
@@ -214,7 +183,7 @@ void Head::carry_out(const JobDirectory::Lost& lost, Instant) {
                               {"text", "node " + to_string(lost.node) + " was lost, with its workers" +
                                            (lost.cause.empty() ? "" : " (" + lost.cause + ")") +
                                            ": go on from the last checkpoint with --resume"}}));
-  body.setTo(entry->driver_peer);
+  body.setTo(entry->driver.peer);
   send(driver->second.peer, message);
 }
 
@@ -384,30 +353,27 @@ void Head::carry_out(const NameDirectory::Again& again, Instant now) {
 }
 
 Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
-  PACELINE_TRY(job::check_options(body));
-  const auto workers = body.value("workers", std::int32_t{0});
-  if (workers < 1) return fail(ErrorKind::invalid, "a job needs at least one worker: submit says nothing of it");
-  auto strategy = job_strategy(body, workers);
+  auto options = job::read_options(body);
+  if (!options) return tl::unexpected(options.error());
+  if (!body.contains("workers"))
+    return fail(ErrorKind::invalid, "a job needs at least one worker: submit says nothing of it");
+  const auto strategy = job_strategy(*options, options->workers);
   if (!strategy) return tl::unexpected(strategy.error());
   if (!ready())
     return fail(ErrorKind::infeasible, "the cluster has " + std::to_string(nodes_.size()) + " of its " +
                                            std::to_string(options_.nodes) +
                                            " nodes, or they do not all reach each other yet: wait for them");
   const NodeId driver_node = node_of_peer(asker.agent);
+  const JobDriver driver{driver_node, asker.from, jobs_.incarnation(driver_node).value_or(0), asker.id};
   for (const auto& [id, entry] : jobs_.jobs())
-    if (entry.driver_node == driver_node && entry.driver_peer == asker.from && entry.asked == asker.id)
-      return answer_of(id);
+    if (entry.driver == driver) return answer_of(id);
 
   std::vector<NodeId> nodes;
   for (const auto& [node, entry] : nodes_) nodes.push_back(node);
-  auto node_of = body.contains("node_of") ? place_as_told(body["node_of"], workers, nodes) : place(workers, nodes);
+  auto node_of = options->node_of.empty() ? place(options->workers, nodes)
+                                          : place_as_told(options->node_of, options->workers, nodes);
   if (!node_of) return tl::unexpected(node_of.error());
-  JobEntry entry{body, *std::move(node_of), {}, now, driver_node, asker.from, asker.id};
-  entry.settings["driver_node"] = driver_node.value;
-  entry.settings["driver_peer"] = asker.from;
-  entry.driver_incarnation = jobs_.incarnation(driver_node).value_or(0);
-  entry.settings["driver_incarnation"] = entry.driver_incarnation;
-  entry.settings["asked"] = asker.id;
+  JobEntry entry{body, *std::move(options), *std::move(node_of), {}, now, driver};
   JobDirectory::Actions actions;
   const JobId id = jobs_.add(std::move(entry), actions);
   act(actions, now);
@@ -416,7 +382,7 @@ Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
 
 Result<json> Head::answer_of(JobId id) const {
   const JobEntry& entry = *jobs_.find(id);
-  const auto strategy = job_strategy(entry.settings, static_cast<std::int32_t>(entry.node_of.size()));
+  const auto strategy = job_strategy(entry.options, static_cast<std::int32_t>(entry.node_of.size()));
   if (!strategy) return tl::unexpected(strategy.error());
   json answer{{"job", id.value},
               {"strategy", strategy->name},
@@ -511,8 +477,8 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
   for (auto& [id_of_job, job] : jobs) {
     if (const JobEntry* const known = jobs_.find(JobId{id_of_job})) {
       job["age_s"] = seconds(now - known->since);
-      job["script"] = known->settings.value("program", "");
-      job["run_directory"] = known->settings.value("run_directory", "");
+      job["script"] = known->options.program;
+      job["run_directory"] = known->options.run_directory;
     }
     status["jobs"].push_back(std::move(job));
   }

@@ -142,9 +142,6 @@ inline constexpr const char* kCutOffVerb = "cut_off";
 /// From the head to its agents: the cluster ends.
 inline constexpr const char* kDownVerb = "down";
 
-/// When a job was opened of which this is said now; not before three years ago, whatever is said.
-Instant opened_at(const wire::OpenJob::Reader& open, Instant now);
-
 /// Name under which an agent's endpoint is known: "agent/3"; and back (-1: none).
 std::string agent_peer(NodeId node);
 NodeId node_of_peer(const std::string& peer);

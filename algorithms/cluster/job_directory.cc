@@ -10,7 +10,7 @@ namespace {
 /// do not go on without each other.
 bool may_go_on_without(const JobEntry& entry, NodeId node) {
   const NodeId first = entry.incarnation_of.begin()->first;
-  return first.value == 0 && node != first && node != entry.driver_node;
+  return first.value == 0 && node != first && node != entry.driver.node;
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ JobDirectory::Actions JobDirectory::close(JobId job) {
 JobDirectory::Actions JobDirectory::on_driver_gone(NodeId node, const std::string& peer) {
   std::vector<JobId> its;
   for (const auto& [id, entry] : jobs_)
-    if (entry.driver_node == node && entry.driver_peer == peer) its.push_back(id);
+    if (entry.driver.node == node && entry.driver.peer == peer) its.push_back(id);
   Actions out;
   for (const JobId id : its) {
     auto closed = close(id);
@@ -95,7 +95,7 @@ JobDirectory::Actions JobDirectory::on_cut_off(NodeId from, NodeId node, JobId j
   if (without_from && without_node) {
     apart_[job].push_back({from, node, cause, now + kLeaderPatience});
   } else if (!without_from) {  // Else the other one says so itself, or stands still.
-    const NodeId lost = without_node || node != entry.driver_node ? node : from;
+    const NodeId lost = without_node || node != entry.driver.node ? node : from;
     causes_[lost] = cause;
     lose_for_good(job, entry, lost, out);
   }
@@ -135,7 +135,7 @@ std::optional<Instant> JobDirectory::next_deadline() const {
     for (const Apart& one : pairs) next = next ? std::min(*next, one.until) : one.until;
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
-      if (!registered_.contains(node) && registered_.contains(entry.driver_node) && !told_lost_.contains({id, node}) &&
+      if (!registered_.contains(node) && registered_.contains(entry.driver.node) && !told_lost_.contains({id, node}) &&
           !may_go_on_without(entry, node))
         return next ? std::min(*next, start_ + kRegisterPatience) : start_ + kRegisterPatience;
   return next;
@@ -152,8 +152,8 @@ JobDirectory::Actions JobDirectory::compare_all() {
 /// An agent opens jobs in the order of their numbers: one that was told of a later one, and does not run this one, has
 /// closed it.
 void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
-  const auto drives = incarnation(entry.driver_node);
-  if (drives && entry.driver_incarnation != 0 && *drives != entry.driver_incarnation) {  // Its driver ended with it.
+  const auto drives = incarnation(entry.driver.node);
+  if (drives && entry.driver.incarnation != 0 && *drives != entry.driver.incarnation) {  // Its driver ended with it.
     auto closed = close(job);
     std::move(closed.begin(), closed.end(), std::back_inserter(out));
     return;
@@ -195,7 +195,7 @@ void JobDirectory::lose_for_good(JobId job, JobEntry& entry, NodeId node, Action
 void JobDirectory::lose(JobId job, const JobEntry& entry, NodeId node, Actions& out) {
   if (may_go_on_without(entry, node)) return;
   // Its driver hears of it when its own node is there.
-  if (!registered_.contains(entry.driver_node) || !told_lost_.insert({job, node}).second) return;
+  if (!registered_.contains(entry.driver.node) || !told_lost_.insert({job, node}).second) return;
   out.push_back(Lost{job, node, causes_[node]});
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,23 +9,11 @@
 #include <variant>
 #include <vector>
 
+#include "algorithms/cluster/job_entry.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
 
 namespace paceline::cluster {
-
-/// A job as the head knows it.
-struct JobEntry {
-  nlohmann::json settings;
-  std::vector<NodeId> node_of;                     ///< Of each rank.
-  std::map<NodeId, std::uint64_t> incarnation_of;  ///< Of the members' agents, when the job was opened.
-  Instant since;
-  NodeId driver_node;  ///< Whose agent the driver is connected to, under this name;
-  std::string driver_peer;
-  std::uint64_t asked = 0;               ///< and which of its requests this job answers.
-  std::set<NodeId> without{};            ///< Nodes that it has lost, and went on without.
-  std::uint64_t driver_incarnation = 0;  ///< Of that agent: another's means that the driver has ended. 0: unknown.
-};
 
 /// Which jobs there are, and which agents run them. A head that was started anew learns it from the agents: each says
 /// what it runs (on_runs), then who it is (on_registered). Where they do not agree, a job was just being opened or

@@ -36,7 +36,7 @@ std::string words(const JobDirectory::Actions& actions) {
 JobEntry entry(const std::string& driver = "driver/1") {
   JobEntry job;
   job.node_of = {NodeId{0}, NodeId{1}};
-  job.driver_peer = driver;
+  job.driver.peer = driver;
   return job;
 }
 
@@ -47,7 +47,7 @@ JobEntry running(std::uint64_t zero, std::uint64_t one) {
 }
 
 JobEntry for_driver_at_one(JobEntry job) {
-  job.driver_node = NodeId{1};
+  job.driver.node = NodeId{1};
   return job;
 }
 
@@ -105,8 +105,8 @@ TEST(JobDirectoryTest, AJobWhoseDriversAgentWasStartedAnewIsClosed) {
     JobDirectory sut(kStart);
     for (const int node : {0, 1, 2}) (void)sut.on_registered(NodeId{node}, 7, JobId{0});
     auto job = entry();
-    job.driver_node = NodeId{has_workers_there ? 0 : 2};
-    job.driver_incarnation = 7;
+    job.driver.node = NodeId{has_workers_there ? 0 : 2};
+    job.driver.incarnation = 7;
     JobDirectory::Actions ignored;
     (void)sut.add(std::move(job), ignored);
     EXPECT_EQ(words(sut.on_gone(NodeId{has_workers_there ? 0 : 2}, "")), "");
@@ -192,7 +192,7 @@ TEST(JobDirectoryTest, NobodyGoesOnWithoutTheFirstNodeOrTheDrivers) {
   JobDirectory::Actions ignored;
   JobEntry elsewhere = entry();
   elsewhere.node_of.push_back(NodeId{2});
-  elsewhere.driver_node = NodeId{2};
+  elsewhere.driver.node = NodeId{2};
   three.add(elsewhere, ignored);
   EXPECT_EQ(words(three.on_cut_off(NodeId{0}, NodeId{2}, JobId{2}, "", kStart)), "lost 2 on 0");
   EXPECT_EQ(words(three.on_cut_off(NodeId{1}, NodeId{2}, JobId{2}, "", kStart)), "") << "the driver's says so itself";

@@ -26,7 +26,6 @@ constexpr Duration kProgressEvery = std::chrono::milliseconds(250);
 constexpr Duration kEvaluatorPatience = std::chrono::seconds(5);
 constexpr Duration kLeaveBehindAfter = std::chrono::seconds(1);
 constexpr Duration kReplayPatience = std::chrono::seconds(30);  // Nobody was left behind then.
-constexpr double kStartLimit = 600;                             // Seconds.
 constexpr Duration kSettleLook = std::chrono::milliseconds(5);
 constexpr std::int32_t kOwnPaceBuffers = 4;              // Written; published or sealed; result in progress; evaluated.
 constexpr std::int32_t kExchangeBuffers = 3;             // What was published becomes the result.
@@ -55,10 +54,10 @@ double median_of(std::vector<float> values) {
 std::string record_head(const TrainingJob::Settings& settings, std::int64_t first, std::int64_t updates,
                         std::int64_t evaluate_every) {
   json nodes = json::array();
-  for (const NodeId node : settings.node_of) nodes.push_back(node.value);
-  return json_text(json{{"strategy", settings.as_given.value("strategy", "allreduce")},
-                        {"accumulate", settings.as_given.value("accumulate", 1)},
-                        {"seed", settings.seed},
+  for (const NodeId node : settings.entry.node_of) nodes.push_back(node.value);
+  return json_text(json{{"strategy", settings.entry.options.strategy},
+                        {"accumulate", settings.entry.options.accumulate},
+                        {"seed", settings.entry.options.seed},
                         {"node", settings.self.value},
                         {"node_of", nodes},
                         {"first", first},
@@ -68,26 +67,17 @@ std::string record_head(const TrainingJob::Settings& settings, std::int64_t firs
 
 }  // namespace
 
-Result<algorithms::Strategy> job_strategy(const json& settings, std::int32_t workers) {
-  auto strategy = algorithms::parse_strategy(settings.value("strategy", std::string("allreduce")), workers);
-  if (!strategy) return strategy;
-  PACELINE_TRY(algorithms::check_optimizer_state(*strategy, settings.value("optimizer_state", std::string())));
-  const auto accumulate = settings.value("accumulate", std::int32_t{1});
-  if (!strategy->brings_batches()) strategy->batches = accumulate;
-  return strategy;
-}
-
 TrainingJob::TrainingJob(Settings settings, scheduler::TaskGraph& graph, collective::Averager& averager, Outbox outbox)
     : settings_(std::move(settings)),
       graph_(graph),
       averager_(averager),
       outbox_(std::move(outbox)),
       objects_(outbox_.to_worker),
-      replicas_(settings_.self, settings_.node_of),
-      evaluations_({job::metric_of(settings_.as_given), job::target_of(settings_.as_given),
-                    settings_.as_given.value("early_stopping", std::int64_t{0})}),
-      kept_(settings_.run_directory, settings_.as_given.value("keep_checkpoints", std::int64_t{1})),
-      end_(settings_.self, {settings_.node_of.begin(), settings_.node_of.end()}) {}
+      replicas_(settings_.self, settings_.entry.node_of),
+      evaluations_(
+          {settings_.entry.options.metric, settings_.entry.options.target, settings_.entry.options.early_stopping}),
+      kept_(settings_.entry.options.run_directory, settings_.entry.options.keep_checkpoints),
+      end_(settings_.self, {settings_.entry.node_of.begin(), settings_.entry.node_of.end()}) {}
 
 void TrainingJob::beside(std::function<Result<void>()> work, std::function<void(const Result<void>&)> follows) {
   outbox_.beside(std::move(work),
@@ -130,8 +120,8 @@ Result<void> TrainingJob::Share::make() {
 
 std::vector<Rank> TrainingJob::local_ranks() const {
   std::vector<Rank> ranks;
-  for (std::size_t i = 0; i < settings_.node_of.size(); ++i)
-    if (settings_.node_of[i] == settings_.self) ranks.emplace_back(static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < settings_.entry.node_of.size(); ++i)
+    if (settings_.entry.node_of[i] == settings_.self) ranks.emplace_back(static_cast<std::int32_t>(i));
   return ranks;
 }
 
@@ -140,9 +130,9 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   const Rank rank{share.getRank()};
   if (outbox_.process_id(worker) < 0) return;  // It has ended, and what it said came later.
   const auto refuse = [&](const std::string& text) { outbox_.to_worker(worker, {{"error", text}}, {}); };
-  const auto workers = static_cast<std::int32_t>(settings_.node_of.size());
+  const auto workers = static_cast<std::int32_t>(settings_.entry.node_of.size());
   if (rank.value < 0 || rank.value >= workers ||
-      settings_.node_of[static_cast<std::size_t>(rank.value)] != settings_.self)
+      settings_.entry.node_of[static_cast<std::size_t>(rank.value)] != settings_.self)
     return refuse("worker " + to_string(rank) + " does not belong to this node");
   if (gone_.contains(rank)) return refuse("worker " + to_string(rank) + " has left the job: " + not_in_time());
   if (worker_of_.contains(rank)) return refuse("a job has one share a worker: me.share() was called twice");
@@ -164,9 +154,9 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   terms.bodies = settings_.strategy.batches;
   terms.buffers = layout.buffers;
   terms.next_round = own_pace() ? 0 : long_plan->next_round(Version{0}).value;
-  terms.seed = settings_.seed;
+  terms.seed = settings_.entry.options.seed;
   terms.node = settings_.self.value;
-  terms.time_limit = from_seconds(settings_.as_given.value("time_limit_s", 0.0));
+  terms.time_limit = from_seconds(settings_.entry.options.time_limit_s);
   terms.payloads = algorithms::Payloads::of(settings_.strategy);
   terms.loss_window = settings_.strategy.tiers.empty() ? 1 : settings_.strategy.tiers.back().period.loss_window;
   terms.publishes_every = !own_pace() && long_plan->publishes_every_iteration();
@@ -181,14 +171,15 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   terms.reset_momentum = settings_.strategy.outer.clears_momentum();
   terms.lr_may_decay = workers == 1 || long_plan->lr_may_decay();
   if (!weighs_by_samples() && !exchanges()) terms.outer = settings_.strategy.outer;
-  if (!settings_.run_directory.empty()) terms.trace = settings_.run_directory + "/worker-" + to_string(rank) + ".trace";
+  if (!settings_.entry.options.run_directory.empty())
+    terms.trace = settings_.entry.options.run_directory + "/worker-" + to_string(rank) + ".trace";
   life_.join(rank, now);
   rank_of_[worker] = rank;
   worker_of_[rank] = worker;
   const auto made = std::make_shared<Share>();
   made->layout = layout;
   made->outer_elements = share.getOuterElements();
-  made->waits_for_turn = !settings_.replay.empty();
+  made->waits_for_turn = !settings_.entry.options.replay.empty();
   made->answer = session::to_json(terms);
   beside([made] { return made->make(); },
          [this, made, rank, worker](const Result<void>& done) {
@@ -223,13 +214,13 @@ bool TrainingJob::exchanges() const {
 }
 
 bool TrainingJob::own_pace() const {
-  return algorithms::has_own_pace(settings_.strategy, static_cast<std::int32_t>(settings_.node_of.size()));
+  return algorithms::has_own_pace(settings_.strategy, static_cast<std::int32_t>(settings_.entry.node_of.size()));
 }
 
 /// The recorded decisions are of the same job only.
 Result<void> TrainingJob::read_replay(AveragingService::JobOptions& job) const {
-  if (settings_.replay.empty()) return {};
-  auto record = scheduler::read_record(scheduler::record_path(settings_.replay, settings_.self));
+  if (settings_.entry.options.replay.empty()) return {};
+  auto record = scheduler::read_record(scheduler::record_path(settings_.entry.options.replay, settings_.self));
   if (!record) return tl::unexpected(record.error());
   const json now = parse_json(job.record_head);
   const json then = parse_json(record->head);
@@ -257,21 +248,22 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
   job.job = settings_.job;
   job.clock = settings_.clock;
   job.self = settings_.self;
-  job.node_of = settings_.node_of;
+  job.node_of = settings_.entry.node_of;
   job.first = Version{first};
   job.last = Version{updates - 1};
-  if (const double limit = settings_.as_given.value("patience_s", 0.0); limit > 0) job.wait_limit = from_seconds(limit);
+  if (settings_.entry.options.patience_s > 0) job.wait_limit = from_seconds(settings_.entry.options.patience_s);
   if (settings_.strategy.patience) job.wait_limit = settings_.strategy.patience;
   job.evaluates = evaluate_every >= 0;
   job.evaluate_every = std::max<std::int64_t>(0, evaluate_every);
-  if (!settings_.run_directory.empty()) {
-    job.trace_path = settings_.run_directory + "/node-" + to_string(settings_.self) + ".trace";
-    job.record_path = scheduler::record_path(settings_.run_directory, settings_.self);
+  if (!settings_.entry.options.run_directory.empty()) {
+    job.trace_path = settings_.entry.options.run_directory + "/node-" + to_string(settings_.self) + ".trace";
+    job.record_path = scheduler::record_path(settings_.entry.options.run_directory, settings_.self);
   }
   job.record_head = record_head(settings_, first, updates, evaluate_every);
   if (const auto read = read_replay(job); !read) return fail_job(read.error().text, now);
-  auto service = make_strategy_service({std::move(job), settings_.strategy, settings_.seed, outer_elements_}, graph_,
-                                       averager_, outbox_.to_node);
+  auto service =
+      make_strategy_service({std::move(job), settings_.strategy, settings_.entry.options.seed, outer_elements_}, graph_,
+                            averager_, outbox_.to_node);
   if (!service) return fail_job(service.error().text, now);
   averagings_ = std::move(*service);
   averagings_->start_clock(now);
@@ -290,7 +282,7 @@ void TrainingJob::on_plan(const json& plan, Instant now) {
 
 void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
   if (!averagings_) return;
-  if (settings_.node_of.size() == 1) last_loss_ = arrive.getLoss();  // Alone it publishes nothing.
+  if (settings_.entry.node_of.size() == 1) last_loss_ = arrive.getLoss();  // Alone it publishes nothing.
   if (arrive.getIteration() >= first_version_ && !std::exchange(stepped_, true))
     outbox_.to_driver({{"event", "first_step"}, {"worker", arrive.getRank()}});
   const Rank rank{arrive.getRank()};
@@ -354,7 +346,7 @@ void TrainingJob::look_for_life(Instant now) {
     for (const Rank rank : look.unheard) averagings_->on_alive(rank, now);
   if (!began_) began_ = now;
   for (const Rank rank : starting()) {
-    if (seconds(now - *began_) < start_limit()) {
+    if (seconds(now - *began_) < settings_.entry.options.start_limit_s) {
       if (averagings_) averagings_->on_alive(rank, now);
       continue;
     }
@@ -368,17 +360,16 @@ void TrainingJob::look_for_life(Instant now) {
 /// Workers of this node that have not shared their models yet. Worker 0 has when the others can start from its.
 std::vector<Rank> TrainingJob::starting() const {
   std::vector<Rank> ranks = local_ranks();
-  const bool others_wait = settings_.node_of.size() > 1 && !replicas_.has_start();
+  const bool others_wait = settings_.entry.node_of.size() > 1 && !replicas_.has_start();
   std::erase_if(ranks, [&](Rank rank) {
     return gone_.contains(rank) || (worker_of_.contains(rank) && !(rank.value == 0 && others_wait));
   });
   return ranks;
 }
 
-double TrainingJob::start_limit() const { return settings_.as_given.value("start_limit_s", kStartLimit); }
-
 std::string TrainingJob::not_in_time() const {
-  return observe::format("it did not share its model within %.0f s, see --start-limit", start_limit());
+  return observe::format("it did not share its model within %.0f s, see --start-limit",
+                         settings_.entry.options.start_limit_s);
 }
 
 /// Whether it was there until now.
@@ -425,7 +416,7 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
   const double clock = seconds(averagings_->clock(now));
   const auto outcome = evaluations_.on_value(update + 1, value);
   if (!std::isnan(value)) {
-    evaluation_ = job::to_json(job::metric_of(settings_.as_given));
+    evaluation_ = job::to_json(settings_.entry.options.metric);
     evaluation_.update({{"update", update + 1}, {"clock_s", clock}, {"value", value}, {"best", outcome.is_best}});
   }
   if (const auto kept = kept_.keep(update + 1, outcome.is_best); !kept)
@@ -454,7 +445,7 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
 /// Node 0: one worker writes a checkpoint between two of its updates, if that is due, and the others do not wait for
 /// it. The one that is furthest: it stands still least likely.
 void TrainingJob::ask_for_checkpoint(Instant now) {
-  const Duration every = from_seconds(settings_.as_given.value("checkpoint_every_s", 0.0));
+  const Duration every = from_seconds(settings_.entry.options.checkpoint_every_s);
   if (every <= Duration::zero() || settings_.self.value != 0 || !averagings_ || end_.version()) return;
   if (!saved_) saved_ = now;
   if (now - *saved_ < every) return;
@@ -555,7 +546,7 @@ void TrainingJob::settle(Instant now) {
 }
 
 Duration TrainingJob::leave_patience() const {
-  if (!settings_.replay.empty()) return kReplayPatience;
+  if (!settings_.entry.options.replay.empty()) return kReplayPatience;
   return std::max<Duration>(kLeaveBehindAfter, 10 * averagings_->median_step());
 }
 
@@ -736,7 +727,7 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
   const Rank rank = it->second;
   if (!lose(rank)) return;
   if (failed && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
-  if (rank.value == 0 && !replicas_.has_start() && settings_.node_of.size() > 1 && !stopped_)
+  if (rank.value == 0 && !replicas_.has_start() && settings_.entry.node_of.size() > 1 && !stopped_)
     return fail_job("worker 0 ended before it gave the others the model to start from: " + how, now);
   if (!finished_at_ && !stopped_) {
     tell_left(rank, "worker " + to_string(rank) + " ended (" + how + "): the others go on without it");
@@ -751,9 +742,9 @@ void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant no
   if (!other_nodes().contains(node)) return;
   lost_nodes_.insert(node);
   const std::string why = "node " + to_string(node) + " is lost" + (cause.empty() ? "" : " (" + cause + ")");
-  for (std::size_t i = 0; i < settings_.node_of.size(); ++i) {
+  for (std::size_t i = 0; i < settings_.entry.node_of.size(); ++i) {
     const Rank rank{static_cast<std::int32_t>(i)};
-    if (settings_.node_of[i] != node || !lose(rank) || settings_.self.value != 0) continue;
+    if (settings_.entry.node_of[i] != node || !lose(rank) || settings_.self.value != 0) continue;
     const bool has_ended = finished_at_ || stopped_;
     outbox_.to_driver({{"event", "left"},
                        {"worker", rank.value},
@@ -775,8 +766,8 @@ void TrainingJob::go_on_without(Rank rank, const std::string& how, Instant now) 
     return drain(now);
   }
   bool any = false;  // Else nobody tells this node how long the job is, and the other nodes would wait for it for ever.
-  for (std::size_t i = 0; i < settings_.node_of.size(); ++i)
-    any |= settings_.node_of[i] == settings_.self && !gone_.contains(Rank{static_cast<std::int32_t>(i)});
+  for (std::size_t i = 0; i < settings_.entry.node_of.size(); ++i)
+    any |= settings_.entry.node_of[i] == settings_.self && !gone_.contains(Rank{static_cast<std::int32_t>(i)});
   if (!any && !stopped_)
     fail_job("all workers of node " + to_string(settings_.self) + " ended before they began to train: " + how, now);
 }
@@ -811,7 +802,7 @@ void TrainingJob::stop(const std::string& reason, Instant now) {
 }
 
 std::set<NodeId> TrainingJob::other_nodes() const {
-  std::set<NodeId> nodes(settings_.node_of.begin(), settings_.node_of.end());
+  std::set<NodeId> nodes(settings_.entry.node_of.begin(), settings_.entry.node_of.end());
   std::erase_if(nodes, [this](NodeId node) { return node == settings_.self || lost_nodes_.contains(node); });
   return nodes;
 }

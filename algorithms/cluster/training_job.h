@@ -10,6 +10,7 @@
 
 #include "algorithms/cluster/evaluations.h"
 #include "algorithms/cluster/job_end.h"
+#include "algorithms/cluster/job_entry.h"
 #include "algorithms/cluster/kept_checkpoints.h"
 #include "algorithms/cluster/logged_values.h"
 #include "algorithms/cluster/replica_exchange.h"
@@ -24,10 +25,6 @@
 
 namespace paceline::cluster {
 
-/// The strategy that a job's settings ask for: `strategy`, with `accumulate` mini-batches an update where it has no
-/// number of its own.
-Result<algorithms::Strategy> job_strategy(const nlohmann::json& settings, std::int32_t workers);
-
 /// One node's part of a training job: its workers' windows and averagings (AveragingService), evaluations, replicas,
 /// shared objects and what the driver is told. Owned by the agent's control loop.
 ///
@@ -38,12 +35,8 @@ class TrainingJob {
   struct Settings {
     JobId job;
     NodeId self;
-    std::vector<NodeId> node_of;  ///< Rank -> node.
+    JobEntry entry;
     algorithms::Strategy strategy;
-    std::uint64_t seed = 0;
-    std::string run_directory;  ///< For traces and the record of decisions; empty: neither.
-    std::string replay;         ///< The run directory of the run whose decisions are taken; empty: its own.
-    nlohmann::json as_given;    ///< All of it, for `status` among others.
     const Clock* clock = &machine_clock();
   };
   /// How the job reaches everybody else; the agent implements it.
@@ -133,7 +126,6 @@ class TrainingJob {
   Duration leave_patience() const;
   void leave_behind(Rank rank, WorkerId worker);
   std::vector<Rank> starting() const;
-  double start_limit() const;
   std::string not_in_time() const;
   bool lose(Rank rank);
   void tell_left(Rank rank, const std::string& text);

@@ -27,15 +27,14 @@ constexpr double kWaitingLineEvery = 10;
 constexpr Duration kOutputAtATime = std::chrono::milliseconds(50);  // Of a flood: then progress has its turn.
 constexpr double kFirstLine = 1;  // Seconds of training, or the first update: what fails before has its error only.
 
-observe::RunView view_of(const JobRecord& record, const json& options) {
+observe::RunView view_of(const JobRecord& record, const Options& options) {
   observe::RunView view;
-  view.strategy = options.value("label", options.value("strategy", ""));
+  view.strategy = options.name();
   view.update = record.update();
   view.updates = record.updates();
-  const double epochs = options.value("epochs", 0.0);
-  if (record.updates() > 0 && epochs > 0) {
-    view.epochs = static_cast<int>(std::ceil(epochs));
-    view.epoch = std::min(view.epochs, 1 + static_cast<int>(epochs * static_cast<double>(record.update()) /
+  if (record.updates() > 0 && options.epochs > 0) {
+    view.epochs = static_cast<int>(std::ceil(options.epochs));
+    view.epoch = std::min(view.epochs, 1 + static_cast<int>(options.epochs * static_cast<double>(record.update()) /
                                                             static_cast<double>(record.updates())));
   }
   view.samples_per_s = record.samples_per_s();
@@ -64,9 +63,9 @@ observe::RunView view_of(const JobRecord& record, const json& options) {
 }  // namespace
 
 struct JobDisplay::State {
-  State(const json& given, actors::DriverOutput& printed)
+  State(const Options& given, actors::DriverOutput& printed)
       : options(given),
-        as_json(given.value("json", false)),
+        as_json(given.json),
         output(printed),
         colour(actors::wants_colour(as_json ? STDERR_FILENO : STDOUT_FILENO)) {
     output.divert(true);
@@ -75,7 +74,7 @@ struct JobDisplay::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  const json options;
+  const Options options;
   const bool as_json;
   actors::DriverOutput& output;
   const bool colour;
@@ -124,7 +123,7 @@ struct JobDisplay::State {
   }
 };
 
-JobDisplay::JobDisplay(const json& options, actors::DriverOutput& output)
+JobDisplay::JobDisplay(const Options& options, actors::DriverOutput& output)
     : state_(std::make_unique<State>(options, output)) {
   if (state_->as_json) return;
   if (observe::is_live_terminal(STDOUT_FILENO)) {

@@ -15,7 +15,7 @@ namespace paceline::job {
 /// a display lives it takes the driver's `output`. One thread.
 class JobDisplay {
  public:
-  JobDisplay(const nlohmann::json& options, actors::DriverOutput& output);
+  JobDisplay(const Options& options, actors::DriverOutput& output);
   ~JobDisplay();
 
   void on_event(const nlohmann::json& event);

@@ -28,8 +28,8 @@ double loss_of(const json& event, double otherwise) {
 
 }  // namespace
 
-JobRecord::JobRecord(std::string strategy, std::int32_t workers, std::int32_t nodes, const json& options)
-    : strategy_(std::move(strategy)), nodes_(nodes), metric_(metric_of(options)), target_(target_of(options)) {
+JobRecord::JobRecord(const Options& options, std::int32_t workers, std::int32_t nodes)
+    : strategy_(options.name()), nodes_(nodes), metric_(options.metric), target_(options.target) {
   for (std::int32_t rank = 0; rank < workers; ++rank) {
     workers_[rank].rank = rank;
     workers_[rank].state = "starting";

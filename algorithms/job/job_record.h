@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/job/metric.h"
+#include "algorithms/job/options.h"
 #include "paceline/run_result.h"
 #include "runtime/base/json.h"
 
@@ -26,8 +27,8 @@ class JobRecord {
     std::string state;
     bool left = false;
   };
-  /// `nodes`: that hold workers of the job. `options`: the job's, of which metric and target are read.
-  JobRecord(std::string strategy, std::int32_t workers, std::int32_t nodes, const nlohmann::json& options);
+  /// `workers`, `nodes`: as the job was placed.
+  JobRecord(const Options& options, std::int32_t workers, std::int32_t nodes);
 
   void on_event(const nlohmann::json& event);
 

@@ -25,7 +25,13 @@ json progress(int node, double clock, std::int64_t update, std::int64_t samples)
 
 class JobRecordTest : public ::testing::Test {
  protected:
-  JobRecord sut{"wagma", 2, 2, {{"target", 0.9}}};
+  static Options options() {
+    Options options;
+    options.strategy = "wagma";
+    options.target = 0.9;
+    return options;
+  }
+  JobRecord sut{options(), 2, 2};
 };
 
 TEST_F(JobRecordTest, FiguresOfAllNodesAreAddedUp) {
@@ -98,7 +104,11 @@ TEST_F(JobRecordTest, WhatWorkersLogIsTheMeanOfTheirLastValues) {
 }
 
 TEST_F(JobRecordTest, WhatIsBestAndReachedIsTheMetricsToSay) {
-  JobRecord record("wagma", 2, 2, {{"target", 35}, {"metric", {{"name", "perplexity"}, {"direction", "minimise"}}}});
+  Options options;
+  options.strategy = "wagma";
+  options.target = 35;
+  options.metric = {"perplexity", minimise};
+  JobRecord record(options, 2, 2);
   EXPECT_TRUE(record.result()["metric"]["value"].is_null());
   for (const auto& [update, value] : {std::pair{5, 40.0}, {10, 34.0}, {15, 38.0}})
     record.on_event({{"event", "evaluated"}, {"update", update}, {"clock_s", update}, {"value", value}});

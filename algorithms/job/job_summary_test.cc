@@ -23,7 +23,7 @@ class JobSummaryTest : public testing::Test {
     sut.on_event({{"event", "evaluated"}, {"update", update}, {"clock_s", 1.0}, {"value", value}});
   }
 
-  JobRecord sut{"wagma", 2, 1, json::object()};
+  JobRecord sut{Options{}, 2, 1};
 };
 
 TEST_F(JobSummaryTest, ARunThatCameToItsEnd) {

@@ -166,16 +166,16 @@ json program_record(const actors::Executable& executable, json& options) {
 
 class Job {
  public:
-  Job(Program program, json options) : program_(std::move(program)), options_(std::move(options)) {}
+  Job(Program program, json options, Options asked)
+      : program_(std::move(program)), options_(std::move(options)), asked_(std::move(asked)) {}
 
   Result<void> start() {
     auto script = actors::this_executable();
     if (!script) return tl::unexpected(script.error());
-    const auto build = options_.find("replay_build");
-    if (build != options_.end() && *build != script->build)
+    if (!asked_.replay_build.empty() && asked_.replay_build != script->build)
       return fail(ErrorKind::invalid, "a replay needs what the run was made of, but since then " + script->path +
                                           " was built anew: a header, the compiler or Paceline itself is another");
-    if (build != options_.end()) options_.erase(build);
+    options_.erase("replay_build");
     const json program = program_record(*script, options_);
     PACELINE_TRY(open_run_directory(std::filesystem::path(script->path).stem().string(), program));
     auto& client = actors::process_client();
@@ -186,8 +186,7 @@ class Job {
       auto event = parse_json(text);
       if (event.is_object()) events->push(job, std::move(event));
     });
-    if (const auto strategy = options_.find("strategy"); strategy != options_.end() && strategy->is_string())
-      *strategy = algorithms::with_absolute_paths(strategy->get<std::string>());
+    options_["strategy"] = algorithms::with_absolute_paths(asked_.strategy);
     const auto source = program.value("script", json::object()).value("path", "");
     options_["program"] = readable(source.empty() ? program.value("path", "") : source);
     const auto answer = client.request("submit", json_text(options_));
@@ -196,9 +195,8 @@ class Job {
     job_ = placed.value("job", std::uint64_t{0});
     const auto nodes = nodes_ = placed.value("nodes", std::vector<std::int32_t>{});
     const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());
-    record_.emplace(options_.value("label", options_.value("strategy", "")), static_cast<std::int32_t>(nodes.size()),
-                    distinct, options_);
-    display_.emplace(options_, actors::process_output());
+    record_.emplace(asked_, static_cast<std::int32_t>(nodes.size()), distinct);
+    display_.emplace(asked_, actors::process_output());
 
     const auto main = actors::name_of(program_.main);
     if (!main) return tl::unexpected(main.error());
@@ -219,7 +217,7 @@ class Job {
     Interrupts interrupts;
     std::optional<Instant> stop_asked;
     // Workers end together when their time is up, and evaluate and save what they have; this is for those that do not.
-    const Duration limit = from_seconds(options_.value("time_limit_s", 0.0));
+    const Duration limit = from_seconds(asked_.time_limit_s);
     const Duration until_stopped = limit + std::max(kFailPatience, limit / 10);
     Instant time_is_up = steady_now() + until_stopped;
     bool begun = false;
@@ -253,7 +251,7 @@ class Job {
 
  private:
   Result<void> open_run_directory(const std::string& name, const json& program) {
-    directory_ = options_.value("run_directory", std::string());
+    directory_ = asked_.run_directory;
     if (directory_.empty()) {
       auto created = observe::RunDirectory::create("runs", name, std::chrono::system_clock::now());
       if (!created) return tl::unexpected(created.error());
@@ -315,7 +313,7 @@ class Job {
 
   /// Whether so many workers are lost that the user wants no model of those who remain.
   bool too_few_workers() {
-    const auto minimum = options_.value("minimum", std::int64_t{1});
+    const std::int64_t minimum = asked_.minimum;
     const auto living = static_cast<std::int64_t>(nodes_.size()) - static_cast<std::int64_t>(record_->lost().size());
     if (living >= minimum || minimum <= 1 || error_) return false;
     error_ = lost_workers() + " lost: " + std::to_string(living) + " of " + std::to_string(nodes_.size()) +
@@ -353,7 +351,7 @@ class Job {
     if (!error_ && nobody && ended_early)
       error_ = "all workers have ended, at update " + std::to_string(record_->update()) + " of " +
                std::to_string(record_->updates()) + "; their logs are in " + directory_ + "/logs";
-    if (!error_ && !record_->lost().empty() && options_.value("lost", "ok") == "fail")
+    if (!error_ && !record_->lost().empty() && asked_.lost == "fail")
       error_ = lost_workers() + " lost, and --lost says that the run fails then";
   }
 
@@ -400,7 +398,8 @@ class Job {
   }
 
   Program program_;
-  json options_;
+  json options_;                                                               // As they travel;
+  const Options asked_;                                                        // as they are read here.
   const std::shared_ptr<EventQueue> events_ = std::make_shared<EventQueue>();  // The client's thread has it, too.
   std::string directory_;
   std::optional<observe::LineFile> metrics_;
@@ -423,12 +422,11 @@ RunResult failed(const std::string& text, int code) {
 }
 
 /// All strategies of a comparison, before the first of them runs: here it is known how many workers there are.
-Result<void> check_comparison(json& options) {
+Result<void> check_comparison(json& options, std::int32_t workers) {
   const auto listed = options.find("compare");
   if (listed == options.end() || !listed->is_array()) return {};
   for (const auto& strategy : *listed)
-    if (strategy.is_string())
-      PACELINE_TRY(algorithms::parse_strategy(strategy.get<std::string>(), options.value("workers", std::int32_t{2})));
+    if (strategy.is_string()) PACELINE_TRY(algorithms::parse_strategy(strategy.get<std::string>(), workers));
   options.erase(listed);
   return {};
 }
@@ -439,13 +437,14 @@ RunResult next_run(Program program, json given) {
   if (g_runs.interrupted) return failed("interrupted: run " + std::to_string(g_runs.begun) + " was not begun", 130);
   auto options = merged_options(std::move(given));
   if (!options) return refuse(options.error());
-  if (const auto checked = check_options(*options); !checked) return refuse(checked.error());
-  if (const auto checked = check_resume(options->value("resume", "")); !checked) return failed(checked.error().text, 2);
-  if (const auto checked = check_comparison(*options); !checked) return refuse(checked.error());
-  if (g_runs.begun > 1 && options->contains("replay"))
+  const auto asked = read_options(*options);
+  if (!asked) return refuse(asked.error());
+  if (const auto checked = check_resume(asked->resume); !checked) return failed(checked.error().text, 2);
+  if (const auto checked = check_comparison(*options, asked->workers); !checked) return refuse(checked.error());
+  if (g_runs.begun > 1 && !asked->replay.empty())
     return failed("a replay takes a script's first run: run " + std::to_string(g_runs.begun) + " is left out", 0);
   try {
-    Job job(std::move(program), *options);
+    Job job(std::move(program), *options, *asked);
     if (const auto started = job.start(); !started) return refuse(started.error());
     auto result = job.finish();
     g_runs.interrupted = result.code == 130;

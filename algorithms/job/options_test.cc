@@ -33,6 +33,57 @@ TEST(OptionsTest, AnOrdinaryJobIsTaken) {
             "");
 }
 
+TEST(OptionsTest, WhatAScriptAsksForIsReadAsItWasSaid) {
+  RunOptions asked{.workers = 3,
+                   .strategy = "wagma(group=2)",
+                   .epochs = 0.5,
+                   .batch = 16,
+                   .accumulate = 2,
+                   .samples = 100,
+                   .evaluate_every_epochs = 0,
+                   .checkpoint_every_s = 2,
+                   .optimizer_state = "reset",
+                   .buffers = "keep",
+                   .metric = {"loss", minimise, "nats"},
+                   .target = 0.5,
+                   .early_stopping = 4,
+                   .keep_checkpoints = 5,
+                   .seed = 18446744073709551615U,
+                   .resume = "runs/1"};
+  const auto read = read_options(to_json(asked));
+  ASSERT_TRUE(read) << read.error().text;
+  EXPECT_EQ(read->seed, asked.seed);
+  EXPECT_EQ(read->metric, asked.metric);
+  EXPECT_EQ(to_json(*read), to_json(asked));
+  asked.target = {};
+  EXPECT_EQ(read_options(to_json(asked)).value().target, std::nullopt);
+  EXPECT_EQ(to_json(asked).size(), 16U);
+}
+
+TEST(OptionsTest, DefaultsFitAndWhatIsNotSaidHasThem) {
+  const auto read = read_options(to_json(RunOptions{}));
+  ASSERT_TRUE(read) << read.error().text;
+  EXPECT_EQ(read->start_limit_s, 600);
+  EXPECT_EQ(read->lost, "ok");
+  EXPECT_EQ(read->name(), "allreduce");
+}
+
+TEST(OptionsTest, FlagsAreCalledAsTheOptionsWithoutTheirUnit) {
+  EXPECT_EQ(flag_of("keep_checkpoints"), "--keep-checkpoints");
+  EXPECT_EQ(flag_of("patience_s"), "--patience");
+  std::string without;
+  for (const Option& option : all_options())
+    if (option.help.empty()) without += std::string(option.name) + " ";
+  EXPECT_EQ(without, "samples metric json run_directory label replay replay_build program node_of ");
+}
+
+TEST(OptionsTest, AChoiceIsAWholeWordOfThem) {
+  for (const char* const word : {"keep", "reset", "average", ""}) EXPECT_EQ(unfit("optimizer_state", word), "") << word;
+  for (const char* const word : {"kee", "eset", "or", "keep,", "keep, reset", "average "})
+    EXPECT_EQ(unfit("optimizer_state", word), "give keep, reset or average") << word;
+  EXPECT_EQ(unfit("lost", ""), "give ok or fail");
+}
+
 TEST(OptionsTest, OtherNamesAreTheProgramsOwn) { EXPECT_EQ(refused({{"elements", "many"}}), ""); }
 
 TEST(OptionsTest, ValuesBeyondTheirRangeAreRefusedByName) {

@@ -29,7 +29,7 @@ Core::Core(const WorkerStart& start) : start_(start) {
   settings_ = std::move(*settings);
   parameters_ = Parameters(settings_.average_buffers);
   torch::set_num_threads(1);
-  torch::manual_seed(settings_.seed);
+  torch::manual_seed(settings_.options.seed);
   if (start_.rank == 0) warn_if_blas_is_slow();
 }
 
@@ -73,7 +73,7 @@ void Core::open() {
   follow_model();
   if (info_.bodies > 1 || shares_.size() > 1)
     gradients_ = torch::zeros({static_cast<std::int64_t>(parameters_.elements())}, parameters_.type());
-  if (!settings_.resume.empty()) resume();
+  if (!settings_.options.resume.empty()) resume();
   for (const auto& use : std::exchange(when_open_, {})) use(session_.get());
 }
 
@@ -118,23 +118,25 @@ void Core::follow_model() {
 /// yardstick.
 void Core::plan() {
   planned_ = true;
-  if (epoch_samples_ == 0) epoch_samples_ = settings_.samples;
+  if (epoch_samples_ == 0) epoch_samples_ = settings_.options.samples;
   if (epoch_samples_ == 0)
     throw std::logic_error(
         "next: the job's length is not known: call me.batches or me.sampler before, or set .samples in RunOptions");
-  if (epoch_samples_ < info_.workers * settings_.batch) {
+  if (epoch_samples_ < info_.workers * settings_.options.batch) {
     throw std::invalid_argument("an epoch of " + std::to_string(epoch_samples_) + " samples gives " +
                                 std::to_string(info_.workers) + " workers less than one batch of " +
-                                std::to_string(settings_.batch) + " each: use fewer workers or a smaller batch");
+                                std::to_string(settings_.options.batch) +
+                                " each: use fewer workers or a smaller batch");
   }
   const auto updates_in = [each = static_cast<double>(updates_per_epoch())](double epochs) {
     return std::max<std::int64_t>(1, std::llround(epochs * each));
   };
-  const std::int64_t every = settings_.evaluate_every_epochs > 0 ? updates_in(settings_.evaluate_every_epochs) : 0;
-  if (settings_.early_stopping > 0 && !metric && start_.rank == 0)
+  const std::int64_t every =
+      settings_.options.evaluate_every_epochs > 0 ? updates_in(settings_.options.evaluate_every_epochs) : 0;
+  if (settings_.options.early_stopping > 0 && !metric && start_.rank == 0)
     paceline_session_warn(session_.get(),
                           "early stopping has no effect: nothing is evaluated, call me.evaluate(metric)");
-  paceline_session_plan(session_.get(), lease_.update, updates_in(settings_.epochs), every);
+  paceline_session_plan(session_.get(), lease_.update, updates_in(settings_.options.epochs), every);
 }
 
 void Core::require_all_stepped() const {
@@ -324,7 +326,7 @@ void Core::evaluate() {
 /// In nominal samples: the same work under every strategy.
 std::int64_t Core::updates_per_epoch() const {
   const auto bodies = std::int64_t{std::max(1, info_.workers)} * std::max(1, info_.bodies);
-  return std::max<std::int64_t>(1, epoch_samples_ / (bodies * settings_.batch));
+  return std::max<std::int64_t>(1, epoch_samples_ / (bodies * settings_.options.batch));
 }
 
 std::int64_t Core::epoch() const { return lease_.update / updates_per_epoch(); }

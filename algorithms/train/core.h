@@ -59,7 +59,9 @@ struct Core {
   /// Number of the current body in the whole job: update * bodies + body.
   std::int64_t body_number() const { return lease_.update * info_.bodies + lease_.body; }
   /// Size of the training set; the run's own number of samples goes before it.
-  void set_epoch_samples(std::int64_t samples) { epoch_samples_ = settings_.samples > 0 ? settings_.samples : samples; }
+  void set_epoch_samples(std::int64_t samples) {
+    epoch_samples_ = settings_.options.samples > 0 ? settings_.options.samples : samples;
+  }
   void note_drawn(std::int64_t samples) { drawn_ += samples; }
   void require_body(const char* what) const;
 

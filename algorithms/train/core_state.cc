@@ -70,10 +70,10 @@ Replica Core::state() {
   }
   replica.outer = outer_state();
   for (const auto& user : user_states) replica.user.push_back(user.save());
-  replica.notes = {{"strategy", settings_.strategy},
+  replica.notes = {{"strategy", settings_.options.strategy},
                    {"epoch", std::to_string(epoch())},
                    {"workers", std::to_string(info_.workers)},
-                   {"batch", std::to_string(settings_.batch)},
+                   {"batch", std::to_string(settings_.options.batch)},
                    {"seed", std::to_string(info_.seed)},
                    {"sampler_position", std::to_string(lease_.update * info_.bodies)},
                    {"outer_step", std::to_string(info_.outer_step)}};
@@ -133,7 +133,7 @@ void Core::load_state(const Replica& replica) {
 }
 
 void Core::resume() {
-  const std::string path = checkpoint_in(settings_.resume);
+  const std::string path = checkpoint_in(settings_.options.resume);
   const auto refuse = [&path](const std::string& why) {
     throw std::runtime_error("cannot resume from " + path + ": " + why);
   };

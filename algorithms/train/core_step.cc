@@ -59,7 +59,7 @@ bool Core::end_step(Share& share, const torch::Tensor& loss) {
 paceline_stats Core::stats() const {
   double loss = 0;
   for (const auto& share : shares_) loss += share.loss;
-  return {loss, drawn_ > 0 ? drawn_ : settings_.batch,
+  return {loss, drawn_ > 0 ? drawn_ : settings_.options.batch,
           shares_.front().optimizer->param_groups().front().options().get_lr()};
 }
 
@@ -79,7 +79,7 @@ void Core::step(std::size_t number, const torch::Tensor& loss, const StepOptions
 void Core::step(std::size_t number, const LossClosure& closure, const StepOptions& options) {
   Share& share = begin_step(number);
   if (lease_.payload != PACELINE_MODELS)
-    throw std::invalid_argument("step with a closure has no meaning under " + settings_.strategy +
+    throw std::invalid_argument("step with a closure has no meaning under " + settings_.options.strategy +
                                 ", which averages gradients before the optimiser steps: use local-sgd, wagma or "
                                 "another strategy that averages models");
   if (info_.bodies > 1)

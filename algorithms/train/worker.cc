@@ -33,9 +33,9 @@ Sampler::Sampler(std::shared_ptr<train::Core> core, std::int64_t samples) : core
 void Sampler::reset(detail::OptionalSize) {}
 
 detail::SampledIndices Sampler::next(std::size_t batch_size) {
-  if (static_cast<std::int64_t>(batch_size) != core_->settings().batch)
+  if (static_cast<std::int64_t>(batch_size) != core_->settings().options.batch)
     throw std::invalid_argument("sampler: the data loader takes batches of " + std::to_string(batch_size) +
-                                ", but the run's batch is " + std::to_string(core_->settings().batch) +
+                                ", but the run's batch is " + std::to_string(core_->settings().options.batch) +
                                 ": make it with me.batch()");
   core_->open();
   following_ = std::max(following_, core_->body_number());
@@ -58,14 +58,14 @@ Shared Worker::share(std::shared_ptr<torch::nn::Module> net, torch::optim::Optim
 
 Batches Worker::batches(Dataset data, const BatchOptions& options) {
   const auto& settings = core_->settings();
-  if (options.batch != 0 && options.batch != settings.batch) {
+  if (options.batch != 0 && options.batch != settings.options.batch) {
     throw std::invalid_argument("batches: " + std::to_string(options.batch) + " samples, but the run's batch is " +
-                                std::to_string(settings.batch) +
+                                std::to_string(settings.options.batch) +
                                 ": say it in RunOptions (.batch) or with --batch only");
   }
   if (data.size() < 1) throw std::invalid_argument("batches: the data set is empty");
   core_->set_epoch_samples(data.size());
-  return Batches(core_, std::move(data), {.batch = settings.batch, .prefetch = options.prefetch});
+  return Batches(core_, std::move(data), {.batch = settings.options.batch, .prefetch = options.prefetch});
 }
 
 Sampler Worker::sampler(std::int64_t samples) {
@@ -77,8 +77,8 @@ void Worker::evaluate(std::function<double()> metric) { core_->metric = std::mov
 bool Worker::next() { return core_->next(); }
 
 std::int32_t Worker::rank() const { return core_->start().rank; }
-std::int32_t Worker::workers() const { return core_->settings().workers; }
-std::int64_t Worker::batch() const { return core_->settings().batch; }
+std::int32_t Worker::workers() const { return core_->settings().options.workers; }
+std::int64_t Worker::batch() const { return core_->settings().options.batch; }
 std::int64_t Worker::update() const { return core_->update(); }
 std::int64_t Worker::epoch() const { return core_->epoch(); }
 

@@ -10,8 +10,8 @@ TEST(WorkerSettingsTest, ReadsWhatConcernsAWorkerAndIgnoresTheRest) {
   const auto settings = parse_worker_settings(
       R"({"workers":4,"strategy":"wagma","batch":16,"samples":60000,"seed":7,"run_directory":"/runs/1","slow":"3:4x","straggle":"1:40ms","epochs":2.5,"optimizer_state":"average","buffers":"keep"})");
   ASSERT_TRUE(settings) << settings.error().text;
-  EXPECT_EQ(settings->batch, 16);
-  EXPECT_EQ(settings->seed, 7U);
+  EXPECT_EQ(settings->options.batch, 16);
+  EXPECT_EQ(settings->options.seed, 7U);
   EXPECT_EQ(settings->slow.factors.at(3), 4);
   EXPECT_EQ(settings->straggle.count, 1);
   EXPECT_EQ(settings->optimizer_state, OptimizerState::average);

@@ -23,7 +23,7 @@ namespace paceline::cli {
 /// outlives the parsing.
 using FlagTarget = std::variant<bool*, std::int32_t*, std::int64_t*, std::string*, std::vector<std::string>*,
                                 std::optional<std::int32_t>*, std::optional<std::int64_t>*,
-                                std::optional<std::uint64_t>*, std::optional<double>*>;
+                                std::optional<std::uint64_t>*, std::optional<double>*, std::optional<std::string>*>;
 
 /// A flag that was added, to say more about it.
 class Flag {

@@ -12,9 +12,13 @@ namespace {
 
 using nlohmann::json;
 
+/// Of a file that anybody may have changed: what does not fit is left out.
 job::JobRecord fresh_record(const json& options) {
-  const auto workers = static_cast<std::int32_t>(number(options, "workers").value_or(0));
-  return {text_of(options, "strategy"), workers, 1, options};
+  job::Options known;
+  known.strategy = text_of(options, "strategy");
+  known.metric = job::metric_of(options);
+  known.target = job::target_of(options);
+  return {known, static_cast<std::int32_t>(number(options, "workers").value_or(0)), 1};
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ XML = "build/api/xml"
 PAGES = {
     "algorithms/train/include/paceline/worker.h": "worker",
     "algorithms/train/include/paceline/run.h": "run",
+    "algorithms/job/include/paceline/run_options.h": "run_options",
     "algorithms/job/include/paceline/run_result.h": "run_result",
     "algorithms/job/include/paceline/metric.h": "metric",
     "algorithms/train/include/paceline/data.h": "data",

@@ -109,11 +109,11 @@ class AnyMessage {
                                            "server",
                                            "hier-avg",
                                            "nosuch"};
-    constexpr const char* kKeys[] = {"job",    "workers",    "strategy",   "driver_peer",     "driver_node",
+    constexpr const char* kKeys[] = {"job",    "workers",    "strategy",   "label",           "epochs",
                                      "seed",   "accumulate", "updates",    "first",           "evaluate_every",
                                      "reason", "actors",     "tasks",      "node_of",         "jobs",
                                      "target", "metric",     "patience_s", "optimizer_state", "keep_checkpoints"};
-    nlohmann::json object{{"job", 1},     {"workers", 2}, {"strategy", any(kStrategies)}, {"driver_peer", "driver/1"},
+    nlohmann::json object{{"job", 1},     {"workers", 2}, {"strategy", any(kStrategies)},
                           {"updates", 8}, {"first", 0},   {"evaluate_every", 4}};
     if (one_of(3)) object = nlohmann::json::object();
     if (one_of(2))

@@ -89,10 +89,12 @@ struct Nodes { epoch @0 :Int64; nodes @1 :List(NodeEntry); }
 struct Member { rank @0 :Int32; node @1 :Int32; actor @2 :UInt64; incarnation @3 :UInt64; }   # incarnation: of the node's agent
 struct OpenJob {
   job @0 :UInt64; members @1 :List(Member);
-  json @2 :Text;              # strategy, updates, seed, run directory ...
+  json @2 :Text;              # its options: strategy, seed, run directory ...
   age @3 :Float64;            # seconds
   without @4 :List(Int32);    # nodes that it has lost, and goes on without
+  driver @5 :JobDriver;
 }
+struct JobDriver { node @0 :Int32; peer @1 :Text; incarnation @2 :UInt64; request @3 :UInt64; }  # of its agent; which of its requests the job answers
 struct NodeGone { job @0 :UInt64; node @1 :Int32; cause @2 :Text; }
 struct CloseJob { job @0 :UInt64; reason @1 :Text; }
 
