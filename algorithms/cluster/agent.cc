@@ -698,9 +698,9 @@ Result<std::unique_ptr<TrainingJob>> Agent::make_job(JobId id, JobEntry entry) {
   auto strategy = job_strategy(entry.options, static_cast<std::int32_t>(entry.node_of.size()));
   if (!strategy) return tl::unexpected(strategy.error());
   const JobDriver driver = entry.driver;
-  TrainingJob::Settings settings{id, options_.node, std::move(entry), *std::move(strategy), options_.clock};
+  JobSettings settings{id, options_.node, std::move(entry), *std::move(strategy), options_.clock};
 
-  TrainingJob::Outbox outbox;
+  JobOutbox outbox;
   outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<std::vector<std::byte>> bulk) {
     send_peer(agent_peer(node), message, std::move(bulk));
   };
@@ -831,7 +831,7 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
     const Rank rank{body.value("rank", -1)};
     const auto update = body.value("update", std::int64_t{0});
     const auto size = body.value("size", std::uint64_t{0});
-    owner->on_captured(rank, update, size, packet.fds[0].release(), options_.clock->now());
+    owner->on_captured(rank, update, size, packet.fds[0].release());
   });
 }
 

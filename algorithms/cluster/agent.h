@@ -15,7 +15,7 @@
 #include "algorithms/cluster/memory_watch.h"
 #include "algorithms/cluster/output_post.h"
 #include "algorithms/cluster/session_channels.h"
-#include "algorithms/cluster/training_job.h"
+#include "algorithms/cluster/training/training_job.h"
 #include "algorithms/cluster/worker_spans.h"
 #include "algorithms/cluster/workers.h"
 #include "runtime/base/background.h"

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "actors/protocol_wire.h"
-#include "algorithms/cluster/logged_values.h"
 #include "algorithms/cluster/name_requests.h"
-#include "algorithms/cluster/training_job.h"
+#include "algorithms/cluster/training/logged_values.h"
+#include "algorithms/cluster/training/training_job.h"
 #include "algorithms/job/options.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"

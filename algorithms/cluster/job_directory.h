@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "algorithms/cluster/job_entry.h"
+#include "algorithms/cluster/training/job_entry.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
 

@@ -7,6 +7,7 @@ TESTS = {
     "scheduler": ("paceline_scheduler_test", "scheduler/paceline_scheduler_test"),
     "session": ("paceline_session_test", "algorithms/session/paceline_session_test"),
     "cluster": ("paceline_cluster_test", "algorithms/cluster/paceline_cluster_test"),
+    "training": ("paceline_training_test", "algorithms/cluster/training/paceline_training_test"),
     "link": ("paceline_link_test", "runtime/link/paceline_link_test"),
     "channel": ("paceline_channel_test", "runtime/channel/paceline_channel_test"),
     "memory": ("paceline_memory_test", "runtime/memory/paceline_memory_test"),
@@ -20,6 +21,7 @@ MIXING = ("scheduler", "clusters", "reference", "mix_explorer")
 LINKS = ("link", "clusters")
 SESSION = ("session", "clusters")
 CLUSTER = ("cluster", "clusters")
+TRAINING = ("training", "cluster", "clusters")
 VIEWS = ("scheduler", "cluster", "clusters", "explorer")
 
 
@@ -41,7 +43,7 @@ VIEW, ROUND_SHELL = "scheduler/views/view_change.cc", "scheduler/rounds/round_se
 LINK = "runtime/link/link_core.cc"
 INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
 CORE, STEPS, GRADIENTS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps", "gradients"))
-JOB = "algorithms/cluster/training_job.cc"
+JOB = "algorithms/cluster/training/training_job.cc"
 
 MUTATIONS = (
     # Rounds
@@ -125,13 +127,13 @@ MUTATIONS = (
     Mutation("a start is not waited for", CORE, "  enter(AwaitsStartSeen{});\n", "", SESSION),
     Mutation("alone it does not wait for the end", STEPS, "if (is_due_alone() && !is_answered()) return wait();", "", SESSION),
     # Jobs and clusters
-    Mutation("a job is over before all have its last model", "algorithms/cluster/job_end.cc", "return all_nodes || now - since_ >= 2 * patience ? Step::release : Step::none;", "return Step::release;", CLUSTER),
-    Mutation("a replica that is too old is given", "algorithms/cluster/replica_exchange.cc", "if (waiter.least > replica.update) {", "if (false) {", CLUSTER),
-    Mutation("several go on from their own models", "algorithms/cluster/replica_exchange.cc", "if (!anybody && is_furthest(furthest)) {", "if (!anybody && furthest.rank.value >= 0) {", CLUSTER),
+    Mutation("a job is over before all have its last model", "algorithms/cluster/training/job_end.cc", "return all_nodes || now - since_ >= 2 * patience ? Step::release : Step::none;", "return Step::release;", TRAINING),
+    Mutation("a replica that is too old is given", "algorithms/cluster/training/replica_exchange.cc", "if (waiter.least > replica.update) {", "if (false) {", TRAINING),
+    Mutation("several go on from their own models", "algorithms/cluster/training/replica_exchange.cc", "if (!anybody && is_furthest(furthest)) {", "if (!anybody && furthest.rank.value >= 0) {", TRAINING),
     Mutation("an agent that was started anew is taken for the one that had the job", "algorithms/cluster/job_directory.cc", "if (known->second.incarnation != incarnation) {", "if (false) {", CLUSTER),
     Mutation("a name is taken from who has it now", "algorithms/cluster/name_directory.cc", "if (found != names_.end() && found->second.actor == actor) names_.erase(found);", "if (found != names_.end()) names_.erase(found);", CLUSTER),
     Mutation("what a head has answered is asked of the next one", "algorithms/cluster/head_requests.cc", "return std::erase_if(waiting_, [&](const Request& request) { return request.id == id && request.from == from; }) > 0;", "return std::any_of(waiting_.begin(), waiting_.end(), [&](const Request& request) { return request.id == id && request.from == from; });", CLUSTER),
     Mutation("what another agent asks before its welcome gets no answer", "algorithms/cluster/agent.cc", "  cut_off_.erase(from);  // What it asks before it says welcome is to be answered, too.\n", "", CLUSTER),
-    Mutation("an evaluator that dies is waited for", JOB, "  if (is_evaluating(rank)) end_evaluation(now);\n  go_on_without(rank, how, now);", "  go_on_without(rank, how, now);", CLUSTER),
+    Mutation("an evaluator that dies is waited for", JOB, "  if (evaluation_.is_by(rank)) end_evaluation(now);\n  go_on_without(rank, how, now);", "  go_on_without(rank, how, now);", CLUSTER),
     Mutation("what is asked of a node that is gone gets no answer", "algorithms/cluster/agent.cc", "  act(router_.on_node_gone(node, how));\n", "", CLUSTER),
 )

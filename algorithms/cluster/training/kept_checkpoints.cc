@@ -1,4 +1,4 @@
-#include "algorithms/cluster/kept_checkpoints.h"
+#include "algorithms/cluster/training/kept_checkpoints.h"
 
 #include <algorithm>
 #include <filesystem>

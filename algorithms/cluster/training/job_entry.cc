@@ -1,4 +1,4 @@
-#include "algorithms/cluster/job_entry.h"
+#include "algorithms/cluster/training/job_entry.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "algorithms/cluster/replica_exchange.h"
+#include "algorithms/cluster/training/replica_exchange.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "algorithms/cluster/evaluations.h"
+#include "algorithms/cluster/training/evaluations.h"
 
 #include <cmath>
 

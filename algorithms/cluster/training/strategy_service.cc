@@ -1,4 +1,4 @@
-#include "algorithms/cluster/strategy_service.h"
+#include "algorithms/cluster/training/strategy_service.h"
 
 #include <algorithm>
 #include <span>

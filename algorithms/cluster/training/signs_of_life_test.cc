@@ -1,4 +1,4 @@
-#include "algorithms/cluster/signs_of_life.h"
+#include "algorithms/cluster/training/signs_of_life.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

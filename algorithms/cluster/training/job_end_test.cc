@@ -1,4 +1,4 @@
-#include "algorithms/cluster/job_end.h"
+#include "algorithms/cluster/training/job_end.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "algorithms/cluster/logged_values.h"
+#include "algorithms/cluster/training/logged_values.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "algorithms/cluster/shared_objects.h"
+#include "algorithms/cluster/training/shared_objects.h"
 
 #include "runtime/base/json.h"
 

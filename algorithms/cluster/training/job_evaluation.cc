@@ -1,0 +1,80 @@
+#include "algorithms/cluster/training/job_evaluation.h"
+
+#include <cmath>
+#include <utility>
+
+#include "algorithms/job/metric.h"
+
+namespace paceline::cluster {
+namespace {
+
+using nlohmann::json;
+
+json warning(const Error& error) { return {{"event", "warning"}, {"text", error.text}}; }
+
+}  // namespace
+
+JobEvaluation::JobEvaluation(const job::Options& options)
+    : metric_(options.metric),
+      save_every_(from_seconds(options.checkpoint_every_s)),
+      evaluations_({options.metric, options.target, options.early_stopping}),
+      kept_(options.run_directory, options.keep_checkpoints) {}
+
+void JobEvaluation::begin(Version v, std::optional<Rank> evaluator, Instant now) {
+  version_ = v;
+  evaluator_ = evaluator;
+  since_ = now;
+  saved_ = now;
+}
+
+JobEvaluation::Outcome JobEvaluation::on_value(Rank rank, double value, const Figures& figures) {
+  const std::int64_t updates = version_->value + 1;
+  const auto found = evaluations_.on_value(updates, value);
+  Outcome outcome;
+  if (!std::isnan(value)) {
+    newest_ = job::to_json(metric_);
+    newest_.update({{"update", updates}, {"clock_s", figures.clock_s}, {"value", value}, {"best", found.is_best}});
+  }
+  if (const auto kept = kept_.keep(updates, found.is_best); !kept) outcome.events.push_back(warning(kept.error()));
+  outcome.events.push_back({{"event", "evaluated"},
+                            {"worker", rank.value},
+                            {"update", updates},
+                            {"value", value},
+                            {"clock_s", figures.clock_s},
+                            {"samples", figures.samples},
+                            {"loss", figures.loss},
+                            {"best", found.is_best},
+                            {"reached", found.reached}});
+  outcome.stop = found.stop;
+  return outcome;
+}
+
+bool JobEvaluation::wants_checkpoint(Instant now) {
+  if (save_every_ <= Duration::zero()) return false;
+  if (!saved_) saved_ = now;
+  return now - *saved_ >= save_every_;
+}
+
+void JobEvaluation::ask_to_save(Rank rank, Instant now) {
+  saved_ = now;
+  saving_.insert(rank);
+}
+
+std::vector<json> JobEvaluation::on_saved(Rank rank, std::int64_t update) {
+  saving_.erase(rank);
+  if (version_) {  // It saves, too.
+    kept_.drop_fresh(rank);
+    return {};
+  }
+  const auto taken = kept_.take_fresh(rank, update + 1);
+  std::vector<json> events;
+  if (!taken) events.push_back(warning(taken.error()));
+  if (taken && *taken) events.push_back({{"event", "saved"}, {"worker", rank.value}, {"update", update + 1}});
+  return events;
+}
+
+void JobEvaluation::on_left(Rank rank) {
+  if (saving_.erase(rank) > 0) kept_.drop_fresh(rank);
+}
+
+}  // namespace paceline::cluster

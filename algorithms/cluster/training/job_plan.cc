@@ -1,0 +1,79 @@
+#include "algorithms/cluster/training/job_plan.h"
+
+#include <algorithm>
+
+#include "runtime/base/json.h"
+
+namespace paceline::cluster {
+namespace {
+
+using nlohmann::json;
+using scheduler::AveragingService;
+
+/// What all decisions of a job rest on.
+json record_head(const JobSettings& settings, const JobPlan& plan) {
+  json nodes = json::array();
+  for (const NodeId node : settings.entry.node_of) nodes.push_back(node.value);
+  return {{"strategy", settings.options().strategy},
+          {"accumulate", settings.options().accumulate},
+          {"seed", settings.options().seed},
+          {"node", settings.self.value},
+          {"node_of", nodes},
+          {"first", plan.first},
+          {"updates", plan.updates},
+          {"evaluate_every", plan.evaluate_every}};
+}
+
+/// Those of the same job only.
+Result<std::vector<scheduler::Decision>> recorded_decisions(const JobSettings& settings, const json& head) {
+  auto record = scheduler::read_record(scheduler::record_path(settings.options().replay, settings.self));
+  if (!record) return tl::unexpected(record.error());
+  const json then = parse_json(record->head);
+  for (const auto& [name, value] : head.items()) {
+    const json before = then.is_object() ? then.value(name, json()) : json();
+    if (before != value)
+      return fail(ErrorKind::invalid, "this is another job than the recorded one: " + name + " was " +
+                                          json_text(before) + ", is " + json_text(value));
+  }
+  return std::move(record->decisions);
+}
+
+}  // namespace
+
+Result<JobPlan> read_plan(const json& plan) {
+  const JobPlan read{plan.value("first", std::int64_t{0}), plan.value("updates", std::int64_t{0}),
+                     plan.value("evaluate_every", std::int64_t{0})};
+  if (read.updates <= read.first || read.first < 0)
+    return fail(ErrorKind::invalid, "nothing to do: the job would end at update " + std::to_string(read.updates) +
+                                        ", and goes on from update " + std::to_string(read.first) +
+                                        ": give more --epochs");
+  return read;
+}
+
+Result<AveragingService::JobOptions> averaging_options(const JobSettings& settings, const JobPlan& plan) {
+  const job::Options& options = settings.options();
+  AveragingService::JobOptions job;
+  job.job = settings.job;
+  job.clock = settings.clock;
+  job.self = settings.self;
+  job.node_of = settings.entry.node_of;
+  job.first = Version{plan.first};
+  job.last = Version{plan.updates - 1};
+  if (options.patience_s > 0) job.wait_limit = from_seconds(options.patience_s);
+  if (settings.strategy.patience) job.wait_limit = settings.strategy.patience;
+  job.evaluates = plan.evaluate_every >= 0;
+  job.evaluate_every = std::max<std::int64_t>(0, plan.evaluate_every);
+  if (!options.run_directory.empty()) {
+    job.trace_path = options.run_directory + "/node-" + to_string(settings.self) + ".trace";
+    job.record_path = scheduler::record_path(options.run_directory, settings.self);
+  }
+  const json head = record_head(settings, plan);
+  job.record_head = json_text(head);
+  if (options.replay.empty()) return job;
+  auto decisions = recorded_decisions(settings, head);
+  if (!decisions) return tl::unexpected(decisions.error());
+  job.replay = *std::move(decisions);
+  return job;
+}
+
+}  // namespace paceline::cluster

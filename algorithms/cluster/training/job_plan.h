@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+
+#include "algorithms/cluster/training/job_settings.h"
+#include "scheduler/averaging_service.h"
+
+namespace paceline::cluster {
+
+/// How long a job is, as its first worker says (docs/adr/0003-the-workers-say-how-long-the-job-is.md).
+struct JobPlan {
+  std::int64_t first = 0;           ///< Update that it begins, or goes on, with.
+  std::int64_t updates = 0;         ///< Where it ends.
+  std::int64_t evaluate_every = 0;  ///< 0: at the end only; below: never.
+};
+
+/// `invalid`: there is nothing to do.
+Result<JobPlan> read_plan(const nlohmann::json& plan);
+
+/// What the shell of the strategy's core is told, with the recorded decisions where the job is a replay. `invalid`:
+/// those are of another job.
+Result<scheduler::AveragingService::JobOptions> averaging_options(const JobSettings& settings, const JobPlan& plan);
+
+}  // namespace paceline::cluster

@@ -1,0 +1,135 @@
+#include "algorithms/cluster/training/job_replicas.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "runtime/base/json.h"
+#include "runtime/memory/shared_object.h"
+#include "runtime/process/fd.h"
+
+namespace paceline::cluster {
+
+JobReplicas::JobReplicas(const JobSettings& settings, const JobMembers& members, const JobOutbox& outbox, Beside beside,
+                         Fail fail)
+    : settings_(settings),
+      members_(members),
+      outbox_(outbox),
+      beside_(std::move(beside)),
+      fail_job_(std::move(fail)),
+      exchange_(settings.self, settings.entry.node_of) {}
+
+/// Local workers that can be asked for their state.
+ReplicaExchange::Donors JobReplicas::donors() {
+  ReplicaExchange::Donors donors;
+  if (!averagings_) return donors;
+  for (const auto& [rank, worker] : members_.joined()) {
+    auto* window = averagings_->window(rank);
+    if (!window || members_.has_left(rank) || outbox_.process_state(worker) == 'T') continue;
+    donors.push_back({rank, window->progress().step.load(std::memory_order_relaxed)});
+  }
+  return donors;
+}
+
+void JobReplicas::act(const ReplicaExchange::Actions& actions) {
+  for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
+}
+
+void JobReplicas::carry_out(const ReplicaExchange::Give& give) {
+  const auto worker = members_.worker_of(give.rank);
+  if (!worker) return;
+  outbox_.to_worker(*worker, {{"kind", "replica"}, {"update", give.replica.update}, {"size", give.replica.size}},
+                    {give.replica.object->fd()});
+}
+
+void JobReplicas::carry_out(const ReplicaExchange::Send& send) {
+  wire::Message message;
+  auto body = message.root().initReplicaData();
+  body.setJob(settings_.job.value);
+  body.setRank(send.from.value);
+  body.setUpdate(send.replica.update);
+  body.setSize(send.replica.size);
+  const auto data = send.replica.object->data();
+  std::vector<std::vector<std::byte>> bulk;
+  bulk.emplace_back(data.begin(), data.end());
+  outbox_.to_node(send.node, message, std::move(bulk));
+}
+
+void JobReplicas::carry_out(const ReplicaExchange::Capture& capture) {
+  auto* control = averagings_->control(capture.donor);
+  control->words().capture_wanted.fetch_add(1, std::memory_order_release);
+  control->ring();
+}
+
+void JobReplicas::carry_out(const ReplicaExchange::AskNode& ask) {
+  wire::Message message;
+  auto body = message.root().initReplicaWanted();
+  body.setJob(settings_.job.value);
+  body.setRank(ask.rank.value);
+  body.setUpdate(ask.least);
+  outbox_.to_node(ask.node, message, {});
+}
+
+void JobReplicas::carry_out(const ReplicaExchange::SendNone& none) {
+  wire::Message message;
+  auto body = message.root().initReplicaNone();
+  body.setJob(settings_.job.value);
+  body.setRank(none.furthest.rank.value);
+  body.setUpdate(none.furthest.step);
+  outbox_.to_node(none.node, message, {});
+}
+
+void JobReplicas::carry_out(const ReplicaExchange::GoOn& go_on) {
+  const auto worker = members_.worker_of(go_on.rank);
+  if (!worker || !averagings_) return;
+  outbox_.to_worker(*worker, {{"kind", "go_on"}, {"update", averagings_->done().value + 1}}, {});
+  outbox_.to_driver(
+      {{"event", "warning"},
+       {"text", "worker " + to_string(go_on.rank) + " missed update " + std::to_string(averagings_->done().value + 1) +
+                    ", and who has its model is frozen or gone: it goes on with its own"}});
+}
+
+void JobReplicas::on_none(const wire::Replica::Reader& none, NodeId from, Instant now) {
+  act(exchange_.on_none(from, {Rank{none.getRank()}, none.getUpdate()}, donors(), now));
+}
+
+void JobReplicas::on_wanted(const wire::Replica::Reader& wanted, NodeId from, std::optional<Version> end, Instant now) {
+  std::int64_t least = from == settings_.self ? 0 : wanted.getUpdate();
+  if (end) least = std::max(least, end->value + 1);
+  act(exchange_.on_wanted(Rank{wanted.getRank()}, from, least, donors(), now));
+}
+
+void JobReplicas::on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd) {
+  auto object = memory::SharedObject::map(fd, std::max<std::uint64_t>(1, size));
+  if (!object)
+    return fail_job_(Error{ErrorKind::internal, "worker " + to_string(rank) +
+                                                    " gave a replica that cannot be mapped: " + object.error().text});
+  act(exchange_.on_captured(rank, {std::make_shared<memory::SharedObject>(std::move(*object)), update, size}));
+}
+
+void JobReplicas::on_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes) {
+  const auto fd = std::make_shared<process::Fd>();
+  const auto bytes_in = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  beside_(
+      [bytes_in, fd]() -> Result<void> {
+        const auto object = memory::SharedObject::sealed_copy(*bytes_in);
+        if (!object) return tl::unexpected(object.error());
+        fd->reset(fcntl(object->fd(), F_DUPFD_CLOEXEC, 0));
+        return {};
+      },
+      [this, fd, rank = Rank{header.getRank()}, update = header.getUpdate(),
+       size = header.getSize()](const Result<void>& done) {
+        if (!done) return fail_job_(done.error());
+        on_captured(rank, update, size, fd->release());
+      });
+}
+
+void JobReplicas::on_node_gone(NodeId node, Instant now) { act(exchange_.on_node_gone(node, donors(), now)); }
+
+void JobReplicas::tick(Instant now) {
+  if (exchange_.is_due(now)) act(exchange_.ask_again(donors(), now));
+}
+
+}  // namespace paceline::cluster

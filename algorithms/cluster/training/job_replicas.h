@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "algorithms/cluster/training/job_members.h"
+#include "algorithms/cluster/training/job_settings.h"
+#include "algorithms/cluster/training/replica_exchange.h"
+#include "scheduler/averaging_service.h"
+
+namespace paceline::cluster {
+
+/// Shell of the ReplicaExchange on one node: asks workers for their states over their control pages, and sends what
+/// they gave to workers and other nodes.
+class JobReplicas {
+ public:
+  using Beside = std::function<void(std::function<Result<void>()>, JobOutbox::Follows)>;
+  using Fail = std::function<void(const Error&)>;
+
+  /// `beside`: JobOutbox::beside as long as the job is there; `fail`: the job fails. All that is referred to outlives
+  /// this.
+  JobReplicas(const JobSettings& settings, const JobMembers& members, const JobOutbox& outbox, Beside beside,
+              Fail fail);
+
+  /// From here on workers can be asked, until the job is stopped.
+  void open(std::shared_ptr<scheduler::AveragingService> averagings) { averagings_ = std::move(averagings); }
+  void stop() { averagings_.reset(); }
+
+  /// `end`: the job's last version, if it has come to it: an older state would be of no use.
+  void on_wanted(const wire::Replica::Reader& wanted, NodeId from, std::optional<Version> end, Instant now);
+  void on_none(const wire::Replica::Reader& none, NodeId from, Instant now);
+  /// A captured state, of a local worker or of another node. Takes the descriptor.
+  void on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd);
+  void on_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes);
+  void on_node_gone(NodeId node, Instant now);
+  void tick(Instant now);
+  std::optional<Instant> due() const { return exchange_.due(); }
+  /// Rank 0's state at the start is here.
+  bool has_start() const { return exchange_.has_start(); }
+
+ private:
+  ReplicaExchange::Donors donors();
+  void act(const ReplicaExchange::Actions& actions);
+  void carry_out(const ReplicaExchange::Give& give);
+  void carry_out(const ReplicaExchange::Send& send);
+  void carry_out(const ReplicaExchange::Capture& capture);
+  void carry_out(const ReplicaExchange::AskNode& ask);
+  void carry_out(const ReplicaExchange::SendNone& none);
+  void carry_out(const ReplicaExchange::GoOn& go_on);
+
+  const JobSettings& settings_;
+  const JobMembers& members_;
+  const JobOutbox& outbox_;
+  Beside beside_;
+  Fail fail_job_;
+  ReplicaExchange exchange_;
+  std::shared_ptr<scheduler::AveragingService> averagings_;
+};
+
+}  // namespace paceline::cluster

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "algorithms/cluster/training/job_entry.h"
+#include "algorithms/strategy.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/result.h"
+#include "runtime/wire/codec.h"
+
+namespace paceline::cluster {
+
+/// What a node's part of a job is told once.
+struct JobSettings {
+  JobId job;
+  NodeId self;
+  JobEntry entry;
+  algorithms::Strategy strategy;
+  const Clock* clock = &machine_clock();
+
+  const job::Options& options() const { return entry.options; }
+  std::int32_t workers() const { return static_cast<std::int32_t>(entry.node_of.size()); }
+};
+
+/// How it reaches everybody else; the agent implements it.
+struct JobOutbox {
+  using Follows = std::function<void(const Result<void>&)>;
+
+  std::function<void(NodeId, wire::Message&, std::vector<std::vector<std::byte>>)> to_node;
+  std::function<void(const nlohmann::json&)> to_driver;
+  /// A JSON answer with descriptors to a worker's session.
+  std::function<void(WorkerId, const nlohmann::json&, const std::vector<int>&)> to_worker;
+  /// Ends a worker, for good; whoever waits for it hears the reason.
+  std::function<void(WorkerId, const std::string&)> end_worker;
+  /// Asks a worker's I/O thread for a sign of life.
+  std::function<void(WorkerId)> ask_for_life;
+  /// 'T' when the process is stopped, 'Z' or 0 when it has ended.
+  std::function<char(WorkerId)> process_state;
+  /// Beside the control loop; `follows` back on it.
+  std::function<void(std::function<Result<void>()> work, Follows follows)> beside;
+  /// -1: it has ended.
+  std::function<std::int64_t(WorkerId)> process_id;
+};
+
+}  // namespace paceline::cluster

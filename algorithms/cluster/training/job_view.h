@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "algorithms/cluster/training/job_members.h"
+#include "algorithms/cluster/training/job_settings.h"
+#include "scheduler/averaging_service.h"
+
+namespace paceline::cluster {
+
+/// What people are shown of a node's part of a job: figures of its averagings, and what each worker does.
+class JobView {
+ public:
+  /// All that is referred to outlives this.
+  JobView(const JobSettings& settings, const JobMembers& members, const JobOutbox& outbox)
+      : settings_(settings), members_(members), outbox_(outbox) {}
+
+  /// Training begins with this update.
+  void begin(Version first);
+  bool is_training(Version t) const { return t >= first_; }
+  /// Of one who is alone, and publishes nothing.
+  void on_loss(double loss) { loss_ = loss; }
+  /// `clock`: the training clock.
+  void on_executed(const scheduler::AveragingService::Executed& executed, Duration clock);
+
+  double loss() const { return loss_; }
+  std::int64_t samples() const { return samples_; }
+  /// Before training: who has not shared its model yet.
+  nlohmann::json starting(const std::vector<Rank>& ranks, std::optional<Duration> since) const;
+  /// Adds what the averagings are at. `clock`: of training; what workers do after it is none.
+  void add(nlohmann::json& view, const scheduler::AveragingService& averagings, Duration clock, Instant now) const;
+  /// This node's samples/s, loss and waiting workers, for the trace.
+  void trace(const nlohmann::json& view, scheduler::AveragingService& averagings, Instant now);
+
+ private:
+  nlohmann::json view_of(Rank rank, WorkerId worker, const memory::Window& window, std::int64_t done,
+                         Duration clock) const;
+
+  const JobSettings& settings_;
+  const JobMembers& members_;
+  const JobOutbox& outbox_;
+  double loss_ = 0;
+  std::vector<float> step_s_;
+  Version first_{0};
+  Version last_{-1};
+  double last_clock_s_ = 0;
+  std::int64_t samples_ = 0;
+  struct Counted {
+    Instant at{};
+    std::int64_t samples = 0;
+  };
+  Counted counted_;  ///< What the trace was told last.
+};
+
+}  // namespace paceline::cluster
