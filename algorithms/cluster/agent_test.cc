@@ -326,6 +326,23 @@ TEST_F(AgentTest, AMessageOfAnotherAgentMayComeBeforeTheHeadsWordOfItsJob) {
   EXPECT_EQ(heard_by(zero_), "stopping:early ");
 }
 
+/// It may not know yet that the others go on without it.
+TEST_F(AgentTest, TheWordOfANodeThatTheJobHasLostDoesNotCount) {
+  welcome(zero_);
+  welcome(one_);
+  open_job(1, 1);
+  heard_by(one_);
+  wire::Message gone;
+  auto body = gone.root().initNodeGone();
+  body.setJob(1);
+  body.setNode(0);
+  say(head_, gone);
+  stop_job(zero_, 1, "of the lost");
+  EXPECT_EQ(heard_by(one_), "");
+  stop_job(one_, 1, "of another");
+  EXPECT_EQ(heard_by(one_), "stopping:of another ");
+}
+
 TEST_F(AgentTest, ADriverHearsOfAJobThatCannotBeOpened) {
   open_job(1, 0, {{"strategy", "nosuch"}});
   EXPECT_NE(heard_by(zero_).find("failed:"), std::string::npos);

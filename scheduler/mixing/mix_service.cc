@@ -302,15 +302,8 @@ void MixService::after_gone() {
            "out. Go on from the last checkpoint (--resume) with the workers that are left");
 }
 
-/// Each iteration that is begun may begin an exchange, which goes on while its worker computes. Who has not begun may
-/// do as many as the others.
-Version MixService::last_given(Version frozen) const {
-  if (!overlaps()) return frozen;
-  Version last = frozen.next();
-  for (const auto& [rank, w] : workers_)
-    last = std::max(last, Version{w.exchange.value + std::max<std::int64_t>(0, frozen.value - w.t.value) + 1});
-  return last;
-}
+/// With overlap an exchange may begin when an iteration is done, and there are no more of them than of iterations.
+Version MixService::last_given(Version frozen) const { return overlaps() ? frozen.next() : frozen; }
 
 void MixService::on_remade(Version last, const std::vector<Rank>& members, Instant now) {
   remake(last, options_.plan_of ? options_.plan_of(members) : nullptr, now);

@@ -110,7 +110,7 @@ MUTATIONS = (
     Mutation("rows that lack a worker that is gone add up to less than one", MIX, "      if (own.from == rank) own.weight += gone;\n    return shares;", "      if (own.from == rank) own.weight += 0 * gone;\n    return shares;", MIXING),
     Mutation("a graph that runs dry is not made anew", "scheduler/mixing/mix_service.cc", "options_.plan_of(engine().left())) return agree_on(Agreement::graph);", "options_.plan_of(engine().left())) return;", VIEWS),
     Mutation("what comes after a graph is given to the one before it", "scheduler/mixing/neighbour_service.cc", "if (given_until() && given->version > *given_until())", "if (false)", VIEWS),
-    Mutation("a graph begins before what is given already", "scheduler/mixing/mix_service.cc", "std::max<std::int64_t>(0, frozen.value - w.t.value) + 1});", "0 * frozen.value});", VIEWS),
+    Mutation("a graph begins before what is given already", "scheduler/mixing/mix_service.cc", "return overlaps() ? frozen.next() : frozen;", "return frozen;", VIEWS),
     Mutation("a model that was lent to a lost node does not come back", PAIRS, "rank == holder->low() && holder->initiator != rank) release(rank, *holder);", "false) release(rank, *holder);", VIEWS),
     Mutation("a server waits for a lost node's workers", "scheduler/asynchronous/server_service.cc", "    for (const Rank rank : ranks_on(node)) on_rank_gone(rank, now);\n", "    (void)node;\n", VIEWS),
     Mutation("a lost node's word counts", "algorithms/cluster/agent.cc", "  if (job.lost_nodes().contains(from)) return;  // It may not know yet.\n", "", VIEWS),

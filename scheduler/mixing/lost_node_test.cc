@@ -1,0 +1,169 @@
+// What an agent tells the others, and keeps for later, when a third one is lost or a graph is agreed on.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/averaging_service_test_support.h"
+#include "scheduler/mixing/batch_service.h"
+#include "scheduler/mixing/exchange_service.h"
+#include "scheduler/mixing/mix_service.h"
+
+namespace paceline::scheduler {
+namespace {
+
+/// Each takes so much of worker 2's, and the rest of its own.
+class TakesFromTwo : public MixPlan {
+ public:
+  explicit TakesFromTwo(double share) : share_(share) {}
+  std::vector<Share> row(Rank to, Version) const override {
+    if (to == Rank{2} || share_ == 0) return {{to, 1}};
+    return {{to, 1 - share_}, {Rank{2}, share_}};
+  }
+  std::vector<Rank> receivers(Rank from, Version) const override {
+    if (from != Rank{2} || share_ == 0) return {};
+    return {Rank{0}, Rank{1}};
+  }
+
+ private:
+  double share_;
+};
+
+/// The service of node 1, of three with a worker each.
+class LostNodeTest : public ServiceTest {
+ protected:
+  static AveragingService::JobOptions job() {
+    auto job = two_workers();
+    job.node_of = {NodeId{0}, NodeId{1}, NodeId{2}};
+    job.self = NodeId{1};
+    job.evaluates = false;
+    return job;
+  }
+  AveragingService::SendToNode send() {
+    return [this](NodeId to, wire::Message& message, const auto&) {
+      const auto envelope = message.root().asReader();
+      std::string text = "to " + to_string(to) + ": ";
+      if (envelope.isShare())
+        text += "share of " + std::to_string(envelope.getShare().getRank()) + " at " +
+                std::to_string(envelope.getShare().getVersion());
+      else if (envelope.isBatch() && envelope.getBatch().getBodies() >= 0)
+        text += "node " + std::to_string(envelope.getBatch().getOf()) + " did " +
+                std::to_string(envelope.getBatch().getBodies()) + " of " +
+                std::to_string(envelope.getBatch().getVersion());
+      else if (envelope.isFlushed())
+        text += "flushed";
+      else if (envelope.isEnding())
+        text += "begun " + std::to_string(envelope.getEnding().getVersion());
+      else
+        return;
+      sent_.push_back(std::move(text));
+    };
+  }
+  template <class Service, class... More>
+  void begin_as(const typename Service::Options& options, More&&... more) {
+    service_ = std::make_shared<Service>(options, std::forward<More>(more)..., graph_, *averager_, send());
+    join(1);
+    sent_.clear();
+  }
+  void on_share(Rank of, Version v, double model) {
+    wire::Message message;
+    auto body = message.root().initShare();
+    body.setRank(of.value);
+    body.setVersion(v.value);
+    body.setWeight(1);
+    std::vector<double> numbers(kElements, model);
+    const auto bytes = std::as_bytes(std::span(numbers));
+    service_->on_message(NodeId{of.value}, message.root().asReader(), {bytes.begin(), bytes.end()}, now);
+    end_averagings();
+  }
+  void on_ending(wire::Ending::Phase phase, Version v, const std::vector<std::int32_t>& members = {}) {
+    wire::Message message;
+    auto body = message.root().initEnding();
+    body.setPhase(phase);
+    body.setVersion(v.value);
+    body.setGraph(true);
+    auto list = body.initBegun(static_cast<unsigned>(members.size()));
+    for (unsigned i = 0; i < list.size(); ++i) list[i].setRank(members[i]);
+    service_->on_message(NodeId{0}, message.root().asReader(), {}, now);
+  }
+  static MixService::Options push_sum() {
+    MixService::Options options;
+    options.job = job();
+    options.push_sum = true;
+    options.plan = std::make_shared<TakesFromTwo>(0);
+    options.plan_of = [](const std::vector<Rank>&) { return std::make_shared<TakesFromTwo>(0.5); };
+    return options;
+  }
+
+  std::vector<std::string> sent_;
+};
+
+using Said = std::vector<std::string>;
+
+TEST_F(LostNodeTest, SharesThatAllMustHaveArePassedOnBeforeTheFlush) {
+  ExchangeService::Options options;
+  options.job = job();
+  options.parts = 1;
+  options.plan = std::make_shared<TakesFromTwo>(0.5);
+  begin_as<ExchangeService>(options);
+  on_share(Rank{2}, Version{0}, 3);
+  service_->on_node_gone(NodeId{2}, now);
+  EXPECT_EQ(sent_, (Said{"to 0: share of 2 at 0", "to 0: flushed"}));
+}
+
+TEST_F(LostNodeTest, WhereEachMixesWhatReachesItNothingIsPassedOn) {
+  MixService::Options options;
+  options.job = job();
+  options.plan = std::make_shared<TakesFromTwo>(0.5);
+  begin_as<MixService>(options);
+  on_share(Rank{2}, Version{0}, 3);
+  service_->on_node_gone(NodeId{2}, now);
+  EXPECT_EQ(sent_, Said{"to 0: flushed"});
+}
+
+TEST_F(LostNodeTest, HowManyMiniBatchesItDidIsPassedOn) {
+  MixService::Options options;
+  options.job = job();
+  options.plan = std::make_shared<TakesFromTwo>(0.5);
+  options.stands_in = true;
+  begin_as<BatchService>(
+      options, BatchEngine::Options{
+                   .self = NodeId{1}, .node_of = job().node_of, .batches = 4, .weight = BatchEngine::Weight::of_all});
+  wire::Message message;
+  message.root().initBatch().setBodies(3);
+  service_->on_message(NodeId{2}, message.root().asReader(), {}, now);
+  service_->on_node_gone(NodeId{2}, now);
+  EXPECT_EQ(sent_, (Said{"to 0: node 2 did 3 of 0", "to 0: flushed"}));
+}
+
+// Worker 2 knows the decision, and gives to what comes after it, before this agent does: the graph before would have
+// no use for it.
+TEST_F(LostNodeTest, WhatIsGivenToAGraphThatIsBeingAgreedOnWaitsForIt) {
+  begin_as<MixService>(push_sum());
+  on_ending(wire::Ending::Phase::ASK, {});
+  EXPECT_EQ(sent_, Said{"to 0: begun 0"});
+  on_share(Rank{2}, Version{1}, 10);
+  on_ending(wire::Ending::Phase::DECIDE, Version{0}, {1, 2});
+  publish(1, 0, 2);
+  end_averagings();
+  EXPECT_EQ(numbers(1, *window(1).writing())[0], 2) << "alone";
+  publish(1, 1, 4);
+  end_averagings();
+  ASSERT_TRUE(window(1).writing());
+  EXPECT_EQ(numbers(1, *window(1).writing())[0], 0.5 * 4 + 0.5 * 10);
+}
+
+TEST_F(LostNodeTest, AGraphBeginsBehindWhatOverlapMayGive) {
+  auto options = push_sum();
+  options.combine_then_adapt = true;
+  options.overlap = 2;
+  begin_as<MixService>(options);
+  on_ending(wire::Ending::Phase::ASK, {});
+  EXPECT_EQ(sent_, Said{"to 0: begun 1"}) << "when iteration 0 is done exchange 1 may begin";
+}
+
+}  // namespace
+}  // namespace paceline::scheduler
