@@ -4,10 +4,12 @@
 #include <set>
 #include <string_view>
 
+#include "algorithms/job/metric.h"
 #include "cli/cells.h"
 #include "cli/running.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/json.h"
+#include "runtime/base/readable.h"
 #include "runtime/observe/table.h"
 
 namespace paceline::cli {
@@ -31,7 +33,11 @@ const Kind kKinds[] = {
      {"starting", "idle", "lent", "waiting", "constructing", "actor", "frozen", "ending"},
      true},
     {Listed::tasks, "tasks", "nobody has tasks", {"waiting", "served"}, true},
-    {Listed::jobs, "jobs", "no job runs", {"starting", "running", "waiting"}, false},
+    {Listed::jobs,
+     "jobs",
+     "no job has run yet",
+     {"starting", "running", "waiting", "ended", "failed", "interrupted"},
+     false},
     {Listed::actors, "actors", "no actor lives", {"starting", "constructing", "alive"}, true},
 };
 
@@ -67,10 +73,14 @@ ListRows nodes_of(const json& status) {
   return rows;
 }
 
+/// Those that are over first. Nodes may still be closing one.
 ListRows jobs_of(const json& status) {
   ListRows rows;
+  std::set<std::string> over;
+  for (const json& job : list(status, "jobs_over"))
+    if (job.is_object() && over.insert(cell(job, "job")).second) rows.push_back(job);
   for (const json& job : list(status, "jobs")) {
-    if (!job.is_object()) continue;
+    if (!job.is_object() || over.contains(cell(job, "job"))) continue;
     const bool begins = job.contains("starting") || !job.contains("update");
     rows.push_back(with(job, "state", begins ? "starting" : job.contains("waiting") ? "waiting" : "running"));
   }
@@ -88,6 +98,8 @@ ListRows all_of(Listed listed, const json& status) {
 
 bool is_on(Listed listed, const json& row, std::int64_t node) {
   if (listed != Listed::jobs) return number(row, "node") == static_cast<double>(node);
+  const json& nodes = list(row, "nodes");  // Of a job that is over.
+  if (std::find(nodes.begin(), nodes.end(), json(node)) != nodes.end()) return true;
   const json& workers = list(row, "workers");
   return std::any_of(workers.begin(), workers.end(),
                      [&](const json& worker) { return number(worker, "node") == static_cast<double>(node); });
@@ -158,11 +170,12 @@ std::string text_cell(const json& row, const char* name) {
 }
 
 observe::Table nodes_table(const ListRows& rows) {
-  observe::Table table({"node", "state", "address", "cpus", "free", "memory", "free", "workers", "actors", "pid"});
+  observe::Table table(
+      {"node", "state", "address", "cpus", "free", "memory", "free", "workers", "actors", "starts", "pid"});
   for (const json& node : rows)
     table.add({cell(node, "node"), cell(node, "state"), cell(node, "address"), cell(node, "cpus"),
                cpus_cell(node, "cpus_free"), memory_cell(node, "memory"), memory_cell(node, "memory_free"),
-               cell(node, "workers"), cell(node, "actors"), pid_cell(node)});
+               cell(node, "workers"), cell(node, "actors"), cell(node, "starts"), pid_cell(node)});
   return table;
 }
 
@@ -187,11 +200,23 @@ observe::Table tasks_table(const ListRows& rows) {
   return table;
 }
 
+/// Its last evaluation, or why it failed.
+std::string result_cell(const json& job) {
+  constexpr std::size_t kShown = 60;
+  if (const auto failure = text_cell(job, "failure"); failure != "-")
+    return failure.size() <= kShown ? failure : std::string(first_of(failure, kShown)) + "...";
+  const auto name = text_cell(job, "metric");
+  return name == "-" ? "-" : name + " " + job::text(Metric{name, maximise, ""}, number(job, "value"));
+}
+
 observe::Table jobs_table(const ListRows& rows) {
-  observe::Table table({"job", "state", "strategy", "update", "updates", "workers", "age", "script"});
-  for (const json& job : rows)
-    table.add({cell(job, "job"), cell(job, "state"), cell(job, "strategy"), cell(job, "update"), cell(job, "updates"),
-               std::to_string(list(job, "workers").size()), duration(job, "age_s"), text_cell(job, "script")});
+  observe::Table table({"job", "state", "strategy", "update", "updates", "workers", "time", "result", "script"});
+  for (const json& job : rows) {
+    const bool is_over = job.contains("ended");
+    table.add({cell(job, "job"), cell(job, "state"), cell(job, "strategy"), cell(job, is_over ? "updates" : "update"),
+               is_over ? "-" : cell(job, "updates"), std::to_string(list(job, is_over ? "nodes" : "workers").size()),
+               duration(job, is_over ? "took_s" : "age_s"), result_cell(job), text_cell(job, "script")});
+  }
   return table;
 }
 
@@ -224,6 +249,7 @@ json question_for(Listed listed) {
   json question{{"patient", true}};
   if (listed == Listed::workers || listed == Listed::tasks || listed == Listed::actors)
     question[name_of(listed)] = "all";
+  if (listed == Listed::jobs) question["jobs_over"] = true;
   if (listed == Listed::workers || listed == Listed::tasks) question["workers"] = question["running"] = "all";
   return question;
 }

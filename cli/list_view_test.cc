@@ -52,8 +52,9 @@ json cluster() {
              {"memory_free", std::uint64_t{4} << 30},
              {"workers", 1},
              {"actors", 0},
+             {"starts", 2},
              {"pid", 5}},
-            {{"node", 1}, {"answers", false}, {"address", "tcp://h:2"}, {"cpus", 2}, {"pid", 6}}}},
+            {{"node", 1}, {"answers", false}, {"address", "tcp://h:2"}, {"cpus", 2}, {"starts", 1}, {"pid", 6}}}},
           {"workers", {lent, waits, actor, worker(4, 0, "idle")}},
           {"tasks",
            {{{"owner", kDriver},
@@ -114,11 +115,11 @@ std::string table(Listed listed) { return rows_text(listed, rows_of(listed, clus
 
 TEST(ListViewTest, NodesThatAreSilentOrMissingAreListedToo) {
   EXPECT_EQ(table(Listed::nodes),
-            "node  state    address    cpus  free  memory   free  workers  actors  pid\n"
-            "────  ───────  ─────────  ────  ────  ──────  ─────  ───────  ──────  ───\n"
-            "   0  alive    tcp://h:1     2     1  16 GiB  4 GiB        1       0    5\n"
-            "   1  silent   tcp://h:2     2     -       -      -        -       -    6\n"
-            "   2  missing  -             -     -       -      -        -       -    -\n");
+            "node  state    address    cpus  free  memory   free  workers  actors  starts  pid\n"
+            "────  ───────  ─────────  ────  ────  ──────  ─────  ───────  ──────  ──────  ───\n"
+            "   0  alive    tcp://h:1     2     1  16 GiB  4 GiB        1       0       2    5\n"
+            "   1  silent   tcp://h:2     2     -       -      -        -       -       1    6\n"
+            "   2  missing  -             -     -       -      -        -       -       -    -\n");
   EXPECT_THAT(silent_nodes(Listed::workers, cluster(), {}), ElementsAre("1", "2"));
   EXPECT_THAT(silent_nodes(Listed::workers, cluster(), {.node = 0}), ElementsAre());
 }
@@ -138,6 +139,42 @@ TEST(ListViewTest, TasksSayHowManyWorkersAreMissing) {
             "owner       node  program      state    cpus  memory  on  lent  missing  waits  runs\n"
             "──────────  ────  ───────────  ───────  ────  ──────  ──  ────  ───────  ─────  ────────\n"
             "driver/7-1     0  /bin/square  waiting     1       -   -     1        3  1:01   2 square\n");
+}
+
+TEST(ListViewTest, JobsThatAreOverSayWhatCameOfThem) {
+  auto status = cluster();
+  status["jobs_over"] = {
+      {{"job", 0},
+       {"state", "ended"},
+       {"strategy", "wagma"},
+       {"updates", 120},
+       {"nodes", {0, 1}},
+       {"took_s", 65.0},
+       {"metric", "accuracy"},
+       {"value", 0.885},
+       {"ended", "2026-01-01T00:00:00Z"},
+       {"script", "a.cpp"}},
+      {{"job", 2},
+       {"state", "failed"},
+       {"strategy", "sgp"},
+       {"updates", 7},
+       {"nodes", {0}},
+       {"took_s", 5.0},
+       {"failure", "node 1 was lost, with its workers (its process ended): go on from the last checkpoint"},
+       {"ended", "2026-01-01T00:00:00Z"}}};
+  EXPECT_EQ(rows_text(Listed::jobs, rows_of(Listed::jobs, status, {}).value()),
+            "job  state    strategy   update  updates  workers  time   result                                          "
+            "                 script\n"
+            "───  ───────  ─────────  ──────  ───────  ───────  ─────  "
+            "───────────────────────────────────────────────────────────────  ──────\n"
+            "  0  ended    wagma         120        -        2  1:05   accuracy 88.5 %                                 "
+            "                 a.cpp\n"
+            "  2  failed   sgp             7        -        1  5.0 s  node 1 was lost, with its workers (its process "
+            "ended): go on...  -\n"
+            "  1  waiting  allreduce       3        9        1  -      -                                               "
+            "                 -\n");
+  EXPECT_EQ(rows_of(Listed::jobs, status, {.state = "ended"})->size(), 1U);
+  EXPECT_EQ(rows_of(Listed::jobs, status, {.node = 0})->size(), 2U);
 }
 
 TEST(ListViewTest, JobsHaveStates) {

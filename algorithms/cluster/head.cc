@@ -69,7 +69,10 @@ NodeId node_of_peer(const std::string& peer) {
 }
 
 Head::Head(Options options, std::unique_ptr<transport::Transport> transport)
-    : options_(std::move(options)), transport_(std::move(transport)), jobs_(options_.start) {}
+    : options_(std::move(options)),
+      transport_(std::move(transport)),
+      state_(options_.store),
+      jobs_(options_.start, state_.newest()) {}
 
 void Head::poll(Instant now) {
   while (auto event = transport_->poll(Duration::zero())) {
@@ -126,9 +129,31 @@ void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hell
   nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getMemory(), hello.getPid(), epoch_, 0};
   (void)transport_->send(peer, {wire::welcome(peer, node)});
   broadcast_nodes();
+  state_.on_registered(node, hello.getIncarnation(), wire::text(hello.getAddress()), options_.wall());
   act(jobs_.on_registered(node, hello.getIncarnation(), JobId{hello.getNewestJob()}), now);
+  close_those_over(now);
   depend_on_nodes_of_jobs();
   for (const auto& [id, query] : queries_) ask_for_status(peer, id);
+}
+
+/// An agent runs what an earlier head has closed: it was killed before that was heard there.
+void Head::close_those_over(Instant now) {
+  std::vector<JobId> over;
+  for (const auto& [id, entry] : jobs_.jobs())
+    if (state_.is_over(id)) over.push_back(id);
+  for (const JobId id : over) act(jobs_.close(id), now);
+}
+
+/// Once all have said what runs, or had the time to.
+void Head::compare_with_state(Instant now) {
+  if (compared_ || (!ready() && now < options_.start + JobDirectory::kRegisterPatience)) return;
+  compared_ = true;
+  std::set<JobId> running;
+  for (const auto& [id, entry] : jobs_.jobs()) {
+    running.insert(id);
+    state_.on_running(id, entry, options_.wall());
+  }
+  state_.lose_all_but(running, options_.wall());
 }
 
 /// Before its hello.
@@ -167,6 +192,7 @@ void Head::carry_out(const JobDirectory::Open& open, Instant now) {
 }
 
 void Head::carry_out(const JobDirectory::Close& close, Instant) {
+  state_.on_closed(close.job, nullptr, options_.wall());
   wire::Message message;
   message.root().initCloseJob().setJob(close.job.value);
   to_all(message);
@@ -188,6 +214,7 @@ void Head::carry_out(const JobDirectory::Lost& lost, Instant) {
 }
 
 void Head::carry_out(const JobDirectory::GoOn& go_on, Instant) {
+  state_.on_node_lost(go_on.job, go_on.lost, go_on.cause, options_.wall());
   wire::Message message;
   auto body = message.root().initNodeGone();
   body.setJob(go_on.job.value);
@@ -270,6 +297,8 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
   if (verb == kNamesVerb) return on_names(asker.agent, body);
   if (verb == "stop") return reply(asker, stop_job(body));
   if (verb == "close") {
+    state_.on_closed(JobId{body.value("job", std::uint64_t{0})}, body.value("outcome", json::object()),
+                     options_.wall());
     act(jobs_.close(JobId{body.value("job", std::uint64_t{0})}), now);
     return reply(asker, json::object());  // Closed already is closed, too: it may be asked twice.
   }
@@ -376,6 +405,7 @@ Result<json> Head::submit(const Asker& asker, const json& body, Instant now) {
   JobEntry entry{body, *std::move(options), *std::move(node_of), {}, now, driver};
   JobDirectory::Actions actions;
   const JobId id = jobs_.add(std::move(entry), actions);
+  state_.on_running(id, *jobs_.find(id), options_.wall());
   act(actions, now);
   return answer_of(id);
 }
@@ -446,8 +476,9 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
     if (query.body.contains(list)) status[list] = json::array();
   std::map<std::uint64_t, json> jobs;
   for (const auto& [node_id, entry] : nodes_) {
-    json row{{"node", node_id.value},  {"pid", entry.pid},         {"cpus", entry.cpus},
-             {"memory", entry.memory}, {"address", entry.address}, {"answers", false}};
+    json row{{"node", node_id.value},           {"pid", entry.pid},         {"cpus", entry.cpus},
+             {"memory", entry.memory},          {"address", entry.address}, {"answers", false},
+             {"starts", state_.starts(node_id)}};
     if (const auto it = query.answers.find(node_id); it != query.answers.end() && it->second.is_object()) {
       row["answers"] = true;
       row["workers"] = it->second.value("workers", 0);
@@ -482,6 +513,8 @@ json Head::status_of(const StatusQuery& query, Instant now) const {
     }
     status["jobs"].push_back(std::move(job));
   }
+  if (query.body.contains("jobs_over")) status["jobs_over"] = state_.jobs_over();
+  if (!state_.problem().empty()) status["problem"] = state_.problem();
   if (status.contains("workers")) name_awaited(status["workers"]);
   return status;
 }
@@ -509,10 +542,13 @@ void Head::tick(Instant now) {
     answer(waiting, now);
   }
   act(jobs_.tick(now), now);
+  compare_with_state(now);
+  if (compared_) state_.write(now);
 }
 
 std::optional<Instant> Head::next_deadline() const {
-  auto deadline = earlier(transport_->next_deadline(), jobs_.next_deadline());
+  auto deadline = earlier(earlier(transport_->next_deadline(), jobs_.next_deadline()), state_.next_deadline());
+  if (!compared_) deadline = earlier(deadline, options_.start + JobDirectory::kRegisterPatience);
   for (const auto& [id, query] : queries_) deadline = earlier(deadline, query.deadline);
   if (!waiting_.empty()) deadline = earlier(deadline, waiting_.front().until);
   return deadline;

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "algorithms/cluster/cluster_state.h"
 #include "algorithms/cluster/job_directory.h"
 #include "algorithms/cluster/name_directory.h"
 #include "runtime/base/event_loop.h"
@@ -19,24 +22,28 @@ namespace paceline::cluster {
 
 /// The cluster's directory: which nodes there are, which jobs run, where a job's workers go. Not on the training path:
 /// agents talk to each other, and to drivers, without it. It may end at any time: one that is started anew hears from
-/// the agents what runs (job_directory.h), and is asked again what had no answer (head_requests.h). No input ends it:
-/// who asked hears what was wrong. Owned by its process's control loop.
+/// the agents what runs (job_directory.h), reads what is over (cluster_state.h), and is asked again what had no answer
+/// (head_requests.h). No input ends it: who asked hears what was wrong. Owned by its process's control loop.
 ///
 /// Requests reach it through agents (`Request.from` names the asker at that agent) and are answered the same way:
 ///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy}; the
 ///   same
 ///           request of the same asker is the same job; waits up to 5 s for nodes that are missing
-///   stop    {job, reason} · close {job} · down {}
-///   status  {actors: "all", "detached", workers: "all", "waiting", tasks: "all": what is to be told of besides nodes
-///           and jobs, each may be left out; patient: whether to wait for nodes that do not answer at once}
+///   stop    {job, reason} · close {job, outcome: {state, failure, updates, ...}} · down {}
+///   status  {actors: "all", "detached", workers: "all", "waiting", tasks: "all", jobs_over: true: what is to be told
+///   of
+///           besides nodes and jobs, each may be left out; patient: whether to wait for nodes that do not answer at
+///           once}
 ///   find_actor {name, type} -> {actor}; waits for missing nodes likewise
 /// and of agents themselves: linked {epoch}, gone {peer}, cut_off {node, jobs, cause}, and of names (name_requests.h).
 class Head {
  public:
   struct Options {
-    std::string cluster;     ///< Its name, for people.
-    std::int32_t nodes = 1;  ///< Expected.
-    Instant start;           ///< Of this process.
+    std::string cluster;                                 ///< Its name, for people.
+    std::int32_t nodes = 1;                              ///< Expected.
+    Instant start;                                       ///< Of this process.
+    std::shared_ptr<store::StateStore> store = nullptr;  ///< What the heads before it have written; nullptr: nothing.
+    std::function<ClusterState::Wall()> wall = std::chrono::system_clock::now;
   };
 
   /// Takes a transport that already listens.
@@ -87,6 +94,8 @@ class Head {
   void on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& open, Instant now);
   void on_gone(const transport::Peer& peer, const std::string& cause, Instant now);
   void depend_on_nodes_of_jobs();
+  void close_those_over(Instant now);
+  void compare_with_state(Instant now);
   void on_linked(NodeId node, std::int64_t epoch, Instant now);
   void on_request(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
   void answer_when_ready(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
@@ -123,6 +132,7 @@ class Head {
   Options options_;
   std::unique_ptr<transport::Transport> transport_;
   std::map<NodeId, Node> nodes_;
+  ClusterState state_;
   JobDirectory jobs_;
   std::map<std::uint64_t, StatusQuery> queries_;
   std::deque<Waiting> waiting_;  ///< For nodes that are missing.
@@ -130,6 +140,7 @@ class Head {
   std::map<std::uint64_t, Waiting> of_names_;  ///< Requests that names_ has, by numbers of next_query_.
   std::uint64_t next_query_ = 1;
   std::int64_t epoch_ = 0;
+  bool compared_ = false;  ///< What the heads before it have written, with what runs.
   bool down_ = false;
 };
 

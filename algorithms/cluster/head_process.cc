@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -6,6 +7,7 @@
 #include "algorithms/cluster/processes.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/observe/atomic_file.h"
+#include "runtime/store/sqlite_store.h"
 
 namespace paceline::cluster {
 namespace {
@@ -23,7 +25,10 @@ Result<bool> run_head(const ProcessOptions& options) {
   PACELINE_TRY(life->watch(*loop, [&] { running = false; }));
   auto endpoint = open_link_endpoint("head", head_address(options.directory), std::nullopt);
   if (!endpoint) return tl::unexpected(endpoint.error());
-  Head head(Head::Options{options.name, options.nodes, steady_now()}, std::move(endpoint->transport));
+  const auto store = std::make_shared<store::SqliteStore>(options.directory + "/state.db");
+  Head head(Head::Options{options.name, options.nodes, steady_now(), store}, std::move(endpoint->transport));
+  if (!store->damage().empty())
+    std::fprintf(stderr, "paceline: head: what earlier heads wrote down is put aside: %s\n", store->damage().c_str());
   PACELINE_TRY(loop->watch(head.descriptor(), [&] { head.poll(steady_now()); }));
 
   bool announced = false;

@@ -49,7 +49,8 @@ class JobDirectory {
   /// So long the leader's word is waited for, where two others cannot reach each other.
   static constexpr Duration kLeaderPatience = std::chrono::seconds(1);
 
-  explicit JobDirectory(Instant now) : start_(now) {}
+  /// `newest`: the highest number that a job is known to have had.
+  explicit JobDirectory(Instant now, JobId newest = JobId{0}) : start_(now), newest_(newest) {}
 
   /// A new job, under a number that no job had; Open for each of its nodes.
   JobId add(JobEntry entry, Actions& out);
@@ -98,7 +99,7 @@ class JobDirectory {
   };
   std::map<JobId, std::vector<Apart>> apart_;
   std::map<NodeId, std::string> causes_;  ///< Why each that ever went did, the last time.
-  JobId newest_{0};
+  JobId newest_;
 };
 
 }  // namespace paceline::cluster

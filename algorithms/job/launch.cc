@@ -242,7 +242,7 @@ class Job {
       display_->show(*record_, now, false);
     }
     collect_errors();
-    close_job(interrupts.requested() ? kStopPatience : kFailPatience);
+    close_job(interrupts.requested(), interrupts.requested() ? kStopPatience : kFailPatience);
     const Duration left = stop_asked ? kStopPatience - (steady_now() - *stop_asked) : Duration::zero();
     display_->show_all_output(interrupts.requested() ? left : kOutputPatience);
     display_->show(*record_, steady_now(), true);
@@ -355,11 +355,33 @@ class Job {
       error_ = lost_workers() + " lost, and --lost says that the run fails then";
   }
 
+  /// What is known of the job when it is over.
+  json outcome(bool interrupted) const {
+    const auto failure = error_ ? error_ : record_->failure();
+    json outcome{{"state", interrupted ? "interrupted"
+                           : failure   ? "failed"
+                                       : "ended"},
+                 {"updates", record_->update()},
+                 {"samples", record_->samples()},
+                 {"train_s", record_->clock_s()}};
+    if (failure) outcome["failure"] = *failure;
+    if (!record_->evaluations().empty()) {
+      outcome["metric"] = record_->metric().name;
+      outcome["value"] = record_->evaluations().back().value;
+    }
+    return outcome;
+  }
+
   /// A cluster that does not answer so long closes it when this process ends.
-  void close_job(Duration patience) {
-    if (!actors::process_client().request("close", json_text(json{{"job", job_}}), patience)) return;
+  void close_job(bool interrupted, Duration patience) {
+    const auto close = [&](Duration at_most) {
+      const json request{{"job", job_}, {"outcome", outcome(interrupted)}};
+      return actors::process_client().request("close", json_text(request), at_most).has_value();
+    };
+    if (!close(patience)) return;
     const Instant deadline = steady_now() + kClosePatience;
     while (!record_->closed() && steady_now() < deadline) take_events(kLook);
+    (void)close(kStopPatience);  // Once more, with the nodes' last figures.
   }
 
   RunResult conclude(bool interrupted) {

@@ -1,4 +1,5 @@
 """What happens when the cluster's own processes are killed, frozen or started again: supervisor, head and agents."""
+import glob
 import json
 import os
 import signal
@@ -87,6 +88,103 @@ class TheHead(IntegrationTest):
         run.end()
         os.kill(self.cluster("supervise")[0], signal.SIGCONT)
         wait_until(lambda: json.loads(self.paceline("status", "--json").out or "{}").get("jobs") == [], 10, "the job ends")
+        self.assertEqual(self.paceline("down").code, 0)
+
+
+class WhatBecameOfJobs(IntegrationTest):
+    """The next head finds it (DIRECTORY/state.db)."""
+
+    def jobs(self, code=0):
+        listed = self.paceline("list", "jobs", "--json")
+        self.assertEqual(listed.code, code, listed.said())
+        return [json.loads(line) for line in listed.out.splitlines()], listed.err
+
+    def kill_head(self, next_one=True):
+        head, = self.cluster("head")
+        os.kill(head, signal.SIGKILL)
+        if next_one:
+            wait_until(lambda: self.cluster("head") not in ([], [head]), 10, "the next head")
+
+    def database(self):
+        return os.path.join(self.environment["XDG_RUNTIME_DIR"], "paceline", "default", "state.db")
+
+    def test_heads_and_agents_that_are_started_anew_know_it_and_use_no_number_again(self):
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        self.assertEqual(self.start_quadratic(nodes=None, updates=20).wait(30), 0)
+        failing = self.start_quadratic("--minimum", "4", nodes=None, updates=ENDLESS, sleep_ms=[2])
+        self.wait_for_update(failing, 5)
+        os.kill(self.worker_pid(failing, 1), signal.SIGKILL)
+        self.assertEqual(failing.wait(30), 1, failing.said())
+        running = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2])
+        self.wait_for_update(running, 5)
+        self.kill_head()
+        first, second, third = self.jobs()[0]
+        self.assertEqual((first["job"], first["state"], first["updates"]), (1, "ended", 20))
+        self.assertEqual((second["job"], second["state"]), (2, "failed"))
+        self.assertIn("--minimum asks for 4", second["failure"])
+        self.assertIn(third["state"], ("running", "waiting"))
+        for node in (1, 0):
+            os.kill(self.agents(node)[0], signal.SIGKILL)
+        self.assertEqual(running.wait(30), 1, running.said())
+        self.kill_head()
+        self.assertEqual(self.start_quadratic(nodes=None, updates=20).wait(30), 0)
+        rows = self.jobs()[0]
+        self.assertEqual([(row["job"], row["state"]) for row in rows], [(1, "ended"), (2, "failed"), (3, "failed"), (4, "ended")])
+        nodes = [json.loads(line) for line in self.paceline("list", "nodes", "--json").out.splitlines()]
+        self.assertEqual([node["starts"] for node in nodes], [2, 2])
+        self.assertRegex(self.paceline("list", "jobs", "--state", "ended").out, r"\n +4  ended +allreduce +20 ")
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
+
+    def test_a_run_that_lost_a_node_says_which_and_one_that_was_interrupted_that_it_was(self):
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2])
+        self.wait_for_update(run, 5)
+        os.kill(self.agents(1)[0], signal.SIGKILL)
+        wait_until(lambda: run.left(), 20, "its workers are gone\n" + run.said())
+        self.end_after(run, 20)
+        run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2])
+        self.wait_for_update(run, 5)
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(30), 130, run.said())
+        self.kill_head()
+        lost, interrupted = self.jobs()[0]
+        self.assertEqual([(one["node"], bool(one["cause"])) for one in lost["lost_nodes"]], [(1, True)])
+        self.assertEqual((lost["state"], interrupted["state"]), ("ended", "interrupted"))
+        self.assertEqual(self.paceline("down").code, 0)
+
+    def test_a_damaged_database_is_put_aside(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        self.assertEqual(self.start_quadratic(nodes=None, updates=20).wait(30), 0)
+        self.assertEqual(os.stat(self.database()).st_mode & 0o077, 0, "nobody else's")
+        for end in ("", "-wal"):
+            with open(self.database() + end, "r+b") as file:
+                file.write(b"x" * 8192)
+        self.kill_head()
+        self.assertEqual(self.start_quadratic(nodes=None, updates=20).wait(30), 0)
+        self.assertTrue(os.path.exists(self.database() + ".damaged"))
+        self.assertEqual([row["state"] for row in self.jobs()[0]], ["ended"])
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assertFalse(os.path.exists(self.database()))
+
+    def test_where_nothing_can_be_written_jobs_run_and_the_list_says_so(self):
+        self.assertEqual(self.paceline("up").code, 0)
+        supervisor, = self.cluster("supervise")
+        os.kill(supervisor, signal.SIGSTOP)
+        self.kill_head(next_one=False)
+        for name in glob.glob(self.database() + "*"):
+            os.remove(name)
+        os.makedirs(self.database())  # A folder where the file would be.
+        os.kill(supervisor, signal.SIGCONT)
+        self.assertEqual(self.start_quadratic(nodes=None, updates=20).wait(30), 0)
+        rows, err = self.jobs()
+        self.assertEqual([row["state"] for row in rows], ["ended"])
+        self.assertIn("the head cannot keep what becomes of jobs: ", err)
+        os.rmdir(self.database())
+        wait_until(lambda: self.jobs()[1] == "", 10, "it is tried again")
+        self.kill_head()
+        rows, err = self.jobs()
+        self.assertEqual(([row["state"] for row in rows], err), (["ended"], ""))
         self.assertEqual(self.paceline("down").code, 0)
 
 

@@ -63,7 +63,7 @@ class Seeing(IntegrationTest):
             self.assertEqual({key: node[key] for key in ("node", "state", "cpus_free", "workers", "actors")},
                              {"node": i, "state": "alive", "cpus_free": node["cpus"], "workers": 0, "actors": 0})
             self.assertTrue(node["address"].startswith("tcp://"), node)
-        for what, none in (("workers", "no worker runs\n"), ("tasks", "nobody has tasks\n"), ("jobs", "no job runs\n"),
+        for what, none in (("workers", "no worker runs\n"), ("tasks", "nobody has tasks\n"), ("jobs", "no job has run yet\n"),
                            ("actors", "no actor lives\n")):
             self.assertEqual(self.listed(what), [])
             self.assertEqual(self.paceline("list", what).out, none)

@@ -42,8 +42,12 @@ std::unique_ptr<transport::Transport> SimulatedCluster::link_endpoint(const std:
 }
 
 void SimulatedCluster::start_head() {
-  head_.process = std::make_unique<cluster::Head>(cluster::Head::Options{"simulated", options_.nodes, now()},
-                                                  link_endpoint("head"));
+  cluster::Head::Options options{"simulated", options_.nodes, now(), store_};
+  options.wall = [this] {
+    return cluster::ClusterState::Wall(
+        std::chrono::duration_cast<cluster::ClusterState::Wall::duration>(now().time_since_epoch()));
+  };
+  head_.process = std::make_unique<cluster::Head>(std::move(options), link_endpoint("head"));
 }
 
 void SimulatedCluster::start_agent(Node& node) {
@@ -157,6 +161,7 @@ void SimulatedCluster::heal() {
       }
   }
   freeze_head(false);
+  fill_disk(false);
 }
 
 SimulatedDriver* SimulatedCluster::start_driver(NodeId id) {

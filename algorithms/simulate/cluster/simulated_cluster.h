@@ -11,6 +11,7 @@
 #include "algorithms/simulate/cluster/simulated_driver.h"
 #include "algorithms/simulate/cluster/simulated_workers.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/store/state_store.h"
 #include "runtime/transport/sim/sim_network.h"
 
 namespace paceline::simulate {
@@ -45,11 +46,13 @@ class SimulatedCluster {
   /// SIGSTOP of an agent, and of all on its node.
   void freeze(NodeId node, bool frozen);
   void freeze_head(bool frozen);
+  /// Nothing that the head writes down can be written.
+  void fill_disk(bool full) { store_->fill(full); }
   void partition(NodeId a, NodeId b, bool apart);
   /// What `from` sends to `to` is lost; the other way it arrives.
   void cut_one_way(NodeId from, NodeId to, bool cut);
 
-  /// Everything that is frozen or kept apart goes on. Who was killed comes back by itself.
+  /// Everything that is frozen or kept apart goes on, and the disk has room. Who was killed comes back by itself.
   void heal();
 
   /// Of that node, if its agent lives.
@@ -95,6 +98,7 @@ class SimulatedCluster {
 
   Options options_;
   transport::SimNetwork network_;  ///< Between nodes; its time is everybody's.
+  std::shared_ptr<store::MemoryStore> store_ = std::make_shared<store::MemoryStore>();  ///< Of all heads.
   TheHead head_;
   std::vector<Node> nodes_;
   std::vector<std::unique_ptr<SimulatedDriver>> drivers_;

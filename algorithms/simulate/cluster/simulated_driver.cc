@@ -174,7 +174,10 @@ bool SimulatedDriver::carry_on(Job& job) {
   }
   const Instant now = clock_.now();
   if (has_all_results(job) || (job.stopped && now - *job.stopped >= kStopPatience)) {
-    job.closing = request("close", json_text(json{{"job", job.training.job}}));
+    job.closing = request("close", json_text(json{{"job", job.training.job},
+                                                  {"outcome",
+                                                   {{"state", job.failure.empty() ? "ended" : "failed"},
+                                                    {"failure", job.failure.empty() ? json() : json(job.failure)}}}}));
     return true;
   }
   if (job.stopped) return false;

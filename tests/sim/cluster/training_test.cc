@@ -284,6 +284,11 @@ class TrainingLife {
     if (what < 10) return void(cluster_.freeze_worker(node(), number(100), number(2) == 0));
     if (what < 12) return cluster_.kill_head();
     if (what < 16) return cluster_.freeze_head(number(2) == 0);
+    if (what > 97) {
+      cluster_.fill_disk(number(2) == 0);
+      disk_was_full_ = true;
+      return;
+    }
     if (!harder_) return;
     if (what < 18) return cluster_.kill_agent(node());
     if (what < 22) return cluster_.freeze(node(), number(2) == 0);
@@ -329,21 +334,35 @@ class TrainingLife {
     return text;
   }
 
+  /// Whatever heads were killed, and when: what its driver has said of it. A head that dies while the disk is full
+  /// forgets it.
+  void check_outcome(const Submitted& one, const json& over) {
+    if (disk_was_full_ || one.driver->is_gone() || one.job->refused) return;
+    const auto id = one.job->training.job;
+    const auto row = std::find_if(over.begin(), over.end(), [&](const json& each) { return each.at("job") == id; });
+    const char* const expected = one.job->failure.empty() ? "ended" : "failed";
+    if (row == over.end() || row->at("state") != expected)
+      note("job " + std::to_string(id) + " stands as " + (row == over.end() ? "nothing" : json_text(*row)) + ": " +
+           one.driver->state_of(*one.job));
+  }
+
   /// Of jobs that are over no agent has a part. (What a status holds differs, as memory does.)
   void check_that_nothing_is_left() {
     cluster_.run(5s);
     auto* const driver = cluster_.start_driver(NodeId{0});
     cluster_.run(20ms);
-    const auto request = driver->request("status", "{}");
+    const auto request = driver->request("status", R"({"jobs_over": true})");
     cluster_.run(5s);
     const auto& reply = driver->requests().at(request).reply;
     if (!reply || !*reply) return note("no status");
     const auto status = parse_json(**reply);
     if (!status.at("jobs").empty()) note("left: " + json_text(status.at("jobs")).substr(0, 3000));
+    for (const auto& one : jobs_) check_outcome(one, status.at("jobs_over"));
   }
 
   std::mt19937_64 random_;
   const bool harder_;
+  bool disk_was_full_ = false;
   const std::int32_t nodes_;
   SimulatedCluster cluster_;
   std::vector<Submitted> jobs_;
