@@ -72,7 +72,8 @@ Head::Head(Options options, std::unique_ptr<transport::Transport> transport)
     : options_(std::move(options)),
       transport_(std::move(transport)),
       state_(options_.store),
-      jobs_(options_.start, state_.newest()) {}
+      jobs_(options_.start, state_.newest()),
+      writes_from_(options_.start + JobDirectory::kRegisterPatience) {}
 
 void Head::poll(Instant now) {
   while (auto event = transport_->poll(Duration::zero())) {
@@ -144,9 +145,9 @@ void Head::close_those_over(Instant now) {
   for (const JobId id : over) act(jobs_.close(id), now);
 }
 
-/// Once all have said what runs, or had the time to.
-void Head::compare_with_state(Instant now) {
-  if (compared_ || (!ready() && now < options_.start + JobDirectory::kRegisterPatience)) return;
+/// Once all have said what runs: one that is kept apart from the head may run a job on.
+void Head::compare_with_state() {
+  if (compared_ || !ready()) return;
   compared_ = true;
   std::set<JobId> running;
   for (const auto& [id, entry] : jobs_.jobs()) {
@@ -154,6 +155,13 @@ void Head::compare_with_state(Instant now) {
     state_.on_running(id, entry, options_.wall());
   }
   state_.lose_all_but(running, options_.wall());
+}
+
+/// Not while the cluster starts: nothing happens then that would be missed.
+void Head::write_state(Instant now) {
+  if (writes_from_ && !ready() && now < *writes_from_) return;
+  writes_from_.reset();
+  state_.write(now);
 }
 
 /// Before its hello.
@@ -542,13 +550,13 @@ void Head::tick(Instant now) {
     answer(waiting, now);
   }
   act(jobs_.tick(now), now);
-  compare_with_state(now);
-  if (compared_) state_.write(now);
+  compare_with_state();
+  write_state(now);
 }
 
 std::optional<Instant> Head::next_deadline() const {
   auto deadline = earlier(earlier(transport_->next_deadline(), jobs_.next_deadline()), state_.next_deadline());
-  if (!compared_) deadline = earlier(deadline, options_.start + JobDirectory::kRegisterPatience);
+  deadline = earlier(deadline, writes_from_);
   for (const auto& [id, query] : queries_) deadline = earlier(deadline, query.deadline);
   if (!waiting_.empty()) deadline = earlier(deadline, waiting_.front().until);
   return deadline;

@@ -95,7 +95,8 @@ class Head {
   void on_gone(const transport::Peer& peer, const std::string& cause, Instant now);
   void depend_on_nodes_of_jobs();
   void close_those_over(Instant now);
-  void compare_with_state(Instant now);
+  void compare_with_state();
+  void write_state(Instant now);
   void on_linked(NodeId node, std::int64_t epoch, Instant now);
   void on_request(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
   void answer_when_ready(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
@@ -140,7 +141,8 @@ class Head {
   std::map<std::uint64_t, Waiting> of_names_;  ///< Requests that names_ has, by numbers of next_query_.
   std::uint64_t next_query_ = 1;
   std::int64_t epoch_ = 0;
-  bool compared_ = false;  ///< What the heads before it have written, with what runs.
+  bool compared_ = false;                 ///< What the heads before it have written, with what runs.
+  std::optional<Instant> writes_from_{};  ///< Earlier where all nodes are there; nullopt: it does.
   bool down_ = false;
 };
 

@@ -21,7 +21,7 @@ class HeadTest : public testing::Test {
   HeadTest() {
     EXPECT_TRUE(transport_->listen("sim:head"));
     for (auto* agent : {&zero_, &one_}) EXPECT_TRUE((*agent)->connect("head", "sim:head"));
-    sut_ = std::make_unique<Head>(Head::Options{"cluster", 2, kStart}, std::move(transport_));
+    sut_ = std::make_unique<Head>(Head::Options{"cluster", 2, kStart, store_}, std::move(transport_));
   }
 
   void say(transport::Transport& from, wire::Message& message) {
@@ -84,7 +84,41 @@ class HeadTest : public testing::Test {
     request(from, kLinkedVerb, "{\"epoch\": " + std::to_string(epoch) + "}");
   }
 
+  /// Killed, and started again.
+  void next_head() {
+    network_.kill("head");
+    sut_.reset();
+    transport_ = network_.endpoint("head");
+    EXPECT_TRUE(transport_->listen("sim:head"));
+    for (auto* agent : {&zero_, &one_}) {
+      (*agent)->disconnect("head");
+      EXPECT_TRUE((*agent)->connect("head", "sim:head"));
+    }
+    sut_ = std::make_unique<Head>(Head::Options{"cluster", 2, kStart, store_}, std::move(transport_));
+  }
+  /// An agent tells it that it runs this job of both.
+  void runs(transport::Transport& from, std::uint64_t job) {
+    wire::Message message;
+    auto body = message.root().initOpenJob();
+    body.setJob(job);
+    body.setJson("{}");
+    auto members = body.initMembers(2);
+    for (unsigned rank = 0; rank < 2; ++rank) {
+      members[rank].setRank(static_cast<std::int32_t>(rank));
+      members[rank].setNode(static_cast<std::int32_t>(rank));
+    }
+    body.initDriver().setPeer("driver/1");
+    say(from, message);
+  }
+  std::string state_of_job(std::uint64_t job) {
+    const ClusterState state(store_);
+    for (const auto& row : state.jobs_over())
+      if (row.at("job") == job) return row.at("state");
+    return state.newest().value >= job ? "running" : "none";
+  }
+
   static constexpr Instant kStart{std::chrono::seconds(1)};
+  std::shared_ptr<store::MemoryStore> store_ = std::make_shared<store::MemoryStore>();
   transport::SimNetwork network_{1};
   std::unique_ptr<transport::Transport> zero_ = network_.endpoint("agent/0");
   std::unique_ptr<transport::Transport> one_ = network_.endpoint("agent/1");
@@ -154,6 +188,59 @@ TEST_F(HeadTest, TheSameRequestOfTheSameAskerIsTheSameJob) {
   }
   request(*zero_, "submit", R"({"workers": 2})", 6);
   EXPECT_NE(answered(*zero_), first);
+}
+
+TEST_F(HeadTest, WhatADriverWasToldIsClosedIsSoForTheNextHead) {
+  hello(*zero_);
+  hello(*one_);
+  linked(*one_, 2);
+  request(*zero_, "submit", R"({"workers": 2})");
+  request(*zero_, "close", R"({"job": 1, "outcome": {"state": "ended", "updates": 9}})");
+  EXPECT_EQ(state_of_job(1), "ended") << "before it is answered";
+  EXPECT_EQ(heard(*one_), "close 1 ");
+  next_head();
+  runs(*one_, 1);  // It has not heard of the end.
+  hello(*one_);
+  EXPECT_EQ(heard(*one_), "close 1 ");
+  hello(*zero_);
+  linked(*one_, 2);
+  request(*zero_, "submit", R"({"workers": 2})", 7);
+  EXPECT_NE(answered(*zero_).find(R"("job":2)"), std::string::npos) << "no number twice";
+}
+
+TEST_F(HeadTest, AJobOfNodesThatTheNextHeadDoesNotHearOfYetIsNotLost) {
+  hello(*zero_);
+  hello(*one_);
+  linked(*one_, 2);
+  request(*zero_, "submit", R"({"workers": 2})");
+  sut_->tick(kStart);
+  EXPECT_EQ(state_of_job(1), "running");
+  (void)heard(*one_);
+  next_head();
+  sut_->tick(kStart + std::chrono::minutes(1));
+  EXPECT_EQ(state_of_job(1), "running");
+  for (auto* agent : {zero_.get(), one_.get()}) {
+    runs(*agent, 1);
+    hello(*agent);
+  }
+  linked(*one_, 2);
+  sut_->tick(kStart + std::chrono::minutes(1));
+  EXPECT_EQ(state_of_job(1), "running");
+  EXPECT_EQ(heard(*one_), "");
+}
+
+TEST_F(HeadTest, AJobThatNobodyRunsWasLost) {
+  hello(*zero_);
+  hello(*one_);
+  linked(*one_, 2);
+  request(*zero_, "submit", R"({"workers": 2})");
+  sut_->tick(kStart);
+  next_head();
+  hello(*zero_);
+  hello(*one_);
+  linked(*one_, 2);
+  sut_->tick(kStart);
+  EXPECT_EQ(state_of_job(1), "failed");
 }
 
 TEST_F(HeadTest, WhatIsWrongWithARequestIsItsAnswer) {
