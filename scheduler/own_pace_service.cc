@@ -348,18 +348,18 @@ void OwnPaceService::release(Version v) {
 
 void OwnPaceService::stop_soon(Instant) {
   if (replays() || std::exchange(stop_wished_, true)) return;
-  if (job().self.value == 0) return agree_on(Agreement::end);
-  send_ending(NodeId{0}, wire::Ending::Phase::WISH, Agreement::end, {});
+  if (job().self.value == 0) return agree_on(Agreement::On::end);
+  send_ending(NodeId{0}, wire::Ending::Phase::WISH, Agreement::On::end, {});
 }
 
-void OwnPaceService::send_ending(NodeId to, wire::Ending::Phase phase, Agreement what, Version v,
+void OwnPaceService::send_ending(NodeId to, wire::Ending::Phase phase, Agreement::On what, Version v,
                                  const std::vector<std::pair<Rank, Version>>& begun) {
   wire::Message message;
   auto body = message.root().initEnding();
   body.setJob(job().job.value);
   body.setPhase(phase);
   body.setVersion(v.value);
-  body.setGraph(what == Agreement::graph);
+  body.setGraph(what == Agreement::On::graph);
   auto list = body.initBegun(static_cast<unsigned>(begun.size()));
   for (unsigned i = 0; i < list.size(); ++i) {
     list[i].setRank(begun[i].first.value);
@@ -370,18 +370,16 @@ void OwnPaceService::send_ending(NodeId to, wire::Ending::Phase phase, Agreement
 
 void OwnPaceService::on_ending(NodeId from, const wire::Ending::Reader& ending) {
   const Version v{ending.getVersion()};
-  const auto what = ending.getGraph() ? Agreement::graph : Agreement::end;
+  const auto what = ending.getGraph() ? Agreement::On::graph : Agreement::On::end;
   switch (ending.getPhase()) {
     case wire::Ending::Phase::WISH: return agree_on(what);
     case wire::Ending::Phase::ASK: freeze(what); return answer(what);
     case wire::Ending::Phase::ANSWER:
-      if (agreeing_ != what) return;
       for (const auto each : ending.getBegun())
         if (const Rank rank{each.getRank()}; lives_on(rank, from)) elsewhere_[rank] = Version{each.getVersion()};
-      answers_[from] = v;
-      return decide_if_answered();
+      return act(agreement_.on_answer(from, what, v, nodes_left()));
     case wire::Ending::Phase::DECIDE: {
-      if (what == Agreement::end) return decide_end(v);
+      if (what == Agreement::On::end) return decide_end(v);
       std::vector<Rank> members;
       for (const auto each : ending.getBegun()) members.emplace_back(each.getRank());
       return decide_graph(v, members);
@@ -389,28 +387,45 @@ void OwnPaceService::on_ending(NodeId from, const wire::Ending::Reader& ending) 
   }
 }
 
-/// One after the other; after an end is asked for, nothing else.
-void OwnPaceService::agree_on(Agreement what) {
-  if (job().self.value != 0 || replays() || end_asked_) return;
-  if (agreeing_) {
-    if (agreeing_ != what) next_agreement_ = what;
-    return;
-  }
-  end_asked_ = what == Agreement::end;
-  agreeing_ = what;
-  answers_.clear();
-  for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::ASK, what, {});
-  freeze(what);
-  answers_[job().self] = given_until_.value_or(*frozen_);
-  decide_if_answered();
+void OwnPaceService::agree_on(Agreement::On what) {
+  if (job().self.value == 0 && !replays()) act(agreement_.wish(what));
 }
 
-void OwnPaceService::freeze(Agreement what) {
+void OwnPaceService::act(const Agreement::Actions& actions) {
+  for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
+}
+
+void OwnPaceService::carry_out(const Agreement::Ask& ask) {
+  for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::ASK, ask.what, {});
+  freeze(ask.what);
+  act(agreement_.on_answer(job().self, ask.what, given_at_most(), nodes_left()));
+}
+
+void OwnPaceService::carry_out(const Agreement::Decide& decided) {
+  const bool is_end = decided.what == Agreement::On::end;
+  const Version last = is_end ? std::min(decided.last, last_) : decided.last;
+  std::vector<std::pair<Rank, Version>> members;
+  if (!is_end)
+    for (const Rank rank : left()) members.emplace_back(rank, Version{});
+  for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::DECIDE, decided.what, last, members);
+  is_end ? decide_end(last) : decide_graph(last, left());
+}
+
+std::set<NodeId> OwnPaceService::nodes_left() const {
+  auto nodes = other_nodes();
+  nodes.insert(job().self);
+  return nodes;
+}
+
+void OwnPaceService::freeze(Agreement::On what) {
   if (records_holds()) record({.kind = Decision::Kind::frozen});
   hold_back();
   given_until_.reset();
-  if (what == Agreement::graph) given_until_ = last_given(*frozen_);
+  if (what == Agreement::On::graph) given_until_ = last_given(*frozen_);
 }
+
+/// The highest version that somebody here may contribute to before the decision.
+Version OwnPaceService::given_at_most() const { return given_until_.value_or(*frozen_); }
 
 /// Nobody here begins what is later than the highest iteration that somebody has begun.
 void OwnPaceService::hold_back() {
@@ -418,28 +433,11 @@ void OwnPaceService::hold_back() {
   for (const auto& [rank, v] : begun_) frozen_ = std::max(*frozen_, v);
 }
 
-void OwnPaceService::answer(Agreement what) {
+void OwnPaceService::answer(Agreement::On what) {
   std::vector<std::pair<Rank, Version>> begun;
   if (ends_apart())
     for (const Rank rank : living_ranks()) begun.emplace_back(rank, begun_of(rank));
-  send_ending(NodeId{0}, wire::Ending::Phase::ANSWER, what, given_until_.value_or(*frozen_), begun);
-}
-
-/// Node 0 asked.
-void OwnPaceService::decide_if_answered() {
-  const auto nodes = other_nodes();
-  if (!agreeing_ || !std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) { return answers_.contains(node); }))
-    return;
-  Version last = answers_.at(job().self);
-  for (const auto& [node, v] : answers_) last = std::max(last, v);
-  const auto what = *std::exchange(agreeing_, std::nullopt);
-  std::vector<std::pair<Rank, Version>> members;
-  if (what == Agreement::graph)
-    for (const Rank rank : left()) members.emplace_back(rank, Version{});
-  last = what == Agreement::end ? std::min(last, last_) : std::max(last, remade_);
-  for (const NodeId node : nodes) send_ending(node, wire::Ending::Phase::DECIDE, what, last, members);
-  what == Agreement::graph ? decide_graph(last, left()) : decide_end(last);
-  if (next_agreement_) agree_on(*std::exchange(next_agreement_, std::nullopt));
+  send_ending(NodeId{0}, wire::Ending::Phase::ANSWER, what, given_at_most(), begun);
 }
 
 void OwnPaceService::decide_graph(Version last, const std::vector<Rank>& members) {
@@ -500,7 +498,6 @@ void OwnPaceService::step(const Decision& d) {
     for (const auto& c : d.contributions) members.push_back(c.rank);
     frozen_.reset();
     given_until_.reset();
-    remade_ = d.version;
     on_remade(d.version, members, clock_now());
     for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, clock_now());
     start_averagings(clock_now());
@@ -523,7 +520,7 @@ void OwnPaceService::pass_on(NodeId lost, NodeId to) {
 
 void OwnPaceService::go_on_without(NodeId node, Instant now) {
   on_node_lost(node, now);
-  decide_if_answered();
+  act(agreement_.on_lost(nodes_left()));
   std::vector<Version> open;
   for (const auto& [v, snapshot] : snapshots_) open.push_back(v);
   for (const Version v : open) look_at(v, now);

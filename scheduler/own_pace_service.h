@@ -9,6 +9,7 @@
 
 #include "scheduler/averaging_service.h"
 #include "scheduler/rounds/running_median.h"
+#include "scheduler/views/agreement.h"
 
 namespace paceline::scheduler {
 
@@ -65,10 +66,8 @@ class OwnPaceService : public AveragingService {
   void on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                        Instant now) final;
   void pass_on(NodeId lost, NodeId to) override;
-  /// What node 0 agrees on with all, while nobody begins anything new.
-  enum class Agreement { end, graph };
-  /// On node 0.
-  void agree_on(Agreement what);
+  /// On node 0: with all agents, while nobody begins anything new.
+  void agree_on(Agreement::On what);
   /// Of all nodes: who has not left, as far as it is known here.
   virtual std::vector<Rank> left() const { return {}; }
   /// The highest version that somebody here may contribute to before anybody begins an iteration after `frozen`.
@@ -155,16 +154,20 @@ class OwnPaceService : public AveragingService {
   void go_on_without(NodeId node, Instant now);
   void on_part(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum, Instant now);
   void on_ending(NodeId from, const wire::Ending::Reader& ending);
-  void freeze(Agreement what);
+  void act(const Agreement::Actions& actions);
+  void carry_out(const Agreement::Ask& ask);
+  void carry_out(const Agreement::Decide& decided);
+  void freeze(Agreement::On what);
   void hold_back();
   std::optional<Version> held_at(Rank rank) const;
-  void answer(Agreement what);
-  void decide_if_answered();
+  Version given_at_most() const;
+  std::set<NodeId> nodes_left() const;
+  void answer(Agreement::On what);
   void decide_end(Version last);
   void decide_graph(Version last, const std::vector<Rank>& members);
   Version begun_of(Rank rank) const;
   void forget_evaluation(Version v);
-  void send_ending(NodeId to, wire::Ending::Phase phase, Agreement what, Version v,
+  void send_ending(NodeId to, wire::Ending::Phase phase, Agreement::On what, Version v,
                    const std::vector<std::pair<Rank, Version>>& begun = {});
 
   Version last_;
@@ -183,12 +186,8 @@ class OwnPaceService : public AveragingService {
   std::shared_ptr<const Snapshot> end_;  ///< The mean of all last models is made of it.
 
   bool stop_wished_ = false;
-  bool end_asked_ = false;                   ///< Node 0.
-  std::optional<Agreement> agreeing_;        ///< Node 0.
-  std::optional<Agreement> next_agreement_;  ///< Node 0: when that is decided.
-  std::map<NodeId, Version> answers_;        ///< Node 0.
+  Agreement agreement_;  ///< Node 0.
   std::optional<Version> given_until_;
-  Version remade_{-1};                 ///< Where the last graph began.
   std::optional<Version> frozen_;      ///< Nobody here begins what is later.
   std::map<Rank, Version> elsewhere_;  ///< Node 0: what other nodes' workers have begun, where workers end apart.
   std::map<Rank, Version> ends_at_;    ///< Where workers of this node end apart, on node 0 those of all.

@@ -296,7 +296,7 @@ void MixService::after_gone() {
   if (!options_.push_sum || job().self.value != 0) return;
   const auto dry = running_dry();
   if (!dry) return;
-  if (options_.plan_of && options_.plan_of(engine().left())) return agree_on(Agreement::graph);
+  if (options_.plan_of && options_.plan_of(engine().left())) return agree_on(Agreement::On::graph);
   fail_job("what worker " + to_string(*dry) +
            " gives to others comes back to it no more, since workers have left: under push-sum its model would run "
            "out. Go on from the last checkpoint (--resume) with the workers that are left");

@@ -39,6 +39,7 @@ WAITING = "scheduler/rounds/round_waiting.cc"
 ENGINE = "scheduler/rounds/round_engine.cc"
 MIX = "scheduler/mixing/mix_engine.cc"
 PAIRS = "scheduler/asynchronous/pair_engine.cc"
+AGREEMENT = "scheduler/views/agreement.h"
 VIEW, ROUND_SHELL = "scheduler/views/view_change.cc", "scheduler/rounds/round_service.cc"
 LINK = "runtime/link/link_core.cc"
 INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
@@ -103,12 +104,15 @@ MUTATIONS = (
     Mutation("after a loss activations go along the tree", STATE, "  if (!lost.empty()) {\n    if (root == options.self)", "  if (false) {\n    if (root == options.self)", VIEWS),
     Mutation("a lost node's part of the last mean is not passed on", "scheduler/own_pace_service.cc", "part->second.at_end) send_part(to, v, part->second, lost);", "false) send_part(to, v, part->second, lost);", VIEWS),
     Mutation("a cut that a killed head had heard of is forgotten", "algorithms/cluster/agent.cc", "      tell_cut_off(apart.second, {apart.first}, how);\n", "      (void)how;\n", VIEWS),
-    Mutation("the answer of a lost node is waited for", "scheduler/own_pace_service.cc", "  on_node_lost(node, now);\n  decide_if_answered();\n", "  on_node_lost(node, now);\n", VIEWS),
+    Mutation("the answer of a lost node is waited for", AGREEMENT, "{ return decide_if_answered(left); }", "{ return left.empty() ? decide_if_answered(left) : Actions{}; }", VIEWS),
+    Mutation("what is agreed on comes before what somebody has begun", "scheduler/views/agreement.cc", "last = std::max(last, v);", "last = std::min(last, v);", VIEWS),
+    Mutation("a graph is agreed on after an end", "scheduler/views/agreement.cc", "  if (ends_) return {};\n", "", VIEWS),
+    Mutation("an end that is wished for meanwhile is forgotten", "scheduler/views/agreement.cc", "if (asked_ != what) next_ = what;", "", VIEWS),
     Mutation("shares that all must have are not passed on", "scheduler/mixing/neighbour_service.cc", "if (lives_on(key.first, lost) && may_lack(to, key.second))", "if (false)", VIEWS),
     Mutation("a lost node's workers are waited for by their neighbours", "scheduler/mixing/neighbour_service.cc", "    act(engine_.on_lost(rank), now);\n", "", VIEWS),
     Mutation("counts of a lost node are not passed on", "scheduler/mixing/batch_service.cc", "if (const auto of = counts.find(lost); of != counts.end()) send_batch(to, v, of->second, lost);", "", VIEWS),
     Mutation("rows that lack a worker that is gone add up to less than one", MIX, "      if (own.from == rank) own.weight += gone;\n    return shares;", "      if (own.from == rank) own.weight += 0 * gone;\n    return shares;", MIXING),
-    Mutation("a graph that runs dry is not made anew", "scheduler/mixing/mix_service.cc", "options_.plan_of(engine().left())) return agree_on(Agreement::graph);", "options_.plan_of(engine().left())) return;", VIEWS),
+    Mutation("a graph that runs dry is not made anew", "scheduler/mixing/mix_service.cc", "options_.plan_of(engine().left())) return agree_on(Agreement::On::graph);", "options_.plan_of(engine().left())) return;", VIEWS),
     Mutation("what comes after a graph is given to the one before it", "scheduler/mixing/neighbour_service.cc", "if (given_until() && given->version > *given_until())", "if (false)", VIEWS),
     Mutation("a graph begins before what is given already", "scheduler/mixing/mix_service.cc", "return overlaps() ? frozen.next() : frozen;", "return frozen;", VIEWS),
     Mutation("a model that was lent to a lost node does not come back", PAIRS, "rank == holder->low() && holder->initiator != rank) release(rank, *holder);", "false) release(rank, *holder);", VIEWS),
