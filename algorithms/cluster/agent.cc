@@ -103,7 +103,8 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
           {.to_driver = [this](const std::string& driver,
                                actors::Frames frames) { return send_to_driver(driver, std::move(frames)); },
            .to_node = [this](NodeId node, actors::Frames frames) { send_frames(agent_peer(node), std::move(frames)); },
-           .others = [this] { return reachable_; }}) {}
+           .others = [this] { return others_.reachable(); }}),
+      others_(options_.node) {}
 
 Agent::~Agent() = default;
 
@@ -205,8 +206,9 @@ void Agent::poll_again(const transport::Transport& transport) {
 void Agent::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello) {
   send_local(peer, {wire::welcome(peer, options_.node, is_session(peer) ? 0 : process_ids_.join(peer))});
   wire::Message nodes;
-  auto list = nodes.root().initNodes().initNodes(static_cast<unsigned>(known_nodes_.size()));
-  for (unsigned i = 0; i < known_nodes_.size(); ++i) list[i].setNode(known_nodes_[i]);
+  const auto& known = others_.known();
+  auto list = nodes.root().initNodes().initNodes(static_cast<unsigned>(known.size()));
+  for (unsigned i = 0; i < known.size(); ++i) list[i].setNode(known[i].value);
   send_local(peer, {nodes.to_frame()});
   if (wire::text(hello.getRole()) != "worker") return;
   workers_->on_connected(worker_of(peer), hello.getPid());
@@ -438,16 +440,13 @@ void Agent::poll_peers() {
 Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                             std::vector<transport::Frame>& frames) {
   const NodeId from = node_of_peer(peer);
-  cut_off_.erase(from);  // What it asks before it says welcome is to be answered, too.
+  others_.heard(from);  // What it asks before it says welcome is to be answered, too.
   switch (envelope.which()) {
     case wire::Envelope::HELLO:
       send_frames(peer, {wire::welcome(peer, options_.node)});
-      on_reachable(from);
+      act(others_.on_hello(from));
       break;
-    case wire::Envelope::WELCOME:
-      if (from.value >= 0 && linked_.insert(from).second) tell_linked();
-      on_reachable(from);
-      break;
+    case wire::Envelope::WELCOME: act(others_.on_welcome(from)); break;
     case wire::Envelope::NODES: on_nodes(envelope.getNodes()); break;
     case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
     case wire::Envelope::CLOSE_JOB: on_close_job(JobId{envelope.getCloseJob().getJob()}); break;
@@ -533,7 +532,7 @@ void Agent::on_reply(const wire::Reply::Reader& reply) {
 void Agent::on_head_gone() {
   if (!head_.gone()) log_.warning("the head is gone: all goes on without it until it is there again");
   head_.on_head_gone(options_.clock->now());
-  epoch_ = -1;
+  others_.on_head_gone();
   peers_->disconnect(kHead);
   if (const auto connected = peers_->connect(kHead, options_.head_address); !connected)
     return log_.error("connect to the head: " + connected.error().text);
@@ -570,38 +569,46 @@ void Agent::register_at_head() {
 
 void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
   head_.on_head_back();
-  epoch_ = nodes.getEpoch();
-  known_nodes_.clear();
-  for (const auto entry : nodes.getNodes()) {
-    const NodeId node{entry.getNode()};
-    known_nodes_.push_back(node.value);
-    has_[node] = {static_cast<double>(entry.getCpus()), static_cast<double>(entry.getMemory())};
-    if (reachable_.contains(node)) on_reachable(node);
-    // Of two agents the one with the higher number connects.
-    if (node < options_.node) connect_to(node, wire::text(entry.getAddress()));
-  }
-  tell_linked();
+  std::vector<OtherAgents::Known> known;
+  for (const auto entry : nodes.getNodes())
+    known.push_back({NodeId{entry.getNode()},
+                     wire::text(entry.getAddress()),
+                     {static_cast<double>(entry.getCpus()), static_cast<double>(entry.getMemory())}});
+  act(others_.on_nodes(nodes.getEpoch(), known));
 }
 
-/// Another agent: workers of its node can be asked for as soon as the head has told of it.
-void Agent::on_reachable(NodeId node) {
-  if (node.value < 0) return;
-  reachable_.insert(node);
-  if (const auto has = has_.find(node); has != has_.end()) act(router_.on_node(node, has->second));
+void Agent::act(const OtherAgents::Actions& actions) {
+  for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
 }
 
-/// What it was asked has failed. One that was frozen goes on some day, at the same address; until it answers, what it
-/// is asked fails at once.
+void Agent::carry_out(const OtherAgents::Connect& connect) {
+  const auto peer = agent_peer(connect.node);
+  peers_->disconnect(peer);
+  if (auto connected = peers_->connect(peer, connect.address); !connected)
+    log_.error("connect to " + peer + ": " + connected.error().text);
+  wire::Message hello;  // Makes us known there by name, before anything is to be sent.
+  auto body = hello.root().initHello();
+  body.setRole("agent");
+  body.setName(agent_peer(options_.node));
+  if (const auto sent = peers_->send(peer, {hello.to_frame()}); !sent) log_.warning(peer + ": " + sent.error().text);
+}
+
+void Agent::carry_out(const OtherAgents::TellLinked& told) {
+  wire::Message linked;
+  auto body = linked.root().initRequest();
+  body.setVerb(kLinkedVerb);
+  body.setJson(json_text(json{{"epoch", told.epoch}}));
+  send_peer(kHead, linked);
+}
+
+void Agent::carry_out(const OtherAgents::Reachable& reachable) { act(router_.on_node(reachable.node, reachable.has)); }
+
+/// What it was asked has failed.
 void Agent::on_node_gone(NodeId node, const std::string& how) {
   act(router_.on_node_gone(node, how));
   output_.on_node_gone(node);
   report_cut_off(node, how);
-  linked_.erase(node);
-  reachable_.erase(node);
-  const auto address = addresses_.extract(node);
-  if (address.empty()) return;
-  connect_to(node, address.mapped());
-  cut_off_[node] = how;
+  act(others_.on_gone(node, how));
 }
 
 /// What was on its way between the two is lost: the head decides which of them goes on with their jobs.
@@ -626,35 +633,6 @@ void Agent::on_lost_to_job(const wire::NodeGone::Reader& gone) {
   within(*found,
          [&] { found->on_node_gone(NodeId{gone.getNode()}, wire::text(gone.getCause()), options_.clock->now()); });
   depend_on_nodes_in_use();
-}
-
-/// An agent that was started anew has another address.
-void Agent::connect_to(NodeId node, const std::string& address) {
-  if (const auto known = addresses_.find(node); known != addresses_.end() && known->second == address) return;
-  addresses_[node] = address;
-  linked_.erase(node);
-  cut_off_.erase(node);
-  peers_->disconnect(agent_peer(node));
-  if (auto connected = peers_->connect(agent_peer(node), address); !connected)
-    log_.error("connect to " + agent_peer(node) + ": " + connected.error().text);
-  wire::Message hello;  // Makes us known there by name, before anything is to be sent.
-  auto body = hello.root().initHello();
-  body.setRole("agent");
-  body.setName(agent_peer(options_.node));
-  send_peer(agent_peer(node), hello);
-}
-
-/// Nothing is asked of this cluster before each agent can be reached by each: the head waits for this word of all.
-void Agent::tell_linked() {
-  const bool all = std::all_of(known_nodes_.begin(), known_nodes_.end(), [&](std::int32_t node) {
-    return node >= options_.node.value || linked_.contains(NodeId{node});
-  });
-  if (epoch_ < 0 || !all) return;
-  wire::Message linked;
-  auto body = linked.root().initRequest();
-  body.setVerb(kLinkedVerb);
-  body.setJson(json_text(json{{"epoch", epoch_}}));
-  send_peer(kHead, linked);
 }
 
 /// A node that is frozen is to be noticed while a job that this one takes part in has workers there, or somebody here
@@ -971,9 +949,8 @@ void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::
 
 void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames) {
   const NodeId node = node_of_peer(peer);
-  const auto cut_off = cut_off_.find(node);
-  const auto sent = cut_off == cut_off_.end() ? peers_->send(peer, std::move(frames))
-                                              : fail(ErrorKind::disconnected, cut_off->second);
+  const auto cut_off = others_.cut_off(node);
+  const auto sent = cut_off ? fail(ErrorKind::disconnected, *cut_off) : peers_->send(peer, std::move(frames));
   if (sent) return;
   log_.warning(peer + ": " + sent.error().text);
   if (node.value < 0) return;

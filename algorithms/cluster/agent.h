@@ -13,6 +13,7 @@
 #include "algorithms/cluster/head_requests.h"
 #include "algorithms/cluster/kept_states.h"
 #include "algorithms/cluster/memory_watch.h"
+#include "algorithms/cluster/other_agents.h"
 #include "algorithms/cluster/output_post.h"
 #include "algorithms/cluster/session_channels.h"
 #include "algorithms/cluster/training/training_job.h"
@@ -113,9 +114,10 @@ class Agent {
   void register_at_head();
   void ask(const HeadRequests::Request& request);
   void on_nodes(const wire::Nodes::Reader& nodes);
-  void connect_to(NodeId node, const std::string& address);
-  void on_reachable(NodeId node);
-  void tell_linked();
+  void act(const OtherAgents::Actions& actions);
+  void carry_out(const OtherAgents::Connect& connect);
+  void carry_out(const OtherAgents::TellLinked& linked);
+  void carry_out(const OtherAgents::Reachable& reachable);
   void on_node_gone(NodeId node, const std::string& how);
   void depend_on_nodes_in_use();
   void report_cut_off(NodeId node, const std::string& how);
@@ -189,14 +191,8 @@ class Agent {
   std::map<std::uint64_t, ActorId> claims_;  // Those that ask for names.
   std::unique_ptr<Background> background_;   // From start() on, if at all; ends before what its work follows to.
   std::unique_ptr<Background> lookout_;      // The same, for looks that must not wait behind others' work.
-  std::map<NodeId, std::string> addresses_;
-  std::size_t actors_elsewhere_ = 0;        // When depends_on() was last told.
-  std::map<NodeId, actors::Capacity> has_;  // Other nodes, as the head says.
-  std::set<NodeId> reachable_;              // Agents that have said hello or welcome.
-  std::set<NodeId> linked_;                 // Agents that this one has connected to, and that know it.
-  std::map<NodeId, std::string> cut_off_;   // Agents that it connects to again, and why.
-  std::int64_t epoch_ = -1;                 // Of known_nodes_.
-  std::vector<std::int32_t> known_nodes_;
+  OtherAgents others_;
+  std::size_t actors_elsewhere_ = 0;  // When depends_on() was last told.
   bool down_ = false;
   bool unread_ = false;  // A transport without a descriptor has more to tell.
 };

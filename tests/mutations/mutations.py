@@ -142,7 +142,7 @@ MUTATIONS = (
     Mutation("a full disk is not tried again", "algorithms/cluster/cluster_state.cc", "  if (written) changed_.clear();\n", "  changed_.clear();\n", CLUSTER),
     Mutation("a name is taken from who has it now", "algorithms/cluster/name_directory.cc", "if (found != names_.end() && found->second.actor == actor) names_.erase(found);", "if (found != names_.end()) names_.erase(found);", CLUSTER),
     Mutation("what a head has answered is asked of the next one", "algorithms/cluster/head_requests.cc", "return std::erase_if(waiting_, [&](const Request& request) { return request.id == id && request.from == from; }) > 0;", "return std::any_of(waiting_.begin(), waiting_.end(), [&](const Request& request) { return request.id == id && request.from == from; });", CLUSTER),
-    Mutation("what another agent asks before its welcome gets no answer", "algorithms/cluster/agent.cc", "  cut_off_.erase(from);  // What it asks before it says welcome is to be answered, too.\n", "", CLUSTER),
+    Mutation("what another agent asks before its welcome gets no answer", "algorithms/cluster/agent.cc", "  others_.heard(from);  // What it asks before it says welcome is to be answered, too.\n", "", CLUSTER),
     Mutation("an evaluator that dies is waited for", JOB, "  if (evaluation_.is_by(rank)) end_evaluation(now);\n  go_on_without(rank, how, now);", "  go_on_without(rank, how, now);", CLUSTER),
     Mutation("what is asked of a node that is gone gets no answer", "algorithms/cluster/agent.cc", "  act(router_.on_node_gone(node, how));\n", "", CLUSTER),
 )
