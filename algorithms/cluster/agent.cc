@@ -11,6 +11,7 @@
 #include "algorithms/cluster/done_reply.h"
 #include "algorithms/cluster/head.h"
 #include "algorithms/cluster/name_requests.h"
+#include "algorithms/cluster/training/peer_names.h"
 #include "algorithms/cluster/worker_processes.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
@@ -23,14 +24,6 @@ using nlohmann::json;
 
 const transport::Peer kHead = "head";
 constexpr Duration kBacklogLook = std::chrono::milliseconds(1);
-
-bool is_session(const transport::Peer& peer) { return peer.starts_with("session/"); }
-
-/// The number at the end of "worker/17" or "session/17"; 0: none.
-WorkerId worker_of(const std::string& peer) {
-  if (!peer.starts_with("worker/") && !is_session(peer)) return WorkerId{0};
-  return WorkerId{std::strtoull(peer.c_str() + peer.find('/') + 1, nullptr, 10)};
-}
 
 /// A worker takes at most so many of the agent's descriptors (a connection, its Unix socket, its session's bell, two
 /// pidfds, a window and its control page, an actor's durable state); the rest is for drivers, other agents and fork
@@ -85,7 +78,6 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       local_(std::move(local)),
       peers_(std::move(peers)),
       to_local_(*local_),
-      averager_(std::move(averager)),
       log_(std::move(log)),
       router_(router_options(options_)),
       process_ids_(options_.node, options_.starts),
@@ -104,6 +96,7 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
                                actors::Frames frames) { return send_to_driver(driver, std::move(frames)); },
            .to_node = [this](NodeId node, actors::Frames frames) { send_frames(agent_peer(node), std::move(frames)); },
            .others = [this] { return others_.reachable(); }}),
+      jobs_(around_jobs(), std::move(averager)),
       others_(options_.node) {}
 
 Agent::~Agent() = default;
@@ -121,7 +114,7 @@ Result<void> Agent::start() {
        {std::pair{local_.get(), &Agent::poll_local}, std::pair{peers_.get(), &Agent::poll_peers}})
     if (transport->descriptor() >= 0)  // A simulated one has none.
       PACELINE_TRY(loop_.watch(transport->descriptor(), [this, poll = poll] { (this->*poll)(); }));
-  PACELINE_TRY(loop_.watch(averager_->descriptor(), [this] { on_averaged(); }));
+  PACELINE_TRY(loop_.watch(jobs_.descriptor(), [this] { jobs_.on_averaged(); }));
   for (auto* const thread : {&background_, &lookout_}) {
     if (!options_.has_threads) break;
     auto background = Background::create();
@@ -141,9 +134,7 @@ void Agent::tick(Instant now) {
 }
 
 void Agent::act_on_time(Instant now) {
-  for (auto& [id, job] : jobs_)
-    if (const auto deadline = job->next_deadline(); deadline && *deadline <= now)
-      within(*job, [&, &due = *job] { due.tick(now); });
+  jobs_.tick(now);
   for (const auto& request : head_.given_up(now)) {
     log_.error("nobody starts the head again: '" + request.verb + "' gets no answer");
     if (request.from != HeadRequests::kSelf)
@@ -168,8 +159,7 @@ std::optional<Instant> Agent::next_deadline() const {
   next = earlier(next, router_.next_deadline());
   next = earlier(next, next_memory_look());
   if (!to_local_.empty()) next = earlier(next, options_.clock->now() + kBacklogLook);
-  for (const auto& [id, job] : jobs_) next = earlier(next, job->next_deadline());
-  return next;
+  return earlier(next, jobs_.next_deadline());
 }
 
 // Local peers
@@ -190,7 +180,7 @@ void Agent::poll_local() {
     }
     const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) -> Result<void> {
       if (!is_session(peer)) return on_local(peer, envelope, event->frames);
-      to_job(peer, envelope, {});
+      jobs_.on_message(peer, envelope, {});
       return {};
     });
     if (!handled) refuse(peer, *message, handled.error());
@@ -227,11 +217,7 @@ Result<void> Agent::on_local(const transport::Peer& peer, const wire::Envelope::
     case wire::Envelope::WANTS:
     case wire::Envelope::CALL_RESULT:
     case wire::Envelope::ACTOR_READY: return on_actors(peer, options_.node, envelope, frames);
-    case wire::Envelope::ALIVE: {
-      const Instant now = options_.clock->now();
-      for (const auto& [id, job] : jobs_) job->on_alive(worker_of(peer), now);
-      break;
-    }
+    case wire::Envelope::ALIVE: jobs_.on_alive(worker_of(peer)); break;
     case wire::Envelope::WAITS: {
       const auto waits = envelope.getWaits();
       act(router_.on_waits(worker_of(peer), actors::awaited(waits)));
@@ -391,21 +377,9 @@ void Agent::on_session_said(WorkerId worker, channel::Frame frame) {
   const auto peer = "session/" + to_string(worker);
   const auto message = wire::Received::parse(std::move(frame));
   if (!message) return log_.warning(peer + ": " + message.error().text);
-  const auto handled = message->visit([&](const wire::Envelope::Reader& envelope) { to_job(peer, envelope, {}); });
+  const auto handled =
+      message->visit([&](const wire::Envelope::Reader& envelope) { jobs_.on_message(peer, envelope, {}); });
   if (!handled) refuse(peer, *message, handled.error());
-}
-
-void Agent::on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope) {
-  const Instant now = options_.clock->now();
-  switch (envelope.which()) {
-    case wire::Envelope::OPEN_SHARE: return job.on_open_share(envelope.getOpenShare(), now);
-    case wire::Envelope::ARRIVE: return job.on_arrive(envelope.getArrive(), now);
-    case wire::Envelope::REPORT: return job.on_report(envelope.getReport(), now);
-    case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), options_.node, now);
-    case wire::Envelope::OPEN_OBJECT: return job.on_open_object(worker_of(peer), envelope.getOpenObject());
-    case wire::Envelope::SEAL_OBJECT: return job.on_seal_object(envelope.getSealObject());
-    default: return;
-  }
 }
 
 // Other agents and the head
@@ -448,9 +422,9 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
       break;
     case wire::Envelope::WELCOME: act(others_.on_welcome(from)); break;
     case wire::Envelope::NODES: on_nodes(envelope.getNodes()); break;
-    case wire::Envelope::OPEN_JOB: return on_open_job(envelope.getOpenJob());
-    case wire::Envelope::CLOSE_JOB: on_close_job(JobId{envelope.getCloseJob().getJob()}); break;
-    case wire::Envelope::NODE_GONE: on_lost_to_job(envelope.getNodeGone()); break;
+    case wire::Envelope::OPEN_JOB: return jobs_.open(envelope.getOpenJob());
+    case wire::Envelope::CLOSE_JOB: jobs_.close(JobId{envelope.getCloseJob().getJob()}); break;
+    case wire::Envelope::NODE_GONE: jobs_.on_node_gone(envelope.getNodeGone()); break;
     case wire::Envelope::REPLY: on_reply(envelope.getReply()); break;
     case wire::Envelope::JOB_EVENT: {
       wire::Message copy;
@@ -469,32 +443,9 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
     case wire::Envelope::LOAN:
     case wire::Envelope::CALL_RESULT:
     case wire::Envelope::ACTOR_READY: return on_actors(peer, from, envelope, frames);
-    default: to_job(peer, envelope, frames.size() > 1 ? std::move(frames[1]) : transport::Frame{});
+    default: jobs_.on_message(peer, envelope, frames.size() > 1 ? std::move(frames[1]) : transport::Frame{});
   }
   return {};
-}
-
-void Agent::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
-  const Instant now = options_.clock->now();
-  if (job.lost_nodes().contains(from)) return;  // It may not know yet.
-  switch (envelope.which()) {
-    case wire::Envelope::RELEASED: return job.on_released(envelope.getReleased(), now);
-    case wire::Envelope::SETTLED: return job.on_settled(envelope.getSettled(), now);
-    case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), from, now);
-    case wire::Envelope::REPLICA_NONE: return job.on_replica_none(envelope.getReplicaNone(), from, now);
-    case wire::Envelope::REPLICA_DATA: return job.on_replica_data(envelope.getReplicaData(), std::move(bulk));
-    case wire::Envelope::STOP_ROUNDS: return job.stop(wire::text(envelope.getStopRounds().getReason()), now);
-    case wire::Envelope::ACTIVATE:
-    case wire::Envelope::PARTIAL:
-    case wire::Envelope::SHARE:
-    case wire::Envelope::GONE:
-    case wire::Envelope::BATCH:
-    case wire::Envelope::AWAITED:
-    case wire::Envelope::ENDING:
-    case wire::Envelope::FLUSHED:
-    case wire::Envelope::EXCHANGE: return job.on_averaging_message(from, envelope, std::move(bulk), now);
-    default: return;
-  }
 }
 
 Result<void> Agent::on_peer_request(const wire::Request::Reader& request) {
@@ -541,9 +492,7 @@ void Agent::on_head_gone() {
 
 void Agent::register_at_head() {
   const Instant now = options_.clock->now();
-  for (const auto& [id, job] : jobs_) {
-    JobEntry entry = job->settings().entry;
-    entry.without = job->lost_nodes();
+  for (const auto& [id, entry] : jobs_.entries()) {
     wire::Message runs;
     write_job(runs.root().initOpenJob(), id, entry, now);
     send_peer(kHead, runs);
@@ -558,13 +507,11 @@ void Agent::register_at_head() {
   body.setCpus(options_.cpus);
   body.setMemory(options_.memory);
   body.setIncarnation(options_.incarnation);
-  body.setNewestJob(early_.newest().value);
+  body.setNewestJob(jobs_.newest().value);
   send_peer(kHead, hello);
   for (const auto& request : head_.waiting()) ask(request);
   // The head before this one may have waited for another's word.
-  for (const auto& [apart, how] : reported_)
-    if (TrainingJob* const found = job(apart.first); found && found->other_nodes().contains(apart.second))
-      tell_cut_off(apart.second, {apart.first}, how);
+  for (const auto& cut : jobs_.all_cut_off()) tell_cut_off(cut.node, {cut.job}, cut.how);
 }
 
 void Agent::on_nodes(const wire::Nodes::Reader& nodes) {
@@ -613,9 +560,7 @@ void Agent::on_node_gone(NodeId node, const std::string& how) {
 
 /// What was on its way between the two is lost: the head decides which of them goes on with their jobs.
 void Agent::report_cut_off(NodeId node, const std::string& how) {
-  std::vector<JobId> jobs;
-  for (const auto& [id, job] : jobs_)
-    if (job->other_nodes().contains(node) && reported_.try_emplace({id, node}, how).second) jobs.push_back(id);
+  const auto jobs = jobs_.cut_off(node, how);
   if (!jobs.empty()) tell_cut_off(node, jobs, how);
 }
 
@@ -627,98 +572,14 @@ void Agent::tell_cut_off(NodeId node, const std::vector<JobId>& jobs, const std:
   if (!told) log_.error(told.error().text);
 }
 
-void Agent::on_lost_to_job(const wire::NodeGone::Reader& gone) {
-  TrainingJob* const found = job(JobId{gone.getJob()});
-  if (!found) return;
-  within(*found,
-         [&] { found->on_node_gone(NodeId{gone.getNode()}, wire::text(gone.getCause()), options_.clock->now()); });
-  depend_on_nodes_in_use();
-}
-
 /// A node that is frozen is to be noticed while a job that this one takes part in has workers there, or somebody here
 /// has an actor there.
 void Agent::depend_on_nodes_in_use() {
-  std::set<NodeId> needed;
-  for (const auto& [id, job] : jobs_) {
-    const auto others = job->other_nodes();
-    needed.insert(others.begin(), others.end());
-  }
+  const auto needed = jobs_.other_nodes();
   actors_elsewhere_ = router_.actors_elsewhere();
   for (NodeId node{0}; node.value < options_.nodes; ++node.value)
     if (node != options_.node)
       peers_->depends_on(agent_peer(node), needed.contains(node) || router_.owns_actors_on(node));
-}
-
-/// The driver hears of a job that cannot be opened here.
-Result<void> Agent::on_open_job(const wire::OpenJob::Reader& open) {
-  const JobId id{open.getJob()};
-  if (jobs_.contains(id)) return {};  // A head that was started anew could not know.
-  std::unique_ptr<TrainingJob> opened;
-  auto done = contained([&]() -> Result<void> {
-    auto entry = read_job(open, options_.clock->now());
-    if (!entry) return tl::unexpected(entry.error());
-    auto made = make_job(id, *std::move(entry));
-    if (!made) return tl::unexpected(made.error());
-    opened = *std::move(made);
-    return {};
-  });
-  if (!done) {
-    to_driver(id, read_driver(open), {{"event", "failed"}, {"text", done.error().text}});
-    return done;
-  }
-  jobs_[id] = std::move(opened);
-  depend_on_nodes_in_use();
-  for (auto& early : early_.open(id)) to_job(early.from, early.envelope->root().asReader(), std::move(early.bulk));
-  return {};
-}
-
-Result<std::unique_ptr<TrainingJob>> Agent::make_job(JobId id, JobEntry entry) {
-  auto strategy = job_strategy(entry.options, static_cast<std::int32_t>(entry.node_of.size()));
-  if (!strategy) return tl::unexpected(strategy.error());
-  const JobDriver driver = entry.driver;
-  JobSettings settings{id, options_.node, std::move(entry), *std::move(strategy), options_.clock};
-
-  JobOutbox outbox;
-  outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<std::vector<std::byte>> bulk) {
-    send_peer(agent_peer(node), message, std::move(bulk));
-  };
-  outbox.to_driver = [this, id, driver](const json& event) { to_driver(id, driver, event); };
-  outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
-    workers_->send(worker, json_text(body), fds);
-  };
-  outbox.ask_for_life = [this](WorkerId worker) {
-    wire::Message message;
-    message.root().initAlive();
-    send_local("worker/" + to_string(worker), {message.to_frame()});
-  };
-  outbox.beside = [this, id](auto work, auto follows) {
-    beside(std::move(work), [this, id, follows](const Result<void>& done) {
-      if (TrainingJob* const found = job(id)) within(*found, [&] { follows(done); });
-    });
-  };
-  outbox.end_worker = [this](WorkerId worker, const std::string& why) { act(router_.end_worker(worker, why)); };
-  outbox.process_id = [this](WorkerId worker) { return workers_->pid(worker); };
-  outbox.process_state = [this](WorkerId worker) { return workers_->state(worker); };
-  log_.info("job " + to_string(id) + ": " + settings.strategy.name + ", " +
-            std::to_string(settings.entry.node_of.size()) + " workers");
-  return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
-}
-
-void Agent::on_close_job(JobId id) {
-  const auto it = jobs_.find(id);
-  if (it == jobs_.end()) return;
-  const Instant now = options_.clock->now();
-  auto event = it->second->view(now);
-  event["event"] = "closed";
-  const JobDriver driver = it->second->settings().entry.driver;
-  it->second->stop("the job is closed", now);
-  it->second->let_go();
-  beside([memory = std::shared_ptr<TrainingJob>(std::move(it->second))]() -> Result<void> { return {}; },
-         [](const Result<void>&) {});
-  jobs_.erase(it);
-  std::erase_if(reported_, [id](const auto& one) { return one.first.first == id; });
-  depend_on_nodes_in_use();
-  to_driver(id, driver, event);
 }
 
 // Actors
@@ -788,8 +649,7 @@ void Agent::on_worker_ended(WorkerId worker, const Workers::Listener::End& end) 
   spans_.end(worker, now);
   memory_.on_gone(worker);
   router_.at(now);
-  for (auto& [id, job] : jobs_)
-    if (job->owns(worker)) within(*job, [&, &its = *job] { its.on_worker_gone(worker, end.how, end.failed, now); });
+  jobs_.on_worker_gone(worker, end.how, end.failed);
   act(router_.on_worker_gone(worker, end.how, end.log));
 }
 
@@ -803,14 +663,7 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
     return spans_.keep(worker, workers_->pid(worker), std::move(packet.fds.front()));
   }
   if (kind != "replica" || packet.fds.size() != 1) return;
-  TrainingJob* const owner = job(JobId{body.value("job", std::uint64_t{0})});
-  if (!owner || !owner->owns(worker)) return;
-  within(*owner, [&] {
-    const Rank rank{body.value("rank", -1)};
-    const auto update = body.value("update", std::int64_t{0});
-    const auto size = body.value("size", std::uint64_t{0});
-    owner->on_captured(rank, update, size, packet.fds[0].release());
-  });
+  jobs_.on_captured(worker, body, std::move(packet.fds.front()));
 }
 
 void Agent::open_session(WorkerId worker) {
@@ -837,45 +690,36 @@ void Agent::keep_state(WorkerId worker, process::Packet packet) {
 // Jobs
 // --------------------------------------------------------------------------------------------------------------------------------
 
-void Agent::to_job(const transport::Peer& peer, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
-  const auto id = wire::job_of(envelope);
-  if (!id) return;
-  if (TrainingJob* const found = job(*id))
-    return is_session(peer) ? on_session(*found, peer, envelope)
-                            : on_agent(*found, node_of_peer(peer), envelope, std::move(bulk));
-  if (peer == kHead || !early_.is_to_come(*id)) return;
-  if (!early_.keep(*id, peer, envelope, std::move(bulk)))
-    log_.error(peer + ": a message of job " + to_string(*id) + ", which this node does not know yet, is lost: " +
-               std::to_string(EarlyMessages::kMax) + " wait already");
+NodeJobs::Around Agent::around_jobs() {
+  return {options_.node, *options_.clock, log_,
+          [this](JobId job, const JobDriver& driver) { return outbox_of(job, driver); },
+          [this] { depend_on_nodes_in_use(); }};
 }
 
-TrainingJob* Agent::job(JobId id) {
-  const auto it = jobs_.find(id);
-  return it == jobs_.end() ? nullptr : it->second.get();
-}
-
-void Agent::on_averaged() {
-  const Instant now = options_.clock->now();
-  for (const auto id : averager_->completed()) {
-    bool taken = false;
-    for (auto& [job_id, job] : jobs_) {
-      if (taken) break;
-      within(*job, [&, &owner = *job] { taken = owner.on_reduced(id, now); });
-    }
-  }
+JobOutbox Agent::outbox_of(JobId job, const JobDriver& driver) {
+  JobOutbox outbox;
+  outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<std::vector<std::byte>> bulk) {
+    send_peer(agent_peer(node), message, std::move(bulk));
+  };
+  outbox.to_driver = [this, job, driver](const json& event) { to_driver(job, driver, event); };
+  outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
+    workers_->send(worker, json_text(body), fds);
+  };
+  outbox.ask_for_life = [this](WorkerId worker) {
+    wire::Message message;
+    message.root().initAlive();
+    send_local("worker/" + to_string(worker), {message.to_frame()});
+  };
+  outbox.beside = [this](auto work, auto follows) { beside(std::move(work), std::move(follows)); };
+  outbox.end_worker = [this](WorkerId worker, const std::string& why) { act(router_.end_worker(worker, why)); };
+  outbox.process_id = [this](WorkerId worker) { return workers_->pid(worker); };
+  outbox.process_state = [this](WorkerId worker) { return workers_->state(worker); };
+  return outbox;
 }
 
 void Agent::beside(std::function<Result<void>()> work, std::function<void(Result<void>)> follows) {
   if (background_) return background_->run(std::move(work), std::move(follows));
   follows(contained(work));
-}
-
-/// What goes wrong there fails that job, and none of the others.
-void Agent::within(TrainingJob& job, const std::function<void()>& what) {
-  const auto done = contained(what);
-  if (done) return;
-  log_.error("job " + to_string(job.settings().job) + ": " + done.error().text);
-  (void)contained([&] { job.fail_job(done.error().text, options_.clock->now()); });
 }
 
 void Agent::to_driver(JobId job, const JobDriver& driver, const json& event) {
@@ -908,9 +752,7 @@ void Agent::answer(const transport::Peer& peer, const wire::Envelope::Reader& en
     case wire::Envelope::CALL: return send(peer, failed_result(peer, envelope.getCall(), error));
     default: break;
   }
-  const auto id = wire::job_of(envelope);
-  if (TrainingJob* const found = id ? job(*id) : nullptr)
-    within(*found, [&] { found->fail_job(peer + ": " + error.text, options_.clock->now()); });
+  jobs_.on_unreadable(envelope, peer + ": " + error.text);
 }
 
 void Agent::send(const transport::Peer& peer, std::vector<transport::Frame> frames) {
@@ -955,10 +797,7 @@ void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Fram
   log_.warning(peer + ": " + sent.error().text);
   if (node.value < 0) return;
   if (sent.error().kind == ErrorKind::disconnected) report_cut_off(node, sent.error().text);
-  if (sent.error().kind == ErrorKind::overloaded)
-    for (const auto& [id, job] : jobs_)
-      if (job->other_nodes().contains(node))
-        within(*job, [&, &its = *job] { its.fail_job(sent.error().text, options_.clock->now()); });
+  if (sent.error().kind == ErrorKind::overloaded) jobs_.fail_those_on(node, sent.error().text);
   act(router_.on_node_gone(node, node.value < options_.nodes ? sent.error().text
                                                              : "the cluster has " + std::to_string(options_.nodes) +
                                                                    " nodes, numbered from 0"));

@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "actors/router/actor_router.h"
-#include "algorithms/cluster/early_messages.h"
 #include "algorithms/cluster/head_requests.h"
 #include "algorithms/cluster/kept_states.h"
 #include "algorithms/cluster/memory_watch.h"
 #include "algorithms/cluster/other_agents.h"
 #include "algorithms/cluster/output_post.h"
 #include "algorithms/cluster/session_channels.h"
-#include "algorithms/cluster/training/training_job.h"
+#include "algorithms/cluster/training/node_jobs.h"
 #include "algorithms/cluster/worker_spans.h"
 #include "algorithms/cluster/workers.h"
 #include "runtime/base/background.h"
@@ -95,13 +94,11 @@ class Agent {
   Result<void> tell_line(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_local_gone(const transport::Peer& peer);
   void on_session_said(WorkerId worker, channel::Frame frame);
-  void on_session(TrainingJob& job, const transport::Peer& peer, const wire::Envelope::Reader& envelope);
   // Other agents and the head
   void poll_peers();
   void poll_again(const transport::Transport& transport);
   Result<void> on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                        std::vector<transport::Frame>& frames);
-  void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
   Result<void> on_peer_request(const wire::Request::Reader& request);
   void on_reply(const wire::Reply::Reader& reply);
   // Names of actors (agent_names.cc)
@@ -122,10 +119,6 @@ class Agent {
   void depend_on_nodes_in_use();
   void report_cut_off(NodeId node, const std::string& how);
   void tell_cut_off(NodeId node, const std::vector<JobId>& jobs, const std::string& how);
-  void on_lost_to_job(const wire::NodeGone::Reader& gone);
-  Result<void> on_open_job(const wire::OpenJob::Reader& open);
-  Result<std::unique_ptr<TrainingJob>> make_job(JobId id, JobEntry entry);
-  void on_close_job(JobId job);
   // What there is to be seen (agent_views.cc)
   void on_node_status(std::uint64_t query, const nlohmann::json& body);
   nlohmann::json actors_view(const std::string& which, Instant now) const;
@@ -149,10 +142,8 @@ class Agent {
   void give_state(WorkerId worker);
   void keep_state(WorkerId worker, process::Packet packet);
   // Jobs
-  void to_job(const transport::Peer& peer, const wire::Envelope::Reader& envelope, transport::Frame bulk);
-  TrainingJob* job(JobId id);
-  void within(TrainingJob& job, const std::function<void()>& what);
-  void on_averaged();
+  NodeJobs::Around around_jobs();
+  JobOutbox outbox_of(JobId job, const JobDriver& driver);
   /// What takes long, beside the loop; without threads, and before start(), at once.
   void beside(std::function<Result<void>()> work, std::function<void(Result<void>)> follows);
   void to_driver(JobId job, const JobDriver& driver, const nlohmann::json& event);
@@ -171,9 +162,7 @@ class Agent {
   std::unique_ptr<transport::Transport> local_;
   std::unique_ptr<transport::Transport> peers_;
   transport::Backlog to_local_;
-  std::unique_ptr<collective::Averager> averager_;
   observe::Log log_;
-  scheduler::TaskGraph graph_{{}};  // Training's compute and averaging tasks.
   actors::ActorRouter router_;
   actors::ProcessIds process_ids_;
   std::unique_ptr<Workers> workers_;
@@ -183,9 +172,7 @@ class Agent {
   MemoryWatch memory_;
   bool looking_ = false;  ///< At their memory.
   OutputPost output_;
-  std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
-  std::map<std::pair<JobId, NodeId>, std::string> reported_;  // Who could not be reached, and why.
-  EarlyMessages early_;
+  NodeJobs jobs_;
   HeadRequests head_;
   std::uint64_t next_request_ = 1;           // Of its own to the head.
   std::map<std::uint64_t, ActorId> claims_;  // Those that ask for names.

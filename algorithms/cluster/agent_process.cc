@@ -9,6 +9,7 @@
 #include "algorithms/cluster/head.h"
 #include "algorithms/cluster/process_life.h"
 #include "algorithms/cluster/processes.h"
+#include "algorithms/cluster/training/peer_names.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/channel/line_transport.h"
 #include "runtime/memory/memory_room.h"

@@ -57,8 +57,7 @@ void Agent::on_node_status(std::uint64_t query, const json& asked) {
               {"machine", process::this_machine()},
               {"longest_turn_s", seconds(longest.wall)},
               {"longest_turn_cpu_s", seconds(longest.processor)},
-              {"jobs", json::array()}};
-  for (const auto& [id, job] : jobs_) status["jobs"].push_back(job->status(now));
+              {"jobs", jobs_.status(now)}};
   const auto which = [&](const char* name) { return asked.is_object() ? asked.value(name, "") : std::string(); };
   if (const auto actors = which("actors"); !actors.empty()) status["actors"] = actors_view(actors, now);
   if (const auto listed = which("workers"); !listed.empty())

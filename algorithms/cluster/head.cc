@@ -1,7 +1,6 @@
 #include "algorithms/cluster/head.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -9,7 +8,7 @@
 #include "actors/protocol_wire.h"
 #include "algorithms/cluster/name_requests.h"
 #include "algorithms/cluster/training/logged_values.h"
-#include "algorithms/cluster/training/training_job.h"
+#include "algorithms/cluster/training/peer_names.h"
 #include "algorithms/job/options.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
@@ -25,7 +24,6 @@ constexpr Duration kListPatience = std::chrono::seconds(4);
 constexpr Duration kMissingPatience = std::chrono::milliseconds(200);  // For nodes that are about to register.
 constexpr Duration kNodesPatience = std::chrono::seconds(5);           // For one that is started again.
 constexpr std::size_t kWaitingMax = 1024;
-constexpr std::string_view kAgentPrefix = "agent/";
 /// What `status` may ask for, and what agents call it.
 constexpr std::pair<const char*, const char*> kLists[] = {
     {"actors", "actors"}, {"workers", "worker_list"}, {"tasks", "tasks"}, {"spans", "spans"}};
@@ -57,16 +55,6 @@ Result<std::vector<NodeId>> place_as_told(const std::vector<std::int32_t>& told,
 }
 
 }  // namespace
-
-std::string agent_peer(NodeId node) { return std::string(kAgentPrefix) + to_string(node); }
-
-NodeId node_of_peer(const std::string& peer) {
-  std::int32_t value = -1;
-  if (!peer.starts_with(kAgentPrefix)) return NodeId{-1};
-  const char* end = peer.data() + peer.size();
-  const auto [stop, error] = std::from_chars(peer.data() + kAgentPrefix.size(), end, value);
-  return NodeId{error == std::errc() && stop == end ? value : -1};
-}
 
 Head::Head(Options options, std::unique_ptr<transport::Transport> transport)
     : options_(std::move(options)),

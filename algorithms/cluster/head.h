@@ -155,8 +155,4 @@ inline constexpr const char* kCutOffVerb = "cut_off";
 /// From the head to its agents: the cluster ends.
 inline constexpr const char* kDownVerb = "down";
 
-/// Name under which an agent's endpoint is known: "agent/3"; and back (-1: none).
-std::string agent_peer(NodeId node);
-NodeId node_of_peer(const std::string& peer);
-
 }  // namespace paceline::cluster

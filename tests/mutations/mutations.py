@@ -103,7 +103,7 @@ MUTATIONS = (
     Mutation("what has fired is not said again after a loss", ENGINE, "  if (s.fired >= s.options.first) s.forward(s.options.self, s.fired, out);  // It may have been lost on its way.\n", "", VIEWS),
     Mutation("after a loss activations go along the tree", STATE, "  if (!lost.empty()) {\n    if (root == options.self)", "  if (false) {\n    if (root == options.self)", VIEWS),
     Mutation("a lost node's part of the last mean is not passed on", "scheduler/own_pace_service.cc", "part->second.at_end) send_part(to, v, part->second, lost);", "false) send_part(to, v, part->second, lost);", VIEWS),
-    Mutation("a cut that a killed head had heard of is forgotten", "algorithms/cluster/agent.cc", "      tell_cut_off(apart.second, {apart.first}, how);\n", "      (void)how;\n", VIEWS),
+    Mutation("a cut that a killed head had heard of is forgotten", "algorithms/cluster/agent.cc", "  for (const auto& cut : jobs_.all_cut_off()) tell_cut_off(cut.node, {cut.job}, cut.how);\n", "", VIEWS),
     Mutation("the answer of a lost node is waited for", AGREEMENT, "{ return decide_if_answered(left); }", "{ return left.empty() ? decide_if_answered(left) : Actions{}; }", VIEWS),
     Mutation("what is agreed on comes before what somebody has begun", "scheduler/views/agreement.cc", "last = std::max(last, v);", "last = std::min(last, v);", VIEWS),
     Mutation("a graph is agreed on after an end", "scheduler/views/agreement.cc", "  if (ends_) return {};\n", "", VIEWS),
@@ -117,7 +117,7 @@ MUTATIONS = (
     Mutation("a graph begins before what is given already", "scheduler/mixing/mix_service.cc", "return overlaps() ? frozen.next() : frozen;", "return frozen;", VIEWS),
     Mutation("a model that was lent to a lost node does not come back", PAIRS, "rank == holder->low() && holder->initiator != rank) release(rank, *holder);", "false) release(rank, *holder);", VIEWS),
     Mutation("a server waits for a lost node's workers", "scheduler/asynchronous/server_service.cc", "    for (const Rank rank : ranks_on(node)) on_rank_gone(rank, now);\n", "    (void)node;\n", VIEWS),
-    Mutation("a lost node's word counts", "algorithms/cluster/agent.cc", "  if (job.lost_nodes().contains(from)) return;  // It may not know yet.\n", "", VIEWS),
+    Mutation("a lost node's word counts", "algorithms/cluster/training/node_jobs.cc", "  if (job.lost_nodes().contains(from)) return;  // It may not know yet.\n", "", VIEWS),
     Mutation("of two that cannot reach each other nobody is lost", "algorithms/cluster/job_directory.cc", "  part(now, out);\n  if", "  if", CLUSTER),
     Mutation("the rest do not hear who is lost", "algorithms/cluster/job_directory.cc", "      if (!entry.without.contains(node) && registered_.contains(node))\n        out", "      if (node.value == 0)\n        out", CLUSTER),
     # Sessions

@@ -1,4 +1,5 @@
 #include "algorithms/simulate/cluster/simulated_cluster.h"
+#include "algorithms/cluster/training/peer_names.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "algorithms/cluster/early_messages.h"
+#include "algorithms/cluster/training/early_messages.h"
 
 #include <algorithm>
 #include <utility>

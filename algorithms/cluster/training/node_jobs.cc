@@ -1,0 +1,237 @@
+#include "algorithms/cluster/training/node_jobs.h"
+
+#include <utility>
+
+#include "algorithms/cluster/training/peer_names.h"
+#include "runtime/base/contained.h"
+#include "runtime/base/json.h"
+
+namespace paceline::cluster {
+
+using nlohmann::json;
+
+NodeJobs::NodeJobs(Around around, std::unique_ptr<collective::Averager> averager)
+    : around_(std::move(around)), averager_(std::move(averager)) {}
+
+TrainingJob* NodeJobs::find(JobId id) {
+  const auto it = jobs_.find(id);
+  return it == jobs_.end() ? nullptr : it->second.get();
+}
+
+/// What goes wrong there fails that job, and none of the others.
+void NodeJobs::within(TrainingJob& job, const std::function<void()>& what) {
+  const auto done = contained(what);
+  if (done) return;
+  around_.log.error("job " + to_string(job.settings().job) + ": " + done.error().text);
+  (void)contained([&] { job.fail_job(done.error().text, around_.clock.now()); });
+}
+
+Result<void> NodeJobs::open(const wire::OpenJob::Reader& open) {
+  const JobId id{open.getJob()};
+  if (jobs_.contains(id)) return {};  // A head that was started anew could not know.
+  std::unique_ptr<TrainingJob> opened;
+  auto done = contained([&]() -> Result<void> {
+    auto made = make(id, open);
+    if (!made) return tl::unexpected(made.error());
+    opened = *std::move(made);
+    return {};
+  });
+  if (!done) {
+    around_.outbox(id, read_driver(open)).to_driver({{"event", "failed"}, {"text", done.error().text}});
+    return done;
+  }
+  jobs_[id] = std::move(opened);
+  around_.other_nodes_changed();
+  for (auto& early : early_.open(id)) on_message(early.from, early.envelope->root().asReader(), std::move(early.bulk));
+  return {};
+}
+
+Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, const wire::OpenJob::Reader& open) {
+  auto entry = read_job(open, around_.clock.now());
+  if (!entry) return tl::unexpected(entry.error());
+  auto strategy = job_strategy(entry->options, static_cast<std::int32_t>(entry->node_of.size()));
+  if (!strategy) return tl::unexpected(strategy.error());
+  JobOutbox outbox = around_.outbox(id, entry->driver);
+  outbox.beside = [this, id, beside = std::move(outbox.beside)](auto work, auto follows) {
+    beside(std::move(work), [this, id, follows](const Result<void>& done) {
+      if (TrainingJob* const job = find(id)) within(*job, [&] { follows(done); });
+    });
+  };
+  JobSettings settings{id, around_.self, *std::move(entry), *std::move(strategy), &around_.clock};
+  around_.log.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.workers()) +
+                   " workers");
+  return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
+}
+
+void NodeJobs::close(JobId id) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end()) return;
+  const Instant now = around_.clock.now();
+  const auto outbox = around_.outbox(id, it->second->settings().entry.driver);
+  auto event = it->second->view(now);
+  event["event"] = "closed";
+  it->second->stop("the job is closed", now);
+  it->second->let_go();
+  // Its memory is given back beside the loop.
+  outbox.beside([memory = std::shared_ptr<TrainingJob>(std::move(it->second))]() -> Result<void> { return {}; },
+                [](const Result<void>&) {});
+  jobs_.erase(it);
+  std::erase_if(cut_off_, [id](const auto& one) { return one.first.first == id; });
+  around_.other_nodes_changed();
+  outbox.to_driver(event);
+}
+
+// Messages
+// -----------------------------------------------------------------------------------------------------------------
+
+void NodeJobs::on_message(const transport::Peer& from, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
+  const auto id = wire::job_of(envelope);
+  if (!id) return;
+  const NodeId node = node_of_peer(from);
+  if (TrainingJob* const job = find(*id))
+    return is_session(from) ? on_session(*job, worker_of(from), envelope)
+                            : on_agent(*job, node, envelope, std::move(bulk));
+  if ((!is_session(from) && node.value < 0) || !early_.is_to_come(*id)) return;
+  if (!early_.keep(*id, from, envelope, std::move(bulk)))
+    around_.log.error(from + ": a message of job " + to_string(*id) + ", which this node does not know yet, is lost: " +
+                      std::to_string(EarlyMessages::kMax) + " wait already");
+}
+
+void NodeJobs::on_session(TrainingJob& job, WorkerId worker, const wire::Envelope::Reader& envelope) {
+  const Instant now = around_.clock.now();
+  switch (envelope.which()) {
+    case wire::Envelope::OPEN_SHARE: return job.on_open_share(envelope.getOpenShare(), now);
+    case wire::Envelope::ARRIVE: return job.on_arrive(envelope.getArrive(), now);
+    case wire::Envelope::REPORT: return job.on_report(envelope.getReport(), now);
+    case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), around_.self, now);
+    case wire::Envelope::OPEN_OBJECT: return job.on_open_object(worker, envelope.getOpenObject());
+    case wire::Envelope::SEAL_OBJECT: return job.on_seal_object(envelope.getSealObject());
+    default: return;
+  }
+}
+
+void NodeJobs::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
+  const Instant now = around_.clock.now();
+  if (job.lost_nodes().contains(from)) return;  // It may not know yet.
+  switch (envelope.which()) {
+    case wire::Envelope::RELEASED: return job.on_released(envelope.getReleased(), now);
+    case wire::Envelope::SETTLED: return job.on_settled(envelope.getSettled(), now);
+    case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), from, now);
+    case wire::Envelope::REPLICA_NONE: return job.on_replica_none(envelope.getReplicaNone(), from, now);
+    case wire::Envelope::REPLICA_DATA: return job.on_replica_data(envelope.getReplicaData(), std::move(bulk));
+    case wire::Envelope::STOP_ROUNDS: return job.stop(wire::text(envelope.getStopRounds().getReason()), now);
+    case wire::Envelope::ACTIVATE:
+    case wire::Envelope::PARTIAL:
+    case wire::Envelope::SHARE:
+    case wire::Envelope::GONE:
+    case wire::Envelope::BATCH:
+    case wire::Envelope::AWAITED:
+    case wire::Envelope::ENDING:
+    case wire::Envelope::FLUSHED:
+    case wire::Envelope::EXCHANGE: return job.on_averaging_message(from, envelope, std::move(bulk), now);
+    default: return;
+  }
+}
+
+void NodeJobs::on_unreadable(const wire::Envelope::Reader& envelope, const std::string& why) {
+  const auto id = wire::job_of(envelope);
+  if (TrainingJob* const job = id ? find(*id) : nullptr) within(*job, [&] { job->fail_job(why, around_.clock.now()); });
+}
+
+void NodeJobs::on_captured(WorkerId worker, const json& replica, process::Fd state) {
+  TrainingJob* const job = find(JobId{replica.value("job", std::uint64_t{0})});
+  if (!job || !job->owns(worker)) return;
+  within(*job, [&] {
+    const Rank rank{replica.value("rank", -1)};
+    const auto update = replica.value("update", std::int64_t{0});
+    const auto size = replica.value("size", std::uint64_t{0});
+    job->on_captured(rank, update, size, state.release());
+  });
+}
+
+void NodeJobs::on_alive(WorkerId worker) {
+  for (const auto& [id, job] : jobs_) job->on_alive(worker, around_.clock.now());
+}
+
+void NodeJobs::on_worker_gone(WorkerId worker, const std::string& how, bool failed) {
+  for (const auto& [id, job] : jobs_)
+    if (job->owns(worker))
+      within(*job, [&, &its = *job] { its.on_worker_gone(worker, how, failed, around_.clock.now()); });
+}
+
+void NodeJobs::on_node_gone(const wire::NodeGone::Reader& gone) {
+  TrainingJob* const job = find(JobId{gone.getJob()});
+  if (!job) return;
+  within(*job, [&] { job->on_node_gone(NodeId{gone.getNode()}, wire::text(gone.getCause()), around_.clock.now()); });
+  around_.other_nodes_changed();
+}
+
+void NodeJobs::fail_those_on(NodeId node, const std::string& why) {
+  for (const auto& [id, job] : jobs_)
+    if (job->other_nodes().contains(node)) within(*job, [&, &its = *job] { its.fail_job(why, around_.clock.now()); });
+}
+
+void NodeJobs::on_averaged() {
+  const Instant now = around_.clock.now();
+  for (const auto id : averager_->completed()) {
+    bool taken = false;
+    for (auto& [job_id, job] : jobs_) {
+      if (taken) break;
+      within(*job, [&, &owner = *job] { taken = owner.on_reduced(id, now); });
+    }
+  }
+}
+
+void NodeJobs::tick(Instant now) {
+  for (const auto& [id, job] : jobs_)
+    if (const auto deadline = job->next_deadline(); deadline && *deadline <= now)
+      within(*job, [&, &due = *job] { due.tick(now); });
+}
+
+std::optional<Instant> NodeJobs::next_deadline() const {
+  std::optional<Instant> next;
+  for (const auto& [id, job] : jobs_) next = earlier(next, job->next_deadline());
+  return next;
+}
+
+// What is known of them
+// ----------------------------------------------------------------------------------------------------
+
+std::set<NodeId> NodeJobs::other_nodes() const {
+  std::set<NodeId> nodes;
+  for (const auto& [id, job] : jobs_) nodes.merge(job->other_nodes());
+  return nodes;
+}
+
+std::vector<std::pair<JobId, JobEntry>> NodeJobs::entries() const {
+  std::vector<std::pair<JobId, JobEntry>> entries;
+  for (const auto& [id, job] : jobs_) {
+    entries.emplace_back(id, job->settings().entry);
+    entries.back().second.without = job->lost_nodes();
+  }
+  return entries;
+}
+
+json NodeJobs::status(Instant now) const {
+  json rows = json::array();
+  for (const auto& [id, job] : jobs_) rows.push_back(job->status(now));
+  return rows;
+}
+
+std::vector<JobId> NodeJobs::cut_off(NodeId node, const std::string& how) {
+  std::vector<JobId> jobs;
+  for (const auto& [id, job] : jobs_)
+    if (job->other_nodes().contains(node) && cut_off_.try_emplace({id, node}, how).second) jobs.push_back(id);
+  return jobs;
+}
+
+std::vector<NodeJobs::CutOff> NodeJobs::all_cut_off() const {
+  std::vector<CutOff> all;
+  for (const auto& [apart, how] : cut_off_)
+    if (const auto job = jobs_.find(apart.first);
+        job != jobs_.end() && job->second->other_nodes().contains(apart.second))
+      all.push_back({apart.first, apart.second, how});
+  return all;
+}
+
+}  // namespace paceline::cluster

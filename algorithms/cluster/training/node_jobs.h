@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/cluster/training/early_messages.h"
+#include "algorithms/cluster/training/training_job.h"
+#include "runtime/observe/log.h"
+#include "runtime/process/fd.h"
+#include "runtime/transport/transport.h"
+#include "scheduler/task_graph.h"
+
+namespace paceline::cluster {
+
+/// A node's parts of all jobs, and who hears what comes for which. What goes wrong in one fails that one, and none of
+/// the others. Owned by the agent's control loop.
+class NodeJobs {
+ public:
+  /// The agent's side. Of JobOutbox::beside, `follows` may come when the job is gone.
+  struct Around {
+    NodeId self;
+    const Clock& clock;
+    observe::Log& log;
+    std::function<JobOutbox(JobId, const JobDriver&)> outbox;
+    std::function<void()> other_nodes_changed;
+  };
+  NodeJobs(Around around, std::unique_ptr<collective::Averager> averager);
+
+  /// Its driver hears of one that cannot be opened.
+  Result<void> open(const wire::OpenJob::Reader& open);
+  void close(JobId id);
+  /// What comes before its job is open is kept, if the job may still come.
+  void on_message(const transport::Peer& from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
+  /// A message that cannot be read: its job, if there is one, fails.
+  void on_unreadable(const wire::Envelope::Reader& envelope, const std::string& why);
+  /// A worker's packet over its Unix socket: a state that it was asked for.
+  void on_captured(WorkerId worker, const nlohmann::json& replica, process::Fd state);
+  void on_alive(WorkerId worker);
+  /// `failed`: of its own making.
+  void on_worker_gone(WorkerId worker, const std::string& how, bool failed);
+  /// The job goes on without another node.
+  void on_node_gone(const wire::NodeGone::Reader& gone);
+  /// Nothing more can be told to another node that is there: jobs with a part there fail.
+  void fail_those_on(NodeId node, const std::string& why);
+  void on_averaged();
+  void tick(Instant now);
+  std::optional<Instant> next_deadline() const;
+  /// Of the averaging threads.
+  int descriptor() const { return averager_->descriptor(); }
+
+  /// Of all of them.
+  std::set<NodeId> other_nodes() const;
+  /// The newest job that the head has told of.
+  JobId newest() const { return early_.newest(); }
+  /// Each that is open, as a head that was started anew is to hear it.
+  std::vector<std::pair<JobId, JobEntry>> entries() const;
+  nlohmann::json status(Instant now) const;
+
+  /// Another node cannot be reached: jobs with a part there of which that is not known yet.
+  std::vector<JobId> cut_off(NodeId node, const std::string& how);
+  struct CutOff {
+    JobId job;
+    NodeId node;
+    std::string how;
+  };
+  /// What is known so of nodes that are not lost.
+  std::vector<CutOff> all_cut_off() const;
+
+ private:
+  TrainingJob* find(JobId id);
+  void within(TrainingJob& job, const std::function<void()>& what);
+  Result<std::unique_ptr<TrainingJob>> make(JobId id, const wire::OpenJob::Reader& open);
+  void on_session(TrainingJob& job, WorkerId worker, const wire::Envelope::Reader& envelope);
+  void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
+
+  Around around_;
+  std::unique_ptr<collective::Averager> averager_;
+  scheduler::TaskGraph graph_{{}};  // Compute and averaging tasks.
+  std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
+  std::map<std::pair<JobId, NodeId>, std::string> cut_off_;  // Who could not be reached, and why.
+  EarlyMessages early_;
+};
+
+}  // namespace paceline::cluster
