@@ -434,6 +434,10 @@ collective::Reduction RoundService::prepare_partial(const Key& key) {
   auto& round = rounds_.at(key);
   auto reduction = this->reduction();
   if (round.contributions.empty()) return reduction;
+  if (!spare_partials_.empty()) {
+    round.own_partial = std::move(spare_partials_.back());
+    spare_partials_.pop_back();
+  }
   round.own_partial.resize(bytes());
   add_inputs(reduction, round);
   reduction.outputs.push_back({round.own_partial.data(), 1.0});
@@ -589,6 +593,7 @@ void RoundService::finish_average(const RoundEngine::Execute& what, Instant now)
   }
   executed_sums_ = sums;
   used_.keep(node.key(), what.others, std::move(node.mapped().remote));
+  if (!node.mapped().own_partial.empty()) spare_partials_.push_back(std::move(node.mapped().own_partial));
   decide({.kind = Kind::executed, .version = v, .group = what.group, .at = now});
 }
 

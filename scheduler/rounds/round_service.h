@@ -137,6 +137,7 @@ class RoundService final : public AveragingService {
   std::map<Rank, std::map<Version, std::shared_ptr<const Kept>>> kept_;
   bool abandons_ = false;
   std::map<Key, Gathering> rounds_;
+  std::vector<std::vector<std::byte>> spare_partials_;  ///< As many as were ever gathered at once; none is zeroed anew.
   UsedPartials used_;
   std::deque<std::pair<RoundEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;
