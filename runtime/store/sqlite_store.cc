@@ -70,7 +70,8 @@ bool write_all(sqlite3* database, const StateStore::Texts& texts) {
 
 }  // namespace
 
-void SqliteStore::Close::operator()(sqlite3* database) const { sqlite3_close(database); }
+/// Closed once its last statement is gone.
+void SqliteStore::Close::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
 
 SqliteStore::SqliteStore(std::filesystem::path file) : file_(std::move(file)) {}
 SqliteStore::~SqliteStore() = default;
