@@ -136,6 +136,7 @@ class WhatBecameOfJobs(IntegrationTest):
         self.assertEqual(self.paceline("down").code, 0)
         self.assert_nobody_left()
 
+    @in_release
     def test_a_run_that_lost_a_node_says_which_and_one_that_was_interrupted_that_it_was(self):
         self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
         run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2])
@@ -153,6 +154,7 @@ class WhatBecameOfJobs(IntegrationTest):
         self.assertEqual((lost["state"], interrupted["state"]), ("ended", "interrupted"))
         self.assertEqual(self.paceline("down").code, 0)
 
+    @in_release
     def test_a_damaged_database_is_put_aside(self):
         self.assertEqual(self.paceline("up").code, 0)
         self.assertEqual(self.start_quadratic(nodes=None, updates=20).wait(30), 0)
