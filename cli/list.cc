@@ -10,8 +10,6 @@
 
 namespace paceline::cli {
 
-using nlohmann::json;
-
 void say_silent(const std::vector<std::string>& nodes, const std::string& what) {
   for (const auto& node : nodes)
     std::fprintf(stderr, "paceline: node %s does not answer: its %s are not listed\n", node.c_str(), what.c_str());
@@ -42,9 +40,8 @@ Action add_list(Flags app, Ask ask) {
     if (!answer) return report(answer.error());
     CalleeNames names;
     tell_running(*answer, [&](const actors::SpanName& name) { return names.name_of(name); });
-    if (const auto problem = answer->value("problem", json()); problem.is_string())
-      std::fprintf(stderr, "paceline: the head cannot keep what becomes of jobs: %s\n",
-                   problem.get<std::string>().c_str());
+    if (const auto problem = problem_text(*answer); !problem.empty())
+      std::fprintf(stderr, "paceline: %s\n", problem.c_str());
     const auto silent = silent_nodes(*listed, *answer, flags->filter);
     say_silent(silent, *listed == Listed::nodes ? "figures" : name_of(*listed));
     const auto rows = rows_of(*listed, *answer, flags->filter);

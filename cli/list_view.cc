@@ -264,6 +264,12 @@ Result<ListRows> rows_of(Listed listed, const json& status, const ListFilter& fi
   return rows;
 }
 
+std::string problem_text(const json& status) {
+  const json problem = status.is_object() ? status.value("problem", json()) : json();
+  return problem.is_string() ? "the head cannot keep what becomes of jobs: " + readable(problem.get<std::string>())
+                             : "";
+}
+
 std::string rows_text(Listed listed, const ListRows& rows) {
   if (rows.empty()) return std::string(kind_of(listed).none) + "\n";
   switch (listed) {

@@ -28,6 +28,8 @@ using ListRows = std::vector<nlohmann::json>;
 /// `invalid`: such rows have nothing of the kind, or not this one; says which there are. `not_found`: no such owner.
 Result<ListRows> rows_of(Listed listed, const nlohmann::json& status, const ListFilter& filter);
 
+/// What the head cannot do, in a line; empty: there is nothing.
+std::string problem_text(const nlohmann::json& status);
 /// A table, and an object a line.
 std::string rows_text(Listed listed, const ListRows& rows);
 std::string rows_json(const ListRows& rows);

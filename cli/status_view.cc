@@ -95,6 +95,7 @@ std::string status_text(const json& status) {
   if (const auto waits = waits_text(status); !waits.empty()) text += "\n" + waits;
   if (const auto actors = rows_of(Listed::actors, status, {}); actors && !actors->empty())
     text += "\ndetached actors\n" + rows_text(Listed::actors, *actors);
+  if (const auto problem = problem_text(status); !problem.empty()) text += "\n" + problem + "\n";
   if (list(status, "jobs").empty()) return text + "\nno job runs\n";
   for (const json& job : list(status, "jobs")) text += job_text(job);
   return text;

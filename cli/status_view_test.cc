@@ -62,6 +62,11 @@ TEST(StatusViewTest, DetachedActorsAndWhatWaitsAreShown) {
   EXPECT_NE(text.find("waits for a task, for 2.0 s\n"), std::string::npos) << text;
 }
 
+TEST(StatusViewTest, WhatTheHeadCannotWriteIsSaid) {
+  const auto text = status_text({{"name", "x"}, {"nodes", json::array()}, {"problem", "state.db: disk full"}});
+  EXPECT_NE(text.find("\nthe head cannot keep what becomes of jobs: state.db: disk full\n"), std::string::npos) << text;
+}
+
 TEST(StatusViewTest, AnIdleClusterSaysSo) {
   EXPECT_NE(status_text({{"name", "x"}, {"nodes", json::array()}, {"jobs", json::array()}}).find("no job runs"),
             std::string::npos);
