@@ -241,6 +241,8 @@ TEST_F(HeadTest, AJobThatNobodyRunsWasLost) {
   linked(*one_, 2);
   sut_->tick(kStart);
   EXPECT_EQ(state_of_job(1), "failed");
+  request(*zero_, "submit", R"({"workers": 2})", 7);
+  EXPECT_NE(answered(*zero_).find(R"("job":2)"), std::string::npos) << "no number twice";
 }
 
 TEST_F(HeadTest, WhatIsWrongWithARequestIsItsAnswer) {
