@@ -381,7 +381,7 @@ class Job {
     if (!close(patience)) return;
     const Instant deadline = steady_now() + kClosePatience;
     while (!record_->closed() && steady_now() < deadline) take_events(kLook);
-    (void)close(kStopPatience);  // Once more, with the nodes' last figures.
+    if (!interrupted) (void)close(kStopPatience);  // Once more, with the nodes' last figures.
   }
 
   RunResult conclude(bool interrupted) {
