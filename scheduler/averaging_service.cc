@@ -93,11 +93,6 @@ memory::Window* AveragingService::window(Rank rank) {
   return it == members_.end() ? nullptr : &it->second.window;
 }
 
-const memory::Window* AveragingService::window(Rank rank) const {
-  const auto it = members_.find(rank);
-  return it == members_.end() ? nullptr : &it->second.window;
-}
-
 memory::ControlPage* AveragingService::control(Rank rank) {
   const auto it = members_.find(rank);
   return it == members_.end() ? nullptr : &it->second.control;

@@ -96,7 +96,6 @@ class AveragingService : public std::enable_shared_from_this<AveragingService> {
   /// A local worker opened its share. `invalid` if its size differs from the others'.
   Result<void> join(Rank rank, memory::Window window, memory::ControlPage control);
   memory::Window* window(Rank rank);
-  const memory::Window* window(Rank rank) const;
   memory::ControlPage* control(Rank rank);
 
   /// A local worker has published iteration t and waits for its verdict; `compute`: what it took, waiting excluded.

@@ -84,6 +84,12 @@ class HeadTest : public testing::Test {
     request(from, kLinkedVerb, "{\"epoch\": " + std::to_string(epoch) + "}");
   }
 
+  void all_are_there() {
+    hello(*zero_);
+    hello(*one_);
+    linked(*one_, 2);
+  }
+
   /// Killed, and started again.
   void next_head() {
     network_.kill("head");
@@ -178,9 +184,7 @@ TEST_F(HeadTest, ButNotForEver) {
 }
 
 TEST_F(HeadTest, TheSameRequestOfTheSameAskerIsTheSameJob) {
-  hello(*zero_);
-  hello(*one_);
-  linked(*one_, 2);
+  all_are_there();
   const std::string first = R"({"batches":1,"cluster_nodes":2,"job":1,"nodes":[0,1],"strategy":"allreduce"})";
   for (int i = 0; i < 2; ++i) {
     request(*zero_, "submit", R"({"workers": 2})", 5);
@@ -191,9 +195,7 @@ TEST_F(HeadTest, TheSameRequestOfTheSameAskerIsTheSameJob) {
 }
 
 TEST_F(HeadTest, WhatADriverWasToldIsClosedIsSoForTheNextHead) {
-  hello(*zero_);
-  hello(*one_);
-  linked(*one_, 2);
+  all_are_there();
   request(*zero_, "submit", R"({"workers": 2})");
   request(*zero_, "close", R"({"job": 1, "outcome": {"state": "ended", "updates": 9}})");
   EXPECT_EQ(state_of_job(1), "ended") << "before it is answered";
@@ -209,9 +211,7 @@ TEST_F(HeadTest, WhatADriverWasToldIsClosedIsSoForTheNextHead) {
 }
 
 TEST_F(HeadTest, AJobOfNodesThatTheNextHeadDoesNotHearOfYetIsNotLost) {
-  hello(*zero_);
-  hello(*one_);
-  linked(*one_, 2);
+  all_are_there();
   request(*zero_, "submit", R"({"workers": 2})");
   sut_->tick(kStart);
   EXPECT_EQ(state_of_job(1), "running");
@@ -230,15 +230,11 @@ TEST_F(HeadTest, AJobOfNodesThatTheNextHeadDoesNotHearOfYetIsNotLost) {
 }
 
 TEST_F(HeadTest, AJobThatNobodyRunsWasLost) {
-  hello(*zero_);
-  hello(*one_);
-  linked(*one_, 2);
+  all_are_there();
   request(*zero_, "submit", R"({"workers": 2})");
   sut_->tick(kStart);
   next_head();
-  hello(*zero_);
-  hello(*one_);
-  linked(*one_, 2);
+  all_are_there();
   sut_->tick(kStart);
   EXPECT_EQ(state_of_job(1), "failed");
   request(*zero_, "submit", R"({"workers": 2})", 7);
@@ -246,9 +242,7 @@ TEST_F(HeadTest, AJobThatNobodyRunsWasLost) {
 }
 
 TEST_F(HeadTest, WhatIsWrongWithARequestIsItsAnswer) {
-  hello(*zero_);
-  hello(*one_);
-  linked(*one_, 2);
+  all_are_there();
   request(*zero_, "submit", R"({"workers": 2000000000})");
   EXPECT_EQ(answered(*zero_), "option workers = 2000000000: give a number from 1 to 4096");
   request(*zero_, "submit", "{}");
@@ -264,9 +258,7 @@ TEST_F(HeadTest, WhatIsWrongWithARequestIsItsAnswer) {
 }
 
 TEST_F(HeadTest, OfTwoAgentsThatCannotReachEachOtherTheFirstGoesOnWithTheirJob) {
-  hello(*zero_);
-  hello(*one_);
-  linked(*one_, 2);
+  all_are_there();
   for (const int driver : {0, 1}) {
     request(driver == 0 ? *zero_ : *one_, "submit", json{{"workers", 4}, {"strategy", "ad-psgd"}}.dump());
     (void)heard(*zero_);

@@ -20,12 +20,10 @@ constexpr double kTextMax = 65536;
 constexpr double kSecondsMax = 1e9;
 constexpr double kNodeMax = 1023;
 
-constexpr Option text_of(std::string_view name, std::string_view help = {}, std::string_view short_flag = {}) {
+Option text_of(std::string_view name, std::string_view help = {}, std::string_view short_flag = {}) {
   return {name, Kind::text, 0, kTextMax, {}, help, short_flag};
 }
-constexpr Option seconds_of(std::string_view name, std::string_view help) {
-  return {name, Kind::time, 0, kSecondsMax, {}, help};
-}
+Option seconds_of(std::string_view name, std::string_view help) { return {name, Kind::time, 0, kSecondsMax, {}, help}; }
 
 /// The table: calls `field(row, member)` for each option that scripts have.
 template <class Asked, class Field>
@@ -65,13 +63,15 @@ void each_of_script(Asked& of, const Field& field) {
          K::choice,
          0,
          0,
-         "keep, reset or average",
+         {"", "keep", "reset", "average"},
          "what an averaging of models does with the optimisers' state: keep, reset or average; default: the "
-         "strategy's own",
-         {},
-         true},
+         "strategy's own"},
         of.optimizer_state);
-  field({"buffers", K::choice, 0, 0, "average or keep",
+  field({"buffers",
+         K::choice,
+         0,
+         0,
+         {"average", "keep"},
          "BatchNorm's statistics and other float buffers: average (with the model; default) or keep"},
         of.buffers);
   field({"seed", K::seed, 0, 0, {}, "of data order, initial model and made-up delays"}, of.seed);
@@ -96,7 +96,11 @@ void each_besides(Asked& of, const Field& field) {
                    "how long the others wait for a worker that is slow but alive, 30s, 5m; without it as long as it "
                    "takes"),
         of.patience_s);
-  field({"lost", K::choice, 0, 0, "ok or fail",
+  field({"lost",
+         K::choice,
+         0,
+         0,
+         {"ok", "fail"},
          "whether a run that lost workers, and went on without them, ends well (ok, the default) or not (fail)"},
         of.lost);
   field({"minimum", K::integer, 1, 4096, {}, "the run stops, and fails, when fewer workers than these are left"},
@@ -133,16 +137,6 @@ bool is_metric(const json& value) {
   return std::all_of(value.begin(), value.end(), [](const json& part) { return is_text(part, 100); });
 }
 
-/// One of "keep, reset or average".
-bool is_choice(const Option& option, std::string_view value) {
-  if (value.empty()) return option.may_be_empty_text;
-  if (value.find_first_of(" ,") != value.npos || value == "or") return false;
-  const std::string_view all = option.choices;
-  const auto at = all.find(value);
-  const auto is_end = [&](std::size_t place) { return place == all.size() || all[place] == ',' || all[place] == ' '; };
-  return at != all.npos && (at == 0 || all[at - 1] == ' ') && is_end(at + value.size());
-}
-
 bool fits(const Option& option, const json& value) {
   switch (option.kind) {
     case Kind::integer: return value.is_number_integer() && is_within(value, option.least, option.most);
@@ -151,7 +145,9 @@ bool fits(const Option& option, const json& value) {
     case Kind::above_zero: return is_within(value, option.least, option.most) && value.get<double>() > 0;
     case Kind::seed: return value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
     case Kind::text: return is_text(value, option.most);
-    case Kind::choice: return value.is_string() && is_choice(option, value.get<std::string>());
+    case Kind::choice:
+      return value.is_string() &&
+             std::find(option.choices.begin(), option.choices.end(), value.get<std::string>()) != option.choices.end();
     case Kind::flag: return value.is_boolean();
     case Kind::metric: return is_metric(value);
     case Kind::target: return value.is_null() || (value.is_number() && std::isfinite(value.get<double>()));
@@ -165,6 +161,15 @@ bool fits(const Option& option, const json& value) {
   return false;
 }
 
+/// "keep, reset or average"
+std::string in_words(const std::vector<std::string_view>& choices) {
+  std::string words;
+  for (const auto& choice : choices)
+    if (!choice.empty())
+      words += (words.empty() ? "" : &choice == &choices.back() ? " or " : ", ") + std::string(choice);
+  return words;
+}
+
 std::string words_of(const Option& option) {
   switch (option.kind) {
     case Kind::integer:
@@ -174,7 +179,7 @@ std::string words_of(const Option& option) {
     case Kind::seed: return "give a whole number from 0";
     case Kind::text:
       return observe::format("give a text of at most %.0f bytes, in UTF-8 and without control characters", option.most);
-    case Kind::choice: return "give " + std::string(option.choices);
+    case Kind::choice: return "give " + in_words(option.choices);
     case Kind::flag: return "give true or false";
     case Kind::metric: return "give it a name, a unit and a direction, each at most 100 bytes of UTF-8";
     case Kind::target: return "give a finite number, or none";

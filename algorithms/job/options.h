@@ -43,11 +43,10 @@ struct Option {
   std::string_view name;  ///< In JSON, as the field's.
   Kind kind = Kind::text;
   double least = 0;
-  double most = 0;                 ///< Of a text: bytes.
-  std::string_view choices{};      ///< "keep, reset or average"
-  std::string_view help{};         ///< What --help says of its flag; empty: it has none.
-  std::string_view short_flag{};   ///< "-w"
-  bool may_be_empty_text = false;  ///< Of a choice.
+  double most = 0;  ///< Of a text: bytes.
+  std::vector<std::string_view> choices{};
+  std::string_view help{};        ///< What --help says of its flag; empty: it has none.
+  std::string_view short_flag{};  ///< "-w"
 };
 
 /// In the order in which --help shows them.

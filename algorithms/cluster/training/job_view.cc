@@ -84,7 +84,7 @@ json JobView::view_of(Rank rank, WorkerId worker, const memory::Window& window, 
           {"wait_s", seconds(Duration(progress.wait_ns.load(std::memory_order_relaxed)))}};
 }
 
-void JobView::add(json& view, const AveragingService& averagings, Duration clock, Instant now) const {
+void JobView::add(json& view, AveragingService& averagings, Duration clock, Instant now) const {
   const auto& counters = averagings.counters();
   const std::int64_t done = averagings.done().value;
   view["update"] = done + 1;
@@ -102,7 +102,7 @@ void JobView::add(json& view, const AveragingService& averagings, Duration clock
                       {"abandoned_bodies", counters.abandoned_bodies},
                       {"staleness", counters.staleness}};
   for (const auto& [rank, worker] : members_.joined())
-    if (const auto* window = averagings.window(rank))
+    if (const memory::Window* const window = averagings.window(rank))
       view["workers"].push_back(view_of(rank, worker, *window, done, clock));
   if (const auto waiting = averagings.waiting())
     view["waiting"] = {{"update", waiting->version.value},

@@ -31,7 +31,7 @@ class JobView {
   /// Before training: who has not shared its model yet.
   nlohmann::json starting(const std::vector<Rank>& ranks, std::optional<Duration> since) const;
   /// Adds what the averagings are at. `clock`: of training; what workers do after it is none.
-  void add(nlohmann::json& view, const scheduler::AveragingService& averagings, Duration clock, Instant now) const;
+  void add(nlohmann::json& view, scheduler::AveragingService& averagings, Duration clock, Instant now) const;
   /// This node's samples/s, loss and waiting workers, for the trace.
   void trace(const nlohmann::json& view, scheduler::AveragingService& averagings, Instant now);
 

@@ -1,11 +1,11 @@
 #include "algorithms/simulate/cluster/simulated_cluster.h"
-#include "algorithms/cluster/training/peer_names.h"
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "algorithms/cluster/training/peer_names.h"
 #include "algorithms/simulate/cluster/must.h"
 #include "runtime/link/link_transport.h"
 
