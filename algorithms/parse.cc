@@ -1,7 +1,8 @@
 #include "algorithms/parse.h"
 
-#include <charconv>
 #include <cmath>
+
+#include "runtime/base/read_number.h"
 
 namespace paceline::algorithms {
 namespace {
@@ -88,14 +89,6 @@ class Parser {
   std::string_view text_;
   std::size_t at_ = 0;
 };
-
-template <class Number>
-std::optional<Number> read_number(std::string_view word) {
-  Number value{};
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return value;
-}
 
 }  // namespace
 

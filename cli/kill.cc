@@ -1,4 +1,3 @@
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -8,6 +7,7 @@
 #include "cli/get_view.h"
 #include "cli/list_view.h"
 #include "runtime/base/json.h"
+#include "runtime/base/read_number.h"
 
 namespace paceline::cli {
 namespace {
@@ -20,9 +20,8 @@ struct Actors {
 
 /// The id that a text is; nullopt: it is none.
 std::optional<ActorId> id_of(const std::string& text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(ActorId(number)) : std::nullopt;
+  const auto number = read_number<std::uint64_t>(text);
+  return number ? std::optional(ActorId(*number)) : std::nullopt;
 }
 
 /// The only one of this name that lives, also without having claimed it.

@@ -1,8 +1,6 @@
 #include "cli/run_options.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <map>
 
 #include "algorithms/job/options.h"
@@ -10,6 +8,7 @@
 #include "algorithms/strategy.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/json.h"
+#include "runtime/base/read_number.h"
 #include "runtime/observe/format.h"
 
 namespace paceline::cli {
@@ -24,30 +23,13 @@ tl::unexpected<Error> bad_flag(const std::string& flag, const std::string& value
   return fail(ErrorKind::invalid, flag + " " + value + ": " + takes);
 }
 
-/// The whole of `text` as a whole number, or nothing.
-template <class Integer>
-std::optional<Integer> whole_number(std::string_view text) {
-  Integer value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-/// The whole of `text` as a number, or nothing.
-std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
 /// null: none. Whether a number can be one the script's metric says (algorithms/job/options.h).
 Result<json> parse_target(const std::string& text) {
   if (text == "none") return nullptr;
   std::string_view digits = text;
   const bool percent = digits.ends_with('%');
   if (percent) digits.remove_suffix(1);
-  const auto value = number(digits);
+  const auto value = algorithms::read_real(digits);
   if (!value || (percent && (*value <= 0 || *value > 100)))
     return bad_flag("--target", text, "give a value of the metric such as 0.88 or 88%, or none");
   return percent ? *value / 100 : *value;
@@ -67,16 +49,16 @@ Result<json> value_of(const job::Option& option, const std::string& text) {
       return time ? checked(*time) : bad_flag(flag, job::shown(text), time.error().text);
     }
     case job::Kind::seed: {
-      const auto whole = whole_number<std::uint64_t>(text);
+      const auto whole = read_number<std::uint64_t>(text);
       return checked(whole ? json(*whole) : json(text));
     }
     case job::Kind::integer: {
-      const auto whole = whole_number<std::int64_t>(text);
+      const auto whole = read_number<std::int64_t>(text);
       return checked(whole ? json(*whole) : json(text));
     }
     case job::Kind::number:
     case job::Kind::above_zero: {
-      const auto value = number(text);
+      const auto value = algorithms::read_real(text);
       return checked(value ? json(*value) : json(text));
     }
     default: return checked(text);
@@ -348,7 +330,7 @@ Result<double> parse_seconds(const std::string& text) {
     unit = kUnits.at(digits.back());
     digits.remove_suffix(1);
   }
-  const auto value = number(digits);
+  const auto value = algorithms::read_real(digits);
   if (!value || *value <= 0) return fail(ErrorKind::invalid, "give a time such as 90s, 5m or 1h");
   return *value * unit;
 }

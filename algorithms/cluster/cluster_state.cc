@@ -1,10 +1,10 @@
 #include "algorithms/cluster/cluster_state.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "runtime/base/json.h"
+#include "runtime/base/read_number.h"
 #include "runtime/base/readable.h"
 #include "runtime/observe/format.h"
 
@@ -17,15 +17,6 @@ constexpr const char* kJob = "job/";
 constexpr const char* kNode = "node/";
 constexpr const char* kRunning = "running";
 constexpr std::size_t kTextMax = 1024;
-
-/// The number behind the prefix.
-template <class Number>
-std::optional<Number> number_of(const std::string& key, std::string_view prefix) {
-  Number number = 0;
-  const char* const end = key.data() + key.size();
-  const auto [stop, error] = std::from_chars(key.data() + prefix.size(), end, number);
-  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
-}
 
 double unix_seconds(ClusterState::Wall at) {
   return std::chrono::duration_cast<std::chrono::duration<double>>(at.time_since_epoch()).count();
@@ -45,9 +36,11 @@ ClusterState::ClusterState(std::shared_ptr<store::StateStore> store) : store_(st
   for (const auto& [key, text] : *found) {
     auto record = parse_json(text);
     if (!record.is_object()) continue;
-    if (const auto job = key.starts_with(kJob) ? number_of<std::uint64_t>(key, kJob) : std::nullopt)
+    const std::size_t slash = key.find('/') + 1;
+    const std::string_view kind = std::string_view(key).substr(0, slash), number = std::string_view(key).substr(slash);
+    if (const auto job = kind == kJob ? read_number<std::uint64_t>(number) : std::nullopt)
       jobs_.emplace(JobId{*job}, std::move(record));
-    else if (const auto node = key.starts_with(kNode) ? number_of<std::int32_t>(key, kNode) : std::nullopt)
+    else if (const auto node = kind == kNode ? read_number<std::int32_t>(number) : std::nullopt)
       nodes_.emplace(NodeId{*node}, std::move(record));
   }
 }
@@ -122,7 +115,8 @@ void ClusterState::on_closed(JobId job, const json& outcome, Wall at) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   if (is_over(job)) {
-    if (outcome.is_object()) take_figures(found->second, outcome);
+    if (!outcome.is_object()) return;
+    take_figures(found->second, outcome);
     change(key_of(job), found->second);
     return void(flush());
   }
@@ -156,7 +150,8 @@ json ClusterState::jobs_over() const {
 }
 
 void ClusterState::forget_oldest() {
-  std::size_t over = jobs_over().size();
+  auto over = static_cast<std::size_t>(
+      std::count_if(jobs_.begin(), jobs_.end(), [this](const auto& job) { return is_over(job.first); }));
   for (auto job = jobs_.begin(); job != jobs_.end() && over > kJobsKept;) {
     if (!is_over(job->first)) {
       ++job;

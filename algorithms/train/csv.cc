@@ -1,9 +1,9 @@
 #include "algorithms/train/csv.h"
+#include "runtime/base/read_number.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <optional>
@@ -33,10 +33,8 @@ void split(std::string_view line, char separator, std::vector<std::string_view>&
 
 std::optional<float> number(std::string_view cell) {
   if (cell.starts_with('+')) cell.remove_prefix(1);
-  float value = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = read_number<float>(cell);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 bool is_blank(std::string_view line) { return bare(line).empty(); }
@@ -48,9 +46,8 @@ Result<std::size_t> column_named(const std::string& wanted, const std::vector<st
     const auto found = std::find(first.begin(), first.end(), wanted);
     if (found != first.end()) return static_cast<std::size_t>(found - first.begin());
   }
-  std::size_t position = 0;
-  const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), position);
-  if (error == std::errc() && end == wanted.data() + wanted.size() && position < first.size()) return position;
+  const auto position = read_number<std::size_t>(wanted);
+  if (position && *position < first.size()) return *position;
   std::string names;
   for (const auto& name : first) names += (names.empty() ? "" : ", ") + std::string(name);
   return fail(

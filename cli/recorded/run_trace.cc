@@ -1,12 +1,12 @@
 #include "cli/recorded/run_trace.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <tuple>
 
 #include "runtime/base/json.h"
+#include "runtime/base/read_number.h"
 #include "runtime/observe/read_file.h"
 
 namespace paceline::recorded {
@@ -37,9 +37,7 @@ std::int64_t update_of(const json& event) {
     return args->value("update", std::int64_t{-1});
   const std::string name = event.value("name", "");
   const std::string_view digits = std::string_view(name).substr(name.rfind(' ') + 1);
-  std::int64_t update = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), update);
-  return error == std::errc() && end == digits.data() + digits.size() ? update : -1;
+  return read_number<std::int64_t>(digits).value_or(-1);
 }
 
 Track& track_of(Tracks& tracks, const json& event) {

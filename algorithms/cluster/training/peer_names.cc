@@ -1,8 +1,9 @@
 #include "algorithms/cluster/training/peer_names.h"
 
-#include <charconv>
 #include <cstdint>
 #include <string_view>
+
+#include "runtime/base/read_number.h"
 
 namespace paceline::cluster {
 namespace {
@@ -14,11 +15,7 @@ constexpr std::string_view kSession = "session/";
 /// The number behind the prefix, which is all that follows it; `none` where that is no such name.
 template <class Number>
 Number number_behind(std::string_view prefix, std::string_view peer, Number none) {
-  if (!peer.starts_with(prefix)) return none;
-  Number number = none;
-  const char* const end = peer.data() + peer.size();
-  const auto [stop, error] = std::from_chars(peer.data() + prefix.size(), end, number);
-  return error == std::errc() && stop == end ? number : none;
+  return peer.starts_with(prefix) ? read_number<Number>(peer.substr(prefix.size())).value_or(none) : none;
 }
 
 }  // namespace
