@@ -22,7 +22,7 @@ OwnPaceService::OwnPaceService(JobOptions options, TaskGraph& graph, collective:
       started_(clock_now()) {}
 
 std::vector<Rank> OwnPaceService::living_ranks() const {
-  auto ranks = ranks_on(job().self);
+  auto ranks = view_.ranks_on(job().self);
   std::erase_if(ranks, [this](Rank rank) { return gone_.contains(rank); });
   return ranks;
 }
@@ -73,9 +73,9 @@ Version OwnPaceService::last_of(Rank rank) const {
 // ------------------------------------------------------------------------------------------------------------
 
 std::optional<memory::Buffer> OwnPaceService::on_published(Rank rank, Version t, Duration compute) {
-  Member* const member = living(rank);
+  Member* const member = windows_.living(rank);
   if (!member) return {};
-  end_compute(rank);
+  averagings_.end_compute(rank);
   if (compute > Duration::zero()) steps_.add(compute);
   const auto buffer = member->window.seal();
   if (!buffer) return {};
@@ -116,14 +116,14 @@ void OwnPaceService::go_on(Rank rank, Version own, Instant now) {
     waiting_[rank] = own;
     return;
   }
-  if (!living(rank)) return;
+  if (!windows_.living(rank)) return;
   begun_[rank] = next_word(own);
   let_go(rank, own, now);
 }
 
 /// Where a worker is held while a stop is agreed on; a replay's end is known from the start.
 std::optional<Version> OwnPaceService::held_at(Rank rank) const {
-  if (!frozen_) return replays() ? replay().ends(rank) : std::nullopt;
+  if (!frozen_) return chronicle_.replays() ? chronicle_.replay().ends(rank) : std::nullopt;
   return ends_apart() ? begun_of(rank) : *frozen_;
 }
 
@@ -142,14 +142,14 @@ Version OwnPaceService::next_word(Version own) const {
 }
 
 void OwnPaceService::verdict(Rank rank, Version own, bool end) {
-  if (!living(rank)) return;
+  if (!windows_.living(rank)) return;
   const Version word = next_word(own);
-  set_verdict(rank, {.own = own.value,
+  windows_.set_verdict(rank, {.own = own.value,
                      .next = own.next().value,
                      .next_round = word.value,
                      .averaged = end || averages(own),
                      .end = end});
-  if (!end) begin_compute(rank);
+  if (!end) averagings_.begin_compute(rank);
 }
 
 // Means of all models
@@ -164,7 +164,7 @@ void OwnPaceService::give(Rank rank, Version v, bool copy) {
   Part part{{}, model.data, model.weight};
   if (copy) {
     const auto* data = static_cast<const std::byte*>(model.data);
-    part.copy.assign(data, data + bytes());
+    part.copy.assign(data, data + windows_.bytes());
     part.data = part.copy.data();
   }
   snapshots_[v].parts.insert_or_assign(rank, std::move(part));
@@ -188,12 +188,12 @@ void OwnPaceService::look_at(Version v, Instant now) {
       weight += part.weight;
     }
     if (!inputs.empty()) {
-      sum.resize(bytes());
-      collective::sum_into(sum.data(), 1.0, inputs, elements_, dtype_);
+      sum.resize(windows_.bytes());
+      collective::sum_into(sum.data(), 1.0, inputs, windows_.elements(), windows_.dtype());
     }
     return give_part(v, std::move(sum), weight, now);
   }
-  for (const NodeId node : other_nodes())
+  for (const NodeId node : view_.others())
     if (!snapshot.remote.contains(node)) return;
   const auto whole = std::make_shared<const Snapshot>(std::move(snapshot));
   snapshots_.erase(it);
@@ -203,7 +203,7 @@ void OwnPaceService::look_at(Version v, Instant now) {
   } else {
     average_for_evaluation(v, whole);
   }
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 void OwnPaceService::give_part(Version v, Bytes sum, double weight, Instant now) {
@@ -211,7 +211,7 @@ void OwnPaceService::give_part(Version v, Bytes sum, double weight, Instant now)
   for (const Rank rank : living_ranks()) add(own.sums, latest_[rank]);
   own.sums.samples = 0;  // Told with every version.
   if (v == last_) {
-    for (const NodeId node : other_nodes()) send_part(node, v, own, job().self);
+    for (const NodeId node : view_.others()) send_part(node, v, own, job().self);
   } else if (job().self.value != 0) {
     send_part(NodeId{0}, v, own, job().self);
     snapshots_.erase(v);
@@ -242,7 +242,7 @@ void OwnPaceService::on_part(NodeId from, const wire::Partial::Reader& header, s
   if ((!at_end && header.getGroup() != kSnapshot) || v < job().first) return;
   if (!at_end && v >= last_ && !parts_are_by_version()) return;  // A stop has come in between.
   if ((!sum.empty() && !has_right_size(from, "a sum", sum.size())) || !is_weight(from, header.getWeight())) return;
-  const auto of = giver(from, header.getOf());
+  const auto of = view_.giver(from, header.getOf());
   if (!of) return;
   RemotePart part{std::move(sum), header.getWeight(), {}, at_end};
   part.sums.loss_sum = header.getLossSum();
@@ -254,7 +254,7 @@ void OwnPaceService::on_part(NodeId from, const wire::Partial::Reader& header, s
 
 /// Own and other nodes' sums in the order of the nodes, so that all get the same bits.
 collective::Reduction OwnPaceService::mean_of(const Snapshot& snapshot) const {
-  auto reduction = this->reduction();
+  auto reduction = windows_.reduction();
   double weight = 0;
   const auto add_part = [&](const RemotePart& part) {
     if (!part.sum.empty()) reduction.inputs.push_back(part.sum.data());
@@ -278,20 +278,20 @@ RoundSums OwnPaceService::sums_of(const Snapshot& snapshot) {
 
 void OwnPaceService::average_for_evaluation(Version v, const std::shared_ptr<const Snapshot>& snapshot) {
   const auto ranks = living_ranks();
-  if (ranks.empty() || !living(ranks.front())) return;
+  if (ranks.empty() || !windows_.living(ranks.front())) return;
   if (under_evaluation_) return;  // One that is due while another runs is left out.
   const Rank evaluator = evaluator_ = ranks.front();
   under_evaluation_ = v;
   const auto prepare = [this, v, evaluator, snapshot] {
     auto reduction = mean_of(*snapshot);
-    Member* const member = living(evaluator);
+    Member* const member = windows_.living(evaluator);
     const auto buffer = member ? begin_result(evaluator, *member, v) : std::nullopt;
-    if (!buffer) return this->reduction();
+    if (!buffer) return windows_.reduction();
     reduction.outputs.push_back({member->window.data(*buffer).data(), 1.0});
     return reduction;
   };
   const auto done = [this, v, evaluator, snapshot](Instant) {
-    Member* const member = living(evaluator);
+    Member* const member = windows_.living(evaluator);
     if (!member) {
       under_evaluation_.reset();
       return;
@@ -302,7 +302,7 @@ void OwnPaceService::average_for_evaluation(Version v, const std::shared_ptr<con
     ++counters_.global_averages;
     tell(Executed{v, true, false, true, evaluator, sums_of(*snapshot)});
   };
-  add_averaging({prepare, done}, {});
+  averagings_.add({prepare, done}, {});
 }
 
 void OwnPaceService::average_at_end(Version v, const std::shared_ptr<const Snapshot>& snapshot) {
@@ -310,7 +310,7 @@ void OwnPaceService::average_at_end(Version v, const std::shared_ptr<const Snaps
   const auto prepare = [this, v, given, snapshot] {
     auto reduction = mean_of(*snapshot);
     for (const Rank rank : living_ranks()) {
-      Member* const member = living(rank);
+      Member* const member = windows_.living(rank);
       const auto buffer = member ? begin_result(rank, *member, v) : std::nullopt;
       if (!buffer) continue;
       reduction.outputs.push_back({member->window.data(*buffer).data(), 1.0});
@@ -322,20 +322,20 @@ void OwnPaceService::average_at_end(Version v, const std::shared_ptr<const Snaps
     snapshots_.clear();
     std::optional<Rank> evaluator;
     for (const Rank rank : *given) {
-      Member* const member = living(rank);
+      Member* const member = windows_.living(rank);
       if (!member) continue;
       member->window.deliver();
       if (!evaluator) evaluator = rank;
     }
     ++counters_.global_averages;
-    set_last(v);
+    windows_.set_last(v);
     if (job().evaluates && evaluator && job().self.value == 0)
-      members_.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
+      windows_.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
     hold(v);
     tell(Executed{v, true, true, job().evaluates, evaluator, sums_of(*snapshot)});
     for (const Rank rank : *given) verdict(rank, v, true);
   };
-  add_averaging({prepare, finish_job}, {});
+  averagings_.add({prepare, finish_job}, {});
 }
 
 void OwnPaceService::release(Version v) {
@@ -347,7 +347,7 @@ void OwnPaceService::release(Version v) {
 // -----------------------------------------------------------------------------------------------------------------
 
 void OwnPaceService::stop_soon(Instant) {
-  if (replays() || std::exchange(stop_wished_, true)) return;
+  if (chronicle_.replays() || std::exchange(stop_wished_, true)) return;
   if (job().self.value == 0) return agree_on(Agreement::On::end);
   send_ending(NodeId{0}, wire::Ending::Phase::WISH, Agreement::On::end, {});
 }
@@ -376,7 +376,7 @@ void OwnPaceService::on_ending(NodeId from, const wire::Ending::Reader& ending) 
     case wire::Ending::Phase::ASK: freeze(what); return answer(what);
     case wire::Ending::Phase::ANSWER:
       for (const auto each : ending.getBegun())
-        if (const Rank rank{each.getRank()}; lives_on(rank, from)) elsewhere_[rank] = Version{each.getVersion()};
+        if (const Rank rank{each.getRank()}; view_.lives_on(rank, from)) elsewhere_[rank] = Version{each.getVersion()};
       return act(agreement_.on_answer(from, what, v, nodes_left()));
     case wire::Ending::Phase::DECIDE: {
       if (what == Agreement::On::end) return decide_end(v);
@@ -388,7 +388,7 @@ void OwnPaceService::on_ending(NodeId from, const wire::Ending::Reader& ending) 
 }
 
 void OwnPaceService::agree_on(Agreement::On what) {
-  if (job().self.value == 0 && !replays()) act(agreement_.wish(what));
+  if (job().self.value == 0 && !chronicle_.replays()) act(agreement_.wish(what));
 }
 
 void OwnPaceService::act(const Agreement::Actions& actions) {
@@ -396,7 +396,7 @@ void OwnPaceService::act(const Agreement::Actions& actions) {
 }
 
 void OwnPaceService::carry_out(const Agreement::Ask& ask) {
-  for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::ASK, ask.what, {});
+  for (const NodeId node : view_.others()) send_ending(node, wire::Ending::Phase::ASK, ask.what, {});
   freeze(ask.what);
   act(agreement_.on_answer(job().self, ask.what, given_at_most(), nodes_left()));
 }
@@ -407,18 +407,18 @@ void OwnPaceService::carry_out(const Agreement::Decide& decided) {
   std::vector<std::pair<Rank, Version>> members;
   if (!is_end)
     for (const Rank rank : left()) members.emplace_back(rank, Version{});
-  for (const NodeId node : other_nodes()) send_ending(node, wire::Ending::Phase::DECIDE, decided.what, last, members);
+  for (const NodeId node : view_.others()) send_ending(node, wire::Ending::Phase::DECIDE, decided.what, last, members);
   is_end ? decide_end(last) : decide_graph(last, left());
 }
 
 std::set<NodeId> OwnPaceService::nodes_left() const {
-  auto nodes = other_nodes();
+  auto nodes = view_.others();
   nodes.insert(job().self);
   return nodes;
 }
 
 void OwnPaceService::freeze(Agreement::On what) {
-  if (records_holds()) record({.kind = Decision::Kind::frozen});
+  if (records_holds()) chronicle_.record({.kind = Decision::Kind::frozen});
   hold_back();
   given_until_.reset();
   if (what == Agreement::On::graph) given_until_ = last_given(*frozen_);
@@ -443,7 +443,7 @@ void OwnPaceService::answer(Agreement::On what) {
 void OwnPaceService::decide_graph(Version last, const std::vector<Rank>& members) {
   Decision remade{.kind = Decision::Kind::remade, .version = last};
   for (const Rank rank : members) remade.contributions.push_back({rank, std::nullopt, 0});
-  hear(remade, clock_now());
+  chronicle_.hear(remade, clock_now());
 }
 
 void OwnPaceService::decide_end(Version last) {
@@ -452,7 +452,7 @@ void OwnPaceService::decide_end(Version last) {
   for (const Rank rank : living_ranks()) ends[rank] = begun_of(rank);
   Decision apart{.kind = Decision::Kind::ends_apart, .version = last};
   for (const auto& [rank, v] : ends) apart.contributions.push_back({rank, std::min(v, last), 0});
-  hear(apart, clock_now());
+  chronicle_.hear(apart, clock_now());
 }
 
 /// Of what was given for an evaluation nothing is a part of the end, unless that had come already: each gives again.
@@ -467,11 +467,11 @@ void OwnPaceService::forget_evaluation(Version v) {
 void OwnPaceService::step_end(Version last) {
   if (last < last_) forget_evaluation(last);
   last_ = std::min(last_, last);
-  set_last(last_);
+  windows_.set_last(last_);
   frozen_.reset();
   if (!ends_at_.empty()) on_ends_apart();
   for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, clock_now());
-  start_averagings(clock_now());
+  averagings_.start(clock_now());
 }
 
 // Others
@@ -485,8 +485,8 @@ void OwnPaceService::on_peer_message(NodeId from, const wire::Envelope::Reader& 
 }
 
 void OwnPaceService::on_gone(Rank rank, Instant now) {
-  if (lives_on(rank, job().self) && !gone_.contains(rank))
-    hear({.kind = Decision::Kind::gone, .rank = rank, .at = now}, now);
+  if (view_.is_here(rank) && !gone_.contains(rank))
+    chronicle_.hear({.kind = Decision::Kind::gone, .rank = rank, .at = now}, now);
 }
 
 void OwnPaceService::step(const Decision& d) {
@@ -500,7 +500,7 @@ void OwnPaceService::step(const Decision& d) {
     given_until_.reset();
     on_remade(d.version, members, clock_now());
     for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, clock_now());
-    start_averagings(clock_now());
+    averagings_.start(clock_now());
   }
   if (d.kind == Decision::Kind::ends_apart) {
     for (const auto& c : d.contributions) ends_at_[c.rank] = c.iteration.value_or(d.version);
@@ -524,13 +524,13 @@ void OwnPaceService::go_on_without(NodeId node, Instant now) {
   std::vector<Version> open;
   for (const auto& [v, snapshot] : snapshots_) open.push_back(v);
   for (const Version v : open) look_at(v, now);
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 void OwnPaceService::go(Rank rank, Instant now) {
   if (!gone_.insert(rank).second) return;
-  if (Member* const member = living(rank)) member->gone = true;
-  end_compute(rank);
+  if (Member* const member = windows_.living(rank)) member->gone = true;
+  averagings_.end_compute(rank);
   waiting_.erase(rank);
   begun_.erase(rank);
   latest_.erase(rank);

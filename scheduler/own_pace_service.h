@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/averaging_service.h"
+#include "scheduler/shell/averaging_service.h"
 #include "scheduler/rounds/running_median.h"
 #include "scheduler/views/agreement.h"
 

@@ -14,8 +14,8 @@ AsynchronousService::AsynchronousService(JobOptions options, TaskGraph& graph, c
 // ------------------------------------------------------------------------------------------------------------
 
 void AsynchronousService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (!living(rank) && !replays()) return;
-  hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
+  if (!windows_.living(rank) && !chronicle_.replays()) return;
+  chronicle_.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
 }
 
 /// The models depend on the order in which workers arrive and leave and messages come, and on nothing else that is told
@@ -29,11 +29,11 @@ void AsynchronousService::step(const Decision& d) {
   auto [message, bulk] = std::move(waiting.front());
   waiting.pop_front();
   on_exchange(d.node, message, std::move(bulk), now);
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 void AsynchronousService::arrived(Rank rank, Version t, Duration compute, Instant now) {
-  Member* const member = living(rank);
+  Member* const member = windows_.living(rank);
   if (!member) return;
   if (t < job().first) {
     const auto start = workers_.contains(rank) ? std::nullopt : member->window.seal();
@@ -52,11 +52,11 @@ void AsynchronousService::arrived(Rank rank, Version t, Duration compute, Instan
     w.computes = false;
     on_step(rank, w, now);
   }
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 void AsynchronousService::add_result(Rank rank, collective::Reduction& to) {
-  Member* const member = living(rank);
+  Member* const member = windows_.living(rank);
   if (!member) return;
   const Worker& w = workers_.at(rank);
   const auto buffer = begin_result(rank, *member, w.t);
@@ -66,7 +66,7 @@ void AsynchronousService::add_result(Rank rank, collective::Reduction& to) {
 }
 
 void AsynchronousService::deliver(Rank rank, Instant now) {
-  Member* const member = living(rank);
+  Member* const member = windows_.living(rank);
   if (!member) return;
   member->window.unseal(memory::Window::Unseal::recycle);
   member->window.deliver();
@@ -85,7 +85,7 @@ void AsynchronousService::count_iteration(std::size_t workers) {
   if (v <= evaluated_) return;
   evaluated_ = v;
   if (!is_due(v) || v >= last() || is_stopping()) return;
-  for (const NodeId node : other_nodes()) send_exchange(node, {.phase = Phase::GATHER, .rank = Rank{0}, .version = v});
+  for (const NodeId node : view_.others()) send_exchange(node, {.phase = Phase::GATHER, .rank = Rank{0}, .version = v});
   gather(v, false);
 }
 
@@ -95,10 +95,10 @@ void AsynchronousService::gather(Version v, bool at_end) {
   const auto models = std::make_shared<std::vector<std::shared_ptr<Bytes>>>();
   const auto prepare = [this, sum, models] {
     *models = own_models();
-    auto r = reduction();
+    auto r = windows_.reduction();
     for (const auto& model : *models) r.inputs.push_back(model->data());
     if (models->empty()) return r;
-    sum->resize(bytes());
+    sum->resize(windows_.bytes());
     r.outputs.push_back({sum->data(), 1.0});
     return r;
   };
@@ -106,7 +106,7 @@ void AsynchronousService::gather(Version v, bool at_end) {
     if (!at_end && v >= last()) return;  // A stop has come in between.
     give_part(v, std::move(*sum), static_cast<double>(models->size()), now);
   };
-  add_averaging({prepare, give}, {});
+  averagings_.add({prepare, give}, {});
 }
 
 void AsynchronousService::on_last(Rank rank, Instant) {
@@ -120,9 +120,9 @@ void AsynchronousService::look_at_end() {
   if (!is_settled() || gathered_end_) return;
   if (!told_ && std::all_of(ranks.begin(), ranks.end(), ended)) {
     told_ = true;
-    for (const NodeId node : other_nodes()) send_exchange(node, {.phase = Phase::DONE, .rank = Rank{0}});
+    for (const NodeId node : view_.others()) send_exchange(node, {.phase = Phase::DONE, .rank = Rank{0}});
   }
-  const auto nodes = other_nodes();
+  const auto nodes = view_.others();
   if (!told_ || !std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) { return done_.contains(node); })) return;
   gathered_end_ = true;
   gather(last(), true);
@@ -158,19 +158,19 @@ void AsynchronousService::on_strategy_message(NodeId from, const wire::Envelope:
     default: {
       const Message told{exchange.getPhase(), Rank{exchange.getRank()}, Rank{exchange.getPartner()}, v};
       exchanged_[{from, told.rank, told.phase}].push_back({told, std::make_shared<Bytes>(std::move(bulk))});
-      hear({.kind = Decision::Kind::exchanged,
+      chronicle_.hear({.kind = Decision::Kind::exchanged,
             .rank = told.rank,
             .node = from,
             .group = static_cast<std::int32_t>(told.phase)},
            now);
     }
   }
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 void AsynchronousService::leave(Rank, Instant now) {
   look_at_end();
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 void AsynchronousService::on_node_lost(NodeId, Instant) { look_at_end(); }

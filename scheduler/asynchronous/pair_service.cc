@@ -73,7 +73,7 @@ void PairService::on_exchange(NodeId from, const Message& message, std::shared_p
   const auto travels = phase == PairEngine::Phase::offer || phase == PairEngine::Phase::mean;
   if (!phase || bulk->empty() == travels) return;
   if (phase == PairEngine::Phase::offer) visitors_[meeting.initiator] = std::move(bulk);
-  if (phase == PairEngine::Phase::mean && lives_on(meeting.low(), job().self) && lives_on(meeting.high(), from)) {
+  if (phase == PairEngine::Phase::mean && view_.is_here(meeting.low()) && view_.lives_on(meeting.high(), from)) {
     // A mean of all that is being made keeps what it reads.
     models_[meeting.low()] = std::move(bulk);
     if (meeting.low() != meeting.initiator) ++changes_[meeting.low()].all;
@@ -95,7 +95,7 @@ void PairService::leave(Rank rank, Instant now) {
 
 void PairService::on_node_lost(NodeId node, Instant now) {
   act(engine_.on_node_gone(node));
-  std::erase_if(visitors_, [&](const auto& visitor) { return lives_on(visitor.first, node); });
+  std::erase_if(visitors_, [&](const auto& visitor) { return view_.lives_on(visitor.first, node); });
   AsynchronousService::on_node_lost(node, now);
 }
 
@@ -121,11 +121,11 @@ void PairService::carry_out(const PairEngine::Send& a) {
 
 void PairService::carry_out(const PairEngine::Average& a) {
   const auto& [initiator, partner] = a.meeting;
-  const bool both = lives_on(a.meeting.low(), job().self);
+  const bool both = view_.is_here(a.meeting.low());
   const auto low = both ? models_.at(a.meeting.low()) : visitors_.at(initiator);
   const auto high = models_.at(a.meeting.high());
   const auto average = [this, low, high] {
-    auto r = reduction();
+    auto r = windows_.reduction();
     r.inputs = {low->data(), high->data()};
     r.outputs = {{low->data(), 0.5}, {high->data(), 0.5}};
     return r;
@@ -133,12 +133,12 @@ void PairService::carry_out(const PairEngine::Average& a) {
   const Decision done{.kind = Decision::Kind::averaged, .rank = initiator};
   const auto averaged = [this, meeting = a.meeting, done](Instant) {
     ++counters_.group_averages;
-    if (lives_on(*meeting.partner, job().self)) ++changes_[*meeting.partner].all;
+    if (view_.is_here(*meeting.partner)) ++changes_[*meeting.partner].all;
     averaged_ = meeting;
-    decide(done);
+    chronicle_.decide(done);
     look_at_end();
   };
-  add_averaging({average, averaged, done}, {});
+  averagings_.add({average, averaged, done}, {});
 }
 
 void PairService::carry_out(const PairEngine::Step& a) {
@@ -146,8 +146,8 @@ void PairService::carry_out(const PairEngine::Step& a) {
   const auto add_step = [this, rank] {
     const Worker& w = workers_.at(rank);
     auto& model = *models_.at(rank);
-    auto r = reduction();
-    r.inputs = {members_.at(rank).window.data(w.published).data(), w.taken->data(), model.data()};
+    auto r = windows_.reduction();
+    r.inputs = {windows_.at(rank).window.data(w.published).data(), w.taken->data(), model.data()};
     r.weights = {1, -1, 1};
     r.outputs.push_back({model.data(), 1.0});
     add_result(rank, r);
@@ -157,13 +157,13 @@ void PairService::carry_out(const PairEngine::Step& a) {
   const auto stepped = [this, rank, done](Instant now) {
     Changes& changes = changes_[rank];
     changes.when_taken = changes.all;
-    trace("pair", workers_.at(rank).t, averaging_began(), clock_now());
-    decide(done);
+    trace("pair", workers_.at(rank).t);
+    chronicle_.decide(done);
     deliver(rank, now);
     if (job().self.value == 0) count_iteration(living_ranks().size());
     look_at_end();
   };
-  add_averaging({add_step, stepped, done}, {rank});
+  averagings_.add({add_step, stepped, done}, {rank});
 }
 
 }  // namespace paceline::scheduler

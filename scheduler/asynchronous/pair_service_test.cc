@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "scheduler/averaging_service_test_support.h"
+#include "scheduler/shell/averaging_service_test_support.h"
 
 namespace paceline::scheduler {
 namespace {

@@ -34,8 +34,8 @@ void ServerService::on_step(Rank rank, Worker& w, Instant now) {
   if (is_server()) return on_push(rank, w.t, nullptr, now);
   const auto subtract = [this, rank] {
     const Worker& of = workers_.at(rank);
-    auto r = reduction();
-    r.inputs = {members_.at(rank).window.data(of.published).data(), of.taken->data()};
+    auto r = windows_.reduction();
+    r.inputs = {windows_.at(rank).window.data(of.published).data(), of.taken->data()};
     r.weights = {1, -1};
     r.outputs.push_back({of.taken->data(), 1.0});
     return r;
@@ -44,18 +44,18 @@ void ServerService::on_step(Rank rank, Worker& w, Instant now) {
     const Worker& of = workers_.at(rank);
     send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = of.t}, of.taken.get());
   };
-  add_averaging({subtract, push}, {rank});
+  averagings_.add({subtract, push}, {rank});
 }
 
 /// On another node than the server's.
 void ServerService::take(Rank rank, std::shared_ptr<Bytes> model) {
   const auto copy = [this, rank, model] {
-    auto r = reduction();
+    auto r = windows_.reduction();
     r.inputs = {model->data()};
     add_result(rank, r);
     return r;
   };
-  add_averaging({copy, [this, rank](Instant now) { deliver(rank, now); }}, {});
+  averagings_.add({copy, [this, rank](Instant now) { deliver(rank, now); }}, {});
 }
 
 // Where the server is
@@ -76,13 +76,13 @@ void ServerService::on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, I
   ++counters_.staleness[std::min(static_cast<std::size_t>(push.staleness), counters_.staleness.size() - 1)];
 
   const auto add_up = [this, rank, step, scale = push.scale] {
-    auto r = reduction();
+    auto r = windows_.reduction();
     if (step) {
       r.inputs = {step->data(), server_->data()};
       r.weights = {scale, 1};
     } else {
       const Worker& w = workers_.at(rank);
-      r.inputs = {members_.at(rank).window.data(w.published).data(), w.taken->data(), server_->data()};
+      r.inputs = {windows_.at(rank).window.data(w.published).data(), w.taken->data(), server_->data()};
       r.weights = {scale, -scale, 1};
     }
     return r;
@@ -97,10 +97,10 @@ void ServerService::serve(std::function<collective::Reduction()> inputs, std::ve
     auto r = inputs();
     r.outputs.push_back({server_->data(), 1.0});
     for (const Rank rank : served) {
-      if (lives_on(rank, job().self)) {
+      if (view_.is_here(rank)) {
         add_result(rank, r);
       } else if (given->empty()) {
-        given->resize(bytes());
+        given->resize(windows_.bytes());
         r.outputs.push_back({given->data(), 1.0});
       }
     }
@@ -108,25 +108,25 @@ void ServerService::serve(std::function<collective::Reduction()> inputs, std::ve
   };
   const auto finish = [this, served, pushed, given](Instant now) {
     for (const Rank rank : served) {
-      if (lives_on(rank, job().self)) {
+      if (view_.is_here(rank)) {
         deliver(rank, now);
       } else if (!gone_.contains(rank)) {
-        send_exchange(job().node_of[static_cast<std::size_t>(rank.value)],
+        send_exchange(view_.node_of(rank),
                       {.phase = Phase::PULL, .rank = rank, .version = pushed_.at(rank)}, given.get());
       }
     }
     if (!pushed) return;
-    trace("push", pushed_.at(*pushed), averaging_began(), clock_now());
+    trace("push", pushed_.at(*pushed));
     ++counters_.group_averages;
     count_iteration(job().node_of.size() - gone_.size());
   };
-  add_averaging({prepare, finish}, pushed ? std::vector{*pushed} : std::vector<Rank>{});
+  averagings_.add({prepare, finish}, pushed ? std::vector{*pushed} : std::vector<Rank>{});
 }
 
 void ServerService::on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) {
   switch (message.phase) {
     case Phase::PUSH:
-      if (!is_server() || !lives_on(message.rank, from) || bulk->empty()) return;
+      if (!is_server() || !view_.lives_on(message.rank, from) || bulk->empty()) return;
       if (message.version >= job().first) return on_push(message.rank, message.version, std::move(bulk), now);
       if (!std::exchange(has_start_, true)) server_ = std::move(bulk);
       return;
@@ -147,11 +147,11 @@ void ServerService::step(const Decision& d) {
 void ServerService::on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                                         Instant now) {
   if (message.isGone() && is_server()) {
-    if (const Rank rank{message.getGone().getRank()}; lives_on(rank, from))
-      hear({.kind = Decision::Kind::gone_elsewhere, .rank = rank, .at = now}, now);
+    if (const Rank rank{message.getGone().getRank()}; view_.lives_on(rank, from))
+      chronicle_.hear({.kind = Decision::Kind::gone_elsewhere, .rank = rank, .at = now}, now);
   } else if (message.isAwaited()) {
     awaited_.insert(Rank{message.getAwaited().getRank()});
-    if (!replays()) look(now);
+    if (!chronicle_.replays()) look(now);
   }
   AsynchronousService::on_strategy_message(from, message, std::move(bulk), now);
 }
@@ -171,7 +171,7 @@ void ServerService::leave(Rank rank, Instant now) {
 
 void ServerService::on_node_lost(NodeId node, Instant now) {
   if (is_server())
-    for (const Rank rank : ranks_on(node)) on_rank_gone(rank, now);
+    for (const Rank rank : view_.ranks_on(node)) on_rank_gone(rank, now);
   AsynchronousService::on_node_lost(node, now);
 }
 
@@ -179,7 +179,7 @@ void ServerService::on_rank_gone(Rank rank, Instant now) {
   if (!gone_.insert(rank).second) return;
   waiting_.erase(rank);
   let_pull(engine_.on_gone(rank));
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 void ServerService::let_pull(std::vector<Rank> served) {
@@ -189,7 +189,7 @@ void ServerService::let_pull(std::vector<Rank> served) {
     waiting_.erase(each);
   }
   const auto as_it_is = [this] {
-    auto r = reduction();
+    auto r = windows_.reduction();
     r.inputs = {server_->data()};
     return r;
   };
@@ -223,12 +223,12 @@ void ServerService::look(Instant now) {
   if (now < std::max(since, complained_) + patience()) return;
   complained_ = now;
   for (const Rank rank : engine_.slowest()) {
-    if (lives_on(rank, job().self)) continue;
+    if (view_.is_here(rank)) continue;
     wire::Message message;
     auto body = message.root().initAwaited();
     body.setJob(job().job.value);
     body.setRank(rank.value);
-    send(job().node_of[static_cast<std::size_t>(rank.value)], message);
+    send(view_.node_of(rank), message);
   }
 }
 

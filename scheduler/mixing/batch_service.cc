@@ -15,17 +15,17 @@ BatchService::BatchService(Options options, BatchEngine::Options batches, TaskGr
     : MixService(std::move(options), graph, averager, std::move(send)), batches_(batches), most_(batches.batches) {}
 
 void BatchService::on_batch(Rank rank, Version t, std::int32_t bodies, Duration each, Instant now) {
-  if (bodies < 0 || bodies > most_ || (!living(rank) && !replays())) return;
+  if (bodies < 0 || bodies > most_ || (!windows_.living(rank) && !chronicle_.replays())) return;
   if (each > Duration::zero()) batches_.on_pace(rank, each);
   // Of an update that its agent went on without, nothing counts.
-  const std::int32_t counted = replays() || batches_.computing(rank) == t ? bodies : 0;
-  if (replays()) {
-    const auto* then = replay().next_contribution(rank);
+  const std::int32_t counted = chronicle_.replays() || batches_.computing(rank) == t ? bodies : 0;
+  if (chronicle_.replays()) {
+    const auto* then = chronicle_.replay().next_contribution(rank);
     if (then && (then->iteration != t || then->bodies != bodies))
-      return lose_way("worker " + to_string(rank) + " did " + std::to_string(bodies) + " mini-batches of update " +
+      return chronicle_.lose_way("worker " + to_string(rank) + " did " + std::to_string(bodies) + " mini-batches of update " +
                       to_string(t) + ", which it did not in the run that is replayed");
   }
-  hear({.kind = Decision::Kind::batched, .rank = rank, .version = t, .contributions = {{rank, t, counted}}}, now);
+  chronicle_.hear({.kind = Decision::Kind::batched, .rank = rank, .version = t, .contributions = {{rank, t, counted}}}, now);
 }
 
 void BatchService::step(const Decision& d) {
@@ -50,7 +50,7 @@ void BatchService::step(const Decision& d) {
 }
 
 void BatchService::reported(Rank rank, Version t, std::int32_t bodies, Instant now) {
-  if (!living(rank)) return;
+  if (!windows_.living(rank)) return;
   waiting_.insert(rank);
   const auto at = batches_.computing(rank);
   if (at == t) return settle(rank, t, bodies, now);
@@ -68,7 +68,7 @@ void BatchService::let_go(Rank rank, Version own, Instant now) {
   batches_.on_begun(rank, next, now);
   if (batches_.is_too_late_for(next)) return settle(rank, next, 0, now);
   if (waiting_.erase(rank) == 0) return;  // It will report.
-  if (batches_.is_over(next)) end_batches_of(*living(rank), next);
+  if (batches_.is_over(next)) end_batches_of(*windows_.living(rank), next);
   hand_over(rank, own, now);
 }
 
@@ -79,7 +79,7 @@ void BatchService::look(Instant now) {
 
 /// Under way with its first mini-batch of v, or with another update.
 bool BatchService::has_done_nothing(Rank rank, Version v) {
-  const Member* const member = living(rank);
+  const Member* const member = windows_.living(rank);
   if (!member) return false;
   const auto& progress = member->window.progress();
   return progress.step.load(std::memory_order_acquire) != v.value ||
@@ -88,10 +88,10 @@ bool BatchService::has_done_nothing(Rank rank, Version v) {
 
 /// Those that have not answered a signal in time, or would only have to answer that they have nothing.
 void BatchService::pass_over(Instant now) {
-  if (replays()) return;
+  if (chronicle_.replays()) return;
   for (const auto& [rank, v, until] : batches_.unanswered())
     if (until <= now || has_done_nothing(rank, v))
-      hear({.kind = Decision::Kind::passed_over, .rank = rank, .version = v}, now);
+      chronicle_.hear({.kind = Decision::Kind::passed_over, .rank = rank, .version = v}, now);
 }
 
 std::optional<Instant> BatchService::core_deadline() const {
@@ -105,13 +105,13 @@ void BatchService::on_strategy_message(NodeId from, const wire::Envelope::Reader
   const Version v{message.getBatch().getVersion()};
   const auto bodies = message.getBatch().getBodies();
   if (bodies >= 0) {
-    const auto of = giver(from, message.getBatch().getOf());
+    const auto of = view_.giver(from, message.getBatch().getOf());
     const auto told = told_.find(v);
     if (!of || (told != told_.end() && told->second.contains(*of))) return;
     counts_[{*of, v}] = bodies;
-    hear({.kind = Decision::Kind::partial, .node = *of, .version = v, .at = now}, now);
+    chronicle_.hear({.kind = Decision::Kind::partial, .node = *of, .version = v, .at = now}, now);
   } else if (!batches_.is_over(v)) {
-    hear({.kind = Decision::Kind::activated, .node = from, .version = v, .at = now}, now);
+    chronicle_.hear({.kind = Decision::Kind::activated, .node = from, .version = v, .at = now}, now);
   }
 }
 
@@ -128,16 +128,13 @@ void BatchService::act(const BatchEngine::Actions& actions, Instant now) {
   for (const auto& action : actions) std::visit([&](const auto& a) { carry_out(a, now); }, action);
 }
 
-/// Its present batch, if it is not later than v.
+/// In a replay a worker knows by itself.
 void BatchService::end_batches_of(Member& member, Version v) {
-  if (replays()) return;  // There it knows by itself.
-  auto& word = member.control.words().abandoned;
-  word.store(std::max(v.value, word.load(std::memory_order_relaxed)), std::memory_order_release);
-  member.control.ring();
+  if (!chronicle_.replays()) WorkerWindows::abandon(member, v);
 }
 
 void BatchService::carry_out(const BatchEngine::Signal& a, Instant) {
-  for (auto& [rank, member] : members_) end_batches_of(member, a.version);
+  for (auto& [rank, member] : windows_.all()) end_batches_of(member, a.version);
 }
 
 void BatchService::carry_out(const BatchEngine::Tell& a, Instant) {
@@ -164,7 +161,7 @@ void BatchService::pass_on(NodeId lost, NodeId to) {
 
 void BatchService::carry_out(const BatchEngine::Step& a, Instant) {
   waiting_.erase(a.rank);
-  set_verdict(a.rank, {.own = a.version.value, .next = a.version.value, .scale = a.scale});
+  windows_.set_verdict(a.rank, {.own = a.version.value, .next = a.version.value, .scale = a.scale});
 }
 
 void BatchService::carry_out(const BatchEngine::StandIn& a, Instant now) { stand_in(a.rank, a.version, now); }

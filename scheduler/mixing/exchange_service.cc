@@ -26,9 +26,9 @@ Version ExchangeService::next_publication(Version v) const {
 }
 
 ExchangeService::Range ExchangeService::part(Version r) const {
-  if (is_whole()) return {0, elements_};
+  if (is_whole()) return {0, windows_.elements()};
   const auto parts = static_cast<std::size_t>(options_.parts), part = static_cast<std::size_t>(r.value) % parts;
-  return {elements_ * part / parts, elements_ * (part + 1) / parts};
+  return {windows_.elements() * part / parts, windows_.elements() * (part + 1) / parts};
 }
 
 ExchangeService::Range ExchangeService::outer(Range range) const {
@@ -44,15 +44,15 @@ ExchangeService::Range ExchangeService::rest(Range range) const {
 /// A part; a whole model, and slow weights behind it.
 std::size_t ExchangeService::contribution_bytes(Version r) const {
   const auto [from, to] = part(r);
-  return (to - from + (is_whole() ? outer_elements() : 0)) * memory::size_of(dtype_);
+  return (to - from + (is_whole() ? outer_elements() : 0)) * memory::size_of(windows_.dtype());
 }
 
 std::byte* ExchangeService::at(Member& member, const Worker& worker, std::size_t i) const {
-  return member.window.data(worker.published).data() + i * memory::size_of(dtype_);
+  return member.window.data(worker.published).data() + i * memory::size_of(windows_.dtype());
 }
 
 collective::Reduction ExchangeService::sum_of(Range range) const {
-  auto sum = reduction();
+  auto sum = windows_.reduction();
   sum.elements = range.to - range.from;
   return sum;
 }
@@ -61,7 +61,7 @@ collective::Reduction ExchangeService::sum_of(Range range) const {
 // -----------------------------------------------------------------------------------------------------------------
 
 void ExchangeService::on_start(Rank rank, Instant now) {
-  Member* const member = living(rank);
+  Member* const member = windows_.living(rank);
   if (!member || workers_.contains(rank)) return;
   const auto start = member->window.seal();
   if (!start) return fail_job(damaged_window(rank));
@@ -70,7 +70,7 @@ void ExchangeService::on_start(Rank rank, Instant now) {
   auto& slow = is_whole() ? w.slow : common_;  // All start alike.
   if (!slow) {
     slow = std::make_shared<Slow>();
-    const auto weights = member->window.data(*start).first(outer_elements() * memory::size_of(dtype_));
+    const auto weights = member->window.data(*start).first(outer_elements() * memory::size_of(windows_.dtype()));
     slow->weights.assign(weights.begin(), weights.end());
     slow->buffer.resize(weights.size());
   }
@@ -85,13 +85,13 @@ void ExchangeService::arrived(Rank rank, Version t, Duration compute, Instant no
   if (const auto sent = sent_after(t.value)) send_model(rank, *sent);
   const auto taken = sent_after(t.value - options_.delay);
   add_for(
-      rank, [this](Member&) { return reduction(); },
+      rank, [this](Member&) { return windows_.reduction(); },
       [this, rank, taken](Member& member, Instant at) {
         if (!taken) return deliver(rank, member, at);
         workers_.at(rank).exchange = *taken;
         want(rank, at);
       });
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 void ExchangeService::send_model(Rank rank, Version r) {
@@ -105,10 +105,10 @@ void ExchangeService::send_model(Rank rank, Version r) {
   add_for(
       rank,
       [this, rank, contribution](Member&) {
-        if (!is_whole()) return reduction();
+        if (!is_whole()) return windows_.reduction();
         auto copy = sum_of({0, outer_elements()});
         copy.inputs = {workers_.at(rank).slow->weights.data()};
-        copy.outputs = {{at(*contribution, elements_), 1.0}};
+        copy.outputs = {{at(*contribution, windows_.elements()), 1.0}};
         return copy;
       },
       [this, rank, r, contribution](Member&, Instant now) {
@@ -161,7 +161,7 @@ void ExchangeService::step_all(Range taken, const std::shared_ptr<Terms>& terms)
       sum.outputs = {{at(*common_.*to, range.from), 1.0}};
       return sum;
     };
-    add_averaging({prepare, [](Instant) {}}, {});
+    averagings_.add({prepare, [](Instant) {}}, {});
   };
   add(1, options_.momentum, -1, &Slow::buffer);
   add(1 - options_.rate, -options_.rate * options_.momentum, options_.rate, &Slow::weights);
@@ -189,7 +189,7 @@ void ExchangeService::step_own(Rank rank, const std::shared_ptr<Terms>& terms) {
     sum.weights = {options_.momentum, -options_.pull};
     for (const Term& term : *terms) {
       Bytes& model = *term.contribution.data;
-      sum.inputs.insert(sum.inputs.end(), {model.data(), at(model, elements_)});
+      sum.inputs.insert(sum.inputs.end(), {model.data(), at(model, windows_.elements())});
       sum.weights.insert(sum.weights.end(), {rate, pull - rate});
     }
     sum.outputs = {{slow.buffer.data(), 1.0}};
@@ -213,7 +213,7 @@ void ExchangeService::deliver(Rank rank, Member& member, Instant now) {
 }
 
 OwnPaceService::ModelPart ExchangeService::model_of(Rank rank) {
-  return {at(members_.at(rank), workers_.at(rank), 0), 1};
+  return {at(windows_.at(rank), workers_.at(rank), 0), 1};
 }
 
 }  // namespace paceline::scheduler

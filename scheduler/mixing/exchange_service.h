@@ -65,13 +65,13 @@ class ExchangeService final : public NeighbourService {
 
   bool is_whole() const { return options_.parts == 0; }
   bool rows_are_alike() const override { return !is_whole(); }
-  std::size_t outer_elements() const { return std::min(options_.outer_elements, elements_); }
+  std::size_t outer_elements() const { return std::min(options_.outer_elements, windows_.elements()); }
   std::optional<Version> sent_after(std::int64_t t) const;
   Range part(Version r) const;
   Range outer(Range range) const;
   Range rest(Range range) const;
   /// The i-th number.
-  std::byte* at(Bytes& numbers, std::size_t i) const { return numbers.data() + i * memory::size_of(dtype_); }
+  std::byte* at(Bytes& numbers, std::size_t i) const { return numbers.data() + i * memory::size_of(windows_.dtype()); }
   std::byte* at(Member& member, const Worker& worker, std::size_t i) const;
   collective::Reduction sum_of(Range range) const;
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/averaging_service_test_support.h"
+#include "scheduler/shell/averaging_service_test_support.h"
 #include "scheduler/mixing/batch_service.h"
 #include "scheduler/mixing/exchange_service.h"
 #include "scheduler/mixing/mix_service.h"

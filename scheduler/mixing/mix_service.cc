@@ -29,7 +29,7 @@ void MixService::add_for(Rank rank, std::function<collective::Reduction(Member&,
 // -----------------------------------------------------------------------------------------------------------------
 
 void MixService::on_start(Rank rank, Instant now) {
-  Member* const member = living(rank);
+  Member* const member = windows_.living(rank);
   if (!member || workers_.contains(rank)) return;
   const auto start = member->window.seal();
   if (!start) return fail_job(damaged_window(rank));
@@ -46,7 +46,7 @@ void MixService::on_start(Rank rank, Instant now) {
     if (options_.combine_then_adapt) contribute(rank, job().first, {w.model, 1}, now);
   }
   member->window.unseal(memory::Window::Unseal::keep);
-  start_averagings(now);
+  averagings_.start(now);
   begin(rank, now);
 }
 
@@ -60,11 +60,11 @@ void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
     want(rank, now);
   } else {
     // The model after the step; under push-sum the numerator x + (after - x / w).
-    const auto contribution = spare_bytes(bytes());
+    const auto contribution = spare_bytes(windows_.bytes());
     add_for(
         rank,
         [this, contribution](Member& member, Worker& of) {
-          auto r = reduction();
+          auto r = windows_.reduction();
           r.inputs = {member.window.data(of.published).data()};
           if (options_.push_sum && of.weight != 1) {
             r.inputs.push_back(of.x.data());
@@ -78,13 +78,13 @@ void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
           contribute(rank, of.exchange, {contribution, of.weight}, at);
         });
   }
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 /// Overlap: the step's change goes to what the worker kept; shares that are here already are taken.
 void MixService::add_step(Rank rank) {
   const auto change = [this](Member& member, const Worker& w, Bytes& to) {
-    auto r = reduction();
+    auto r = windows_.reduction();
     r.inputs = {to.data(), member.window.data(w.published).data(), w.x.data()};
     r.weights = {1, 1, -1 / w.weight};
     r.outputs.push_back({to.data(), 1.0});
@@ -107,7 +107,7 @@ void MixService::go_on_without(Rank rank) {
   add_for(
       rank,
       [this, rank](Member& member, Worker& w) {
-        auto r = reduction();
+        auto r = windows_.reduction();
         const auto buffer = begin_result(rank, member, w.t);
         if (!buffer) return r;
         r.inputs = {w.x.data()};
@@ -119,14 +119,14 @@ void MixService::go_on_without(Rank rank) {
 
 /// Overlap: what the worker gives away leaves x and w.
 void MixService::begin_exchange(Rank rank) {
-  const auto contribution = spare_bytes(bytes());
+  const auto contribution = spare_bytes(windows_.bytes());
   Worker& w = workers_.at(rank);
   w.outstanding = true;
   const double kept = kept_share(rank, w.exchange);  // Known now: who leaves until it is done changes nothing.
   add_for(
       rank,
       [this, kept, contribution](Member&, Worker& of) {
-        auto r = reduction();
+        auto r = windows_.reduction();
         r.inputs = {of.x.data()};
         r.outputs = {{contribution->data(), 1.0}, {of.x.data(), kept}};
         return r;
@@ -149,12 +149,12 @@ void MixService::carry_out(const MixEngine::Mix& a) {
   if (!options_.combine_then_adapt && !options_.push_sum) return mix_alike(a);
   const auto terms = terms_of(a);
   const bool adds_change = !overlaps() && options_.combine_then_adapt;
-  const auto next = adds_change ? spare_bytes(bytes()) : nullptr;
+  const auto next = adds_change ? spare_bytes(windows_.bytes()) : nullptr;
   const bool has_change = adds_change && !workers_.at(a.rank).stood_in_for;
   add_for(
       a.rank,
       [this, a, terms, next, adds_change, has_change](Member& member, Worker& w) {
-        auto r = reduction();
+        auto r = windows_.reduction();
         const auto buffer = w.stood_in_for ? std::nullopt : begin_result(a.rank, member, w.t);
         if (!buffer && !w.stood_in_for) return r;
         double weight = 0;
@@ -192,15 +192,15 @@ void MixService::carry_out(const MixEngine::Mix& a) {
 void MixService::mix_alike(const MixEngine::Mix& a) {
   const auto ranks = std::make_shared<std::vector<Rank>>(take_alike(a));
   const auto terms = terms_of(a);
-  const auto kept = options_.stands_in ? spare_bytes(bytes()) : nullptr;
+  const auto kept = options_.stands_in ? spare_bytes(windows_.bytes()) : nullptr;
   const auto prepare = [this, ranks, terms, kept] {
-    auto r = reduction();
+    auto r = windows_.reduction();
     for (const Term& term : *terms) {
       r.inputs.push_back(term.contribution.data->data());
       r.weights.push_back(term.weight);
     }
     for (const Rank rank : *ranks) {
-      Member* const member = living(rank);
+      Member* const member = windows_.living(rank);
       if (!member || workers_.at(rank).stood_in_for) continue;
       const auto buffer = begin_result(rank, *member, workers_.at(rank).t);
       if (buffer) r.outputs.push_back({member->window.data(*buffer).data(), 1.0});
@@ -211,7 +211,7 @@ void MixService::mix_alike(const MixEngine::Mix& a) {
   const auto finish = [this, ranks, kept, v = a.version](Instant now) {
     for (const Rank rank : *ranks) workers_.at(rank).model = kept;
     for (const Rank rank : *ranks)
-      if (Member* const member = living(rank)) end_mix(rank, v, *member, workers_.at(rank), now);
+      if (Member* const member = windows_.living(rank)) end_mix(rank, v, *member, workers_.at(rank), now);
   };
   add_told(a.rank, {prepare, finish}, *ranks);
 }
@@ -249,7 +249,7 @@ void MixService::hand_over(Rank rank, Version own, Instant now) {
   add_for(
       rank,
       [this, rank, own](Member& member, Worker& w) {
-        auto r = reduction();
+        auto r = windows_.reduction();
         const auto buffer = begin_result(rank, member, own);
         if (!buffer) return r;
         r.inputs = {w.model->data()};
@@ -261,7 +261,7 @@ void MixService::hand_over(Rank rank, Version own, Instant now) {
         w.since = at;
         verdict(rank, own, false);
       });
-  start_averagings(now);
+  averagings_.start(now);
 }
 
 OwnPaceService::ModelPart MixService::model_of(Rank rank) {
@@ -269,7 +269,7 @@ OwnPaceService::ModelPart MixService::model_of(Rank rank) {
   if (options_.stands_in) return {w.model->data(), 1};
   if (overlaps()) return {w.total.data(), 1};
   if (options_.push_sum) return {w.x.data(), w.weight};
-  const auto& window = members_.at(rank).window;
+  const auto& window = windows_.at(rank).window;
   const auto result = window.writing();
   return {result ? window.data(*result).data() : nullptr, 1};
 }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/averaging_service_test_support.h"
+#include "scheduler/shell/averaging_service_test_support.h"
 
 namespace paceline::scheduler {
 namespace {

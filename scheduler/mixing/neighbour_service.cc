@@ -39,19 +39,19 @@ void NeighbourService::add_for(Rank rank, std::function<collective::Reduction(Me
                                std::function<void(Member&, Instant)> finish) {
   add_told(rank,
            {[this, rank, prepare = std::move(prepare)] {
-              Member* const member = living(rank);
-              return member ? prepare(*member) : reduction();
+              Member* const member = windows_.living(rank);
+              return member ? prepare(*member) : windows_.reduction();
             },
             [this, rank, finish = std::move(finish)](Instant now) {
-              if (Member* const member = living(rank)) finish(*member, now);
+              if (Member* const member = windows_.living(rank)) finish(*member, now);
             }},
            {rank});
 }
 
 void NeighbourService::add_sum(Rank rank, std::function<collective::Reduction(Member&)> prepare) {
-  add_averaging({[this, rank, prepare = std::move(prepare)] {
-                   Member* const member = living(rank);
-                   return member ? prepare(*member) : reduction();
+  averagings_.add({[this, rank, prepare = std::move(prepare)] {
+                   Member* const member = windows_.living(rank);
+                   return member ? prepare(*member) : windows_.reduction();
                  },
                  [](Instant) {}},
                 {rank});
@@ -61,10 +61,10 @@ void NeighbourService::add_told(Rank rank, Averaging averaging, const std::vecto
   const Decision done{.kind = Decision::Kind::averaged, .rank = rank};
   averaging.told = done;
   averaging.finish = [this, done, finish = std::move(averaging.finish)](Instant now) {
-    decide(done);
+    chronicle_.decide(done);
     finish(now);
   };
-  add_averaging(std::move(averaging), contributors);
+  averagings_.add(std::move(averaging), contributors);
 }
 
 std::shared_ptr<NeighbourService::Bytes> NeighbourService::spare_bytes(std::size_t size) {
@@ -77,8 +77,8 @@ std::shared_ptr<NeighbourService::Bytes> NeighbourService::spare_bytes(std::size
 }
 
 void NeighbourService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (!living(rank) && !replays()) return;
-  hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
+  if (!windows_.living(rank) && !chronicle_.replays()) return;
+  chronicle_.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
 }
 
 void NeighbourService::step(const Decision& d) {
@@ -112,7 +112,7 @@ void NeighbourService::act(MixEngine::Actions actions, Instant now) {
     const auto [action, at] = std::move(pending_actions_.front());
     pending_actions_.pop_front();
     std::visit([this](const auto& a) { carry_out(a); }, action);
-    if (pending_actions_.empty()) start_averagings(at);
+    if (pending_actions_.empty()) averagings_.start(at);
   }
   acting_ = false;
 }
@@ -134,8 +134,8 @@ void NeighbourService::send_share(NodeId to, Rank rank, Version v, const Contrib
 void NeighbourService::carry_out(const MixEngine::Release& a) {
   auto released = held_.extract({a.rank, a.version});
   if (!rows_are_alike() || released.empty()) return;
-  const NodeId of = job().node_of[static_cast<std::size_t>(a.rank.value)];
-  for (const NodeId node : other_nodes())
+  const NodeId of = view_.node_of(a.rank);
+  for (const NodeId node : view_.others())
     if (of != job().self && node != of && may_lack(node, a.version)) {
       used_.insert(std::move(released));
       return;
@@ -145,7 +145,7 @@ void NeighbourService::carry_out(const MixEngine::Release& a) {
 /// A worker that contributes to v has mixed all before.
 void NeighbourService::note_given(Rank rank, Version v) {
   if (!rows_are_alike()) return;
-  Version& given = given_.try_emplace(job().node_of[static_cast<std::size_t>(rank.value)], v).first->second;
+  Version& given = given_.try_emplace(view_.node_of(rank), v).first->second;
   given = std::max(given, v);
   forget_used();
 }
@@ -153,16 +153,16 @@ void NeighbourService::note_given(Rank rank, Version v) {
 /// An agent without a worker lacks nothing.
 bool NeighbourService::may_lack(NodeId node, Version v) const {
   const auto left = engine_.left();
-  if (std::none_of(left.begin(), left.end(), [&](Rank rank) { return lives_on(rank, node); })) return false;
+  if (std::none_of(left.begin(), left.end(), [&](Rank rank) { return view_.lives_on(rank, node); })) return false;
   const auto given = given_.find(node);
   return given == given_.end() || given->second <= v;
 }
 
 void NeighbourService::forget_used() {
-  const auto others = other_nodes();
+  const auto others = view_.others();
   std::erase_if(used_, [&](const auto& used) {
     return std::none_of(others.begin(), others.end(), [&](NodeId node) {
-      return !lives_on(used.first.first, node) && may_lack(node, used.first.second);
+      return !view_.lives_on(used.first.first, node) && may_lack(node, used.first.second);
     });
   });
 }
@@ -172,7 +172,7 @@ void NeighbourService::pass_on(NodeId lost, NodeId to) {
   if (!rows_are_alike()) return;
   for (const auto* contributions : {&used_, &held_})
     for (const auto& [key, contribution] : *contributions)
-      if (lives_on(key.first, lost) && may_lack(to, key.second)) send_share(to, key.first, key.second, contribution);
+      if (view_.lives_on(key.first, lost) && may_lack(to, key.second)) send_share(to, key.first, key.second, contribution);
 }
 
 std::shared_ptr<NeighbourService::Terms> NeighbourService::terms_of(const MixEngine::Mix& a) const {
@@ -198,7 +198,7 @@ void NeighbourService::end_mix(Rank rank, Version v, Instant now) {
   turn.mixed = v;
   turn.exchange = v.next();
   ++counters_.group_averages;
-  trace("mix", turn.t, averaging_began(), clock_now());
+  trace("mix", turn.t);
   act(engine_.on_mixed(rank, v), now);
 }
 
@@ -217,7 +217,7 @@ void NeighbourService::on_strategy_message(NodeId from, const wire::Envelope::Re
   } else if (message.isGone()) {
     const auto gone = message.getGone();
     exchange(Rank{gone.getRank()}, Gone{Version{gone.getContributed()}, Version{gone.getMixed()}}, now);
-  } else if (message.isAwaited() && !replays()) {
+  } else if (message.isAwaited() && !chronicle_.replays()) {
     on_awaited(Rank{message.getAwaited().getRank()}, Version{message.getAwaited().getVersion()}, now);
   }
 }
@@ -225,8 +225,8 @@ void NeighbourService::on_strategy_message(NodeId from, const wire::Envelope::Re
 /// Of a worker of another agent: from there, or passed on.
 void NeighbourService::exchange(Rank rank, std::variant<Given, Gone> message, Instant now) {
   if (rank.value < 0 || static_cast<std::size_t>(rank.value) >= job().node_of.size()) return;
-  const NodeId from = job().node_of[static_cast<std::size_t>(rank.value)];
-  if (from == job().self || is_without(from)) return;
+  const NodeId from = view_.node_of(rank);
+  if (from == job().self || view_.is_without(from)) return;
   if (auto* given = std::get_if<Given>(&message)) {
     if (engine_.has_contributed(rank, given->version)) return;
     // Who knows the decision already may have given to what comes after it.
@@ -234,7 +234,7 @@ void NeighbourService::exchange(Rank rank, std::variant<Given, Gone> message, In
   }
   const auto which = static_cast<std::int32_t>(message.index());
   exchanged_[{from, rank, which}].push_back(std::move(message));
-  hear({.kind = Decision::Kind::exchanged, .rank = rank, .node = from, .group = which}, now);
+  chronicle_.hear({.kind = Decision::Kind::exchanged, .rank = rank, .node = from, .group = which}, now);
 }
 
 void NeighbourService::remake(Version last, std::shared_ptr<const MixPlan> plan, Instant now) {
@@ -260,7 +260,7 @@ void NeighbourService::leave(Rank rank, Instant now) {
   const Version none{job().first.value - 1};
   const Version contributed = it == turns_.end() ? none : it->second->contributed;
   const Version mixed = it == turns_.end() ? none : it->second->mixed;
-  for (const NodeId node : other_nodes()) {
+  for (const NodeId node : view_.others()) {
     wire::Message message;
     auto body = message.root().initGone();
     body.setJob(job().job.value);
@@ -274,8 +274,8 @@ void NeighbourService::leave(Rank rank, Instant now) {
 }
 
 void NeighbourService::on_node_lost(NodeId node, Instant now) {
-  std::erase_if(early_, [&](const auto& early) { return lives_on(early.first, node); });
-  for (const Rank rank : ranks_on(node)) {
+  std::erase_if(early_, [&](const auto& early) { return view_.lives_on(early.first, node); });
+  for (const Rank rank : view_.ranks_on(node)) {
     on_gone_elsewhere(rank, now);
     act(engine_.on_lost(rank), now);
   }
@@ -297,7 +297,7 @@ void NeighbourService::look(Instant now) {
     awaited.emplace_back(*missing, turn->exchange);
   }
   for (const auto& [rank, v] : awaited) {
-    const NodeId node = job().node_of[static_cast<std::size_t>(rank.value)];
+    const NodeId node = view_.node_of(rank);
     if (node == job().self) {
       on_awaited(rank, v, now);
       continue;
@@ -314,7 +314,7 @@ void NeighbourService::look(Instant now) {
 /// A worker of this node: it leaves if it has given no sign of life for longer than patience. If it waits itself, its
 /// own neighbours are asked.
 void NeighbourService::on_awaited(Rank rank, Version v, Instant now) {
-  Member* const member = living(rank);
+  Member* const member = windows_.living(rank);
   const auto it = turns_.find(rank);
   if (!member || is_evaluating(rank)) return;
   if (it == turns_.end()) return leave_if_awaited_too_long(rank, job().first, started(), now);

@@ -56,7 +56,7 @@ class NeighbourService : public OwnPaceService {
   virtual void arrived(Rank rank, Version t, Duration compute, Instant now) = 0;
   virtual void carry_out(const MixEngine::Mix& mix) = 0;
   /// Of what a worker contributes to version v, at least 0.
-  virtual std::size_t contribution_bytes(Version) const { return bytes(); }
+  virtual std::size_t contribution_bytes(Version) const { return windows_.bytes(); }
 
   /// The worker computes its first iteration. `turn` stays where it is.
   void add_turn(Rank rank, Turn& turn, Instant now);

@@ -36,25 +36,25 @@ RoundService::~RoundService() = default;
 // ----------------------------------------------------------------------------------------------------------------
 
 void RoundService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (!living(rank) && !replays()) return;
+  if (!windows_.living(rank) && !chronicle_.replays()) return;
   if (t < job().first) return on_start(rank, now);
-  hear({.kind = Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
+  chronicle_.hear({.kind = Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
 }
 
 /// A worker shows the model that it starts from, the same as the others, and waits until it was seen.
 void RoundService::on_start(Rank rank, Instant now) {
-  Member* const member = living(rank);
+  Member* const member = windows_.living(rank);
   if (!member || !outer_) return;
   if (!outer_->has_begun()) {
     const auto start = member->window.seal();
     if (!start) return fail_job(damaged_window(rank));
-    outer_->begin(member->window.data(*start), dtype_);
+    outer_->begin(member->window.data(*start), windows_.dtype());
     member->window.unseal(memory::Window::Unseal::keep);
   }
   memory::WorkerVerdict verdict;
   verdict.own = job().first.value - 1;
   verdict.next = verdict.next_round = job().first.value;
-  set_verdict(rank, verdict);
+  windows_.set_verdict(rank, verdict);
   act({}, now);  // An averaging may have waited for it.
 }
 
@@ -65,9 +65,9 @@ void RoundService::on_peer_message(NodeId from, const wire::Envelope::Reader& me
   const auto activate = message.getActivate();
   const Version v{activate.getVersion()};
   if (activate.getGone() >= 0)
-    return hear({.kind = Kind::gone_elsewhere, .rank = Rank{activate.getGone()}, .at = now}, now);
-  if (activate.getCount()) return hear({.kind = Kind::counted, .version = v, .at = now}, now);
-  hear({.kind = Kind::activated, .node = NodeId{activate.getRoot()}, .version = v, .at = now}, now);
+    return chronicle_.hear({.kind = Kind::gone_elsewhere, .rank = Rank{activate.getGone()}, .at = now}, now);
+  if (activate.getCount()) return chronicle_.hear({.kind = Kind::counted, .version = v, .at = now}, now);
+  chronicle_.hear({.kind = Kind::activated, .node = NodeId{activate.getRoot()}, .version = v, .at = now}, now);
 }
 
 void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum,
@@ -79,12 +79,12 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
   partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
                   header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops()};
   const Version v{header.getVersion()};
-  const auto of = giver(from, header.getOf());
+  const auto of = view_.giver(from, header.getOf());
   if (of == from) used_.on_given(from, v);
   if (!of || !is_sound(*of, partial)) return;
   if (v <= engine_.done()) return;  // A duplicate of what is executed.
   if (!rounds_[{v.value, header.getGroup()}].remote.try_emplace(*of, std::move(partial)).second) return;
-  hear({.kind = Kind::partial, .node = *of, .version = v, .group = header.getGroup(), .at = now}, now);
+  chronicle_.hear({.kind = Kind::partial, .node = *of, .version = v, .group = header.getGroup(), .at = now}, now);
 }
 
 void RoundService::pass_on(NodeId lost, NodeId to) {
@@ -108,24 +108,24 @@ bool RoundService::is_sound(NodeId from, const RemotePartial& partial) {
 
 /// In a replay deadlines are not looked at: what put them off then stands in the record.
 void RoundService::on_alive(Rank rank, Instant now) {
-  if (!replays()) hear({.kind = Kind::alive, .rank = rank, .at = now}, now);
+  if (!chronicle_.replays()) chronicle_.hear({.kind = Kind::alive, .rank = rank, .at = now}, now);
 }
 
 void RoundService::on_gone(Rank rank, Instant now) {
-  if (!living(rank) && !replays()) return;
-  hear({.kind = Kind::gone, .rank = rank, .at = now}, now);
+  if (!windows_.living(rank) && !chronicle_.replays()) return;
+  chronicle_.hear({.kind = Kind::gone, .rank = rank, .at = now}, now);
 }
 
 void RoundService::look(Instant now) {
   auto actions = engine_.tick(now);
   if (actions.empty()) return;
-  record({.kind = Kind::looked, .at = now});
+  chronicle_.record({.kind = Kind::looked, .at = now});
   act(std::move(actions), now);
 }
 
 void RoundService::step(const Decision& d) {
   switch (d.kind) {
-    case Kind::arrived: end_compute(d.rank); return act(engine_.on_arrival(d.rank, d.version, d.took, d.at), d.at);
+    case Kind::arrived: averagings_.end_compute(d.rank); return act(engine_.on_arrival(d.rank, d.version, d.took, d.at), d.at);
     case Kind::activated: return act(engine_.on_activation(d.node, d.node, d.version, d.at), d.at);
     case Kind::counted: return act(engine_.on_count(d.version, d.at), d.at);
     case Kind::partial: return act(engine_.on_partial(d.node, d.version, d.group, d.at), d.at);
@@ -145,8 +145,8 @@ void RoundService::step(const Decision& d) {
     }
     case Kind::merged: return act(engine_.on_merged(d.rank, d.at), d.at);
     case Kind::gone:
-      if (Member* const member = living(d.rank)) member->gone = true;
-      end_compute(d.rank);
+      if (Member* const member = windows_.living(d.rank)) member->gone = true;
+      averagings_.end_compute(d.rank);
       return act(engine_.on_gone(d.rank, d.at), d.at);
     case Kind::gone_elsewhere: return act(engine_.on_gone_elsewhere(d.rank, d.at), d.at);
     case Kind::node_gone: used_.on_lost(d.node); return act(engine_.on_node_gone(d.node, d.at), d.at);
@@ -173,7 +173,7 @@ void RoundService::act(RoundEngine::Actions actions, Instant now) {
     auto [action, at] = std::move(pending_actions_.front());
     pending_actions_.pop_front();
     std::visit([this, at = at](const auto& a) { carry_out(a, at); }, action);
-    if (pending_actions_.empty()) start_averagings(at);
+    if (pending_actions_.empty()) averagings_.start(at);
   }
   acting_ = false;
 }
@@ -185,26 +185,32 @@ bool RoundService::go_on() {
 
 /// A worker may complete its update while it is being sealed without: of that nothing is used.
 bool RoundService::needs_nothing(const Decision& d) const {
-  return abandons_ && d.kind == Kind::arrived && replay().sealed(d.rank) >= d.version;
+  return abandons_ && d.kind == Kind::arrived && chronicle_.replay().sealed(d.rank) >= d.version;
+}
+
+/// What its next seal will find is there.
+bool RoundService::has_published(Rank rank) {
+  const Member* const member = windows_.living(rank);
+  return chronicle_.has_published(rank, member ? &member->window : nullptr);
 }
 
 /// In a replay workers come first: they publish what the seal found, and go through every update (in the run a slow
 /// one may have missed some and taken another's state instead, which was the same).
 bool RoundService::is_ready(const RoundEngine::Action& action) {
   if (std::holds_alternative<RoundEngine::Execute>(action) && waits_for_start()) return false;
-  if (!replays() || is_alone()) return true;
+  if (!chronicle_.replays() || is_alone()) return true;
   if (const auto* seal = std::get_if<RoundEngine::Seal>(&action))
     return std::all_of(seal->members.begin(), seal->members.end(), [this](Rank r) { return has_published(r); });
   if (std::holds_alternative<RoundEngine::Abandon>(action))
-    return std::all_of(members_.begin(), members_.end(),
+    return std::all_of(windows_.all().begin(), windows_.all().end(),
                        [this](const auto& m) { return m.second.gone || has_published(m.first); });
   const auto* execute = std::get_if<RoundEngine::Execute>(&action);
   if (!execute || !abandons_) return true;
-  return std::all_of(replay().joining().begin(), replay().joining().end(), [&](Rank rank) {
-    const auto it = members_.find(rank);
-    if (it == members_.end()) return false;
-    const auto step = it->second.window.progress().step.load(std::memory_order_acquire);
-    return it->second.gone || step >= execute->version.value;
+  return std::all_of(chronicle_.replay().joining().begin(), chronicle_.replay().joining().end(), [&](Rank rank) {
+    const Member* const member = windows_.find(rank);
+    if (!member) return false;
+    const auto step = member->window.progress().step.load(std::memory_order_acquire);
+    return member->gone || step >= execute->version.value;
   });
 }
 
@@ -213,8 +219,8 @@ bool RoundService::waits_for_start() const {
   if (!outer_ || outer_->has_begun()) return false;
   const auto& node_of = job().node_of;
   for (std::int32_t r = 0; r < static_cast<std::int32_t>(node_of.size()); ++r) {
-    const auto member = members_.find(Rank{r});
-    if (lives_on(Rank{r}, job().self) && (member == members_.end() || !member->second.gone)) return true;
+    const Member* const member = windows_.find(Rank{r});
+    if (view_.is_here(Rank{r}) && (!member || !member->gone)) return true;
   }
   return false;  // Nobody is left here who would get a result.
 }
@@ -256,10 +262,10 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
   for (const Rank rank : a.members) {
     auto& found = sealed.contributions.emplace_back();
     found.rank = rank;
-    const auto it = members_.find(rank);
-    if (it == members_.end()) continue;  // Has not opened its share yet: it contributes nothing.
-    if (replays() && !replay().next_contribution(rank)) continue;
-    auto& window = it->second.window;
+    Member* const member = windows_.find(rank);
+    if (!member) continue;  // Has not opened its share yet: it contributes nothing.
+    if (chronicle_.replays() && !chronicle_.replay().next_contribution(rank)) continue;
+    auto& window = member->window;
     const auto buffer = window.seal();
     if (!buffer && is_alone()) {
       found.iteration = a.version;
@@ -282,13 +288,13 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
   if (is_alone() || (!cuts_short && !options_.weighs_by_samples))
     round.sums.samples = engine_.plan().round(a.version).kind == Round::Kind::sync ? newly_computed() : 0;
   check_learning_rates(round, a.version);
-  decide(sealed);
+  chronicle_.decide(sealed);
 }
 
 /// Samples since the last average of all: what the late published in between is in no sum, or in several.
 std::int64_t RoundService::newly_computed() {
   std::int64_t all = 0;
-  for (const auto& [rank, member] : members_) all += member.window.progress().samples.load(std::memory_order_relaxed);
+  for (const auto& [rank, member] : windows_.all()) all += member.window.progress().samples.load(std::memory_order_relaxed);
   return all - std::exchange(counted_samples_, all);
 }
 
@@ -303,9 +309,9 @@ void RoundService::add_contribution(Gathering& round, const Contribution& from, 
                                     bool cuts_short) {
   if (options_.weighs_by_bodies && tag.bodies < options_.bodies) {
     // Sealed: nobody else touches it before the round is executed.
-    void* sum = members_.at(from.rank).window.data(from.buffer).data();
+    void* sum = windows_.at(from.rank).window.data(from.buffer).data();
     const void* inputs[] = {sum};
-    collective::sum_into(sum, static_cast<double>(tag.bodies) / options_.bodies, inputs, elements_, dtype_);
+    collective::sum_into(sum, static_cast<double>(tag.bodies) / options_.bodies, inputs, windows_.elements(), windows_.dtype());
   }
   round.contributions.push_back(from);
   round.bodies += tag.bodies;
@@ -318,7 +324,7 @@ void RoundService::add_contribution(Gathering& round, const Contribution& from, 
 void RoundService::check_learning_rates(const Gathering& round, Version v) {
   std::optional<std::pair<Rank, double>> first;
   for (const auto& c : round.contributions) {
-    const auto& tag = members_.at(c.rank).window.tag(c.buffer);
+    const auto& tag = windows_.at(c.rank).window.tag(c.buffer);
     if (tag.iteration != v.value) continue;
     if (!first) {
       first = {c.rank, tag.learning_rate};
@@ -336,7 +342,7 @@ void RoundService::carry_out(const RoundEngine::SendPartial& a, Instant) {
   const Key key{a.version.value, a.group};
   auto& round = rounds_[key];
   if (round.partial_targets.empty() && !round.partial_ready)
-    add_averaging({[this, key] { return prepare_partial(key); }, [this, key](Instant) { finish_partial(key); }},
+    averagings_.add({[this, key] { return prepare_partial(key); }, [this, key](Instant) { finish_partial(key); }},
                   ranks_of(round.contributions));
   if (round.partial_ready) {
     send_partial(key, a.to);
@@ -374,13 +380,13 @@ void RoundService::send_partial(const Key& key, const Summed& summed, const std:
 
 void RoundService::carry_out(const RoundEngine::Execute& a, Instant) {
   const Decision done{.kind = Kind::executed, .version = a.version, .group = a.group};
-  add_averaging({[this, a] { return prepare_average(a); }, [this, a](Instant at) { finish_average(a, at); }, done},
+  averagings_.add({[this, a] { return prepare_average(a); }, [this, a](Instant at) { finish_average(a, at); }, done},
                 ranks_of(rounds_[{a.version.value, a.group}].contributions));
 }
 
 void RoundService::carry_out(const RoundEngine::Merge& a, Instant) {
   const Decision done{.kind = Kind::merged, .rank = a.rank};
-  add_averaging({[this, a] { return prepare_merge(a); }, [this, a](Instant at) { finish_merge(a, at); }, done},
+  averagings_.add({[this, a] { return prepare_merge(a); }, [this, a](Instant at) { finish_merge(a, at); }, done},
                 {a.rank});
 }
 
@@ -395,22 +401,16 @@ void RoundService::carry_out(const RoundEngine::Verdict& a, Instant) {
   verdict.averaged = a.averaged;
   verdict.end = a.end;
   verdict.lr_may_decay = a.lr_may_decay;
-  set_verdict(a.rank, verdict);
-  if (!a.end && !abandons_ && window(a.rank)) begin_compute(a.rank);
+  windows_.set_verdict(a.rank, verdict);
+  if (!a.end && !abandons_ && window(a.rank)) averagings_.begin_compute(a.rank);
 }
 
 void RoundService::carry_out(const RoundEngine::Abandon& a, Instant) {
-  for (auto& [rank, member] : members_) {
-    auto& word = member.control.words().abandoned;
-    if (word.load(std::memory_order_relaxed) >= a.version.value) continue;
-    word.store(a.version.value, std::memory_order_release);
-    member.control.ring();
-  }
+  for (auto& [rank, member] : windows_.all()) WorkerWindows::abandon(member, a.version);
 }
 
 void RoundService::carry_out(const RoundEngine::Leave& a, Instant) {
-  const auto it = members_.find(a.rank);
-  if (it != members_.end()) it->second.gone = true;
+  if (Member* const member = windows_.find(a.rank)) member->gone = true;
   tell(Left{a.rank, a.version, a.silent, a.waited});
 }
 
@@ -425,20 +425,20 @@ std::vector<Rank> RoundService::ranks_of(const std::vector<Contribution>& contri
 
 void RoundService::add_inputs(collective::Reduction& reduction, const Gathering& round) {
   for (const auto& c : round.contributions) {
-    reduction.inputs.push_back(members_.at(c.rank).window.data(c.buffer).data());
+    reduction.inputs.push_back(windows_.at(c.rank).window.data(c.buffer).data());
     if (options_.weighs_by_samples) reduction.weights.push_back(static_cast<double>(c.samples));
   }
 }
 
 collective::Reduction RoundService::prepare_partial(const Key& key) {
   auto& round = rounds_.at(key);
-  auto reduction = this->reduction();
+  auto reduction = windows_.reduction();
   if (round.contributions.empty()) return reduction;
   if (!spare_partials_.empty()) {
     round.own_partial = std::move(spare_partials_.back());
     spare_partials_.pop_back();
   }
-  round.own_partial.resize(bytes());
+  round.own_partial.resize(windows_.bytes());
   add_inputs(reduction, round);
   reduction.outputs.push_back({round.own_partial.data(), 1.0});
   return reduction;
@@ -476,7 +476,7 @@ double RoundService::scale_of(const Gathering& round, Version v) const {
 
 collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& what) {
   auto& round = rounds_.at({what.version.value, what.group});
-  auto reduction = this->reduction();
+  auto reduction = windows_.reduction();
 
   outputs_.clear();
   // One summation order everywhere: nodes ascending, inside the own node by rank.
@@ -493,7 +493,7 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
       if (job().self < node) add_own();
       if (partial.contributions > 0) {
         // It may have come before anybody here had opened a share.
-        if (!has_right_size(node, "a partial sum", partial.sum.size())) return this->reduction();
+        if (!has_right_size(node, "a partial sum", partial.sum.size())) return windows_.reduction();
         reduction.inputs.push_back(partial.sum.data());
       }
       contributions += partial.contributions;
@@ -509,7 +509,7 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
                        [&](const auto& c) { return c.rank == rank; });
   };
   const auto output = [&](Rank rank, bool fresh) {
-    Member* const member = living(rank);
+    Member* const member = windows_.living(rank);
     if (!member) return;
     auto& window = member->window;
     const bool in_place = gives_gradients && contributor(rank);
@@ -530,7 +530,7 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
   } else if (!engine_.plan().round(what.version).merges_own_version) {
     for (const Rank rank : what.stale) output(rank, false);
   } else if (!what.stale.empty()) {
-    auto kept = std::make_shared<Kept>(Kept{std::vector<std::byte>(bytes()), contributions});
+    auto kept = std::make_shared<Kept>(Kept{std::vector<std::byte>(windows_.bytes()), contributions});
     reduction.outputs.push_back({kept->sum.data(), 1.0});
     for (const Rank rank : what.stale) kept_[rank][what.version] = kept;
   }
@@ -547,21 +547,21 @@ void RoundService::finish_average(const RoundEngine::Execute& what, Instant now)
   // A model is no contribution to a round of gradients, nor the other way round.
   const bool keeps = !gradients(v) && !gradients(v.next());
   for (const auto& c : round.contributions) {
-    auto& window = members_.at(c.rank).window;
+    auto& window = windows_.at(c.rank).window;
     if (window.sealed()) window.unseal(keeps ? memory::Window::Unseal::keep : memory::Window::Unseal::recycle);
   }
   const auto& fresh = what.fresh;
   for (const Rank rank : outputs_) {
-    auto& window = members_.at(rank).window;
+    auto& window = windows_.at(rank).window;
     const bool waits_for_it = !abandons_ && std::find(fresh.begin(), fresh.end(), rank) != fresh.end();
     waits_for_it ? window.deliver() : window.retain();
   }
   std::erase_if(kept_, [&](const auto& entry) {
-    const auto member = members_.find(entry.first);
-    return member != members_.end() && member->second.gone;
+    const Member* const member = windows_.find(entry.first);
+    return member && member->gone;
   });
   (what.sync ? counters_.global_averages : counters_.group_averages) += 1;
-  trace("average", v, averaging_began(), clock_now());
+  trace("average", v);
 
   const bool sync = what.sync && !is_partial(v);
   const bool over = sync && (v >= engine_.last() || sums.stops > 0);
@@ -569,38 +569,38 @@ void RoundService::finish_average(const RoundEngine::Execute& what, Instant now)
   std::optional<Rank> evaluator;
   if (over) {
     engine_.end_at(v);
-    set_last(v);
+    windows_.set_last(v);
   }
   if (evaluate) {
     note_evaluated(v);
-    for (const auto& [rank, member] : members_) {
+    for (const auto& [rank, member] : windows_.all()) {
       const bool is_fresh = std::find(fresh.begin(), fresh.end(), rank) != fresh.end();
       if (member.gone || (!is_fresh && (!over || evaluator))) continue;
       evaluator = rank;
       if (is_fresh) break;  // At the end the late get the same model, only later.
     }
     if (job().self.value == 0 && evaluator)
-      members_.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
+      windows_.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
   }
   if (evaluate || over) hold(v);
   tell(Executed{v, sync, over, evaluate, evaluator, sums});
   if (abandons_) {
-    for (auto& [rank, member] : members_) {
+    for (auto& [rank, member] : windows_.all()) {
       member.control.words().executed.store(v.value, std::memory_order_release);
       member.control.ring();
-      begin_compute(rank);  // What was left of the last one is abandoned.
+      averagings_.begin_compute(rank);  // What was left of the last one is abandoned.
     }
   }
   executed_sums_ = sums;
   used_.keep(node.key(), what.others, std::move(node.mapped().remote));
   if (!node.mapped().own_partial.empty()) spare_partials_.push_back(std::move(node.mapped().own_partial));
-  decide({.kind = Kind::executed, .version = v, .group = what.group, .at = now});
+  chronicle_.decide({.kind = Kind::executed, .version = v, .group = what.group, .at = now});
 }
 
 collective::Reduction RoundService::prepare_merge(const RoundEngine::Merge& what) {
-  auto reduction = this->reduction();
+  auto reduction = windows_.reduction();
   outputs_.clear();
-  Member* const member = living(what.rank);
+  Member* const member = windows_.living(what.rank);
   if (!member) return reduction;
   auto& window = member->window;
   if (outer_) {
@@ -636,12 +636,12 @@ collective::Reduction RoundService::prepare_merge(const RoundEngine::Merge& what
 }
 
 void RoundService::finish_merge(const RoundEngine::Merge& what, Instant now) {
-  for (const Rank rank : outputs_) members_.at(rank).window.deliver();
+  for (const Rank rank : outputs_) windows_.at(rank).window.deliver();
   auto& kept = kept_[what.rank];
   kept.erase(kept.begin(), kept.upper_bound(what.with));
   ++counters_.late_merges;
-  trace("merge", what.own, averaging_began(), clock_now());
-  decide({.kind = Kind::merged, .rank = what.rank, .at = now});
+  trace("merge", what.own);
+  chronicle_.decide({.kind = Kind::merged, .rank = what.rank, .at = now});
 }
 
 }  // namespace paceline::scheduler

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/averaging_service.h"
+#include "scheduler/shell/averaging_service.h"
 #include "scheduler/rounds/outer_model.h"
 #include "scheduler/rounds/round_engine.h"
 #include "scheduler/rounds/used_partials.h"
@@ -85,6 +85,7 @@ class RoundService final : public AveragingService {
   bool go_on() override;
   bool joins_early() const override { return abandons_ || outer_; }
   bool needs_nothing(const Decision& d) const override;
+  bool has_published(Rank rank);
   bool is_ready(const RoundEngine::Action& action);
   bool waits_for_start() const;
   /// A job of one worker, which tells only how far it is (Session::go_on_alone): that is in every round, and the

@@ -64,7 +64,7 @@ MUTATIONS = (
     Mutation("a late worker that skips does what it missed", ENGINE, "skips ? w->executed.next() : w->reported.next();", "w->reported.next();", ROUNDS),
     Mutation("a death opens no gate", ENGINE, "state_->leave(*w, *plan_, now, out);\n  state_->advance(*plan_, now, out);", "state_->leave(*w, *plan_, now, out);", ROUNDS),
     Mutation("a plan hears the sums of groups, which differ", ENGINE, "s.flight->round.kind == Round::Kind::sync ? sums : RoundSums{}", "sums", ROUNDS),
-    Mutation("a hold comes after its release", "scheduler/averaging_service.cc", "if (v <= released_) return;", "", ROUNDS),
+    Mutation("a hold comes after its release", "scheduler/shell/averaging_service.cc", "if (v <= released_) return;", "", ROUNDS),
     Mutation("nobody is held at the end", "scheduler/rounds/round_service.cc", "if (evaluate || over) hold(v);", "if (evaluate) hold(v);", ROUNDS),
     # Mixing with neighbours, pairs
     Mutation("a contribution counts twice", MIX, "if (!is_first && v <= last->second) return out;", "", MIXING),

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "algorithms/cluster/training/job_settings.h"
-#include "scheduler/averaging_service.h"
+#include "scheduler/shell/averaging_service.h"
 
 namespace paceline::cluster {
 

@@ -9,7 +9,7 @@
 #include "algorithms/cluster/training/job_members.h"
 #include "algorithms/cluster/training/job_settings.h"
 #include "algorithms/cluster/training/replica_exchange.h"
-#include "scheduler/averaging_service.h"
+#include "scheduler/shell/averaging_service.h"
 
 namespace paceline::cluster {
 

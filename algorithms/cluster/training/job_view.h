@@ -7,7 +7,7 @@
 
 #include "algorithms/cluster/training/job_members.h"
 #include "algorithms/cluster/training/job_settings.h"
-#include "scheduler/averaging_service.h"
+#include "scheduler/shell/averaging_service.h"
 
 namespace paceline::cluster {
 

@@ -5,7 +5,7 @@
 
 #include "algorithms/strategy.h"
 #include "runtime/base/result.h"
-#include "scheduler/averaging_service.h"
+#include "scheduler/shell/averaging_service.h"
 
 namespace paceline::cluster {
 

@@ -21,7 +21,7 @@
 #include "runtime/base/json.h"
 #include "runtime/collective/averager.h"
 #include "runtime/wire/codec.h"
-#include "scheduler/averaging_service.h"
+#include "scheduler/shell/averaging_service.h"
 
 namespace paceline::cluster {
 

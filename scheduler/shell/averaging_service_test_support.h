@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "scheduler/averaging_service.h"
+#include "scheduler/shell/averaging_service.h"
 
 namespace paceline::scheduler {
 

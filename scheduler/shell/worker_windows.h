@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/result.h"
+#include "runtime/collective/averager.h"
+#include "runtime/memory/control.h"
+#include "runtime/memory/window.h"
+
+namespace paceline::scheduler {
+
+/// Of one node's workers in a job: their windows and control pages, which nobody else touches. All windows have the
+/// same size. Owned by the agent's control loop.
+class WorkerWindows {
+ public:
+  struct Member {
+    memory::Window window;
+    memory::ControlPage control;
+    bool gone = false;  ///< Its process has ended: it takes no result any more.
+  };
+
+  /// `invalid` if the size differs from that of the others.
+  Result<void> check(Rank rank, const memory::Window& window);
+  void add(Rank rank, Member member) { members_.insert_or_assign(rank, std::move(member)); }
+
+  /// nullptr: it has not opened its share, or has gone.
+  Member* living(Rank rank);
+  /// nullptr: it has not opened its share.
+  Member* find(Rank rank);
+  const Member* find(Rank rank) const;
+  Member& at(Rank rank) { return members_.at(rank); }
+  std::map<Rank, Member>& all() { return members_; }
+  const std::map<Rank, Member>& all() const { return members_; }
+
+  std::uint64_t elements() const { return elements_; }
+  memory::Dtype dtype() const { return dtype_; }
+  std::size_t bytes() const { return elements_ * memory::size_of(dtype_); }
+  /// Of all of a model, with neither inputs nor outputs yet.
+  collective::Reduction reduction() const;
+  /// A free buffer of its window, tagged as a result of iteration v; nullopt: there is none, which a window that nobody
+  /// overwrote does not come to.
+  static std::optional<memory::Buffer> begin_result(Member& member, Version v);
+
+  void set_verdict(Rank rank, const memory::WorkerVerdict& verdict);
+  /// The job ends at v.
+  void set_last(Version v);
+  /// Nobody starts an iteration > v until release(v).
+  void hold(Version v);
+  void release(Version v);
+  /// A worker's present update, if it is not later than v, is over.
+  static void abandon(Member& member, Version v);
+
+ private:
+  std::map<Rank, Member> members_;
+  std::uint64_t elements_ = 0;
+  memory::Dtype dtype_ = memory::Dtype::f32;
+};
+
+/// What a job fails with whose window has no buffer for a result: the roles word lies in memory that the worker can
+/// write.
+std::string damaged_window(Rank rank);
+
+}  // namespace paceline::scheduler
