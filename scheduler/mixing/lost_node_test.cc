@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/mixing/batch_coordinator.h"
+#include "scheduler/mixing/exchange_coordinator.h"
+#include "scheduler/mixing/mix_coordinator.h"
 #include "scheduler/shell/averaging_service_test_support.h"
-#include "scheduler/mixing/batch_service.h"
-#include "scheduler/mixing/exchange_service.h"
-#include "scheduler/mixing/mix_service.h"
 
 namespace paceline::scheduler {
 namespace {
@@ -35,14 +35,14 @@ class TakesFromTwo : public MixPlan {
 /// The service of node 1, of three with a worker each.
 class LostNodeTest : public ServiceTest {
  protected:
-  static AveragingService::JobOptions job() {
+  static JobOptions job() {
     auto job = two_workers();
     job.node_of = {NodeId{0}, NodeId{1}, NodeId{2}};
     job.self = NodeId{1};
     job.evaluates = false;
     return job;
   }
-  AveragingService::SendToNode send() {
+  SendToNode send() {
     return [this](NodeId to, wire::Message& message, const auto&) {
       const auto envelope = message.root().asReader();
       std::string text = "to " + to_string(to) + ": ";
@@ -62,9 +62,9 @@ class LostNodeTest : public ServiceTest {
       sent_.push_back(std::move(text));
     };
   }
-  template <class Service, class... More>
-  void begin_as(const typename Service::Options& options, More&&... more) {
-    service_ = std::make_shared<Service>(options, std::forward<More>(more)..., graph_, *averager_, send());
+  template <class T, class... More>
+  void begin_as(const typename T::Options& options, const More&... more) {
+    service_ = service<T>(job(), send(), options, more...);
     join(1);
     sent_.clear();
   }
@@ -89,9 +89,8 @@ class LostNodeTest : public ServiceTest {
     for (unsigned i = 0; i < list.size(); ++i) list[i].setRank(members[i]);
     service_->on_message(NodeId{0}, message.root().asReader(), {}, now);
   }
-  static MixService::Options push_sum() {
-    MixService::Options options;
-    options.job = job();
+  static MixCoordinator::Options push_sum() {
+    MixCoordinator::Options options;
     options.push_sum = true;
     options.plan = std::make_shared<TakesFromTwo>(0);
     options.plan_of = [](const std::vector<Rank>&) { return std::make_shared<TakesFromTwo>(0.5); };
@@ -104,32 +103,29 @@ class LostNodeTest : public ServiceTest {
 using Said = std::vector<std::string>;
 
 TEST_F(LostNodeTest, SharesThatAllMustHaveArePassedOnBeforeTheFlush) {
-  ExchangeService::Options options;
-  options.job = job();
+  ExchangeCoordinator::Options options;
   options.parts = 1;
   options.plan = std::make_shared<TakesFromTwo>(0.5);
-  begin_as<ExchangeService>(options);
+  begin_as<ExchangeCoordinator>(options);
   on_share(Rank{2}, Version{0}, 3);
   service_->on_node_gone(NodeId{2}, now);
   EXPECT_EQ(sent_, (Said{"to 0: share of 2 at 0", "to 0: flushed"}));
 }
 
 TEST_F(LostNodeTest, WhereEachMixesWhatReachesItNothingIsPassedOn) {
-  MixService::Options options;
-  options.job = job();
+  MixCoordinator::Options options;
   options.plan = std::make_shared<TakesFromTwo>(0.5);
-  begin_as<MixService>(options);
+  begin_as<MixCoordinator>(options);
   on_share(Rank{2}, Version{0}, 3);
   service_->on_node_gone(NodeId{2}, now);
   EXPECT_EQ(sent_, Said{"to 0: flushed"});
 }
 
 TEST_F(LostNodeTest, HowManyMiniBatchesItDidIsPassedOn) {
-  MixService::Options options;
-  options.job = job();
+  MixCoordinator::Options options;
   options.plan = std::make_shared<TakesFromTwo>(0.5);
   options.stands_in = true;
-  begin_as<BatchService>(
+  begin_as<BatchCoordinator>(
       options, BatchEngine::Options{
                    .self = NodeId{1}, .node_of = job().node_of, .batches = 4, .weight = BatchEngine::Weight::of_all});
   wire::Message message;
@@ -142,7 +138,7 @@ TEST_F(LostNodeTest, HowManyMiniBatchesItDidIsPassedOn) {
 // Worker 2 knows the decision, and gives to what comes after it, before this agent does: the graph before would have
 // no use for it.
 TEST_F(LostNodeTest, WhatIsGivenToAGraphThatIsBeingAgreedOnWaitsForIt) {
-  begin_as<MixService>(push_sum());
+  begin_as<MixCoordinator>(push_sum());
   on_ending(wire::Ending::Phase::ASK, {});
   EXPECT_EQ(sent_, Said{"to 0: begun 0"});
   on_share(Rank{2}, Version{1}, 10);
@@ -160,7 +156,7 @@ TEST_F(LostNodeTest, AGraphBeginsBehindWhatOverlapMayGive) {
   auto options = push_sum();
   options.combine_then_adapt = true;
   options.overlap = 2;
-  begin_as<MixService>(options);
+  begin_as<MixCoordinator>(options);
   on_ending(wire::Ending::Phase::ASK, {});
   EXPECT_EQ(sent_, Said{"to 0: begun 1"}) << "when iteration 0 is done exchange 1 may begin";
 }

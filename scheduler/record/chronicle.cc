@@ -53,7 +53,7 @@ void Chronicle::decide(const Decision& decision) {
 }
 
 void Chronicle::lose_way(std::string text) {
-  if (!std::exchange(lost_way_, true)) core_.on_lost_way(std::move(text));
+  if (!std::exchange(lost_way_, true)) core_.fail(std::move(text));
 }
 
 Decision Chronicle::take() {

@@ -29,7 +29,7 @@ class Chronicle {
     /// What the worker may publish has changed.
     virtual void limit(Rank rank) = 0;
     /// It is not the recorded run any more.
-    virtual void on_lost_way(std::string text) = 0;
+    virtual void fail(std::string text) = 0;
     /// The last version that is done here.
     virtual Version done() const = 0;
     /// It was the job's last: what ends now is not written down.

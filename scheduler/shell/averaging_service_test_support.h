@@ -22,8 +22,8 @@ class ServiceTest : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kElements = collective::Averager::kInlineBytes / sizeof(double) + 1;
 
-  static AveragingService::JobOptions two_workers() {
-    AveragingService::JobOptions job;
+  static JobOptions two_workers() {
+    JobOptions job;
     job.node_of = {NodeId{0}, NodeId{0}};
     job.self = NodeId{0};
     job.last = Version{9};
@@ -31,10 +31,16 @@ class ServiceTest : public ::testing::Test {
     job.evaluate_every = 1;
     return job;
   }
-  static AveragingService::SendToNode nowhere() {
+  static SendToNode nowhere() {
     return [](NodeId, wire::Message&, const auto&) { FAIL() << "there is one node"; };
   }
 
+  /// `args`: what the coordinator needs besides its workplace.
+  template <class T, class... Args>
+  std::shared_ptr<AveragingService> service(JobOptions job, SendToNode send, const Args&... args) {
+    const auto make = [&](Workplace& work) { return std::make_unique<T>(work, args...); };
+    return std::make_shared<AveragingService>(std::move(job), make, graph_, *averager_, std::move(send));
+  }
   void begin(std::shared_ptr<AveragingService> service) {
     service_ = std::move(service);
     for (const int rank : {0, 1}) join(rank);

@@ -40,7 +40,7 @@ ENGINE = "scheduler/rounds/round_engine.cc"
 MIX = "scheduler/mixing/mix_engine.cc"
 PAIRS = "scheduler/asynchronous/pair_engine.cc"
 AGREEMENT = "scheduler/views/agreement.h"
-VIEW, ROUND_SHELL = "scheduler/views/view_change.cc", "scheduler/rounds/round_service.cc"
+VIEW, ROUND_SHELL = "scheduler/views/view_change.cc", "scheduler/rounds/round_coordinator.cc"
 LINK = "runtime/link/link_core.cc"
 INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
 CORE, STEPS, GRADIENTS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps", "gradients"))
@@ -64,8 +64,8 @@ MUTATIONS = (
     Mutation("a late worker that skips does what it missed", ENGINE, "skips ? w->executed.next() : w->reported.next();", "w->reported.next();", ROUNDS),
     Mutation("a death opens no gate", ENGINE, "state_->leave(*w, *plan_, now, out);\n  state_->advance(*plan_, now, out);", "state_->leave(*w, *plan_, now, out);", ROUNDS),
     Mutation("a plan hears the sums of groups, which differ", ENGINE, "s.flight->round.kind == Round::Kind::sync ? sums : RoundSums{}", "sums", ROUNDS),
-    Mutation("a hold comes after its release", "scheduler/shell/averaging_service.cc", "if (v <= released_) return;", "", ROUNDS),
-    Mutation("nobody is held at the end", "scheduler/rounds/round_service.cc", "if (evaluate || over) hold(v);", "if (evaluate) hold(v);", ROUNDS),
+    Mutation("a hold comes after its release", "scheduler/shell/workplace.cc", "if (v <= released_) return;", "", ROUNDS),
+    Mutation("nobody is held at the end", "scheduler/rounds/round_coordinator.cc", "if (evaluate || over) work_.hold(v);", "if (evaluate) work_.hold(v);", ROUNDS),
     # Mixing with neighbours, pairs
     Mutation("a contribution counts twice", MIX, "if (!is_first && v <= last->second) return out;", "", MIXING),
     Mutation("what others still read is released", MIX, "if (--it->second > 0) continue;", "--it->second;", MIXING),
@@ -102,21 +102,21 @@ MUTATIONS = (
     Mutation("who has given to a version has executed it", "scheduler/rounds/used_partials.cc", "given->second.value > version", "given->second.value >= version", VIEWS),
     Mutation("what has fired is not said again after a loss", ENGINE, "  if (s.fired >= s.options.first) s.forward(s.options.self, s.fired, out);  // It may have been lost on its way.\n", "", VIEWS),
     Mutation("after a loss activations go along the tree", STATE, "  if (!lost.empty()) {\n    if (root == options.self)", "  if (false) {\n    if (root == options.self)", VIEWS),
-    Mutation("a lost node's part of the last mean is not passed on", "scheduler/own_pace_service.cc", "part->second.at_end) send_part(to, v, part->second, lost);", "false) send_part(to, v, part->second, lost);", VIEWS),
+    Mutation("a lost node's part of the last mean is not passed on", "scheduler/own_pace/model_means.cc", "part->second.at_end) send(to, v, part->second, lost);", "false) send(to, v, part->second, lost);", VIEWS),
     Mutation("a cut that a killed head had heard of is forgotten", "algorithms/cluster/agent.cc", "  for (const auto& cut : jobs_.all_cut_off()) tell_cut_off(cut.node, {cut.job}, cut.how);\n", "", VIEWS),
     Mutation("the answer of a lost node is waited for", AGREEMENT, "{ return decide_if_answered(left); }", "{ return left.empty() ? decide_if_answered(left) : Actions{}; }", VIEWS),
     Mutation("what is agreed on comes before what somebody has begun", "scheduler/views/agreement.cc", "last = std::max(last, v);", "last = std::min(last, v);", VIEWS),
     Mutation("a graph is agreed on after an end", "scheduler/views/agreement.cc", "  if (ends_) return {};\n", "", VIEWS),
     Mutation("an end that is wished for meanwhile is forgotten", "scheduler/views/agreement.cc", "if (asked_ != what) next_ = what;", "", VIEWS),
-    Mutation("shares that all must have are not passed on", "scheduler/mixing/neighbour_service.cc", "if (lives_on(key.first, lost) && may_lack(to, key.second))", "if (false)", VIEWS),
-    Mutation("a lost node's workers are waited for by their neighbours", "scheduler/mixing/neighbour_service.cc", "    act(engine_.on_lost(rank), now);\n", "", VIEWS),
-    Mutation("counts of a lost node are not passed on", "scheduler/mixing/batch_service.cc", "if (const auto of = counts.find(lost); of != counts.end()) send_batch(to, v, of->second, lost);", "", VIEWS),
+    Mutation("shares that all must have are not passed on", "scheduler/mixing/neighbour_coordinator.cc", "if (work_.view.lives_on(key.first, lost) && may_lack(to, key.second))", "if (false)", VIEWS),
+    Mutation("a lost node's workers are waited for by their neighbours", "scheduler/mixing/neighbour_coordinator.cc", "    act(engine_.on_lost(rank), now);\n", "", VIEWS),
+    Mutation("counts of a lost node are not passed on", "scheduler/mixing/batch_coordinator.cc", "if (const auto of = counts.find(lost); of != counts.end()) send_batch(to, v, of->second, lost);", "", VIEWS),
     Mutation("rows that lack a worker that is gone add up to less than one", MIX, "      if (own.from == rank) own.weight += gone;\n    return shares;", "      if (own.from == rank) own.weight += 0 * gone;\n    return shares;", MIXING),
-    Mutation("a graph that runs dry is not made anew", "scheduler/mixing/mix_service.cc", "options_.plan_of(engine().left())) return agree_on(Agreement::On::graph);", "options_.plan_of(engine().left())) return;", VIEWS),
-    Mutation("what comes after a graph is given to the one before it", "scheduler/mixing/neighbour_service.cc", "if (given_until() && given->version > *given_until())", "if (false)", VIEWS),
-    Mutation("a graph begins before what is given already", "scheduler/mixing/mix_service.cc", "return overlaps() ? frozen.next() : frozen;", "return frozen;", VIEWS),
+    Mutation("a graph that runs dry is not made anew", "scheduler/mixing/mix_coordinator.cc", "options_.plan_of(engine().left())) return endings_.agree_on(Agreement::On::graph);", "options_.plan_of(engine().left())) return;", VIEWS),
+    Mutation("what comes after a graph is given to the one before it", "scheduler/mixing/neighbour_coordinator.cc", "if (endings_.given_until() && given->version > *endings_.given_until())", "if (false)", VIEWS),
+    Mutation("a graph begins before what is given already", "scheduler/mixing/mix_coordinator.cc", "return overlaps() ? frozen.next() : frozen;", "return frozen;", VIEWS),
     Mutation("a model that was lent to a lost node does not come back", PAIRS, "rank == holder->low() && holder->initiator != rank) release(rank, *holder);", "false) release(rank, *holder);", VIEWS),
-    Mutation("a server waits for a lost node's workers", "scheduler/asynchronous/server_service.cc", "    for (const Rank rank : ranks_on(node)) on_rank_gone(rank, now);\n", "    (void)node;\n", VIEWS),
+    Mutation("a server waits for a lost node's workers", "scheduler/asynchronous/server_coordinator.cc", "    for (const Rank rank : work_.view.ranks_on(node)) on_rank_gone(rank, now);\n", "    (void)node;\n", VIEWS),
     Mutation("a lost node's word counts", "algorithms/cluster/training/node_jobs.cc", "  if (job.lost_nodes().contains(from)) return;  // It may not know yet.\n", "", VIEWS),
     Mutation("of two that cannot reach each other nobody is lost", "algorithms/cluster/job_directory.cc", "  part(now, out);\n  if", "  if", CLUSTER),
     Mutation("the rest do not hear who is lost", "algorithms/cluster/job_directory.cc", "      if (!entry.without.contains(node) && registered_.contains(node))\n        out", "      if (node.value == 0)\n        out", CLUSTER),

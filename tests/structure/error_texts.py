@@ -188,15 +188,14 @@ class ErrorTexts:
             of_object = source.sign(opened - 2) in (".", "->")
             if named == "::" or named[:1].isupper() and named != function.owner or of_object and not of_class:
                 continue
-            of_header = self.includes.get(source.name.replace(".cc", ".h"), set())
-            known = source.includes if not of_class else source.includes | of_header if of_object else self.base_includes(source)
+            known = self.all_includes(source) if of_class else source.includes
             declaring = {header for header in function.source.includes if function.name in self.headers[header]}
             if source is function.source or declaring & known:
                 yield source, opened
 
     @functools.cache
-    def base_includes(self, source):
-        """What a class may inherit from: all that is included, however deep."""
+    def all_includes(self, source):
+        """What a class may inherit from, and an object be of: all that is included, however deep."""
         found, waiting = set(), [*source.includes]
         while waiting:
             name = waiting.pop()
@@ -251,7 +250,7 @@ class ErrorTexts:
             return [joined(text + (": ", HOLE)) for text in read(parts[0])]
         if callee in HANDED_ON or source.sign(begin - 1) == "throw" or callee == "static_assert" and len(parts) > 1:
             return read(parts[-1])
-        if callee == "set_content" or callee in ("warning", "error") and source.sign(opened - 2) in (".", "->"):
+        if callee == "set_content" or callee in ("warning", "error", "fail") and source.sign(opened - 2) in (".", "->"):
             return read(parts[0])
         if callee == "fprintf" and source.sign(parts[0][0]) == "stderr":
             arguments = [read(part) for part in parts[2:]]

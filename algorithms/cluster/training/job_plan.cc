@@ -50,9 +50,9 @@ Result<JobPlan> read_plan(const json& plan) {
   return read;
 }
 
-Result<AveragingService::JobOptions> averaging_options(const JobSettings& settings, const JobPlan& plan) {
+Result<scheduler::JobOptions> averaging_options(const JobSettings& settings, const JobPlan& plan) {
   const job::Options& options = settings.options();
-  AveragingService::JobOptions job;
+  scheduler::JobOptions job;
   job.job = settings.job;
   job.clock = settings.clock;
   job.self = settings.self;

@@ -20,6 +20,6 @@ Result<JobPlan> read_plan(const nlohmann::json& plan);
 
 /// What the shell of the strategy's core is told, with the recorded decisions where the job is a replay. `invalid`:
 /// those are of another job.
-Result<scheduler::AveragingService::JobOptions> averaging_options(const JobSettings& settings, const JobPlan& plan);
+Result<scheduler::JobOptions> averaging_options(const JobSettings& settings, const JobPlan& plan);
 
 }  // namespace paceline::cluster

@@ -7,25 +7,26 @@
 #include "algorithms/outer.h"
 #include "algorithms/plan.h"
 #include "algorithms/topology/pairs.h"
-#include "scheduler/asynchronous/pair_service.h"
-#include "scheduler/asynchronous/server_service.h"
-#include "scheduler/mixing/batch_service.h"
-#include "scheduler/mixing/exchange_service.h"
-#include "scheduler/mixing/mix_service.h"
-#include "scheduler/rounds/round_service.h"
+#include "scheduler/asynchronous/pair_coordinator.h"
+#include "scheduler/asynchronous/server_coordinator.h"
+#include "scheduler/mixing/batch_coordinator.h"
+#include "scheduler/mixing/exchange_coordinator.h"
+#include "scheduler/mixing/mix_coordinator.h"
+#include "scheduler/rounds/round_coordinator.h"
 
 namespace paceline::cluster {
 namespace {
 
 using algorithms::Coordination;
 using scheduler::AveragingService;
-using scheduler::BatchService;
-using scheduler::ExchangeService;
+using scheduler::BatchCoordinator;
+using scheduler::ExchangeCoordinator;
 using scheduler::Lateness;
-using scheduler::MixService;
-using scheduler::PairService;
-using scheduler::RoundService;
-using scheduler::ServerService;
+using scheduler::MixCoordinator;
+using scheduler::PairCoordinator;
+using scheduler::RoundCoordinator;
+using scheduler::ServerCoordinator;
+using scheduler::Workplace;
 
 template <class T>
 std::span<T> as(std::span<std::byte> bytes) {
@@ -53,10 +54,9 @@ scheduler::BatchEngine::Weight weight_of(algorithms::Strategy::Normalise reading
   return scheduler::BatchEngine::Weight::share;
 }
 
-ExchangeService::Options exchange_options(StrategyJob job, std::shared_ptr<const scheduler::MixPlan> plan) {
+ExchangeCoordinator::Options exchange_options(const StrategyJob& job, std::shared_ptr<const scheduler::MixPlan> plan) {
   const auto& tier = job.strategy.tiers.front();
-  ExchangeService::Options options;
-  options.job = std::move(job.job);
+  ExchangeCoordinator::Options options;
   options.plan = std::move(plan);
   options.every = tier.period.steps / std::max(1, tier.fragments);
   options.parts = tier.fragments;
@@ -69,9 +69,8 @@ ExchangeService::Options exchange_options(StrategyJob job, std::shared_ptr<const
   return options;
 }
 
-MixService::Options mix_options(StrategyJob job, std::shared_ptr<const scheduler::MixPlan> plan) {
-  MixService::Options options;
-  options.job = std::move(job.job);
+MixCoordinator::Options mix_options(const StrategyJob& job, std::shared_ptr<const scheduler::MixPlan> plan) {
+  MixCoordinator::Options options;
   options.plan = std::move(plan);
   options.combine_then_adapt = job.strategy.order == algorithms::Order::combine_then_adapt;
   options.push_sum = job.strategy.push_sum;
@@ -99,10 +98,9 @@ scheduler::Divisor divisor_of(const algorithms::Strategy& strategy) {
   return nothing_counts_as_zero ? scheduler::Divisor::members : scheduler::Divisor::contributions;
 }
 
-RoundService::Options round_options(StrategyJob job) {
+RoundCoordinator::Options round_options(const StrategyJob& job) {
   const auto& strategy = job.strategy;
-  RoundService::Options options;
-  options.job = std::move(job.job);
+  RoundCoordinator::Options options;
   options.bodies = strategy.batches;
   options.adds_own_again = strategy.code_parity;
   options.weighs_by_bodies = strategy.normalise == algorithms::Strategy::Normalise::a;
@@ -114,23 +112,21 @@ RoundService::Options round_options(StrategyJob job) {
   return options;
 }
 
-}  // namespace
-
-Result<std::shared_ptr<AveragingService>> make_strategy_service(StrategyJob job, scheduler::TaskGraph& graph,
-                                                                collective::Averager& averager,
-                                                                AveragingService::SendToNode send) {
+/// `invalid`: a graph cannot be read, or does not fit the number of workers.
+Result<scheduler::MakeCoordinator> coordinator_of(const StrategyJob& job) {
   const auto& strategy = job.strategy;
   const auto workers = static_cast<std::int32_t>(job.job.node_of.size());
   if (!algorithms::has_own_pace(strategy, workers)) {
-    auto plan =
-        algorithms::make_plan(strategy, workers, job.job.last.value + 1, {.first = job.job.first, .seed = job.seed});
-    return std::make_shared<RoundService>(round_options(std::move(job)), std::move(plan), graph, averager,
-                                          std::move(send));
+    return [strategy, workers, seed = job.seed, options = round_options(job)](Workplace& work) {
+      auto plan =
+          algorithms::make_plan(strategy, workers, work.job.last.value + 1, {.first = work.job.first, .seed = seed});
+      return std::make_unique<RoundCoordinator>(work, options, std::move(plan));
+    };
   }
   const auto core = algorithms::coordination(strategy);
   if (core == Coordination::server) {
     const scheduler::ServerEngine::Options options{workers, strategy.server.bound, strategy.server.scale};
-    return std::make_shared<ServerService>(std::move(job.job), options, graph, averager, std::move(send));
+    return [options](Workplace& work) { return std::make_unique<ServerCoordinator>(work, options); };
   }
   if (core == Coordination::pairs) {
     const auto pairing =
@@ -138,19 +134,33 @@ Result<std::shared_ptr<AveragingService>> make_strategy_service(StrategyJob job,
     const auto partner = [seed = job.seed, workers, pairing](Rank rank, Version t) {
       return algorithms::partner(seed, workers, rank, t, pairing);
     };
-    return std::make_shared<PairService>(std::move(job.job), partner, graph, averager, std::move(send));
+    return [partner](Workplace& work) { return std::make_unique<PairCoordinator>(work, partner); };
   }
-  auto plan = algorithms::make_mix_plan(strategy, workers, job.seed);
-  if (!plan) return tl::unexpected(plan.error());
-  if (core == Coordination::exchanges)
-    return std::make_shared<ExchangeService>(exchange_options(std::move(job), std::move(*plan)), graph, averager,
-                                             std::move(send));
-  if (!algorithms::mixes_batches(strategy))
-    return std::make_shared<MixService>(mix_options(std::move(job), std::move(*plan)), graph, averager,
-                                        std::move(send));
-  auto batches = batch_options(job);
-  return std::make_shared<BatchService>(mix_options(std::move(job), std::move(*plan)), std::move(batches), graph,
-                                        averager, std::move(send));
+  auto made = algorithms::make_mix_plan(strategy, workers, job.seed);
+  if (!made) return tl::unexpected(made.error());
+  const std::shared_ptr<const scheduler::MixPlan> plan = *std::move(made);
+  if (core == Coordination::exchanges) {
+    return [options = exchange_options(job, plan)](Workplace& work) {
+      return std::make_unique<ExchangeCoordinator>(work, options);
+    };
+  }
+  if (!algorithms::mixes_batches(strategy)) {
+    return
+        [options = mix_options(job, plan)](Workplace& work) { return std::make_unique<MixCoordinator>(work, options); };
+  }
+  return [options = mix_options(job, plan), batches = batch_options(job)](Workplace& work) {
+    return std::make_unique<BatchCoordinator>(work, options, batches);
+  };
+}
+
+}  // namespace
+
+Result<std::shared_ptr<AveragingService>> make_strategy_service(StrategyJob job, scheduler::TaskGraph& graph,
+                                                                collective::Averager& averager,
+                                                                scheduler::SendToNode send) {
+  const auto make = coordinator_of(job);
+  if (!make) return tl::unexpected(make.error());
+  return std::make_shared<AveragingService>(std::move(job.job), *make, graph, averager, std::move(send));
 }
 
 }  // namespace paceline::cluster

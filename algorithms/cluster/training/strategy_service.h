@@ -10,7 +10,7 @@
 namespace paceline::cluster {
 
 struct StrategyJob {
-  scheduler::AveragingService::JobOptions job;
+  scheduler::JobOptions job;
   algorithms::Strategy strategy;
   std::uint64_t seed = 0;
   std::uint64_t outer_elements = 0;  ///< Of a model's numbers the first so many get the strategy's outer step.
@@ -18,8 +18,8 @@ struct StrategyJob {
 
 /// The shell that runs the strategy on one agent: which core decides, and what it is told of the strategy. `invalid`: a
 /// graph cannot be read, or does not fit the number of workers.
-Result<std::shared_ptr<scheduler::AveragingService>> make_strategy_service(
-    StrategyJob job, scheduler::TaskGraph& graph, collective::Averager& averager,
-    scheduler::AveragingService::SendToNode send);
+Result<std::shared_ptr<scheduler::AveragingService>> make_strategy_service(StrategyJob job, scheduler::TaskGraph& graph,
+                                                                           collective::Averager& averager,
+                                                                           scheduler::SendToNode send);
 
 }  // namespace paceline::cluster

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "scheduler/own_pace_service.h"
+#include "scheduler/own_pace/own_pace_coordinator.h"
 
 namespace paceline::scheduler {
 
@@ -20,7 +20,7 @@ namespace paceline::scheduler {
 ///   stop        nobody waits for who is behind: each worker ends with the iteration that it has begun
 ///   end         a node whose workers have all done their last iteration tells all others (`done`); when all have, each
 ///               gives its part. A worker that is silent beyond patience while others wait for this leaves
-class AsynchronousService : public OwnPaceService {
+class AsynchronousCoordinator : public OwnPaceCoordinator {
  public:
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) final;
 
@@ -40,7 +40,7 @@ class AsynchronousService : public OwnPaceService {
     Version version = {};
   };
 
-  AsynchronousService(JobOptions options, TaskGraph& graph, collective::Averager& averager, SendToNode send);
+  explicit AsynchronousCoordinator(Workplace& work);
 
   void step(const Decision& d) override;
   void look(Instant now) override;

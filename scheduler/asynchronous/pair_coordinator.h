@@ -6,19 +6,19 @@
 #include <optional>
 #include <vector>
 
-#include "scheduler/asynchronous/asynchronous_service.h"
+#include "scheduler/asynchronous/asynchronous_coordinator.h"
 #include "scheduler/asynchronous/pair_engine.h"
 
 namespace paceline::scheduler {
 
 /// Shell of the pair engine on one agent. The agent keeps each of its workers' models, which others change while the
 /// worker computes; the worker is given a copy after its step was added.
-class PairService final : public AsynchronousService {
+class PairCoordinator final : public AsynchronousCoordinator {
  public:
   /// Whom the worker meets after this iteration.
   using Partner = std::function<std::optional<Rank>(Rank, Version)>;
 
-  PairService(JobOptions job, Partner partner, TaskGraph& graph, collective::Averager& averager, SendToNode send);
+  PairCoordinator(Workplace& work, Partner partner);
 
  private:
   void on_start(Rank rank, Instant now) override;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/mixing/neighbour_service.h"
+#include "scheduler/mixing/neighbour_coordinator.h"
 
 namespace paceline::scheduler {
 
@@ -24,10 +24,9 @@ namespace paceline::scheduler {
 ///
 ///   overlap             what a worker does not give away of x and w it keeps; shares of an exchange may come so many
 ///                       steps after its start, and the worker goes on without them until then
-class MixService : public NeighbourService {
+class MixCoordinator : public NeighbourCoordinator {
  public:
   struct Options {
-    JobOptions job;
     std::shared_ptr<const MixPlan> plan;
     bool combine_then_adapt = false;
     bool push_sum = false;
@@ -37,8 +36,8 @@ class MixService : public NeighbourService {
     std::function<std::shared_ptr<const MixPlan>(const std::vector<Rank>&)> plan_of = {};
   };
 
-  MixService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send);
-  ~MixService() override;
+  MixCoordinator(Workplace& work, Options options);
+  ~MixCoordinator() override;
 
  protected:
   /// The worker's model takes part in v as it is; let_go() follows, without a result in its window.

@@ -1,7 +1,9 @@
-#include "scheduler/mixing/mix_service.h"
+#include "scheduler/mixing/mix_coordinator.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "scheduler/shell/worker_windows.h"
 
 namespace paceline::scheduler {
 namespace {
@@ -10,15 +12,14 @@ constexpr std::int64_t kFlowLook = 64;  // Versions in which a graph is taken to
 
 }  // namespace
 
-MixService::MixService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send)
-    : NeighbourService(options.job, options.plan, options.push_sum, graph, averager, std::move(send)),
-      options_(std::move(options)) {}
+MixCoordinator::MixCoordinator(Workplace& work, Options options)
+    : NeighbourCoordinator(work, options.plan, options.push_sum), options_(std::move(options)) {}
 
-MixService::~MixService() = default;
+MixCoordinator::~MixCoordinator() = default;
 
-void MixService::add_for(Rank rank, std::function<collective::Reduction(Member&, Worker&)> prepare,
-                         std::function<void(Member&, Worker&, Instant)> finish) {
-  NeighbourService::add_for(
+void MixCoordinator::add_for(Rank rank, std::function<collective::Reduction(Member&, Worker&)> prepare,
+                             std::function<void(Member&, Worker&, Instant)> finish) {
+  NeighbourCoordinator::add_for(
       rank, [this, rank, prepare = std::move(prepare)](Member& member) { return prepare(member, workers_.at(rank)); },
       [this, rank, finish = std::move(finish)](Member& member, Instant now) {
         finish(member, workers_.at(rank), now);
@@ -28,29 +29,29 @@ void MixService::add_for(Rank rank, std::function<collective::Reduction(Member&,
 // A step
 // -----------------------------------------------------------------------------------------------------------------
 
-void MixService::on_start(Rank rank, Instant now) {
-  Member* const member = windows_.living(rank);
+void MixCoordinator::on_start(Rank rank, Instant now) {
+  Member* const member = work_.windows.living(rank);
   if (!member || workers_.contains(rank)) return;
   const auto start = member->window.seal();
-  if (!start) return fail_job(damaged_window(rank));
+  if (!start) return work_.fail_job(damaged_window(rank));
   const auto data = member->window.data(*start);
   Worker& w = workers_[rank];
   add_turn(rank, w, now);
-  w.sent_at = job().first;
+  w.sent_at = work_.job.first;
   if (options_.push_sum) w.x.assign(data.begin(), data.end());
   if (overlaps()) w.total = w.x;
   if (overlaps()) {
     begin_exchange(rank);
   } else if (options_.combine_then_adapt || options_.stands_in) {
     w.model = std::make_shared<Bytes>(data.begin(), data.end());
-    if (options_.combine_then_adapt) contribute(rank, job().first, {w.model, 1}, now);
+    if (options_.combine_then_adapt) contribute(rank, work_.job.first, {w.model, 1}, now);
   }
   member->window.unseal(memory::Window::Unseal::keep);
-  averagings_.start(now);
+  work_.averagings.start(now);
   begin(rank, now);
 }
 
-void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
+void MixCoordinator::arrived(Rank rank, Version t, Duration compute, Instant now) {
   const auto it = workers_.find(rank);
   if (it == workers_.end() || !begin_wait(rank, it->second, t, compute, now)) return;
   it->second.stood_in_for = false;
@@ -60,11 +61,11 @@ void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
     want(rank, now);
   } else {
     // The model after the step; under push-sum the numerator x + (after - x / w).
-    const auto contribution = spare_bytes(windows_.bytes());
+    const auto contribution = spare_bytes(work_.windows.bytes());
     add_for(
         rank,
         [this, contribution](Member& member, Worker& of) {
-          auto r = windows_.reduction();
+          auto r = work_.windows.reduction();
           r.inputs = {member.window.data(of.published).data()};
           if (options_.push_sum && of.weight != 1) {
             r.inputs.push_back(of.x.data());
@@ -78,13 +79,13 @@ void MixService::arrived(Rank rank, Version t, Duration compute, Instant now) {
           contribute(rank, of.exchange, {contribution, of.weight}, at);
         });
   }
-  averagings_.start(now);
+  work_.averagings.start(now);
 }
 
 /// Overlap: the step's change goes to what the worker kept; shares that are here already are taken.
-void MixService::add_step(Rank rank) {
+void MixCoordinator::add_step(Rank rank) {
   const auto change = [this](Member& member, const Worker& w, Bytes& to) {
-    auto r = windows_.reduction();
+    auto r = work_.windows.reduction();
     r.inputs = {to.data(), member.window.data(w.published).data(), w.x.data()};
     r.weights = {1, 1, -1 / w.weight};
     r.outputs.push_back({to.data(), 1.0});
@@ -103,12 +104,12 @@ void MixService::add_step(Rank rank) {
       });
 }
 
-void MixService::go_on_without(Rank rank) {
+void MixCoordinator::go_on_without(Rank rank) {
   add_for(
       rank,
       [this, rank](Member& member, Worker& w) {
-        auto r = windows_.reduction();
-        const auto buffer = begin_result(rank, member, w.t);
+        auto r = work_.windows.reduction();
+        const auto buffer = work_.begin_result(rank, member, w.t);
         if (!buffer) return r;
         r.inputs = {w.x.data()};
         r.outputs.push_back({member.window.data(*buffer).data(), 1 / w.weight});
@@ -118,15 +119,15 @@ void MixService::go_on_without(Rank rank) {
 }
 
 /// Overlap: what the worker gives away leaves x and w.
-void MixService::begin_exchange(Rank rank) {
-  const auto contribution = spare_bytes(windows_.bytes());
+void MixCoordinator::begin_exchange(Rank rank) {
+  const auto contribution = spare_bytes(work_.windows.bytes());
   Worker& w = workers_.at(rank);
   w.outstanding = true;
   const double kept = kept_share(rank, w.exchange);  // Known now: who leaves until it is done changes nothing.
   add_for(
       rank,
       [this, kept, contribution](Member&, Worker& of) {
-        auto r = windows_.reduction();
+        auto r = work_.windows.reduction();
         r.inputs = {of.x.data()};
         r.outputs = {{contribution->data(), 1.0}, {of.x.data(), kept}};
         return r;
@@ -139,23 +140,23 @@ void MixService::begin_exchange(Rank rank) {
 }
 
 /// Its own share, and those of workers that are gone and take none.
-double MixService::kept_share(Rank rank, Version v) const {
+double MixCoordinator::kept_share(Rank rank, Version v) const {
   for (const Share& share : engine().row(rank, v))
     if (share.from == rank) return share.weight;
   return 1;
 }
 
-void MixService::carry_out(const MixEngine::Mix& a) {
+void MixCoordinator::carry_out(const MixEngine::Mix& a) {
   if (!options_.combine_then_adapt && !options_.push_sum) return mix_alike(a);
   const auto terms = terms_of(a);
   const bool adds_change = !overlaps() && options_.combine_then_adapt;
-  const auto next = adds_change ? spare_bytes(windows_.bytes()) : nullptr;
+  const auto next = adds_change ? spare_bytes(work_.windows.bytes()) : nullptr;
   const bool has_change = adds_change && !workers_.at(a.rank).stood_in_for;
   add_for(
       a.rank,
       [this, a, terms, next, adds_change, has_change](Member& member, Worker& w) {
-        auto r = windows_.reduction();
-        const auto buffer = w.stood_in_for ? std::nullopt : begin_result(a.rank, member, w.t);
+        auto r = work_.windows.reduction();
+        const auto buffer = w.stood_in_for ? std::nullopt : work_.begin_result(a.rank, member, w.t);
         if (!buffer && !w.stood_in_for) return r;
         double weight = 0;
         if (overlaps()) {  // It has kept its own share.
@@ -189,20 +190,20 @@ void MixService::carry_out(const MixEngine::Mix& a) {
 }
 
 /// Everybody here who is to get the very same mixture (the mean of a cluster, of all) gets it of one pass.
-void MixService::mix_alike(const MixEngine::Mix& a) {
+void MixCoordinator::mix_alike(const MixEngine::Mix& a) {
   const auto ranks = std::make_shared<std::vector<Rank>>(take_alike(a));
   const auto terms = terms_of(a);
-  const auto kept = options_.stands_in ? spare_bytes(windows_.bytes()) : nullptr;
+  const auto kept = options_.stands_in ? spare_bytes(work_.windows.bytes()) : nullptr;
   const auto prepare = [this, ranks, terms, kept] {
-    auto r = windows_.reduction();
+    auto r = work_.windows.reduction();
     for (const Term& term : *terms) {
       r.inputs.push_back(term.contribution.data->data());
       r.weights.push_back(term.weight);
     }
     for (const Rank rank : *ranks) {
-      Member* const member = windows_.living(rank);
+      Member* const member = work_.windows.living(rank);
       if (!member || workers_.at(rank).stood_in_for) continue;
-      const auto buffer = begin_result(rank, *member, workers_.at(rank).t);
+      const auto buffer = work_.begin_result(rank, *member, workers_.at(rank).t);
       if (buffer) r.outputs.push_back({member->window.data(*buffer).data(), 1.0});
     }
     if (kept) r.outputs.push_back({kept->data(), 1.0});
@@ -211,18 +212,18 @@ void MixService::mix_alike(const MixEngine::Mix& a) {
   const auto finish = [this, ranks, kept, v = a.version](Instant now) {
     for (const Rank rank : *ranks) workers_.at(rank).model = kept;
     for (const Rank rank : *ranks)
-      if (Member* const member = windows_.living(rank)) end_mix(rank, v, *member, workers_.at(rank), now);
+      if (Member* const member = work_.windows.living(rank)) end_mix(rank, v, *member, workers_.at(rank), now);
   };
   add_told(a.rank, {prepare, finish}, *ranks);
 }
 
-void MixService::end_mix(Rank rank, Version v, Member& member, Worker& w, Instant now) {
+void MixCoordinator::end_mix(Rank rank, Version v, Member& member, Worker& w, Instant now) {
   w.outstanding = false;
-  NeighbourService::end_mix(rank, v, now);
+  NeighbourCoordinator::end_mix(rank, v, now);
   deliver(rank, member, w, now);
 }
 
-void MixService::deliver(Rank rank, Member& member, Worker& w, Instant now) {
+void MixCoordinator::deliver(Rank rank, Member& member, Worker& w, Instant now) {
   if (!w.stood_in_for) {
     if (member.window.sealed()) member.window.unseal(memory::Window::Unseal::recycle);
     member.window.deliver();
@@ -235,7 +236,7 @@ void MixService::deliver(Rank rank, Member& member, Worker& w, Instant now) {
   finish(rank, w.t, now);
 }
 
-void MixService::stand_in(Rank rank, Version v, Instant now) {
+void MixCoordinator::stand_in(Rank rank, Version v, Instant now) {
   Worker& w = workers_.at(rank);
   w.t = v;
   w.stood_in_for = w.waits = true;
@@ -244,13 +245,13 @@ void MixService::stand_in(Rank rank, Version v, Instant now) {
   if (!options_.combine_then_adapt) contribute(rank, v, {w.model, 1}, now);
 }
 
-void MixService::hand_over(Rank rank, Version own, Instant now) {
+void MixCoordinator::hand_over(Rank rank, Version own, Instant now) {
   if (!workers_.at(rank).stood_in_for) return verdict(rank, own, false);  // It is there.
   add_for(
       rank,
       [this, rank, own](Member& member, Worker& w) {
-        auto r = windows_.reduction();
-        const auto buffer = begin_result(rank, member, own);
+        auto r = work_.windows.reduction();
+        const auto buffer = work_.begin_result(rank, member, own);
         if (!buffer) return r;
         r.inputs = {w.model->data()};
         r.outputs.push_back({member.window.data(*buffer).data(), 1.0});
@@ -261,27 +262,27 @@ void MixService::hand_over(Rank rank, Version own, Instant now) {
         w.since = at;
         verdict(rank, own, false);
       });
-  averagings_.start(now);
+  work_.averagings.start(now);
 }
 
-OwnPaceService::ModelPart MixService::model_of(Rank rank) {
+OwnPaceCoordinator::ModelPart MixCoordinator::model_of(Rank rank) {
   const Worker& w = workers_.at(rank);
   if (options_.stands_in) return {w.model->data(), 1};
   if (overlaps()) return {w.total.data(), 1};
   if (options_.push_sum) return {w.x.data(), w.weight};
-  const auto& window = windows_.at(rank).window;
+  const auto& window = work_.windows.at(rank).window;
   const auto result = window.writing();
   return {result ? window.data(*result).data() : nullptr, 1};
 }
 
 /// Others may be more exchanges ahead than this worker will ever do.
-void MixService::on_last(Rank rank, Instant now) {
+void MixCoordinator::on_last(Rank rank, Instant now) {
   if (overlaps()) leave(rank, now);
 }
 
 /// Push-sum: whose weight only falls steps ever further, since z = x / w; its model would grow beyond all numbers.
-std::optional<Rank> MixService::running_dry() const {
-  Version step = std::max(job().first, engine().furthest()), exchange = job().first;
+std::optional<Rank> MixCoordinator::running_dry() const {
+  Version step = std::max(work_.job.first, engine().furthest()), exchange = work_.job.first;
   for (const auto& [rank, w] : workers_) {
     step = std::max(step, w.t);
     exchange = std::max(exchange, w.exchange);
@@ -292,20 +293,21 @@ std::optional<Rank> MixService::running_dry() const {
 }
 
 /// Those that are left get a graph of their own then.
-void MixService::after_gone() {
-  if (!options_.push_sum || job().self.value != 0) return;
+void MixCoordinator::after_gone() {
+  if (!options_.push_sum || work_.job.self.value != 0) return;
   const auto dry = running_dry();
   if (!dry) return;
-  if (options_.plan_of && options_.plan_of(engine().left())) return agree_on(Agreement::On::graph);
-  fail_job("what worker " + to_string(*dry) +
-           " gives to others comes back to it no more, since workers have left: under push-sum its model would run "
-           "out. Go on from the last checkpoint (--resume) with the workers that are left");
+  if (options_.plan_of && options_.plan_of(engine().left())) return endings_.agree_on(Agreement::On::graph);
+  work_.fail_job(
+      "what worker " + to_string(*dry) +
+      " gives to others comes back to it no more, since workers have left: under push-sum its model would run "
+      "out. Go on from the last checkpoint (--resume) with the workers that are left");
 }
 
 /// With overlap an exchange may begin when an iteration is done, and there are no more of them than of iterations.
-Version MixService::last_given(Version frozen) const { return overlaps() ? frozen.next() : frozen; }
+Version MixCoordinator::last_given(Version frozen) const { return overlaps() ? frozen.next() : frozen; }
 
-void MixService::on_remade(Version last, const std::vector<Rank>& members, Instant now) {
+void MixCoordinator::on_remade(Version last, const std::vector<Rank>& members, Instant now) {
   remake(last, options_.plan_of ? options_.plan_of(members) : nullptr, now);
 }
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "scheduler/asynchronous/asynchronous_service.h"
+#include "scheduler/asynchronous/asynchronous_coordinator.h"
 #include "scheduler/asynchronous/server_engine.h"
 
 namespace paceline::scheduler {
@@ -17,10 +17,9 @@ namespace paceline::scheduler {
 ///
 ///   worker publishes x' -> node 0:  server += scale (x' - taken);  worker gets the server's model
 ///   on another node        push: x' - taken ->  <- pull: the server's model
-class ServerService final : public AsynchronousService {
+class ServerCoordinator final : public AsynchronousCoordinator {
  public:
-  ServerService(JobOptions job, ServerEngine::Options options, TaskGraph& graph, collective::Averager& averager,
-                SendToNode send);
+  ServerCoordinator(Workplace& work, ServerEngine::Options options);
 
   std::optional<Waiting> waiting() const override;
 
@@ -39,7 +38,7 @@ class ServerService final : public AsynchronousService {
   void on_node_lost(NodeId node, Instant now) override;
   bool is_awaited(Rank rank) const override;
 
-  bool is_server() const { return job().self.value == 0; }
+  bool is_server() const { return work_.job.self.value == 0; }
   void on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, Instant now);
   void on_rank_gone(Rank rank, Instant now);
   /// Who waits no longer for the bound gets the model as it is.

@@ -1,4 +1,4 @@
-#include "scheduler/asynchronous/asynchronous_service.h"
+#include "scheduler/asynchronous/asynchronous_coordinator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,40 +6,39 @@
 
 namespace paceline::scheduler {
 
-AsynchronousService::AsynchronousService(JobOptions options, TaskGraph& graph, collective::Averager& averager,
-                                         SendToNode send)
-    : OwnPaceService(std::move(options), graph, averager, std::move(send)), evaluated_{job().first.value - 1} {}
+AsynchronousCoordinator::AsynchronousCoordinator(Workplace& work)
+    : OwnPaceCoordinator(work), evaluated_{work_.job.first.value - 1} {}
 
 // An iteration
 // ------------------------------------------------------------------------------------------------------------
 
-void AsynchronousService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (!windows_.living(rank) && !chronicle_.replays()) return;
-  chronicle_.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
+void AsynchronousCoordinator::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
+  if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
+  work_.chronicle.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
 }
 
 /// The models depend on the order in which workers arrive and leave and messages come, and on nothing else that is told
 /// here.
-void AsynchronousService::step(const Decision& d) {
-  const Instant now = clock_now();
+void AsynchronousCoordinator::step(const Decision& d) {
+  const Instant now = work_.now();
   if (d.kind == Decision::Kind::arrived) return arrived(d.rank, d.version, d.took, now);
-  if (d.kind != Decision::Kind::exchanged) return OwnPaceService::step(d);
+  if (d.kind != Decision::Kind::exchanged) return OwnPaceCoordinator::step(d);
   auto& waiting = exchanged_[{d.node, d.rank, static_cast<Phase>(d.group)}];
   if (waiting.empty()) return;
   auto [message, bulk] = std::move(waiting.front());
   waiting.pop_front();
   on_exchange(d.node, message, std::move(bulk), now);
-  averagings_.start(now);
+  work_.averagings.start(now);
 }
 
-void AsynchronousService::arrived(Rank rank, Version t, Duration compute, Instant now) {
-  Member* const member = windows_.living(rank);
+void AsynchronousCoordinator::arrived(Rank rank, Version t, Duration compute, Instant now) {
+  Member* const member = work_.windows.living(rank);
   if (!member) return;
-  if (t < job().first) {
+  if (t < work_.job.first) {
     const auto start = workers_.contains(rank) ? std::nullopt : member->window.seal();
     if (!start) return;
     const auto data = member->window.data(*start);
-    workers_[rank] = {job().first, std::make_shared<Bytes>(data.begin(), data.end()), {}, true, now};
+    workers_[rank] = {work_.job.first, std::make_shared<Bytes>(data.begin(), data.end()), {}, true, now};
     member->window.unseal(memory::Window::Unseal::keep);
     on_start(rank, now);
     begin(rank, now);
@@ -52,21 +51,21 @@ void AsynchronousService::arrived(Rank rank, Version t, Duration compute, Instan
     w.computes = false;
     on_step(rank, w, now);
   }
-  averagings_.start(now);
+  work_.averagings.start(now);
 }
 
-void AsynchronousService::add_result(Rank rank, collective::Reduction& to) {
-  Member* const member = windows_.living(rank);
+void AsynchronousCoordinator::add_result(Rank rank, collective::Reduction& to) {
+  Member* const member = work_.windows.living(rank);
   if (!member) return;
   const Worker& w = workers_.at(rank);
-  const auto buffer = begin_result(rank, *member, w.t);
+  const auto buffer = work_.begin_result(rank, *member, w.t);
   if (!buffer) return;
   to.outputs.push_back({member->window.data(*buffer).data(), 1.0});
   to.outputs.push_back({w.taken->data(), 1.0});
 }
 
-void AsynchronousService::deliver(Rank rank, Instant now) {
-  Member* const member = windows_.living(rank);
+void AsynchronousCoordinator::deliver(Rank rank, Instant now) {
+  Member* const member = work_.windows.living(rank);
   if (!member) return;
   member->window.unseal(memory::Window::Unseal::recycle);
   member->window.deliver();
@@ -79,50 +78,51 @@ void AsynchronousService::deliver(Rank rank, Instant now) {
 // Means of all models
 // -----------------------------------------------------------------------------------------------------
 
-void AsynchronousService::count_iteration(std::size_t workers) {
+void AsynchronousCoordinator::count_iteration(std::size_t workers) {
   iterations_ += 1 / static_cast<double>(std::max<std::size_t>(1, workers));
-  const Version v{job().first.value - 1 + static_cast<std::int64_t>(std::floor(iterations_ + 1e-9))};
+  const Version v{work_.job.first.value - 1 + static_cast<std::int64_t>(std::floor(iterations_ + 1e-9))};
   if (v <= evaluated_) return;
   evaluated_ = v;
-  if (!is_due(v) || v >= last() || is_stopping()) return;
-  for (const NodeId node : view_.others()) send_exchange(node, {.phase = Phase::GATHER, .rank = Rank{0}, .version = v});
+  if (!is_due(v) || v >= last() || endings_.frozen()) return;
+  for (const NodeId node : work_.view.others())
+    send_exchange(node, {.phase = Phase::GATHER, .rank = Rank{0}, .version = v});
   gather(v, false);
 }
 
 /// This node's part, as it is when all that was submitted before is done.
-void AsynchronousService::gather(Version v, bool at_end) {
+void AsynchronousCoordinator::gather(Version v, bool at_end) {
   const auto sum = std::make_shared<Bytes>();
   const auto models = std::make_shared<std::vector<std::shared_ptr<Bytes>>>();
   const auto prepare = [this, sum, models] {
     *models = own_models();
-    auto r = windows_.reduction();
+    auto r = work_.windows.reduction();
     for (const auto& model : *models) r.inputs.push_back(model->data());
     if (models->empty()) return r;
-    sum->resize(windows_.bytes());
+    sum->resize(work_.windows.bytes());
     r.outputs.push_back({sum->data(), 1.0});
     return r;
   };
   const auto give = [this, v, at_end, sum, models](Instant now) {
     if (!at_end && v >= last()) return;  // A stop has come in between.
-    give_part(v, std::move(*sum), static_cast<double>(models->size()), now);
+    means_.give_sum(v, std::move(*sum), static_cast<double>(models->size()), now);
   };
-  averagings_.add({prepare, give}, {});
+  work_.averagings.add({prepare, give}, {});
 }
 
-void AsynchronousService::on_last(Rank rank, Instant) {
+void AsynchronousCoordinator::on_last(Rank rank, Instant) {
   ended_.insert(rank);
   look_at_end();
 }
 
-void AsynchronousService::look_at_end() {
+void AsynchronousCoordinator::look_at_end() {
   const auto ranks = living_ranks();
   const auto ended = [this](Rank rank) { return ended_.contains(rank); };
   if (!is_settled() || gathered_end_) return;
   if (!told_ && std::all_of(ranks.begin(), ranks.end(), ended)) {
     told_ = true;
-    for (const NodeId node : view_.others()) send_exchange(node, {.phase = Phase::DONE, .rank = Rank{0}});
+    for (const NodeId node : work_.view.others()) send_exchange(node, {.phase = Phase::DONE, .rank = Rank{0}});
   }
-  const auto nodes = view_.others();
+  const auto nodes = work_.view.others();
   if (!told_ || !std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) { return done_.contains(node); })) return;
   gathered_end_ = true;
   gather(last(), true);
@@ -131,23 +131,23 @@ void AsynchronousService::look_at_end() {
 // Others
 // ------------------------------------------------------------------------------------------------------------------
 
-void AsynchronousService::send_exchange(NodeId to, const Message& message, const Bytes* bulk) {
+void AsynchronousCoordinator::send_exchange(NodeId to, const Message& message, const Bytes* bulk) {
   wire::Message wire;
   auto body = wire.root().initExchange();
-  body.setJob(job().job.value);
+  body.setJob(work_.job.job.value);
   body.setPhase(message.phase);
   body.setRank(message.rank.value);
   body.setPartner(message.partner.value);
   body.setVersion(message.version.value);
-  if (bulk) return send(to, wire, {*bulk});
-  send(to, wire);
+  if (bulk) return work_.send(to, wire, {*bulk});
+  work_.send(to, wire);
 }
 
-void AsynchronousService::on_strategy_message(NodeId from, const wire::Envelope::Reader& message,
-                                              std::vector<std::byte> bulk, Instant now) {
+void AsynchronousCoordinator::on_strategy_message(NodeId from, const wire::Envelope::Reader& message,
+                                                  std::vector<std::byte> bulk, Instant now) {
   if (!message.isExchange()) return;
   const auto exchange = message.getExchange();
-  if (!bulk.empty() && !has_right_size(from, "a model", bulk.size())) return;
+  if (!bulk.empty() && !work_.has_right_size(from, "a model", bulk.size())) return;
   const Version v{exchange.getVersion()};
   switch (exchange.getPhase()) {
     case Phase::GATHER: gather(v, false); break;
@@ -158,45 +158,45 @@ void AsynchronousService::on_strategy_message(NodeId from, const wire::Envelope:
     default: {
       const Message told{exchange.getPhase(), Rank{exchange.getRank()}, Rank{exchange.getPartner()}, v};
       exchanged_[{from, told.rank, told.phase}].push_back({told, std::make_shared<Bytes>(std::move(bulk))});
-      chronicle_.hear({.kind = Decision::Kind::exchanged,
-            .rank = told.rank,
-            .node = from,
-            .group = static_cast<std::int32_t>(told.phase)},
-           now);
+      work_.chronicle.hear({.kind = Decision::Kind::exchanged,
+                            .rank = told.rank,
+                            .node = from,
+                            .group = static_cast<std::int32_t>(told.phase)},
+                           now);
     }
   }
-  averagings_.start(now);
+  work_.averagings.start(now);
 }
 
-void AsynchronousService::leave(Rank, Instant now) {
+void AsynchronousCoordinator::leave(Rank, Instant now) {
   look_at_end();
-  averagings_.start(now);
+  work_.averagings.start(now);
 }
 
-void AsynchronousService::on_node_lost(NodeId, Instant) { look_at_end(); }
+void AsynchronousCoordinator::on_node_lost(NodeId, Instant) { look_at_end(); }
 
-bool AsynchronousService::is_awaited(Rank rank) const {
+bool AsynchronousCoordinator::is_awaited(Rank rank) const {
   return (!ended_.empty() || !done_.empty()) && !ended_.contains(rank);
 }
 
 /// nullopt: it waits for others, and not they for it.
-std::optional<Instant> AsynchronousService::awaited_since(Rank rank) const {
+std::optional<Instant> AsynchronousCoordinator::awaited_since(Rank rank) const {
   const auto it = workers_.find(rank);
-  if (is_evaluating(rank) || !is_awaited(rank) || (it != workers_.end() && !it->second.computes)) return {};
+  if (means_.is_evaluating(rank) || !is_awaited(rank) || (it != workers_.end() && !it->second.computes)) return {};
   return it == workers_.end() ? started() : it->second.since;
 }
 
 /// Who is silent beyond patience while others wait for it leaves.
-void AsynchronousService::look(Instant now) {
+void AsynchronousCoordinator::look(Instant now) {
   for (const Rank rank : living_ranks()) {
     const auto since = awaited_since(rank);
     if (!since) continue;
     const auto it = workers_.find(rank);
-    leave_if_awaited_too_long(rank, it == workers_.end() ? job().first : it->second.t, *since, now);
+    leave_if_awaited_too_long(rank, it == workers_.end() ? work_.job.first : it->second.t, *since, now);
   }
 }
 
-std::optional<Instant> AsynchronousService::core_deadline() const {
+std::optional<Instant> AsynchronousCoordinator::core_deadline() const {
   std::optional<Instant> next;
   for (const Rank rank : living_ranks()) {
     const auto since = awaited_since(rank);

@@ -1,4 +1,4 @@
-#include "scheduler/rounds/round_service.h"
+#include "scheduler/rounds/round_coordinator.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 
+#include "scheduler/shell/averaging_service.h"
 #include "tests/support/rounds/test_plan.h"
 
 // The shell with windows and without sockets: models that weigh their samples, and an outer model that doubles each
@@ -34,40 +35,42 @@ void doubled(memory::Dtype, std::span<std::byte> model, std::span<std::byte>, st
   std::memcpy(model.data(), next, sizeof(double));
 }
 
-class RoundServiceTest : public ::testing::Test {
+class RoundCoordinatorTest : public ::testing::Test {
  protected:
   struct Node {
     TaskGraph graph{{}};
-    std::shared_ptr<RoundService> service;
+    std::shared_ptr<AveragingService> service;
   };
 
   /// Rank -> node.
   void make(std::vector<std::int32_t> node_of) {
     const std::size_t nodes = static_cast<std::size_t>(node_of.back()) + 1;
     for (std::size_t n = 0; n < nodes; ++n) {
-      RoundService::Options options;
-      for (const auto of : node_of) options.job.node_of.push_back(NodeId{of});
-      options.job.self = NodeId{static_cast<std::int32_t>(n)};
-      options.job.last = Version{9};
-      options.job.evaluates = evaluate_every_ > 0;
-      options.job.evaluate_every = evaluate_every_;
+      RoundCoordinator::Options options;
+      JobOptions job;
+      for (const auto of : node_of) job.node_of.push_back(NodeId{of});
+      job.self = NodeId{static_cast<std::int32_t>(n)};
+      job.last = Version{9};
+      job.evaluates = evaluate_every_ > 0;
+      job.evaluate_every = evaluate_every_;
       options.weighs_by_samples = true;
       options.outer_step = doubled;
       options.outer_elements = 1;
-      const auto send = [this, from = options.job.self](NodeId to, wire::Message& message, auto bulk) {
+      const auto send = [this, from = job.self](NodeId to, wire::Message& message, auto bulk) {
         auto body = std::make_shared<wire::Message>(message.root().asReader());
         network_.push_back([this, from, to, body, sum = bulk.empty() ? std::vector<std::byte>() : bulk[0]] {
           at(to).on_message(from, body->root().asReader(), sum, now);
         });
       };
       auto& node = nodes_.emplace_back(std::make_unique<Node>());
-      node->service = std::make_shared<RoundService>(options, plan(), node->graph, *averager_, send);
+      const auto make = [&](Workplace& work) { return std::make_unique<RoundCoordinator>(work, options, plan()); };
+      node->service = std::make_shared<AveragingService>(job, make, node->graph, *averager_, send);
     }
     node_of_ = std::move(node_of);
   }
 
-  RoundService& at(NodeId node) { return *nodes_.at(static_cast<std::size_t>(node.value))->service; }
-  RoundService& of(int rank) { return at(NodeId{node_of_.at(static_cast<std::size_t>(rank))}); }
+  AveragingService& at(NodeId node) { return *nodes_.at(static_cast<std::size_t>(node.value))->service; }
+  AveragingService& of(int rank) { return at(NodeId{node_of_.at(static_cast<std::size_t>(rank))}); }
 
   void join(int rank) {
     auto window = memory::Window::create({.elements = 1, .dtype = memory::Dtype::f64, .buffers = 5});
@@ -98,7 +101,7 @@ class RoundServiceTest : public ::testing::Test {
   memory::WorkerVerdict verdict(int rank) { return of(rank).control(Rank{rank})->verdict(0)->verdict; }
   std::string failure(int rank) {
     for (const auto& event : of(rank).take_events())
-      if (const auto* failed = std::get_if<RoundService::Failed>(&event)) return failed->text;
+      if (const auto* failed = std::get_if<AveragingService::Failed>(&event)) return failed->text;
     return {};
   }
 
@@ -112,7 +115,7 @@ class RoundServiceTest : public ::testing::Test {
   std::deque<std::function<void()>> network_;
 };
 
-TEST_F(RoundServiceTest, ModelsWeighTheirSamplesAndNoneCountsTwice) {
+TEST_F(RoundCoordinatorTest, ModelsWeighTheirSamplesAndNoneCountsTwice) {
   make({0, 0});
   for (const int rank : {0, 1}) {
     join(rank);
@@ -128,7 +131,7 @@ TEST_F(RoundServiceTest, ModelsWeighTheirSamplesAndNoneCountsTwice) {
 }
 
 /// The word that an evaluation is over may come before what a slow node has given for the round.
-TEST_F(RoundServiceTest, ARoundWhoseEvaluationIsOverHoldsNobody) {
+TEST_F(RoundCoordinatorTest, ARoundWhoseEvaluationIsOverHoldsNobody) {
   evaluate_every_ = 2;
   make({0, 1});
   for (const int rank : {0, 1}) {
@@ -147,7 +150,7 @@ TEST_F(RoundServiceTest, ARoundWhoseEvaluationIsOverHoldsNobody) {
   EXPECT_EQ(hold(1), 3) << "the next one does";
 }
 
-TEST_F(RoundServiceTest, WhoHasMissedTwoRoundsTakesTheNewestOuterModel) {
+TEST_F(RoundCoordinatorTest, WhoHasMissedTwoRoundsTakesTheNewestOuterModel) {
   make({0, 1});
   for (const int rank : {0, 1}) {
     join(rank);
@@ -164,7 +167,7 @@ TEST_F(RoundServiceTest, WhoHasMissedTwoRoundsTakesTheNewestOuterModel) {
   EXPECT_EQ(verdict(1).next, 4);
 }
 
-TEST_F(RoundServiceTest, ANodeOnWhichNobodyHasBegunEndsItsFirstRoundOnceSomebodyHas) {
+TEST_F(RoundCoordinatorTest, ANodeOnWhichNobodyHasBegunEndsItsFirstRoundOnceSomebodyHas) {
   make({0, 1});
   join(0);
   start(0);
@@ -180,7 +183,7 @@ TEST_F(RoundServiceTest, ANodeOnWhichNobodyHasBegunEndsItsFirstRoundOnceSomebody
   EXPECT_EQ(model(1), 8);
 }
 
-TEST_F(RoundServiceTest, ANodeOnWhichNobodyIsLeftIsInNobodysWay) {
+TEST_F(RoundCoordinatorTest, ANodeOnWhichNobodyIsLeftIsInNobodysWay) {
   make({0, 1});
   join(0);
   start(0);
@@ -192,7 +195,7 @@ TEST_F(RoundServiceTest, ANodeOnWhichNobodyIsLeftIsInNobodysWay) {
   EXPECT_EQ(at(NodeId{1}).done(), Version{1});
 }
 
-TEST_F(RoundServiceTest, PartialSumsThatWeighNothingOrAreOfAnotherModelFailTheJob) {
+TEST_F(RoundCoordinatorTest, PartialSumsThatWeighNothingOrAreOfAnotherModelFailTheJob) {
   struct Partial {
     std::int32_t contributions;
     std::int64_t samples;
@@ -217,7 +220,7 @@ TEST_F(RoundServiceTest, PartialSumsThatWeighNothingOrAreOfAnotherModelFailTheJo
   }
 }
 
-TEST_F(RoundServiceTest, APartialSumThatCameBeforeTheModelWasKnownIsCheckedWhenItIs) {
+TEST_F(RoundCoordinatorTest, APartialSumThatCameBeforeTheModelWasKnownIsCheckedWhenItIs) {
   make({0, 1});
   wire::Message message;
   auto body = message.root().initPartial();

@@ -1,4 +1,4 @@
-#include "scheduler/asynchronous/pair_service.h"
+#include "scheduler/asynchronous/pair_coordinator.h"
 
 #include <algorithm>
 #include <utility>
@@ -30,13 +30,12 @@ std::optional<PairEngine::Phase> from_wire(Wire phase) {
 
 }  // namespace
 
-PairService::PairService(JobOptions job, Partner partner, TaskGraph& graph, collective::Averager& averager,
-                         SendToNode send)
-    : AsynchronousService(std::move(job), graph, averager, std::move(send)),
+PairCoordinator::PairCoordinator(Workplace& work, Partner partner)
+    : AsynchronousCoordinator(work),
       partner_(std::move(partner)),
-      engine_({.self = this->job().self, .node_of = this->job().node_of}) {}
+      engine_({.self = work_.job.self, .node_of = work_.job.node_of}) {}
 
-std::vector<std::shared_ptr<AsynchronousService::Bytes>> PairService::own_models() const {
+std::vector<std::shared_ptr<AsynchronousCoordinator::Bytes>> PairCoordinator::own_models() const {
   std::vector<std::shared_ptr<Bytes>> models;
   for (const Rank rank : living_ranks())
     if (const auto it = models_.find(rank); it != models_.end()) models.push_back(it->second);
@@ -46,34 +45,35 @@ std::vector<std::shared_ptr<AsynchronousService::Bytes>> PairService::own_models
 // Events
 // ----------------------------------------------------------------------------------------------------------------
 
-void PairService::on_start(Rank rank, Instant) {
+void PairCoordinator::on_start(Rank rank, Instant) {
   models_[rank] = std::make_shared<Bytes>(*workers_.at(rank).taken);
   act(engine_.on_begun(rank));
 }
 
 /// Ends of averagings free models, so that the order of meetings depends on them too.
-void PairService::step(const Decision& d) {
+void PairCoordinator::step(const Decision& d) {
   switch (d.kind) {
     case Decision::Kind::averaged: return act(engine_.on_averaged(averaged_));
     case Decision::Kind::stepped: return act(engine_.on_stepped(d.rank));
-    default: return AsynchronousService::step(d);
+    default: return AsynchronousCoordinator::step(d);
   }
 }
 
-void PairService::on_step(Rank rank, Worker& w, Instant) {
+void PairCoordinator::on_step(Rank rank, Worker& w, Instant) {
   const Changes& changes = changes_[rank];
   const auto staleness = static_cast<std::size_t>(changes.all - changes.when_taken);
-  ++counters_.staleness[std::min(staleness, counters_.staleness.size() - 1)];
+  ++work_.counters.staleness[std::min(staleness, work_.counters.staleness.size() - 1)];
   act(engine_.on_arrival(rank, partner_(rank, w.t)));
 }
 
-void PairService::on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant) {
+void PairCoordinator::on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant) {
   const auto phase = from_wire(message.phase);
   const PairEngine::Meeting meeting{message.rank, message.partner};
   const auto travels = phase == PairEngine::Phase::offer || phase == PairEngine::Phase::mean;
   if (!phase || bulk->empty() == travels) return;
   if (phase == PairEngine::Phase::offer) visitors_[meeting.initiator] = std::move(bulk);
-  if (phase == PairEngine::Phase::mean && view_.is_here(meeting.low()) && view_.lives_on(meeting.high(), from)) {
+  if (phase == PairEngine::Phase::mean && work_.view.is_here(meeting.low()) &&
+      work_.view.lives_on(meeting.high(), from)) {
     // A mean of all that is being made keeps what it reads.
     models_[meeting.low()] = std::move(bulk);
     if (meeting.low() != meeting.initiator) ++changes_[meeting.low()].all;
@@ -82,31 +82,31 @@ void PairService::on_exchange(NodeId from, const Message& message, std::shared_p
   look_at_end();
 }
 
-bool PairService::is_awaited(Rank rank) const {
-  if (AsynchronousService::is_awaited(rank)) return true;
+bool PairCoordinator::is_awaited(Rank rank) const {
+  if (AsynchronousCoordinator::is_awaited(rank)) return true;
   const auto awaited = engine_.awaited();
   return std::find(awaited.begin(), awaited.end(), rank) != awaited.end();
 }
 
-void PairService::leave(Rank rank, Instant now) {
+void PairCoordinator::leave(Rank rank, Instant now) {
   act(engine_.on_gone(rank));
-  AsynchronousService::leave(rank, now);
+  AsynchronousCoordinator::leave(rank, now);
 }
 
-void PairService::on_node_lost(NodeId node, Instant now) {
+void PairCoordinator::on_node_lost(NodeId node, Instant now) {
   act(engine_.on_node_gone(node));
-  std::erase_if(visitors_, [&](const auto& visitor) { return view_.lives_on(visitor.first, node); });
-  AsynchronousService::on_node_lost(node, now);
+  std::erase_if(visitors_, [&](const auto& visitor) { return work_.view.lives_on(visitor.first, node); });
+  AsynchronousCoordinator::on_node_lost(node, now);
 }
 
 // Actions of the core
 // -----------------------------------------------------------------------------------------------------
 
-void PairService::act(const PairEngine::Actions& actions) {
+void PairCoordinator::act(const PairEngine::Actions& actions) {
   for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
 }
 
-void PairService::carry_out(const PairEngine::Send& a) {
+void PairCoordinator::carry_out(const PairEngine::Send& a) {
   const Message message{.phase = to_wire(a.phase), .rank = a.meeting.initiator, .partner = *a.meeting.partner};
   switch (a.phase) {
     case PairEngine::Phase::offer: return send_exchange(a.to, message, models_.at(a.meeting.low()).get());
@@ -119,35 +119,35 @@ void PairService::carry_out(const PairEngine::Send& a) {
   }
 }
 
-void PairService::carry_out(const PairEngine::Average& a) {
+void PairCoordinator::carry_out(const PairEngine::Average& a) {
   const auto& [initiator, partner] = a.meeting;
-  const bool both = view_.is_here(a.meeting.low());
+  const bool both = work_.view.is_here(a.meeting.low());
   const auto low = both ? models_.at(a.meeting.low()) : visitors_.at(initiator);
   const auto high = models_.at(a.meeting.high());
   const auto average = [this, low, high] {
-    auto r = windows_.reduction();
+    auto r = work_.windows.reduction();
     r.inputs = {low->data(), high->data()};
     r.outputs = {{low->data(), 0.5}, {high->data(), 0.5}};
     return r;
   };
   const Decision done{.kind = Decision::Kind::averaged, .rank = initiator};
   const auto averaged = [this, meeting = a.meeting, done](Instant) {
-    ++counters_.group_averages;
-    if (view_.is_here(*meeting.partner)) ++changes_[*meeting.partner].all;
+    ++work_.counters.group_averages;
+    if (work_.view.is_here(*meeting.partner)) ++changes_[*meeting.partner].all;
     averaged_ = meeting;
-    chronicle_.decide(done);
+    work_.chronicle.decide(done);
     look_at_end();
   };
-  averagings_.add({average, averaged, done}, {});
+  work_.averagings.add({average, averaged, done}, {});
 }
 
-void PairService::carry_out(const PairEngine::Step& a) {
+void PairCoordinator::carry_out(const PairEngine::Step& a) {
   const Rank rank = a.initiator;
   const auto add_step = [this, rank] {
     const Worker& w = workers_.at(rank);
     auto& model = *models_.at(rank);
-    auto r = windows_.reduction();
-    r.inputs = {windows_.at(rank).window.data(w.published).data(), w.taken->data(), model.data()};
+    auto r = work_.windows.reduction();
+    r.inputs = {work_.windows.at(rank).window.data(w.published).data(), w.taken->data(), model.data()};
     r.weights = {1, -1, 1};
     r.outputs.push_back({model.data(), 1.0});
     add_result(rank, r);
@@ -157,13 +157,13 @@ void PairService::carry_out(const PairEngine::Step& a) {
   const auto stepped = [this, rank, done](Instant now) {
     Changes& changes = changes_[rank];
     changes.when_taken = changes.all;
-    trace("pair", workers_.at(rank).t);
-    chronicle_.decide(done);
+    work_.trace("pair", workers_.at(rank).t);
+    work_.chronicle.decide(done);
     deliver(rank, now);
-    if (job().self.value == 0) count_iteration(living_ranks().size());
+    if (work_.job.self.value == 0) count_iteration(living_ranks().size());
     look_at_end();
   };
-  averagings_.add({add_step, stepped, done}, {rank});
+  work_.averagings.add({add_step, stepped, done}, {rank});
 }
 
 }  // namespace paceline::scheduler

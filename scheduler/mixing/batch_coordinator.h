@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scheduler/mixing/batch_engine.h"
-#include "scheduler/mixing/mix_service.h"
+#include "scheduler/mixing/mix_coordinator.h"
 
 namespace paceline::scheduler {
 
@@ -15,10 +15,9 @@ namespace paceline::scheduler {
 /// its sum weighs; its agent stands in for a worker that did nothing of an update, or does not answer.
 ///
 /// In a replay may_publish tells the workers how many mini-batches counted, and nobody is told of a signal.
-class BatchService final : public MixService {
+class BatchCoordinator final : public MixCoordinator {
  public:
-  BatchService(Options options, BatchEngine::Options batches, TaskGraph& graph, collective::Averager& averager,
-               SendToNode send);
+  BatchCoordinator(Workplace& work, Options options, BatchEngine::Options batches);
 
   void on_batch(Rank rank, Version t, std::int32_t bodies, Duration each, Instant now) override;
 

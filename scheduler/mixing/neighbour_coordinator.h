@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "scheduler/mixing/mix_engine.h"
-#include "scheduler/own_pace_service.h"
+#include "scheduler/own_pace/own_pace_coordinator.h"
 
 namespace paceline::scheduler {
 
@@ -19,7 +19,7 @@ namespace paceline::scheduler {
 /// is complained of; deaths go to all. What a contribution is, and what a mixing makes of it, the derived shell says.
 /// Recorded are arrivals, ends of averagings, deaths and what other agents tell: their order decides which shares there
 /// are when a worker goes on without the others', and who is known to be gone.
-class NeighbourService : public OwnPaceService {
+class NeighbourCoordinator : public OwnPaceCoordinator {
  public:
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) final;
   std::optional<Waiting> waiting() const final;
@@ -49,14 +49,13 @@ class NeighbourService : public OwnPaceService {
     Instant complained{};
   };
 
-  NeighbourService(JobOptions job, std::shared_ptr<const MixPlan> plan, bool columns_add_up, TaskGraph& graph,
-                   collective::Averager& averager, SendToNode send);
+  NeighbourCoordinator(Workplace& work, std::shared_ptr<const MixPlan> plan, bool columns_add_up);
 
   virtual void on_start(Rank rank, Instant now) = 0;
   virtual void arrived(Rank rank, Version t, Duration compute, Instant now) = 0;
   virtual void carry_out(const MixEngine::Mix& mix) = 0;
   /// Of what a worker contributes to version v, at least 0.
-  virtual std::size_t contribution_bytes(Version) const { return windows_.bytes(); }
+  virtual std::size_t contribution_bytes(Version) const { return work_.windows.bytes(); }
 
   /// The worker computes its first iteration. `turn` stays where it is.
   void add_turn(Rank rank, Turn& turn, Instant now);

@@ -1,4 +1,4 @@
-#include "scheduler/asynchronous/pair_service.h"
+#include "scheduler/asynchronous/pair_coordinator.h"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 namespace paceline::scheduler {
 namespace {
 
-class PairServiceTest : public ServiceTest {
+class PairCoordinatorTest : public ServiceTest {
  protected:
-  PairServiceTest() {
-    const auto the_other = [](Rank rank, Version) { return std::optional(Rank{1 - rank.value}); };
-    begin(std::make_shared<PairService>(two_workers(), the_other, graph_, *averager_, nowhere()));
+  PairCoordinatorTest() {
+    const PairCoordinator::Partner the_other = [](Rank rank, Version) { return std::optional(Rank{1 - rank.value}); };
+    begin(service<PairCoordinator>(two_workers(), nowhere(), the_other));
   }
   /// Evaluations are over at once.
   void train(int rank, std::int64_t t) {
@@ -29,7 +29,7 @@ class PairServiceTest : public ServiceTest {
 
 // Workers end apart: the last iteration of all, which begins the mean of the end, is the one with which the workers
 // have done so many on average that an evaluation was due, had it not been the last.
-TEST_F(PairServiceTest, AnEvaluationThatFallsDueWithTheLastIterationOfAStopGivesWayToTheEnd) {
+TEST_F(PairCoordinatorTest, AnEvaluationThatFallsDueWithTheLastIterationOfAStopGivesWayToTheEnd) {
   for (std::int64_t t = 0; t < 5; ++t) train(0, t);
   train(1, 0);
   service_->stop_soon(now);

@@ -1,15 +1,14 @@
-#include "scheduler/asynchronous/server_service.h"
+#include "scheduler/asynchronous/server_coordinator.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace paceline::scheduler {
 
-ServerService::ServerService(JobOptions job, ServerEngine::Options options, TaskGraph& graph,
-                             collective::Averager& averager, SendToNode send)
-    : AsynchronousService(std::move(job), graph, averager, std::move(send)), engine_(options) {}
+ServerCoordinator::ServerCoordinator(Workplace& work, ServerEngine::Options options)
+    : AsynchronousCoordinator(work), engine_(options) {}
 
-std::vector<std::shared_ptr<AsynchronousService::Bytes>> ServerService::own_models() const {
+std::vector<std::shared_ptr<AsynchronousCoordinator::Bytes>> ServerCoordinator::own_models() const {
   if (!is_server() || !server_) return {};
   return {server_};
 }
@@ -18,10 +17,10 @@ std::vector<std::shared_ptr<AsynchronousService::Bytes>> ServerService::own_mode
 // -------------------------------------------------------------------------------------------------------
 
 /// Everybody starts from the same model: the first that is there is the server's.
-void ServerService::on_start(Rank rank, Instant) {
+void ServerCoordinator::on_start(Rank rank, Instant) {
   if (std::exchange(has_start_, true)) return;
   const Bytes& start = *workers_.at(rank).taken;
-  const Version before{job().first.value - 1};
+  const Version before{work_.job.first.value - 1};
   if (is_server()) {
     server_ = std::make_shared<Bytes>(start);
   } else {
@@ -29,13 +28,13 @@ void ServerService::on_start(Rank rank, Instant) {
   }
 }
 
-void ServerService::on_step(Rank rank, Worker& w, Instant now) {
+void ServerCoordinator::on_step(Rank rank, Worker& w, Instant now) {
   awaited_.erase(rank);
   if (is_server()) return on_push(rank, w.t, nullptr, now);
   const auto subtract = [this, rank] {
     const Worker& of = workers_.at(rank);
-    auto r = windows_.reduction();
-    r.inputs = {windows_.at(rank).window.data(of.published).data(), of.taken->data()};
+    auto r = work_.windows.reduction();
+    r.inputs = {work_.windows.at(rank).window.data(of.published).data(), of.taken->data()};
     r.weights = {1, -1};
     r.outputs.push_back({of.taken->data(), 1.0});
     return r;
@@ -44,18 +43,18 @@ void ServerService::on_step(Rank rank, Worker& w, Instant now) {
     const Worker& of = workers_.at(rank);
     send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = of.t}, of.taken.get());
   };
-  averagings_.add({subtract, push}, {rank});
+  work_.averagings.add({subtract, push}, {rank});
 }
 
 /// On another node than the server's.
-void ServerService::take(Rank rank, std::shared_ptr<Bytes> model) {
+void ServerCoordinator::take(Rank rank, std::shared_ptr<Bytes> model) {
   const auto copy = [this, rank, model] {
-    auto r = windows_.reduction();
+    auto r = work_.windows.reduction();
     r.inputs = {model->data()};
     add_result(rank, r);
     return r;
   };
-  averagings_.add({copy, [this, rank](Instant now) { deliver(rank, now); }}, {});
+  work_.averagings.add({copy, [this, rank](Instant now) { deliver(rank, now); }}, {});
 }
 
 // Where the server is
@@ -63,7 +62,7 @@ void ServerService::take(Rank rank, std::shared_ptr<Bytes> model) {
 
 /// The order of the pushes, and who pulls after which, is decided here and nowhere else. `step`: what a worker of
 /// another node adds; nullptr: the worker is of this node.
-void ServerService::on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, Instant now) {
+void ServerCoordinator::on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, Instant now) {
   if (gone_.contains(rank)) return;
   const auto push = engine_.on_push(rank);
   const bool is_last = t >= last_of(rank);
@@ -73,16 +72,16 @@ void ServerService::on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, I
   pushed_[rank] = t;
   waiting_.emplace(rank, now);
   for (const Rank each : served) waiting_.erase(each);
-  ++counters_.staleness[std::min(static_cast<std::size_t>(push.staleness), counters_.staleness.size() - 1)];
+  ++work_.counters.staleness[std::min(static_cast<std::size_t>(push.staleness), work_.counters.staleness.size() - 1)];
 
   const auto add_up = [this, rank, step, scale = push.scale] {
-    auto r = windows_.reduction();
+    auto r = work_.windows.reduction();
     if (step) {
       r.inputs = {step->data(), server_->data()};
       r.weights = {scale, 1};
     } else {
       const Worker& w = workers_.at(rank);
-      r.inputs = {windows_.at(rank).window.data(w.published).data(), w.taken->data(), server_->data()};
+      r.inputs = {work_.windows.at(rank).window.data(w.published).data(), w.taken->data(), server_->data()};
       r.weights = {scale, -scale, 1};
     }
     return r;
@@ -90,17 +89,17 @@ void ServerService::on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, I
   serve(add_up, std::move(served), rank);
 }
 
-void ServerService::serve(std::function<collective::Reduction()> inputs, std::vector<Rank> served,
-                          std::optional<Rank> pushed) {
+void ServerCoordinator::serve(std::function<collective::Reduction()> inputs, std::vector<Rank> served,
+                              std::optional<Rank> pushed) {
   const auto given = std::make_shared<Bytes>();  // To other nodes.
   const auto prepare = [this, inputs = std::move(inputs), served, given] {
     auto r = inputs();
     r.outputs.push_back({server_->data(), 1.0});
     for (const Rank rank : served) {
-      if (view_.is_here(rank)) {
+      if (work_.view.is_here(rank)) {
         add_result(rank, r);
       } else if (given->empty()) {
-        given->resize(windows_.bytes());
+        given->resize(work_.windows.bytes());
         r.outputs.push_back({given->data(), 1.0});
       }
     }
@@ -108,26 +107,26 @@ void ServerService::serve(std::function<collective::Reduction()> inputs, std::ve
   };
   const auto finish = [this, served, pushed, given](Instant now) {
     for (const Rank rank : served) {
-      if (view_.is_here(rank)) {
+      if (work_.view.is_here(rank)) {
         deliver(rank, now);
       } else if (!gone_.contains(rank)) {
-        send_exchange(view_.node_of(rank),
-                      {.phase = Phase::PULL, .rank = rank, .version = pushed_.at(rank)}, given.get());
+        send_exchange(work_.view.node_of(rank), {.phase = Phase::PULL, .rank = rank, .version = pushed_.at(rank)},
+                      given.get());
       }
     }
     if (!pushed) return;
-    trace("push", pushed_.at(*pushed));
-    ++counters_.group_averages;
-    count_iteration(job().node_of.size() - gone_.size());
+    work_.trace("push", pushed_.at(*pushed));
+    ++work_.counters.group_averages;
+    count_iteration(work_.job.node_of.size() - gone_.size());
   };
-  averagings_.add({prepare, finish}, pushed ? std::vector{*pushed} : std::vector<Rank>{});
+  work_.averagings.add({prepare, finish}, pushed ? std::vector{*pushed} : std::vector<Rank>{});
 }
 
-void ServerService::on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) {
+void ServerCoordinator::on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) {
   switch (message.phase) {
     case Phase::PUSH:
-      if (!is_server() || !view_.lives_on(message.rank, from) || bulk->empty()) return;
-      if (message.version >= job().first) return on_push(message.rank, message.version, std::move(bulk), now);
+      if (!is_server() || !work_.view.lives_on(message.rank, from) || bulk->empty()) return;
+      if (message.version >= work_.job.first) return on_push(message.rank, message.version, std::move(bulk), now);
       if (!std::exchange(has_start_, true)) server_ = std::move(bulk);
       return;
     case Phase::PULL:
@@ -140,56 +139,56 @@ void ServerService::on_exchange(NodeId from, const Message& message, std::shared
 // Others
 // ------------------------------------------------------------------------------------------------------------------
 
-void ServerService::step(const Decision& d) {
-  d.kind == Decision::Kind::gone_elsewhere ? on_rank_gone(d.rank, clock_now()) : AsynchronousService::step(d);
+void ServerCoordinator::step(const Decision& d) {
+  d.kind == Decision::Kind::gone_elsewhere ? on_rank_gone(d.rank, work_.now()) : AsynchronousCoordinator::step(d);
 }
 
-void ServerService::on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                                        Instant now) {
+void ServerCoordinator::on_strategy_message(NodeId from, const wire::Envelope::Reader& message,
+                                            std::vector<std::byte> bulk, Instant now) {
   if (message.isGone() && is_server()) {
-    if (const Rank rank{message.getGone().getRank()}; view_.lives_on(rank, from))
-      chronicle_.hear({.kind = Decision::Kind::gone_elsewhere, .rank = rank, .at = now}, now);
+    if (const Rank rank{message.getGone().getRank()}; work_.view.lives_on(rank, from))
+      work_.chronicle.hear({.kind = Decision::Kind::gone_elsewhere, .rank = rank, .at = now}, now);
   } else if (message.isAwaited()) {
     awaited_.insert(Rank{message.getAwaited().getRank()});
-    if (!chronicle_.replays()) look(now);
+    if (!work_.chronicle.replays()) look(now);
   }
-  AsynchronousService::on_strategy_message(from, message, std::move(bulk), now);
+  AsynchronousCoordinator::on_strategy_message(from, message, std::move(bulk), now);
 }
 
-void ServerService::leave(Rank rank, Instant now) {
+void ServerCoordinator::leave(Rank rank, Instant now) {
   if (is_server()) {
     on_rank_gone(rank, now);
   } else {
     wire::Message message;
     auto body = message.root().initGone();
-    body.setJob(job().job.value);
+    body.setJob(work_.job.job.value);
     body.setRank(rank.value);
-    send(NodeId{0}, message);
+    work_.send(NodeId{0}, message);
   }
-  AsynchronousService::leave(rank, now);
+  AsynchronousCoordinator::leave(rank, now);
 }
 
-void ServerService::on_node_lost(NodeId node, Instant now) {
+void ServerCoordinator::on_node_lost(NodeId node, Instant now) {
   if (is_server())
-    for (const Rank rank : view_.ranks_on(node)) on_rank_gone(rank, now);
-  AsynchronousService::on_node_lost(node, now);
+    for (const Rank rank : work_.view.ranks_on(node)) on_rank_gone(rank, now);
+  AsynchronousCoordinator::on_node_lost(node, now);
 }
 
-void ServerService::on_rank_gone(Rank rank, Instant now) {
+void ServerCoordinator::on_rank_gone(Rank rank, Instant now) {
   if (!gone_.insert(rank).second) return;
   waiting_.erase(rank);
   let_pull(engine_.on_gone(rank));
-  averagings_.start(now);
+  work_.averagings.start(now);
 }
 
-void ServerService::let_pull(std::vector<Rank> served) {
+void ServerCoordinator::let_pull(std::vector<Rank> served) {
   if (served.empty()) return;
   for (const Rank each : served) {
     engine_.on_pull(each);
     waiting_.erase(each);
   }
   const auto as_it_is = [this] {
-    auto r = windows_.reduction();
+    auto r = work_.windows.reduction();
     r.inputs = {server_->data()};
     return r;
   };
@@ -197,7 +196,7 @@ void ServerService::let_pull(std::vector<Rank> served) {
 }
 
 /// Some have pushed their last step before it was known to be that.
-void ServerService::on_ends_apart() {
+void ServerCoordinator::on_ends_apart() {
   if (!is_server()) return;
   for (const auto& [rank, t] : pushed_) {
     if (t < last_of(rank) || gone_.contains(rank)) continue;
@@ -207,33 +206,33 @@ void ServerService::on_ends_apart() {
   }
 }
 
-bool ServerService::is_awaited(Rank rank) const {
-  if (AsynchronousService::is_awaited(rank) || awaited_.contains(rank)) return true;
+bool ServerCoordinator::is_awaited(Rank rank) const {
+  if (AsynchronousCoordinator::is_awaited(rank) || awaited_.contains(rank)) return true;
   if (!is_server() || waiting_.empty()) return false;
   const auto slowest = engine_.slowest();
   return std::find(slowest.begin(), slowest.end(), rank) != slowest.end();
 }
 
 /// Where a bound has made somebody wait beyond patience, the nodes of the slowest are told, once a patience.
-void ServerService::look(Instant now) {
-  AsynchronousService::look(now);
+void ServerCoordinator::look(Instant now) {
+  AsynchronousCoordinator::look(now);
   if (waiting_.empty()) return;
   Instant since = now;
   for (const auto& [rank, at] : waiting_) since = std::min(since, at);
   if (now < std::max(since, complained_) + patience()) return;
   complained_ = now;
   for (const Rank rank : engine_.slowest()) {
-    if (view_.is_here(rank)) continue;
+    if (work_.view.is_here(rank)) continue;
     wire::Message message;
     auto body = message.root().initAwaited();
-    body.setJob(job().job.value);
+    body.setJob(work_.job.job.value);
     body.setRank(rank.value);
-    send(view_.node_of(rank), message);
+    work_.send(work_.view.node_of(rank), message);
   }
 }
 
-std::optional<Instant> ServerService::core_deadline() const {
-  auto next = AsynchronousService::core_deadline();
+std::optional<Instant> ServerCoordinator::core_deadline() const {
+  auto next = AsynchronousCoordinator::core_deadline();
   for (const auto& [rank, at] : waiting_) {
     const Instant due = std::max(at, complained_) + patience();
     next = next ? std::min(*next, due) : due;
@@ -241,7 +240,7 @@ std::optional<Instant> ServerService::core_deadline() const {
   return next;
 }
 
-std::optional<AveragingService::Waiting> ServerService::waiting() const {
+std::optional<Coordinator::Waiting> ServerCoordinator::waiting() const {
   std::optional<Waiting> waiting;
   for (const auto& [rank, at] : waiting_)
     if (!waiting || at < waiting->since) waiting = Waiting{pushed_.at(rank), engine_.slowest(), at};

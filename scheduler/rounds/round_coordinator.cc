@@ -1,77 +1,75 @@
-#include "scheduler/rounds/round_service.h"
+#include "scheduler/rounds/round_coordinator.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "runtime/observe/format.h"
+#include "scheduler/shell/worker_windows.h"
 
 namespace paceline::scheduler {
 namespace {
 
-RoundEngine::Options engine_options(const RoundService::Options& options) {
+RoundEngine::Options engine_options(const JobOptions& job) {
   RoundEngine::Options engine;
-  engine.self = options.job.self;
-  engine.node_of = options.job.node_of;
-  engine.first = options.job.first;
-  engine.last = options.job.last;
-  engine.wait_limit = options.job.wait_limit;
+  engine.self = job.self;
+  engine.node_of = job.node_of;
+  engine.first = job.first;
+  engine.last = job.last;
+  engine.wait_limit = job.wait_limit;
   return engine;
 }
 
 }  // namespace
 
-RoundService::RoundService(Options options, std::unique_ptr<RoundPlan> plan, TaskGraph& graph,
-                           collective::Averager& averager, SendToNode send)
-    : AveragingService(options.job, graph, averager, std::move(send)),
-      options_(std::move(options)),
-      engine_(engine_options(options_), std::move(plan)) {
+RoundCoordinator::RoundCoordinator(Workplace& work, Options options, std::unique_ptr<RoundPlan> plan)
+    : Coordinator(work), options_(std::move(options)), engine_(engine_options(work_.job), std::move(plan)) {
   if (options_.outer_step) outer_.emplace(options_.outer_step, options_.outer_elements);
-  abandons_ = engine_.plan().round(engine_.plan().next_round(job().first)).late == Lateness::abandons;
+  abandons_ = engine_.plan().round(engine_.plan().next_round(work_.job.first)).late == Lateness::abandons;
 }
 
-RoundService::~RoundService() = default;
+RoundCoordinator::~RoundCoordinator() = default;
 
 // Events
 // ----------------------------------------------------------------------------------------------------------------
 
-void RoundService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (!windows_.living(rank) && !chronicle_.replays()) return;
-  if (t < job().first) return on_start(rank, now);
-  chronicle_.hear({.kind = Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
+void RoundCoordinator::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
+  if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
+  if (t < work_.job.first) return on_start(rank, now);
+  work_.chronicle.hear({.kind = Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
 }
 
 /// A worker shows the model that it starts from, the same as the others, and waits until it was seen.
-void RoundService::on_start(Rank rank, Instant now) {
-  Member* const member = windows_.living(rank);
+void RoundCoordinator::on_start(Rank rank, Instant now) {
+  Member* const member = work_.windows.living(rank);
   if (!member || !outer_) return;
   if (!outer_->has_begun()) {
     const auto start = member->window.seal();
-    if (!start) return fail_job(damaged_window(rank));
-    outer_->begin(member->window.data(*start), windows_.dtype());
+    if (!start) return work_.fail_job(damaged_window(rank));
+    outer_->begin(member->window.data(*start), work_.windows.dtype());
     member->window.unseal(memory::Window::Unseal::keep);
   }
   memory::WorkerVerdict verdict;
-  verdict.own = job().first.value - 1;
-  verdict.next = verdict.next_round = job().first.value;
-  windows_.set_verdict(rank, verdict);
+  verdict.own = work_.job.first.value - 1;
+  verdict.next = verdict.next_round = work_.job.first.value;
+  work_.windows.set_verdict(rank, verdict);
   act({}, now);  // An averaging may have waited for it.
 }
 
-void RoundService::on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                                   Instant now) {
+void RoundCoordinator::on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                                       Instant now) {
   if (message.isPartial()) return on_partial(from, message.getPartial(), std::move(bulk), now);
   if (!message.isActivate()) return;
   const auto activate = message.getActivate();
   const Version v{activate.getVersion()};
   if (activate.getGone() >= 0)
-    return chronicle_.hear({.kind = Kind::gone_elsewhere, .rank = Rank{activate.getGone()}, .at = now}, now);
-  if (activate.getCount()) return chronicle_.hear({.kind = Kind::counted, .version = v, .at = now}, now);
-  chronicle_.hear({.kind = Kind::activated, .node = NodeId{activate.getRoot()}, .version = v, .at = now}, now);
+    return work_.chronicle.hear({.kind = Kind::gone_elsewhere, .rank = Rank{activate.getGone()}, .at = now}, now);
+  if (activate.getCount()) return work_.chronicle.hear({.kind = Kind::counted, .version = v, .at = now}, now);
+  work_.chronicle.hear({.kind = Kind::activated, .node = NodeId{activate.getRoot()}, .version = v, .at = now}, now);
 }
 
-void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum,
-                              Instant now) {
+void RoundCoordinator::on_partial(NodeId from, const wire::Partial::Reader& header, std::vector<std::byte> sum,
+                                  Instant now) {
   RemotePartial partial;
   partial.contributions = header.getContributions();
   partial.sum = std::move(sum);
@@ -79,15 +77,15 @@ void RoundService::on_partial(NodeId from, const wire::Partial::Reader& header, 
   partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
                   header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops()};
   const Version v{header.getVersion()};
-  const auto of = view_.giver(from, header.getOf());
+  const auto of = work_.view.giver(from, header.getOf());
   if (of == from) used_.on_given(from, v);
   if (!of || !is_sound(*of, partial)) return;
   if (v <= engine_.done()) return;  // A duplicate of what is executed.
   if (!rounds_[{v.value, header.getGroup()}].remote.try_emplace(*of, std::move(partial)).second) return;
-  chronicle_.hear({.kind = Kind::partial, .node = *of, .version = v, .group = header.getGroup(), .at = now}, now);
+  work_.chronicle.hear({.kind = Kind::partial, .node = *of, .version = v, .group = header.getGroup(), .at = now}, now);
 }
 
-void RoundService::pass_on(NodeId lost, NodeId to) {
+void RoundCoordinator::pass_on(NodeId lost, NodeId to) {
   const auto send = [&](const Key& key, const RemotePartial& partial) {
     send_partial(key, partial, partial.sum, lost, to);
   };
@@ -97,35 +95,38 @@ void RoundService::pass_on(NodeId lost, NodeId to) {
 }
 
 /// Whether this node can add it to its own sum; else the job fails.
-bool RoundService::is_sound(NodeId from, const RemotePartial& partial) {
+bool RoundCoordinator::is_sound(NodeId from, const RemotePartial& partial) {
   if (partial.contributions == 0) return true;
   const bool weighs = partial.contributions > 0 && (!options_.weighs_by_samples || partial.sums.samples > 0);
   if (!weighs)
-    fail_job(observe::format("node %d sent a partial sum of %d contributions with %lld samples: it weighs nothing",
-                             from.value, partial.contributions, static_cast<long long>(partial.sums.samples)));
-  return weighs && has_right_size(from, "a partial sum", partial.sum.size());
+    work_.fail_job(
+        observe::format("node %d sent a partial sum of %d contributions with %lld samples: it weighs nothing",
+                        from.value, partial.contributions, static_cast<long long>(partial.sums.samples)));
+  return weighs && work_.has_right_size(from, "a partial sum", partial.sum.size());
 }
 
 /// In a replay deadlines are not looked at: what put them off then stands in the record.
-void RoundService::on_alive(Rank rank, Instant now) {
-  if (!chronicle_.replays()) chronicle_.hear({.kind = Kind::alive, .rank = rank, .at = now}, now);
+void RoundCoordinator::on_alive(Rank rank, Instant now) {
+  if (!work_.chronicle.replays()) work_.chronicle.hear({.kind = Kind::alive, .rank = rank, .at = now}, now);
 }
 
-void RoundService::on_gone(Rank rank, Instant now) {
-  if (!windows_.living(rank) && !chronicle_.replays()) return;
-  chronicle_.hear({.kind = Kind::gone, .rank = rank, .at = now}, now);
+void RoundCoordinator::on_gone(Rank rank, Instant now) {
+  if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
+  work_.chronicle.hear({.kind = Kind::gone, .rank = rank, .at = now}, now);
 }
 
-void RoundService::look(Instant now) {
+void RoundCoordinator::look(Instant now) {
   auto actions = engine_.tick(now);
   if (actions.empty()) return;
-  chronicle_.record({.kind = Kind::looked, .at = now});
+  work_.chronicle.record({.kind = Kind::looked, .at = now});
   act(std::move(actions), now);
 }
 
-void RoundService::step(const Decision& d) {
+void RoundCoordinator::step(const Decision& d) {
   switch (d.kind) {
-    case Kind::arrived: averagings_.end_compute(d.rank); return act(engine_.on_arrival(d.rank, d.version, d.took, d.at), d.at);
+    case Kind::arrived:
+      work_.averagings.end_compute(d.rank);
+      return act(engine_.on_arrival(d.rank, d.version, d.took, d.at), d.at);
     case Kind::activated: return act(engine_.on_activation(d.node, d.node, d.version, d.at), d.at);
     case Kind::counted: return act(engine_.on_count(d.version, d.at), d.at);
     case Kind::partial: return act(engine_.on_partial(d.node, d.version, d.group, d.at), d.at);
@@ -145,8 +146,8 @@ void RoundService::step(const Decision& d) {
     }
     case Kind::merged: return act(engine_.on_merged(d.rank, d.at), d.at);
     case Kind::gone:
-      if (Member* const member = windows_.living(d.rank)) member->gone = true;
-      averagings_.end_compute(d.rank);
+      if (Member* const member = work_.windows.living(d.rank)) member->gone = true;
+      work_.averagings.end_compute(d.rank);
       return act(engine_.on_gone(d.rank, d.at), d.at);
     case Kind::gone_elsewhere: return act(engine_.on_gone_elsewhere(d.rank, d.at), d.at);
     case Kind::node_gone: used_.on_lost(d.node); return act(engine_.on_node_gone(d.node, d.at), d.at);
@@ -156,7 +157,7 @@ void RoundService::step(const Decision& d) {
   }
 }
 
-std::optional<RoundService::Waiting> RoundService::waiting() const {
+std::optional<RoundCoordinator::Waiting> RoundCoordinator::waiting() const {
   const auto waiting = engine_.waiting();
   if (!waiting) return {};
   return Waiting{waiting->version, waiting->missing, waiting->since};
@@ -165,7 +166,7 @@ std::optional<RoundService::Waiting> RoundService::waiting() const {
 // Actions of the core
 // -----------------------------------------------------------------------------------------------------
 
-void RoundService::act(RoundEngine::Actions actions, Instant now) {
+void RoundCoordinator::act(RoundEngine::Actions actions, Instant now) {
   for (auto& action : actions) pending_actions_.emplace_back(std::move(action), now);
   if (acting_) return;  // The outer call carries them out, in order.
   acting_ = true;
@@ -173,98 +174,99 @@ void RoundService::act(RoundEngine::Actions actions, Instant now) {
     auto [action, at] = std::move(pending_actions_.front());
     pending_actions_.pop_front();
     std::visit([this, at = at](const auto& a) { carry_out(a, at); }, action);
-    if (pending_actions_.empty()) averagings_.start(at);
+    if (pending_actions_.empty()) work_.averagings.start(at);
   }
   acting_ = false;
 }
 
-bool RoundService::go_on() {
-  act({}, clock_now());
+bool RoundCoordinator::go_on() {
+  act({}, work_.now());
   return pending_actions_.empty();
 }
 
 /// A worker may complete its update while it is being sealed without: of that nothing is used.
-bool RoundService::needs_nothing(const Decision& d) const {
-  return abandons_ && d.kind == Kind::arrived && chronicle_.replay().sealed(d.rank) >= d.version;
+bool RoundCoordinator::needs_nothing(const Decision& d) const {
+  return abandons_ && d.kind == Kind::arrived && work_.chronicle.replay().sealed(d.rank) >= d.version;
 }
 
 /// What its next seal will find is there.
-bool RoundService::has_published(Rank rank) {
-  const Member* const member = windows_.living(rank);
-  return chronicle_.has_published(rank, member ? &member->window : nullptr);
+bool RoundCoordinator::has_published(Rank rank) {
+  const Member* const member = work_.windows.living(rank);
+  return work_.chronicle.has_published(rank, member ? &member->window : nullptr);
 }
 
 /// In a replay workers come first: they publish what the seal found, and go through every update (in the run a slow
 /// one may have missed some and taken another's state instead, which was the same).
-bool RoundService::is_ready(const RoundEngine::Action& action) {
+bool RoundCoordinator::is_ready(const RoundEngine::Action& action) {
   if (std::holds_alternative<RoundEngine::Execute>(action) && waits_for_start()) return false;
-  if (!chronicle_.replays() || is_alone()) return true;
+  if (!work_.chronicle.replays() || is_alone()) return true;
   if (const auto* seal = std::get_if<RoundEngine::Seal>(&action))
     return std::all_of(seal->members.begin(), seal->members.end(), [this](Rank r) { return has_published(r); });
   if (std::holds_alternative<RoundEngine::Abandon>(action))
-    return std::all_of(windows_.all().begin(), windows_.all().end(),
+    return std::all_of(work_.windows.all().begin(), work_.windows.all().end(),
                        [this](const auto& m) { return m.second.gone || has_published(m.first); });
   const auto* execute = std::get_if<RoundEngine::Execute>(&action);
   if (!execute || !abandons_) return true;
-  return std::all_of(chronicle_.replay().joining().begin(), chronicle_.replay().joining().end(), [&](Rank rank) {
-    const Member* const member = windows_.find(rank);
-    if (!member) return false;
-    const auto step = member->window.progress().step.load(std::memory_order_acquire);
-    return member->gone || step >= execute->version.value;
-  });
+  return std::all_of(work_.chronicle.replay().joining().begin(), work_.chronicle.replay().joining().end(),
+                     [&](Rank rank) {
+                       const Member* const member = work_.windows.find(rank);
+                       if (!member) return false;
+                       const auto step = member->window.progress().step.load(std::memory_order_acquire);
+                       return member->gone || step >= execute->version.value;
+                     });
 }
 
 /// The outer model is not known here before a worker has begun, and without it there is no next one.
-bool RoundService::waits_for_start() const {
+bool RoundCoordinator::waits_for_start() const {
   if (!outer_ || outer_->has_begun()) return false;
-  const auto& node_of = job().node_of;
+  const auto& node_of = work_.job.node_of;
   for (std::int32_t r = 0; r < static_cast<std::int32_t>(node_of.size()); ++r) {
-    const Member* const member = windows_.find(Rank{r});
-    if (view_.is_here(Rank{r}) && (!member || !member->gone)) return true;
+    const Member* const member = work_.windows.find(Rank{r});
+    if (work_.view.is_here(Rank{r}) && (!member || !member->gone)) return true;
   }
   return false;  // Nobody is left here who would get a result.
 }
 
-void RoundService::carry_out(const RoundEngine::Activate& a, Instant) {
+void RoundCoordinator::carry_out(const RoundEngine::Activate& a, Instant) {
   wire::Message message;
   auto body = message.root().initActivate();
-  body.setJob(job().job.value);
+  body.setJob(work_.job.job.value);
   body.setRoot(a.root.value);
   body.setVersion(a.version.value);
-  send(a.to, message);
+  work_.send(a.to, message);
 }
 
-void RoundService::carry_out(const RoundEngine::Count& a, Instant) {
+void RoundCoordinator::carry_out(const RoundEngine::Count& a, Instant) {
   wire::Message message;
   auto body = message.root().initActivate();
-  body.setJob(job().job.value);
+  body.setJob(work_.job.job.value);
   body.setVersion(a.version.value);
   body.setCount(true);
-  send(a.to, message);
+  work_.send(a.to, message);
 }
 
-void RoundService::carry_out(const RoundEngine::Gone& a, Instant) {
+void RoundCoordinator::carry_out(const RoundEngine::Gone& a, Instant) {
   wire::Message message;
   auto body = message.root().initActivate();
-  body.setJob(job().job.value);
+  body.setJob(work_.job.job.value);
   body.setGone(a.rank.value);
-  send(a.to, message);
+  work_.send(a.to, message);
 }
 
-void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
+void RoundCoordinator::carry_out(const RoundEngine::Seal& a, Instant now) {
   auto& round = rounds_[{a.version.value, a.group}];
   round.members = a.members;
   const Lateness late_ones = engine_.plan().round(a.version).late;
   const bool cuts_short = abandons_ || late_ones == Lateness::finishes;
   Decision sealed{.kind = Kind::sealed, .version = a.version, .group = a.group, .at = now};
-  if (job().self.value == 0) sealed.took = clock(now);
+  if (work_.job.self.value == 0) sealed.took = work_.clock.at(now);
   sealed.stops = stop_wanted_ ? 1 : 0;
   for (const Rank rank : a.members) {
     auto& found = sealed.contributions.emplace_back();
     found.rank = rank;
-    Member* const member = windows_.find(rank);
+    Member* const member = work_.windows.find(rank);
     if (!member) continue;  // Has not opened its share yet: it contributes nothing.
-    if (chronicle_.replays() && !chronicle_.replay().next_contribution(rank)) continue;
+    if (work_.chronicle.replays() && !work_.chronicle.replay().next_contribution(rank)) continue;
     auto& window = member->window;
     const auto buffer = window.seal();
     if (!buffer && is_alone()) {
@@ -281,55 +283,57 @@ void RoundService::carry_out(const RoundEngine::Seal& a, Instant now) {
     found.bodies = tag.bodies;
     add_contribution(round, {rank, *buffer, tag.samples}, tag, a.version, cuts_short);
   }
-  if (abandons_ && job().node_of.size() > 1) {
+  if (abandons_ && work_.job.node_of.size() > 1) {
     const auto missing = static_cast<std::int64_t>(a.members.size() - round.contributions.size());
-    counters_.abandoned_bodies += missing * options_.bodies;
+    work_.counters.abandoned_bodies += missing * options_.bodies;
   }
   if (is_alone() || (!cuts_short && !options_.weighs_by_samples))
     round.sums.samples = engine_.plan().round(a.version).kind == Round::Kind::sync ? newly_computed() : 0;
   check_learning_rates(round, a.version);
-  chronicle_.decide(sealed);
+  work_.chronicle.decide(sealed);
 }
 
 /// Samples since the last average of all: what the late published in between is in no sum, or in several.
-std::int64_t RoundService::newly_computed() {
+std::int64_t RoundCoordinator::newly_computed() {
   std::int64_t all = 0;
-  for (const auto& [rank, member] : windows_.all()) all += member.window.progress().samples.load(std::memory_order_relaxed);
+  for (const auto& [rank, member] : work_.windows.all())
+    all += member.window.progress().samples.load(std::memory_order_relaxed);
   return all - std::exchange(counted_samples_, all);
 }
 
-bool RoundService::counts(const memory::BufferTag& tag, Version v) const {
+bool RoundCoordinator::counts(const memory::BufferTag& tag, Version v) const {
   // Gradients of another version do not, unless what was late is to.
   if (gradients(v)) return tag.iteration == v.value || engine_.plan().round(v).late == Lateness::accumulates;
   // What was published before the last average is in it.
   return !options_.weighs_by_samples || (tag.iteration > engine_.done().value && tag.samples > 0);
 }
 
-void RoundService::add_contribution(Gathering& round, const Contribution& from, const memory::BufferTag& tag, Version v,
-                                    bool cuts_short) {
+void RoundCoordinator::add_contribution(Gathering& round, const Contribution& from, const memory::BufferTag& tag,
+                                        Version v, bool cuts_short) {
   if (options_.weighs_by_bodies && tag.bodies < options_.bodies) {
     // Sealed: nobody else touches it before the round is executed.
-    void* sum = windows_.at(from.rank).window.data(from.buffer).data();
+    void* sum = work_.windows.at(from.rank).window.data(from.buffer).data();
     const void* inputs[] = {sum};
-    collective::sum_into(sum, static_cast<double>(tag.bodies) / options_.bodies, inputs, windows_.elements(), windows_.dtype());
+    collective::sum_into(sum, static_cast<double>(tag.bodies) / options_.bodies, inputs, work_.windows.elements(),
+                         work_.windows.dtype());
   }
   round.contributions.push_back(from);
   round.bodies += tag.bodies;
   add(round.sums, {tag.loss_sum, tag.loss_count, tag.samples, tag.learning_rate, {}, 0});
-  if (cuts_short) counters_.abandoned_bodies += std::max(0, options_.bodies - tag.bodies);
+  if (cuts_short) work_.counters.abandoned_bodies += std::max(0, options_.bodies - tag.bodies);
   const auto late = std::max<std::int64_t>(0, v.value - tag.iteration);
-  ++counters_.staleness[std::min(static_cast<std::size_t>(late), counters_.staleness.size() - 1)];
+  ++work_.counters.staleness[std::min(static_cast<std::size_t>(late), work_.counters.staleness.size() - 1)];
 }
 
-void RoundService::check_learning_rates(const Gathering& round, Version v) {
+void RoundCoordinator::check_learning_rates(const Gathering& round, Version v) {
   std::optional<std::pair<Rank, double>> first;
   for (const auto& c : round.contributions) {
-    const auto& tag = windows_.at(c.rank).window.tag(c.buffer);
+    const auto& tag = work_.windows.at(c.rank).window.tag(c.buffer);
     if (tag.iteration != v.value) continue;
     if (!first) {
       first = {c.rank, tag.learning_rate};
     } else if (std::abs(first->second - tag.learning_rate) > 1e-12 * std::abs(first->second)) {
-      fail_job(observe::format(
+      work_.fail_job(observe::format(
           "learning rates differ at update %lld: worker %d has %g, worker %d has %g; let "
           "shared.schedule(scheduler) advance them",
           static_cast<long long>(v.value), first->first.value, first->second, c.rank.value, tag.learning_rate));
@@ -338,12 +342,12 @@ void RoundService::check_learning_rates(const Gathering& round, Version v) {
   }
 }
 
-void RoundService::carry_out(const RoundEngine::SendPartial& a, Instant) {
+void RoundCoordinator::carry_out(const RoundEngine::SendPartial& a, Instant) {
   const Key key{a.version.value, a.group};
   auto& round = rounds_[key];
   if (round.partial_targets.empty() && !round.partial_ready)
-    averagings_.add({[this, key] { return prepare_partial(key); }, [this, key](Instant) { finish_partial(key); }},
-                  ranks_of(round.contributions));
+    work_.averagings.add({[this, key] { return prepare_partial(key); }, [this, key](Instant) { finish_partial(key); }},
+                         ranks_of(round.contributions));
   if (round.partial_ready) {
     send_partial(key, a.to);
   } else {
@@ -351,17 +355,17 @@ void RoundService::carry_out(const RoundEngine::SendPartial& a, Instant) {
   }
 }
 
-void RoundService::send_partial(const Key& key, NodeId to) {
+void RoundCoordinator::send_partial(const Key& key, NodeId to) {
   const auto& round = rounds_.at(key);
   const auto contributions = static_cast<std::int32_t>(round.contributions.size());
-  send_partial(key, {contributions, round.bodies, round.sums}, round.own_partial, job().self, to);
+  send_partial(key, {contributions, round.bodies, round.sums}, round.own_partial, work_.job.self, to);
 }
 
-void RoundService::send_partial(const Key& key, const Summed& summed, const std::vector<std::byte>& sum, NodeId of,
-                                NodeId to) {
+void RoundCoordinator::send_partial(const Key& key, const Summed& summed, const std::vector<std::byte>& sum, NodeId of,
+                                    NodeId to) {
   wire::Message message;
   auto body = message.root().initPartial();
-  body.setJob(job().job.value);
+  body.setJob(work_.job.job.value);
   body.setVersion(key.first);
   body.setGroup(key.second);
   body.setContributions(summed.contributions);
@@ -372,26 +376,27 @@ void RoundService::send_partial(const Key& key, const Summed& summed, const std:
   body.setLearningRate(summed.sums.learning_rate);
   body.setLeaderNs(summed.sums.leader_time.count());
   body.setStops(summed.sums.stops);
-  if (of != job().self) body.setOf(of.value);
+  if (of != work_.job.self) body.setOf(of.value);
   std::vector<std::vector<std::byte>> bulk;
   bulk.push_back(sum);
-  send(to, message, std::move(bulk));
+  work_.send(to, message, std::move(bulk));
 }
 
-void RoundService::carry_out(const RoundEngine::Execute& a, Instant) {
+void RoundCoordinator::carry_out(const RoundEngine::Execute& a, Instant) {
   const Decision done{.kind = Kind::executed, .version = a.version, .group = a.group};
-  averagings_.add({[this, a] { return prepare_average(a); }, [this, a](Instant at) { finish_average(a, at); }, done},
-                ranks_of(rounds_[{a.version.value, a.group}].contributions));
+  work_.averagings.add(
+      {[this, a] { return prepare_average(a); }, [this, a](Instant at) { finish_average(a, at); }, done},
+      ranks_of(rounds_[{a.version.value, a.group}].contributions));
 }
 
-void RoundService::carry_out(const RoundEngine::Merge& a, Instant) {
+void RoundCoordinator::carry_out(const RoundEngine::Merge& a, Instant) {
   const Decision done{.kind = Kind::merged, .rank = a.rank};
-  averagings_.add({[this, a] { return prepare_merge(a); }, [this, a](Instant at) { finish_merge(a, at); }, done},
-                {a.rank});
+  work_.averagings.add({[this, a] { return prepare_merge(a); }, [this, a](Instant at) { finish_merge(a, at); }, done},
+                       {a.rank});
 }
 
-void RoundService::carry_out(const RoundEngine::Verdict& a, Instant) {
-  counters_.skipped += a.skipped;
+void RoundCoordinator::carry_out(const RoundEngine::Verdict& a, Instant) {
+  work_.counters.skipped += a.skipped;
   memory::WorkerVerdict verdict;
   verdict.own = a.own.value;
   verdict.next = a.next.value;
@@ -401,61 +406,61 @@ void RoundService::carry_out(const RoundEngine::Verdict& a, Instant) {
   verdict.averaged = a.averaged;
   verdict.end = a.end;
   verdict.lr_may_decay = a.lr_may_decay;
-  windows_.set_verdict(a.rank, verdict);
-  if (!a.end && !abandons_ && window(a.rank)) averagings_.begin_compute(a.rank);
+  work_.windows.set_verdict(a.rank, verdict);
+  if (!a.end && !abandons_ && work_.windows.find(a.rank)) work_.averagings.begin_compute(a.rank);
 }
 
-void RoundService::carry_out(const RoundEngine::Abandon& a, Instant) {
-  for (auto& [rank, member] : windows_.all()) WorkerWindows::abandon(member, a.version);
+void RoundCoordinator::carry_out(const RoundEngine::Abandon& a, Instant) {
+  for (auto& [rank, member] : work_.windows.all()) WorkerWindows::abandon(member, a.version);
 }
 
-void RoundService::carry_out(const RoundEngine::Leave& a, Instant) {
-  if (Member* const member = windows_.find(a.rank)) member->gone = true;
-  tell(Left{a.rank, a.version, a.silent, a.waited});
+void RoundCoordinator::carry_out(const RoundEngine::Leave& a, Instant) {
+  if (Member* const member = work_.windows.find(a.rank)) member->gone = true;
+  work_.tell(Left{a.rank, a.version, a.silent, a.waited});
 }
 
 // Averaging tasks
 // -----------------------------------------------------------------------------------------------------------
 
-std::vector<Rank> RoundService::ranks_of(const std::vector<Contribution>& contributions) {
+std::vector<Rank> RoundCoordinator::ranks_of(const std::vector<Contribution>& contributions) {
   std::vector<Rank> ranks;
   for (const auto& c : contributions) ranks.push_back(c.rank);
   return ranks;
 }
 
-void RoundService::add_inputs(collective::Reduction& reduction, const Gathering& round) {
+void RoundCoordinator::add_inputs(collective::Reduction& reduction, const Gathering& round) {
   for (const auto& c : round.contributions) {
-    reduction.inputs.push_back(windows_.at(c.rank).window.data(c.buffer).data());
+    reduction.inputs.push_back(work_.windows.at(c.rank).window.data(c.buffer).data());
     if (options_.weighs_by_samples) reduction.weights.push_back(static_cast<double>(c.samples));
   }
 }
 
-collective::Reduction RoundService::prepare_partial(const Key& key) {
+collective::Reduction RoundCoordinator::prepare_partial(const Key& key) {
   auto& round = rounds_.at(key);
-  auto reduction = windows_.reduction();
+  auto reduction = work_.windows.reduction();
   if (round.contributions.empty()) return reduction;
   if (!spare_partials_.empty()) {
     round.own_partial = std::move(spare_partials_.back());
     spare_partials_.pop_back();
   }
-  round.own_partial.resize(windows_.bytes());
+  round.own_partial.resize(work_.windows.bytes());
   add_inputs(reduction, round);
   reduction.outputs.push_back({round.own_partial.data(), 1.0});
   return reduction;
 }
 
-void RoundService::finish_partial(const Key& key) {
+void RoundCoordinator::finish_partial(const Key& key) {
   auto& round = rounds_.at(key);
   round.partial_ready = true;
   for (const NodeId to : std::exchange(round.partial_targets, {})) send_partial(key, to);
 }
 
-bool RoundService::is_partial(Version v) const {
+bool RoundCoordinator::is_partial(Version v) const {
   const Lateness late = engine_.plan().round(v).late;
   return late == Lateness::accumulates || late == Lateness::drops;
 }
 
-double RoundService::scale_of(const Gathering& round, Version v) const {
+double RoundCoordinator::scale_of(const Gathering& round, Version v) const {
   std::int64_t contributions = static_cast<std::int64_t>(round.contributions.size());
   std::int64_t bodies = round.bodies, samples = round.sums.samples;
   for (const auto& [node, partial] : round.remote) {
@@ -468,15 +473,15 @@ double RoundService::scale_of(const Gathering& round, Version v) const {
   switch (options_.divisor) {
     case Divisor::contributions:
       return 1.0 / static_cast<double>(std::max<std::int64_t>(1, contributions) * options_.bodies);
-    case Divisor::members: return 1.0 / (static_cast<double>(job().node_of.size()) * options_.bodies);
+    case Divisor::members: return 1.0 / (static_cast<double>(work_.job.node_of.size()) * options_.bodies);
     case Divisor::bodies: return 1.0 / static_cast<double>(std::max<std::int64_t>(1, bodies));
   }
   return 1.0;
 }
 
-collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& what) {
+collective::Reduction RoundCoordinator::prepare_average(const RoundEngine::Execute& what) {
   auto& round = rounds_.at({what.version.value, what.group});
-  auto reduction = windows_.reduction();
+  auto reduction = work_.windows.reduction();
 
   outputs_.clear();
   // One summation order everywhere: nodes ascending, inside the own node by rank.
@@ -490,10 +495,10 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
       own_added = true;
     };
     for (const auto& [node, partial] : round.remote) {
-      if (job().self < node) add_own();
+      if (work_.job.self < node) add_own();
       if (partial.contributions > 0) {
         // It may have come before anybody here had opened a share.
-        if (!has_right_size(node, "a partial sum", partial.sum.size())) return windows_.reduction();
+        if (!work_.has_right_size(node, "a partial sum", partial.sum.size())) return work_.windows.reduction();
         reduction.inputs.push_back(partial.sum.data());
       }
       contributions += partial.contributions;
@@ -509,14 +514,14 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
                        [&](const auto& c) { return c.rank == rank; });
   };
   const auto output = [&](Rank rank, bool fresh) {
-    Member* const member = windows_.living(rank);
+    Member* const member = work_.windows.living(rank);
     if (!member) return;
     auto& window = member->window;
     const bool in_place = gives_gradients && contributor(rank);
     // Nothing to give: its gradient was of another version.
     if (gives_gradients && !in_place && !abandons_ && !partial) return;
     const auto buffer = in_place ? window.begin_result_in_place() : window.begin_result();
-    if (!buffer) return fail_job(damaged_window(rank));
+    if (!buffer) return work_.fail_job(damaged_window(rank));
     outputs_.push_back(rank);
     const bool whole = (fresh && (what.sync || !options_.adds_own_again)) || gives_gradients;
     window.tag(*buffer) = {};
@@ -530,14 +535,14 @@ collective::Reduction RoundService::prepare_average(const RoundEngine::Execute& 
   } else if (!engine_.plan().round(what.version).merges_own_version) {
     for (const Rank rank : what.stale) output(rank, false);
   } else if (!what.stale.empty()) {
-    auto kept = std::make_shared<Kept>(Kept{std::vector<std::byte>(windows_.bytes()), contributions});
+    auto kept = std::make_shared<Kept>(Kept{std::vector<std::byte>(work_.windows.bytes()), contributions});
     reduction.outputs.push_back({kept->sum.data(), 1.0});
     for (const Rank rank : what.stale) kept_[rank][what.version] = kept;
   }
   return reduction;
 }
 
-void RoundService::finish_average(const RoundEngine::Execute& what, Instant now) {
+void RoundCoordinator::finish_average(const RoundEngine::Execute& what, Instant now) {
   auto node = rounds_.extract({what.version.value, what.group});
   const Gathering& round = node.mapped();
   const Version v = what.version;
@@ -547,64 +552,64 @@ void RoundService::finish_average(const RoundEngine::Execute& what, Instant now)
   // A model is no contribution to a round of gradients, nor the other way round.
   const bool keeps = !gradients(v) && !gradients(v.next());
   for (const auto& c : round.contributions) {
-    auto& window = windows_.at(c.rank).window;
+    auto& window = work_.windows.at(c.rank).window;
     if (window.sealed()) window.unseal(keeps ? memory::Window::Unseal::keep : memory::Window::Unseal::recycle);
   }
   const auto& fresh = what.fresh;
   for (const Rank rank : outputs_) {
-    auto& window = windows_.at(rank).window;
+    auto& window = work_.windows.at(rank).window;
     const bool waits_for_it = !abandons_ && std::find(fresh.begin(), fresh.end(), rank) != fresh.end();
     waits_for_it ? window.deliver() : window.retain();
   }
   std::erase_if(kept_, [&](const auto& entry) {
-    const Member* const member = windows_.find(entry.first);
+    const Member* const member = work_.windows.find(entry.first);
     return member && member->gone;
   });
-  (what.sync ? counters_.global_averages : counters_.group_averages) += 1;
-  trace("average", v);
+  (what.sync ? work_.counters.global_averages : work_.counters.group_averages) += 1;
+  work_.trace("average", v);
 
   const bool sync = what.sync && !is_partial(v);
   const bool over = sync && (v >= engine_.last() || sums.stops > 0);
-  const bool evaluate = sync && job().evaluates && (over || evaluation_due(v));
+  const bool evaluate = sync && work_.job.evaluates && (over || work_.evaluation_due(v));
   std::optional<Rank> evaluator;
   if (over) {
     engine_.end_at(v);
-    windows_.set_last(v);
+    work_.windows.set_last(v);
   }
   if (evaluate) {
-    note_evaluated(v);
-    for (const auto& [rank, member] : windows_.all()) {
+    work_.note_evaluated(v);
+    for (const auto& [rank, member] : work_.windows.all()) {
       const bool is_fresh = std::find(fresh.begin(), fresh.end(), rank) != fresh.end();
       if (member.gone || (!is_fresh && (!over || evaluator))) continue;
       evaluator = rank;
       if (is_fresh) break;  // At the end the late get the same model, only later.
     }
-    if (job().self.value == 0 && evaluator)
-      windows_.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
+    if (work_.job.self.value == 0 && evaluator)
+      work_.windows.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
   }
-  if (evaluate || over) hold(v);
-  tell(Executed{v, sync, over, evaluate, evaluator, sums});
+  if (evaluate || over) work_.hold(v);
+  work_.tell(Executed{v, sync, over, evaluate, evaluator, sums});
   if (abandons_) {
-    for (auto& [rank, member] : windows_.all()) {
+    for (auto& [rank, member] : work_.windows.all()) {
       member.control.words().executed.store(v.value, std::memory_order_release);
       member.control.ring();
-      averagings_.begin_compute(rank);  // What was left of the last one is abandoned.
+      work_.averagings.begin_compute(rank);  // What was left of the last one is abandoned.
     }
   }
   executed_sums_ = sums;
   used_.keep(node.key(), what.others, std::move(node.mapped().remote));
   if (!node.mapped().own_partial.empty()) spare_partials_.push_back(std::move(node.mapped().own_partial));
-  chronicle_.decide({.kind = Kind::executed, .version = v, .group = what.group, .at = now});
+  work_.chronicle.decide({.kind = Kind::executed, .version = v, .group = what.group, .at = now});
 }
 
-collective::Reduction RoundService::prepare_merge(const RoundEngine::Merge& what) {
-  auto reduction = windows_.reduction();
+collective::Reduction RoundCoordinator::prepare_merge(const RoundEngine::Merge& what) {
+  auto reduction = work_.windows.reduction();
   outputs_.clear();
-  Member* const member = windows_.living(what.rank);
+  Member* const member = work_.windows.living(what.rank);
   if (!member) return reduction;
   auto& window = member->window;
   if (outer_) {
-    const auto buffer = begin_result(what.rank, *member, what.own);
+    const auto buffer = work_.begin_result(what.rank, *member, what.own);
     if (!buffer) return reduction;
     outputs_.push_back(what.rank);
     reduction.inputs.push_back(outer_->data());
@@ -617,7 +622,7 @@ collective::Reduction RoundService::prepare_merge(const RoundEngine::Merge& what
   const auto missed = kept.find(what.with);
   const auto with = missed == kept.end() ? window.latest() : std::nullopt;
   if (merges ? !own : !is_partial(what.own)) return reduction;
-  const auto buffer = begin_result(what.rank, *member, what.own);
+  const auto buffer = work_.begin_result(what.rank, *member, what.own);
   if (!buffer) return reduction;
   outputs_.push_back(what.rank);
   // A worker that opened its share after the round has no result to merge with: it goes on with its own.
@@ -635,13 +640,13 @@ collective::Reduction RoundService::prepare_merge(const RoundEngine::Merge& what
   return reduction;
 }
 
-void RoundService::finish_merge(const RoundEngine::Merge& what, Instant now) {
-  for (const Rank rank : outputs_) windows_.at(rank).window.deliver();
+void RoundCoordinator::finish_merge(const RoundEngine::Merge& what, Instant now) {
+  for (const Rank rank : outputs_) work_.windows.at(rank).window.deliver();
   auto& kept = kept_[what.rank];
   kept.erase(kept.begin(), kept.upper_bound(what.with));
-  ++counters_.late_merges;
-  trace("merge", what.own);
-  chronicle_.decide({.kind = Kind::merged, .rank = what.rank, .at = now});
+  ++work_.counters.late_merges;
+  work_.trace("merge", what.own);
+  work_.chronicle.decide({.kind = Kind::merged, .rank = what.rank, .at = now});
 }
 
 }  // namespace paceline::scheduler

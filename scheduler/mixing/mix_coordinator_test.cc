@@ -1,4 +1,4 @@
-#include "scheduler/mixing/mix_service.h"
+#include "scheduler/mixing/mix_coordinator.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -20,19 +20,18 @@ class NobodyMixes : public MixPlan {
   std::vector<Rank> receivers(Rank, Version) const override { return {}; }
 };
 
-class MixServiceTest : public ServiceTest {
+class MixCoordinatorTest : public ServiceTest {
  protected:
-  MixServiceTest() {
-    MixService::Options options;
-    options.job = two_workers();
+  MixCoordinatorTest() {
+    MixCoordinator::Options options;
     options.plan = std::make_shared<NobodyMixes>();
-    begin(std::make_shared<MixService>(options, graph_, *averager_, nowhere()));
+    begin(service<MixCoordinator>(two_workers(), nowhere(), options));
   }
 };
 
 // The mean of version 0 is due when worker 1 has mixed it; by then the mixing of worker 0, who is to evaluate it, is
 // next in the queue. A window has one result in progress.
-TEST_F(MixServiceTest, AnEvaluationsMeanIsMadeWhenTheMixingBeforeItIsDelivered) {
+TEST_F(MixCoordinatorTest, AnEvaluationsMeanIsMadeWhenTheMixingBeforeItIsDelivered) {
   publish(0, 0, 2);
   end_averagings();
   publish(1, 0, 6);
@@ -45,7 +44,7 @@ TEST_F(MixServiceTest, AnEvaluationsMeanIsMadeWhenTheMixingBeforeItIsDelivered) 
 }
 
 // The driver was killed, say: nobody waits for what the pool is doing.
-TEST_F(MixServiceTest, AJobThatIsLetGoKeepsItsMemoryUntilItsAveragingIsDoneAndLeavesTheGraph) {
+TEST_F(MixCoordinatorTest, AJobThatIsLetGoKeepsItsMemoryUntilItsAveragingIsDoneAndLeavesTheGraph) {
   std::latch may_go_on(1);
   float number = 1;
   collective::Reduction first{.inputs = {&number}, .outputs = {{&number, 1}}, .elements = 1};

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/shell/averaging_service.h"
 #include "scheduler/rounds/outer_model.h"
 #include "scheduler/rounds/round_engine.h"
 #include "scheduler/rounds/used_partials.h"
+#include "scheduler/shell/coordinator.h"
 
 namespace paceline::scheduler {
 
@@ -24,10 +24,9 @@ enum class Divisor {
 /// Shell of the round engine on one agent, for one job: decodes, steps the core, moves windows between their roles,
 /// runs the reductions on the agent's averaging threads and sends partial sums to other agents. Averagings and late
 /// merges run in the order in which the engine asked for them.
-class RoundService final : public AveragingService {
+class RoundCoordinator final : public Coordinator {
  public:
   struct Options {
-    JobOptions job;
     std::int32_t bodies = 1;  ///< Mini-batches of one complete update.
     Divisor divisor = Divisor::contributions;
     bool adds_own_again = false;    ///< A group's members get the sum, and add their own model once more.
@@ -38,9 +37,8 @@ class RoundService final : public AveragingService {
     std::uint64_t outer_elements = 0;
   };
 
-  RoundService(Options options, std::unique_ptr<RoundPlan> plan, TaskGraph& graph, collective::Averager& averager,
-               SendToNode send);
-  ~RoundService() override;
+  RoundCoordinator(Workplace& work, Options options, std::unique_ptr<RoundPlan> plan);
+  ~RoundCoordinator() override;
 
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
   void on_alive(Rank rank, Instant now) override;
@@ -90,7 +88,7 @@ class RoundService final : public AveragingService {
   bool waits_for_start() const;
   /// A job of one worker, which tells only how far it is (Session::go_on_alone): that is in every round, and the
   /// average is what it has.
-  bool is_alone() const { return job().node_of.size() == 1 && !options_.weighs_by_samples; }
+  bool is_alone() const { return work_.job.node_of.size() == 1 && !options_.weighs_by_samples; }
   void on_start(Rank rank, Instant now);
 
   void act(RoundEngine::Actions actions, Instant now);

@@ -1,58 +1,59 @@
-#include "scheduler/mixing/exchange_service.h"
+#include "scheduler/mixing/exchange_coordinator.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/shell/worker_windows.h"
+
 namespace paceline::scheduler {
 
-ExchangeService::ExchangeService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send)
-    : NeighbourService(options.job, options.plan, false, graph, averager, std::move(send)),
-      options_(std::move(options)) {}
+ExchangeCoordinator::ExchangeCoordinator(Workplace& work, Options options)
+    : NeighbourCoordinator(work, options.plan, false), options_(std::move(options)) {}
 
-ExchangeService::~ExchangeService() = default;
+ExchangeCoordinator::~ExchangeCoordinator() = default;
 
-std::optional<Version> ExchangeService::sent_after(std::int64_t t) const {
-  if (t < job().first.value || (t + 1) % options_.every != 0) return std::nullopt;
+std::optional<Version> ExchangeCoordinator::sent_after(std::int64_t t) const {
+  if (t < work_.job.first.value || (t + 1) % options_.every != 0) return std::nullopt;
   return Version{(t + 1) / options_.every - 1};
 }
 
-Version ExchangeService::next_publication(Version v) const {
+Version ExchangeCoordinator::next_publication(Version v) const {
   const auto next_sent = [this](std::int64_t t) {
-    t = std::max(t, job().first.value);
+    t = std::max(t, work_.job.first.value);
     return t + options_.every - 1 - t % options_.every;
   };
   const std::int64_t t = v.value + 1;
   return Version{std::min(next_sent(t), next_sent(t - options_.delay) + options_.delay)};
 }
 
-ExchangeService::Range ExchangeService::part(Version r) const {
-  if (is_whole()) return {0, windows_.elements()};
+ExchangeCoordinator::Range ExchangeCoordinator::part(Version r) const {
+  if (is_whole()) return {0, work_.windows.elements()};
   const auto parts = static_cast<std::size_t>(options_.parts), part = static_cast<std::size_t>(r.value) % parts;
-  return {windows_.elements() * part / parts, windows_.elements() * (part + 1) / parts};
+  return {work_.windows.elements() * part / parts, work_.windows.elements() * (part + 1) / parts};
 }
 
-ExchangeService::Range ExchangeService::outer(Range range) const {
+ExchangeCoordinator::Range ExchangeCoordinator::outer(Range range) const {
   const std::size_t end = outer_elements();
   return {std::min(range.from, end), std::min(range.to, end)};
 }
 
-ExchangeService::Range ExchangeService::rest(Range range) const {
+ExchangeCoordinator::Range ExchangeCoordinator::rest(Range range) const {
   const std::size_t begin = outer_elements();
   return {std::max(range.from, begin), std::max(range.to, begin)};
 }
 
 /// A part; a whole model, and slow weights behind it.
-std::size_t ExchangeService::contribution_bytes(Version r) const {
+std::size_t ExchangeCoordinator::contribution_bytes(Version r) const {
   const auto [from, to] = part(r);
-  return (to - from + (is_whole() ? outer_elements() : 0)) * memory::size_of(windows_.dtype());
+  return (to - from + (is_whole() ? outer_elements() : 0)) * memory::size_of(work_.windows.dtype());
 }
 
-std::byte* ExchangeService::at(Member& member, const Worker& worker, std::size_t i) const {
-  return member.window.data(worker.published).data() + i * memory::size_of(windows_.dtype());
+std::byte* ExchangeCoordinator::at(Member& member, const Worker& worker, std::size_t i) const {
+  return member.window.data(worker.published).data() + i * memory::size_of(work_.windows.dtype());
 }
 
-collective::Reduction ExchangeService::sum_of(Range range) const {
-  auto sum = windows_.reduction();
+collective::Reduction ExchangeCoordinator::sum_of(Range range) const {
+  auto sum = work_.windows.reduction();
   sum.elements = range.to - range.from;
   return sum;
 }
@@ -60,17 +61,17 @@ collective::Reduction ExchangeService::sum_of(Range range) const {
 // A step
 // -----------------------------------------------------------------------------------------------------------------
 
-void ExchangeService::on_start(Rank rank, Instant now) {
-  Member* const member = windows_.living(rank);
+void ExchangeCoordinator::on_start(Rank rank, Instant now) {
+  Member* const member = work_.windows.living(rank);
   if (!member || workers_.contains(rank)) return;
   const auto start = member->window.seal();
-  if (!start) return fail_job(damaged_window(rank));
+  if (!start) return work_.fail_job(damaged_window(rank));
   Worker& w = workers_[rank];
   add_turn(rank, w, now);
   auto& slow = is_whole() ? w.slow : common_;  // All start alike.
   if (!slow) {
     slow = std::make_shared<Slow>();
-    const auto weights = member->window.data(*start).first(outer_elements() * memory::size_of(windows_.dtype()));
+    const auto weights = member->window.data(*start).first(outer_elements() * memory::size_of(work_.windows.dtype()));
     slow->weights.assign(weights.begin(), weights.end());
     slow->buffer.resize(weights.size());
   }
@@ -79,22 +80,22 @@ void ExchangeService::on_start(Rank rank, Instant now) {
   begin(rank, now);
 }
 
-void ExchangeService::arrived(Rank rank, Version t, Duration compute, Instant now) {
+void ExchangeCoordinator::arrived(Rank rank, Version t, Duration compute, Instant now) {
   const auto it = workers_.find(rank);
   if (it == workers_.end() || !begin_wait(rank, it->second, t, compute, now)) return;
   if (const auto sent = sent_after(t.value)) send_model(rank, *sent);
   const auto taken = sent_after(t.value - options_.delay);
   add_for(
-      rank, [this](Member&) { return windows_.reduction(); },
+      rank, [this](Member&) { return work_.windows.reduction(); },
       [this, rank, taken](Member& member, Instant at) {
         if (!taken) return deliver(rank, member, at);
         workers_.at(rank).exchange = *taken;
         want(rank, at);
       });
-  averagings_.start(now);
+  work_.averagings.start(now);
 }
 
-void ExchangeService::send_model(Rank rank, Version r) {
+void ExchangeCoordinator::send_model(Rank rank, Version r) {
   const auto contribution = spare_bytes(contribution_bytes(r));
   add_sum(rank, [this, rank, contribution, sent = part(r)](Member& member) {
     auto copy = sum_of(sent);
@@ -105,10 +106,10 @@ void ExchangeService::send_model(Rank rank, Version r) {
   add_for(
       rank,
       [this, rank, contribution](Member&) {
-        if (!is_whole()) return windows_.reduction();
+        if (!is_whole()) return work_.windows.reduction();
         auto copy = sum_of({0, outer_elements()});
         copy.inputs = {workers_.at(rank).slow->weights.data()};
-        copy.outputs = {{at(*contribution, windows_.elements()), 1.0}};
+        copy.outputs = {{at(*contribution, work_.windows.elements()), 1.0}};
         return copy;
       },
       [this, rank, r, contribution](Member&, Instant now) {
@@ -116,7 +117,7 @@ void ExchangeService::send_model(Rank rank, Version r) {
       });
 }
 
-void ExchangeService::carry_out(const MixEngine::Mix& a) {
+void ExchangeCoordinator::carry_out(const MixEngine::Mix& a) {
   const Range taken = part(a.version);
   const auto terms = terms_of(a);
   if (is_whole()) {
@@ -148,7 +149,7 @@ void ExchangeService::carry_out(const MixEngine::Mix& a) {
       });
 }
 
-void ExchangeService::step_all(Range taken, const std::shared_ptr<Terms>& terms) {
+void ExchangeCoordinator::step_all(Range taken, const std::shared_ptr<Terms>& terms) {
   const auto add = [&](double weights, double buffer, double mean, Bytes Slow::*to) {
     const auto prepare = [=, this, range = outer(taken)] {
       auto sum = sum_of(range);
@@ -161,13 +162,13 @@ void ExchangeService::step_all(Range taken, const std::shared_ptr<Terms>& terms)
       sum.outputs = {{at(*common_.*to, range.from), 1.0}};
       return sum;
     };
-    averagings_.add({prepare, [](Instant) {}}, {});
+    work_.averagings.add({prepare, [](Instant) {}}, {});
   };
   add(1, options_.momentum, -1, &Slow::buffer);
   add(1 - options_.rate, -options_.rate * options_.momentum, options_.rate, &Slow::weights);
 }
 
-void ExchangeService::take_step(Rank rank, Range taken) {
+void ExchangeCoordinator::take_step(Rank rank, Range taken) {
   add_sum(rank, [this, rank, range = outer(taken)](Member& member) {
     auto sum = sum_of(range);
     std::byte* const model = at(member, workers_.at(rank), range.from);
@@ -178,7 +179,7 @@ void ExchangeService::take_step(Rank rank, Range taken) {
   });
 }
 
-void ExchangeService::step_own(Rank rank, const std::shared_ptr<Terms>& terms) {
+void ExchangeCoordinator::step_own(Rank rank, const std::shared_ptr<Terms>& terms) {
   const Range range{0, outer_elements()};
   add_sum(rank, [this, rank, terms, range](Member&) {
     auto sum = sum_of(range);
@@ -189,7 +190,7 @@ void ExchangeService::step_own(Rank rank, const std::shared_ptr<Terms>& terms) {
     sum.weights = {options_.momentum, -options_.pull};
     for (const Term& term : *terms) {
       Bytes& model = *term.contribution.data;
-      sum.inputs.insert(sum.inputs.end(), {model.data(), at(model, windows_.elements())});
+      sum.inputs.insert(sum.inputs.end(), {model.data(), at(model, work_.windows.elements())});
       sum.weights.insert(sum.weights.end(), {rate, pull - rate});
     }
     sum.outputs = {{slow.buffer.data(), 1.0}};
@@ -204,16 +205,16 @@ void ExchangeService::step_own(Rank rank, const std::shared_ptr<Terms>& terms) {
   });
 }
 
-void ExchangeService::deliver(Rank rank, Member& member, Instant now) {
-  if (!member.window.begin_result_in_place()) return fail_job(damaged_window(rank));
+void ExchangeCoordinator::deliver(Rank rank, Member& member, Instant now) {
+  if (!member.window.begin_result_in_place()) return work_.fail_job(damaged_window(rank));
   member.window.deliver();
   Worker& w = workers_.at(rank);
   end_wait(w, now);
   finish(rank, w.t, now);
 }
 
-OwnPaceService::ModelPart ExchangeService::model_of(Rank rank) {
-  return {at(windows_.at(rank), workers_.at(rank), 0), 1};
+OwnPaceCoordinator::ModelPart ExchangeCoordinator::model_of(Rank rank) {
+  return {at(work_.windows.at(rank), workers_.at(rank), 0), 1};
 }
 
 }  // namespace paceline::scheduler

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "scheduler/mixing/neighbour_service.h"
+#include "scheduler/mixing/neighbour_coordinator.h"
 
 namespace paceline::scheduler {
 
@@ -25,10 +25,9 @@ namespace paceline::scheduler {
 ///
 /// Numbers without an outer step: x = keeps x + (1 - keeps) mean x. The agent keeps s and b, and writes the result into
 /// the very buffer that was published.
-class ExchangeService final : public NeighbourService {
+class ExchangeCoordinator final : public NeighbourCoordinator {
  public:
   struct Options {
-    JobOptions job;
     std::shared_ptr<const MixPlan> plan;
     std::int64_t every = 1;
     std::int32_t parts = 0;  ///< F; 0: whole models.
@@ -40,8 +39,8 @@ class ExchangeService final : public NeighbourService {
     std::uint64_t outer_elements = 0;  ///< The outer step is made with so many of the first.
   };
 
-  ExchangeService(Options options, TaskGraph& graph, collective::Averager& averager, SendToNode send);
-  ~ExchangeService() override;
+  ExchangeCoordinator(Workplace& work, Options options);
+  ~ExchangeCoordinator() override;
 
  private:
   struct Slow {
@@ -65,13 +64,15 @@ class ExchangeService final : public NeighbourService {
 
   bool is_whole() const { return options_.parts == 0; }
   bool rows_are_alike() const override { return !is_whole(); }
-  std::size_t outer_elements() const { return std::min(options_.outer_elements, windows_.elements()); }
+  std::size_t outer_elements() const { return std::min(options_.outer_elements, work_.windows.elements()); }
   std::optional<Version> sent_after(std::int64_t t) const;
   Range part(Version r) const;
   Range outer(Range range) const;
   Range rest(Range range) const;
   /// The i-th number.
-  std::byte* at(Bytes& numbers, std::size_t i) const { return numbers.data() + i * memory::size_of(windows_.dtype()); }
+  std::byte* at(Bytes& numbers, std::size_t i) const {
+    return numbers.data() + i * memory::size_of(work_.windows.dtype());
+  }
   std::byte* at(Member& member, const Worker& worker, std::size_t i) const;
   collective::Reduction sum_of(Range range) const;
 

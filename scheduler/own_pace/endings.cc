@@ -1,0 +1,122 @@
+#include "scheduler/own_pace/endings.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace paceline::scheduler {
+
+using Phase = wire::Ending::Phase;
+using On = Agreement::On;
+
+void Endings::stop_soon() {
+  if (work_.chronicle.replays() || std::exchange(wished_, true)) return;
+  if (work_.job.self.value == 0) return agree_on(On::end);
+  send(NodeId{0}, Phase::WISH, On::end, {});
+}
+
+void Endings::agree_on(On what) {
+  if (work_.job.self.value == 0 && !work_.chronicle.replays()) act(agreement_.wish(what));
+}
+
+void Endings::on_node_lost() { act(agreement_.on_lost(work_.view.nodes())); }
+
+void Endings::let_go() {
+  frozen_.reset();
+  given_until_.reset();
+}
+
+// Words between agents
+// ------------------------------------------------------------------------------------------------------
+
+void Endings::send(NodeId to, Phase phase, On what, Version v, const std::vector<std::pair<Rank, Version>>& begun) {
+  wire::Message message;
+  auto body = message.root().initEnding();
+  body.setJob(work_.job.job.value);
+  body.setPhase(phase);
+  body.setVersion(v.value);
+  body.setGraph(what == On::graph);
+  auto list = body.initBegun(static_cast<unsigned>(begun.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setRank(begun[i].first.value);
+    list[i].setVersion(begun[i].second.value);
+  }
+  work_.send(to, message);
+}
+
+void Endings::on_message(NodeId from, const wire::Ending::Reader& ending) {
+  const Version v{ending.getVersion()};
+  const auto what = ending.getGraph() ? On::graph : On::end;
+  switch (ending.getPhase()) {
+    case Phase::WISH: return agree_on(what);
+    case Phase::ASK: freeze(what); return answer(what);
+    case Phase::ANSWER:
+      for (const auto each : ending.getBegun())
+        if (const Rank rank{each.getRank()}; work_.view.lives_on(rank, from))
+          elsewhere_[rank] = Version{each.getVersion()};
+      return act(agreement_.on_answer(from, what, v, work_.view.nodes()));
+    case Phase::DECIDE: {
+      if (what == On::end) return decide_end(v);
+      std::vector<Rank> members;
+      for (const auto each : ending.getBegun()) members.emplace_back(each.getRank());
+      return decide_graph(v, members);
+    }
+  }
+}
+
+void Endings::answer(On what) {
+  std::vector<std::pair<Rank, Version>> begun;
+  if (workers_.ends_apart())
+    for (const Rank rank : workers_.living_ranks()) begun.emplace_back(rank, workers_.begun_of(rank));
+  send(NodeId{0}, Phase::ANSWER, what, given_at_most(), begun);
+}
+
+// Node 0
+// ------------------------------------------------------------------------------------------------------------------
+
+void Endings::act(const Agreement::Actions& actions) {
+  for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
+}
+
+void Endings::carry_out(const Agreement::Ask& ask) {
+  for (const NodeId node : work_.view.others()) send(node, Phase::ASK, ask.what, {});
+  freeze(ask.what);
+  act(agreement_.on_answer(work_.job.self, ask.what, given_at_most(), work_.view.nodes()));
+}
+
+void Endings::carry_out(const Agreement::Decide& decided) {
+  const bool is_end = decided.what == On::end;
+  const Version last = is_end ? std::min(decided.last, workers_.last()) : decided.last;
+  const auto left = workers_.left();
+  std::vector<std::pair<Rank, Version>> members;
+  if (!is_end)
+    for (const Rank rank : left) members.emplace_back(rank, Version{});
+  for (const NodeId node : work_.view.others()) send(node, Phase::DECIDE, decided.what, last, members);
+  is_end ? decide_end(last) : decide_graph(last, left);
+}
+
+// Everywhere
+// --------------------------------------------------------------------------------------------------------------
+
+void Endings::freeze(On what) {
+  if (workers_.records_holds()) work_.chronicle.record({.kind = Decision::Kind::frozen});
+  hold_back();
+  given_until_.reset();
+  if (what == On::graph) given_until_ = workers_.last_given(*frozen_);
+}
+
+void Endings::decide_graph(Version last, const std::vector<Rank>& members) {
+  Decision remade{.kind = Decision::Kind::remade, .version = last};
+  for (const Rank rank : members) remade.contributions.push_back({rank, std::nullopt, 0});
+  work_.chronicle.hear(remade, work_.now());
+}
+
+void Endings::decide_end(Version last) {
+  if (!workers_.ends_apart()) return work_.chronicle.hear({.kind = Decision::Kind::ends, .version = last}, work_.now());
+  auto ends = elsewhere_;
+  for (const Rank rank : workers_.living_ranks()) ends[rank] = workers_.begun_of(rank);
+  Decision apart{.kind = Decision::Kind::ends_apart, .version = last};
+  for (const auto& [rank, v] : ends) apart.contributions.push_back({rank, std::min(v, last), 0});
+  work_.chronicle.hear(apart, work_.now());
+}
+
+}  // namespace paceline::scheduler

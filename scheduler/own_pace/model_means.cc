@@ -1,0 +1,229 @@
+#include "scheduler/own_pace/model_means.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline::scheduler {
+namespace {
+
+// A Partial's group.
+constexpr std::int32_t kEvaluation = -1;
+constexpr std::int32_t kEnd = -2;
+
+}  // namespace
+
+// Gathering
+// -----------------------------------------------------------------------------------------------------------------
+
+void ModelMeans::give(Rank rank, Version v, bool copies) {
+  const Part model = workers_.model_of(rank);
+  Given part{{}, model.data, model.weight};
+  if (copies) {
+    const auto* data = static_cast<const std::byte*>(model.data);
+    part.copy.assign(data, data + work_.windows.bytes());
+    part.data = part.copy.data();
+  }
+  open_[v].parts.insert_or_assign(rank, std::move(part));
+}
+
+void ModelMeans::look_at(Version v, Instant now) {
+  const auto it = open_.find(v);
+  if (it == open_.end() || end_) return;
+  if (!it->second.sums.contains(work_.job.self)) return sum_up(v, it->second, now);
+  for (const NodeId node : work_.view.others())
+    if (!it->second.sums.contains(node)) return;
+  const auto whole = std::make_shared<const Sums>(std::move(it->second.sums));
+  open_.erase(it);
+  if (v == workers_.last()) {
+    end_ = whole;  // What falls due now is not evaluated.
+    average_at_end(v, whole);
+  } else {
+    average_for_evaluation(v, whole);
+  }
+  work_.averagings.start(now);
+}
+
+void ModelMeans::look_at_all(Instant now) {
+  std::vector<Version> open;
+  for (const auto& [v, gathering] : open_) open.push_back(v);
+  for (const Version v : open) look_at(v, now);
+}
+
+void ModelMeans::sum_up(Version v, Gathering& gathering, Instant now) {
+  if (!workers_.parts_are_by_version()) return;
+  const auto ranks = workers_.living_ranks();
+  const auto gave = [&](Rank rank) { return gathering.parts.contains(rank); };
+  if (!std::all_of(ranks.begin(), ranks.end(), gave)) return;
+  Bytes sum;
+  double weight = 0;
+  std::vector<const void*> inputs;
+  for (const auto& [rank, part] : gathering.parts) {
+    inputs.push_back(part.data);
+    weight += part.weight;
+  }
+  if (!inputs.empty()) {
+    sum.resize(work_.windows.bytes());
+    collective::sum_into(sum.data(), 1.0, inputs, work_.windows.elements(), work_.windows.dtype());
+  }
+  give_sum(v, std::move(sum), weight, now);
+}
+
+void ModelMeans::give_sum(Version v, Bytes sum, double weight, Instant now) {
+  const bool at_end = v == workers_.last();
+  Sum own{std::move(sum), weight, {}, at_end};
+  for (const Rank rank : workers_.living_ranks()) add(own.sums, workers_.latest_of(rank));
+  own.sums.samples = 0;  // Told with every version.
+  if (at_end) {
+    for (const NodeId node : work_.view.others()) send(node, v, own, work_.job.self);
+  } else if (work_.job.self.value != 0) {
+    send(NodeId{0}, v, own, work_.job.self);
+    open_.erase(v);
+    return;
+  }
+  open_[v].sums.insert_or_assign(work_.job.self, std::move(own));
+  look_at(v, now);
+}
+
+void ModelMeans::on_gone(Rank rank) {
+  for (auto& [v, gathering] : open_)
+    if (!gathering.sums.contains(work_.job.self)) gathering.parts.erase(rank);
+}
+
+void ModelMeans::forget_evaluation(Version v) {
+  const auto it = open_.find(v);
+  if (it == open_.end()) return;
+  if (!workers_.parts_are_by_version()) return void(open_.erase(it));
+  std::erase_if(it->second.sums, [this](const auto& sum) { return sum.first == work_.job.self || !sum.second.at_end; });
+}
+
+// Other nodes' sums
+// ---------------------------------------------------------------------------------------------------------
+
+void ModelMeans::send(NodeId to, Version v, const Sum& part, NodeId of) {
+  wire::Message message;
+  auto body = message.root().initPartial();
+  body.setJob(work_.job.job.value);
+  body.setVersion(v.value);
+  body.setGroup(part.at_end ? kEnd : kEvaluation);
+  body.setWeight(part.weight);
+  body.setLossSum(part.sums.loss_sum);
+  body.setLossCount(part.sums.loss_count);
+  body.setLearningRate(part.sums.learning_rate);
+  if (of != work_.job.self) body.setOf(of.value);
+  work_.send(to, message, {part.sum});
+}
+
+void ModelMeans::on_partial(NodeId from, const wire::Partial::Reader& header, Bytes sum, Instant now) {
+  const Version v{header.getVersion()};
+  const bool at_end = header.getGroup() == kEnd;
+  if ((!at_end && header.getGroup() != kEvaluation) || v < work_.job.first) return;
+  if (!at_end && v >= workers_.last() && !workers_.parts_are_by_version()) return;  // A stop has come in between.
+  if ((!sum.empty() && !work_.has_right_size(from, "a sum", sum.size())) || !work_.is_weight(from, header.getWeight()))
+    return;
+  const auto of = work_.view.giver(from, header.getOf());
+  if (!of) return;
+  Sum part{std::move(sum), header.getWeight(), {}, at_end};
+  part.sums.loss_sum = header.getLossSum();
+  part.sums.loss_count = header.getLossCount();
+  part.sums.learning_rate = header.getLearningRate();
+  open_[v].sums.try_emplace(*of, std::move(part));
+  look_at(v, now);
+}
+
+void ModelMeans::pass_on(NodeId lost, NodeId to) {
+  const auto pass = [&](Version v, const Sums& sums) {
+    const auto part = sums.find(lost);
+    if (part != sums.end() && part->second.at_end) send(to, v, part->second, lost);
+  };
+  for (const auto& [v, gathering] : open_) pass(v, gathering.sums);
+  if (end_) pass(workers_.last(), *end_);
+}
+
+// Means
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// In the order of the nodes, so that all get the same bits.
+collective::Reduction ModelMeans::mean_of(const Sums& sums) const {
+  auto reduction = work_.windows.reduction();
+  double weight = 0;
+  for (const auto& [node, part] : sums) {
+    if (!part.sum.empty()) reduction.inputs.push_back(part.sum.data());
+    weight += part.weight;
+  }
+  reduction.weights.assign(reduction.inputs.size(), 1 / weight);
+  return reduction;
+}
+
+RoundSums ModelMeans::totals_of(const Sums& sums) {
+  RoundSums totals;
+  for (const auto& [node, part] : sums) add(totals, part.sums);
+  return totals;
+}
+
+void ModelMeans::average_for_evaluation(Version v, const std::shared_ptr<const Sums>& sums) {
+  const auto ranks = workers_.living_ranks();
+  if (ranks.empty() || !work_.windows.living(ranks.front())) return;
+  if (under_evaluation_) return;  // One that is due while another runs is left out.
+  const Rank evaluator = evaluator_ = ranks.front();
+  under_evaluation_ = v;
+  const auto prepare = [this, v, evaluator, sums] {
+    auto reduction = mean_of(*sums);
+    auto* const member = work_.windows.living(evaluator);
+    const auto buffer = member ? work_.begin_result(evaluator, *member, v) : std::nullopt;
+    if (!buffer) return work_.windows.reduction();
+    reduction.outputs.push_back({member->window.data(*buffer).data(), 1.0});
+    return reduction;
+  };
+  const auto evaluate = [this, v, evaluator, sums](Instant) {
+    auto* const member = work_.windows.living(evaluator);
+    if (!member) {
+      under_evaluation_.reset();
+      return;
+    }
+    member->window.retain();
+    member->control.words().evaluate.store(v.value, std::memory_order_release);
+    member->control.ring();
+    ++work_.counters.global_averages;
+    work_.tell(Workplace::Executed{v, true, false, true, evaluator, totals_of(*sums)});
+  };
+  work_.averagings.add({prepare, evaluate}, {});
+}
+
+void ModelMeans::on_released(Version v) {
+  if (under_evaluation_ == v) under_evaluation_.reset();
+}
+
+void ModelMeans::average_at_end(Version v, const std::shared_ptr<const Sums>& sums) {
+  const auto given = std::make_shared<std::vector<Rank>>();
+  const auto prepare = [this, v, given, sums] {
+    auto reduction = mean_of(*sums);
+    for (const Rank rank : workers_.living_ranks()) {
+      auto* const member = work_.windows.living(rank);
+      const auto buffer = member ? work_.begin_result(rank, *member, v) : std::nullopt;
+      if (!buffer) continue;
+      reduction.outputs.push_back({member->window.data(*buffer).data(), 1.0});
+      given->push_back(rank);
+    }
+    return reduction;
+  };
+  const auto end = [this, v, given, sums](Instant) {
+    open_.clear();
+    std::optional<Rank> evaluator;
+    for (const Rank rank : *given) {
+      auto* const member = work_.windows.living(rank);
+      if (!member) continue;
+      member->window.deliver();
+      if (!evaluator) evaluator = rank;
+    }
+    ++work_.counters.global_averages;
+    work_.windows.set_last(v);
+    if (work_.job.evaluates && evaluator && work_.job.self.value == 0)
+      work_.windows.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
+    work_.hold(v);
+    work_.tell(Workplace::Executed{v, true, true, work_.job.evaluates, evaluator, totals_of(*sums)});
+    for (const Rank rank : *given) workers_.on_end(rank);
+  };
+  work_.averagings.add({prepare, end}, {});
+}
+
+}  // namespace paceline::scheduler
