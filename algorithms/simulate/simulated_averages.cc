@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "algorithms/normalise.h"
 #include "algorithms/outer.h"
 #include "algorithms/simulate/simulation.h"
 
@@ -35,13 +34,13 @@ Simulation::Result Simulation::average(NodeId id, const Engine::Execute& a, cons
   result.models = plan.round(a.version).payload == scheduler::Payload::models;
   result.period = result.models ? plan.period() : 1;
   result.sum.assign(workers_[0].model.size(), 0.0);
-  std::int64_t batches = 0, steps = 0;
+  scheduler::Weighing::Total total{.contributions = static_cast<std::int64_t>(all.size())};
   std::vector<Rank> contributors;
   for (const auto& [rank, c] : all) {
-    add(result.sum, c.numbers, weighs_by_samples() ? static_cast<double>(c.steps) : 1);
-    steps += c.steps;
+    add(result.sum, c.numbers, weighing_.of_samples(c.steps));
+    total.samples += c.steps;
+    total.bodies += c.batches;
     contributors.push_back(rank);
-    batches += c.batches;
     if (c.tag.value < 0) continue;  // Where it started: no loss belongs to it.
     sums.loss_sum += c.loss;
     ++sums.loss_count;
@@ -49,21 +48,14 @@ Simulation::Result Simulation::average(NodeId id, const Engine::Execute& a, cons
   result.members = std::move(contributors);
   sums.learning_rate = learner_.lr;
   sums.leader_time = now_ - Instant{};
+  // Who contributes nothing takes part all the same.
+  if (strategy.brings_batches() || weighing_.divisor == scheduler::Weighing::Divisor::members)
+    result.members = members_of(id, a);
   const auto workers = static_cast<std::int64_t>(workers_.size());
-  double divisor = static_cast<double>(all.size());
-  if (strategy.brings_batches()) {
-    const double scale = algorithms::result_scale(strategy.normalise, workers, strategy.batches, batches);
-    divisor = scale > 0 ? 1 / scale : 0;
-    result.members = members_of(id, a);
-  } else if (strategy.tiers.front().late == scheduler::Lateness::accumulates ||
-             strategy.tiers.front().late == scheduler::Lateness::drops) {
-    if (!result.models) divisor = static_cast<double>(workers);  // Who contributes nothing counts as zero.
-    result.members = members_of(id, a);
-  }
-  if (weighs_by_samples()) divisor = static_cast<double>(steps);
+  const double divisor = weighing_.divisor_of(total, workers, plan.round(a.version).payload);
   result.mean = result.sum;
-  for (double& x : result.mean) x = divisor > 0 ? x / divisor : 0;
-  if (weighs_by_samples() && steps == 0) {
+  for (double& x : result.mean) x /= divisor;
+  if (weighs_by_samples() && total.samples == 0) {
     result.mean = n.anchor;  // Nobody has done anything.
   } else if (a.sync && strategy.outer.kind != algorithms::Outer::Kind::none) {
     algorithms::outer_step<double>(strategy.outer, n.anchor, n.outer_buffer, result.mean, learner_.lr);
@@ -109,11 +101,10 @@ void Simulation::merge(Worker& w, const Result& result) {
 /// An update over a neighbourhood ends: models mix, and everybody adds what it has finished itself.
 void Simulation::mix_models(const Contributions& all, Version v) {
   mixed_ = v;
-  const auto& strategy = rules_.strategy;
-  std::int64_t batches = 0;
-  for (const auto& [rank, c] : all) batches += c.batches;
-  const double scale = algorithms::result_scale(strategy.normalise, static_cast<std::int64_t>(workers_.size()),
-                                                strategy.batches, batches);
+  scheduler::Weighing::Total total;
+  for (const auto& [rank, c] : all) total.bodies += c.batches;
+  const auto workers = static_cast<std::int64_t>(workers_.size());
+  const double scale = 1 / weighing_.divisor_of(total, workers, scheduler::Payload::gradients);
   std::vector<Vector> changes;
   mixtures_.clear();
   for (Worker& w : workers_) {
@@ -121,12 +112,12 @@ void Simulation::mix_models(const Contributions& all, Version v) {
     const auto mine = all.find(w.rank);
     if (mine == all.end()) continue;
     Vector gradient = mine->second.numbers;
-    for (double& g : gradient) g *= static_cast<double>(workers_.size()) * scale;
+    for (double& g : gradient) g *= static_cast<double>(workers) * scale;
     Vector after = w.model;
     step(learner_, w.momentum, after, gradient);
     for (std::size_t k = 0; k < after.size(); ++k) changes.back()[k] = after[k] - w.model[k];
   }
-  const bool step_first = strategy.order == algorithms::Order::adapt_then_combine;
+  const bool step_first = rules_.strategy.order == algorithms::Order::adapt_then_combine;
   for (const Worker& w : workers_) {
     Vector mixed(w.model.size(), 0.0);
     std::vector<Rank> members;

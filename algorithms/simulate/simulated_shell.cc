@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "algorithms/normalise.h"
 #include "algorithms/simulate/simulation.h"
 #include "runtime/base/check.h"
 
@@ -109,9 +108,7 @@ std::optional<Simulation::Contribution> Simulation::contribution_of(Worker& w, c
   }
   if (done == 0) return std::nullopt;
   auto [gradient, loss] = learner_.gradient(w.rank, a.version, w.model);
-  const auto& strategy = rules_.strategy;
-  const double weight = algorithms::contribution_weight(strategy.normalise, done, strategy.batches);
-  for (double& g : gradient) g *= static_cast<double>(done) * weight;
+  for (double& g : gradient) g *= static_cast<double>(done) * weighing_.of_unfinished(done);
   return Contribution{.tag = a.version, .numbers = std::move(gradient), .loss = loss, .batches = done};
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "algorithms/normalise.h"
 #include "runtime/base/check.h"
 
 // The clock and the workers. What the engines ask for: simulated_shell.cc; what averages come to:
@@ -15,7 +14,10 @@ using scheduler::Lateness;
 using scheduler::Round;
 
 Simulation::Simulation(World world, Learner learner, Rules rules)
-    : world_(std::move(world)), learner_(std::move(learner)), rules_(std::move(rules)) {
+    : world_(std::move(world)),
+      learner_(std::move(learner)),
+      rules_(std::move(rules)),
+      weighing_(algorithms::weighing_of(rules_.strategy)) {
   PACELINE_CHECK(!world_.node_of.empty() && world_.compute, "a world needs workers and compute times");
   Engine::Options options;
   options.node_of = world_.node_of;
@@ -253,9 +255,7 @@ void Simulation::publish_gradient(Worker& w, Vector gradient, double mean_loss) 
   const Lateness late = rules_.strategy.tiers.front().late;
   if (rules_.strategy.brings_batches()) {
     const double n = static_cast<double>(w.batches);
-    const double weight =
-        algorithms::contribution_weight(rules_.strategy.normalise, w.batches, rules_.strategy.batches);
-    for (double& g : gradient) g *= n * weight;
+    for (double& g : gradient) g *= n * weighing_.of_unfinished(w.batches);
   } else if (late == Lateness::accumulates && w.published) {
     for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] += w.published->numbers[k];
   }

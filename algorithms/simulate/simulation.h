@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/simulate/world.h"
+#include "algorithms/weighing.h"
 
 namespace paceline::simulate {
 
@@ -146,7 +147,7 @@ class Simulation {
   Instant active_end(const Worker& w, Instant from, Duration d) const;
   Duration active_time(const Worker& w, Instant from, Instant to) const;
   bool abandons() const;
-  bool weighs_by_samples() const { return rules_.strategy.tiers.back().weighs_by_samples; }
+  bool weighs_by_samples() const { return weighing_.by_samples; }
   /// Nobody can ever be given up on: deadlines need not be looked at.
   bool has_deadlines() const;
   void settle(Worker& w);
@@ -191,6 +192,7 @@ class Simulation {
   World world_;
   Learner learner_;
   Rules rules_;
+  scheduler::Weighing weighing_;
   Instant now_{};
   std::uint64_t order_ = 0;
   std::int64_t messages_ = 0;

@@ -97,7 +97,7 @@ void RoundCoordinator::pass_on(NodeId lost, NodeId to) {
 /// Whether this node can add it to its own sum; else the job fails.
 bool RoundCoordinator::is_sound(NodeId from, const RemotePartial& partial) {
   if (partial.contributions == 0) return true;
-  const bool weighs = partial.contributions > 0 && (!options_.weighs_by_samples || partial.sums.samples > 0);
+  const bool weighs = partial.contributions > 0 && (!options_.weighing.by_samples || partial.sums.samples > 0);
   if (!weighs)
     work_.fail_job(
         observe::format("node %d sent a partial sum of %d contributions with %lld samples: it weighs nothing",
@@ -271,7 +271,7 @@ void RoundCoordinator::carry_out(const RoundEngine::Seal& a, Instant now) {
     const auto buffer = window.seal();
     if (!buffer && is_alone()) {
       found.iteration = a.version;
-      found.bodies = options_.bodies;
+      found.bodies = options_.weighing.bodies;
     }
     if (!buffer) continue;
     const auto tag = window.tag(*buffer);
@@ -285,9 +285,9 @@ void RoundCoordinator::carry_out(const RoundEngine::Seal& a, Instant now) {
   }
   if (abandons_ && work_.job.node_of.size() > 1) {
     const auto missing = static_cast<std::int64_t>(a.members.size() - round.contributions.size());
-    work_.counters.abandoned_bodies += missing * options_.bodies;
+    work_.counters.abandoned_bodies += missing * options_.weighing.bodies;
   }
-  if (is_alone() || (!cuts_short && !options_.weighs_by_samples))
+  if (is_alone() || (!cuts_short && !options_.weighing.by_samples))
     round.sums.samples = engine_.plan().round(a.version).kind == Round::Kind::sync ? newly_computed() : 0;
   check_learning_rates(round, a.version);
   work_.chronicle.decide(sealed);
@@ -305,22 +305,22 @@ bool RoundCoordinator::counts(const memory::BufferTag& tag, Version v) const {
   // Gradients of another version do not, unless what was late is to.
   if (gradients(v)) return tag.iteration == v.value || engine_.plan().round(v).late == Lateness::accumulates;
   // What was published before the last average is in it.
-  return !options_.weighs_by_samples || (tag.iteration > engine_.done().value && tag.samples > 0);
+  return !options_.weighing.by_samples || (tag.iteration > engine_.done().value && tag.samples > 0);
 }
 
 void RoundCoordinator::add_contribution(Gathering& round, const Contribution& from, const memory::BufferTag& tag,
                                         Version v, bool cuts_short) {
-  if (options_.weighs_by_bodies && tag.bodies < options_.bodies) {
+  if (options_.weighing.by_bodies && tag.bodies < options_.weighing.bodies) {
     // Sealed: nobody else touches it before the round is executed.
     void* sum = work_.windows.at(from.rank).window.data(from.buffer).data();
     const void* inputs[] = {sum};
-    collective::sum_into(sum, static_cast<double>(tag.bodies) / options_.bodies, inputs, work_.windows.elements(),
+    collective::sum_into(sum, options_.weighing.of_unfinished(tag.bodies), inputs, work_.windows.elements(),
                          work_.windows.dtype());
   }
   round.contributions.push_back(from);
   round.bodies += tag.bodies;
   add(round.sums, {tag.loss_sum, tag.loss_count, tag.samples, tag.learning_rate, {}, 0});
-  if (cuts_short) work_.counters.abandoned_bodies += std::max(0, options_.bodies - tag.bodies);
+  if (cuts_short) work_.counters.abandoned_bodies += std::max(0, options_.weighing.bodies - tag.bodies);
   const auto late = std::max<std::int64_t>(0, v.value - tag.iteration);
   ++work_.counters.staleness[std::min(static_cast<std::size_t>(late), work_.counters.staleness.size() - 1)];
 }
@@ -431,7 +431,7 @@ std::vector<Rank> RoundCoordinator::ranks_of(const std::vector<Contribution>& co
 void RoundCoordinator::add_inputs(collective::Reduction& reduction, const Gathering& round) {
   for (const auto& c : round.contributions) {
     reduction.inputs.push_back(work_.windows.at(c.rank).window.data(c.buffer).data());
-    if (options_.weighs_by_samples) reduction.weights.push_back(static_cast<double>(c.samples));
+    if (options_.weighing.by_samples) reduction.weights.push_back(options_.weighing.of_samples(c.samples));
   }
 }
 
@@ -461,22 +461,14 @@ bool RoundCoordinator::is_partial(Version v) const {
 }
 
 double RoundCoordinator::scale_of(const Gathering& round, Version v) const {
-  std::int64_t contributions = static_cast<std::int64_t>(round.contributions.size());
-  std::int64_t bodies = round.bodies, samples = round.sums.samples;
+  Weighing::Total total{static_cast<std::int64_t>(round.contributions.size()), round.bodies, round.sums.samples};
   for (const auto& [node, partial] : round.remote) {
-    contributions += partial.contributions;
-    bodies += partial.bodies;
-    samples += partial.sums.samples;
+    total.contributions += partial.contributions;
+    total.bodies += partial.bodies;
+    total.samples += partial.sums.samples;
   }
-  if (options_.weighs_by_samples) return 1.0 / static_cast<double>(std::max<std::int64_t>(1, samples));
-  if (!gradients(v)) return 1.0 / static_cast<double>(std::max<std::int64_t>(1, contributions));
-  switch (options_.divisor) {
-    case Divisor::contributions:
-      return 1.0 / static_cast<double>(std::max<std::int64_t>(1, contributions) * options_.bodies);
-    case Divisor::members: return 1.0 / (static_cast<double>(work_.job.node_of.size()) * options_.bodies);
-    case Divisor::bodies: return 1.0 / static_cast<double>(std::max<std::int64_t>(1, bodies));
-  }
-  return 1.0;
+  const auto members = static_cast<std::int64_t>(work_.job.node_of.size());
+  return 1.0 / options_.weighing.divisor_of(total, members, engine_.plan().round(v).payload);
 }
 
 collective::Reduction RoundCoordinator::prepare_average(const RoundEngine::Execute& what) {

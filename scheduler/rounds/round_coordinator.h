@@ -9,17 +9,10 @@
 #include "scheduler/rounds/outer_model.h"
 #include "scheduler/rounds/round_engine.h"
 #include "scheduler/rounds/used_partials.h"
+#include "scheduler/rounds/weighing.h"
 #include "scheduler/shell/coordinator.h"
 
 namespace paceline::scheduler {
-
-/// How a sum of contributions becomes the gradient or model that the members get.
-enum class Divisor {
-  contributions,  ///< Mean over those that contributed (models; gradients whose members wait).
-  members,        ///< Over all members, also those with nothing (eager-SGD; Non-blocking SGD, reading B: eta n/N times
-                  ///< the mean gradient).
-  bodies,         ///< Over all mini-batches that were summed (reading D).
-};
 
 /// Shell of the round engine on one agent, for one job: decodes, steps the core, moves windows between their roles,
 /// runs the reductions on the agent's averaging threads and sends partial sums to other agents. Averagings and late
@@ -27,13 +20,9 @@ enum class Divisor {
 class RoundCoordinator final : public Coordinator {
  public:
   struct Options {
-    std::int32_t bodies = 1;  ///< Mini-batches of one complete update.
-    Divisor divisor = Divisor::contributions;
-    bool adds_own_again = false;    ///< A group's members get the sum, and add their own model once more.
-    bool weighs_by_bodies = false;  ///< A contribution of n of N mini-batches counts n/N times (reading A).
-    /// A model counts as many times as it has samples, once, and its worker takes what comes of the mean.
-    bool weighs_by_samples = false;
-    OuterModel::Step outer_step = {};  ///< What comes of it; null: the workers see to that themselves.
+    Weighing weighing;
+    bool adds_own_again = false;       ///< A group's members get the sum, and add their own model once more.
+    OuterModel::Step outer_step = {};  ///< What comes of a mean; null: workers see to that.
     std::uint64_t outer_elements = 0;
   };
 
@@ -88,7 +77,7 @@ class RoundCoordinator final : public Coordinator {
   bool waits_for_start() const;
   /// A job of one worker, which tells only how far it is (Session::go_on_alone): that is in every round, and the
   /// average is what it has.
-  bool is_alone() const { return work_.job.node_of.size() == 1 && !options_.weighs_by_samples; }
+  bool is_alone() const { return work_.job.node_of.size() == 1 && !options_.weighing.by_samples; }
   void on_start(Rank rank, Instant now);
 
   void act(RoundEngine::Actions actions, Instant now);

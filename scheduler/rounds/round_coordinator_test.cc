@@ -53,7 +53,7 @@ class RoundCoordinatorTest : public ::testing::Test {
       job.last = Version{9};
       job.evaluates = evaluate_every_ > 0;
       job.evaluate_every = evaluate_every_;
-      options.weighs_by_samples = true;
+      options.weighing.by_samples = true;
       options.outer_step = doubled;
       options.outer_elements = 1;
       const auto send = [this, from = job.self](NodeId to, wire::Message& message, auto bulk) {

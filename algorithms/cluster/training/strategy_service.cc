@@ -7,6 +7,7 @@
 #include "algorithms/outer.h"
 #include "algorithms/plan.h"
 #include "algorithms/topology/pairs.h"
+#include "algorithms/weighing.h"
 #include "scheduler/asynchronous/pair_coordinator.h"
 #include "scheduler/asynchronous/server_coordinator.h"
 #include "scheduler/mixing/batch_coordinator.h"
@@ -89,24 +90,12 @@ scheduler::BatchEngine::Options batch_options(const StrategyJob& job) {
   return options;
 }
 
-scheduler::Divisor divisor_of(const algorithms::Strategy& strategy) {
-  const auto late = strategy.tiers.front().late;
-  if (strategy.brings_batches() && strategy.normalise == algorithms::Strategy::Normalise::d)
-    return scheduler::Divisor::bodies;
-  const bool nothing_counts_as_zero =
-      strategy.brings_batches() || late == Lateness::accumulates || late == Lateness::drops;
-  return nothing_counts_as_zero ? scheduler::Divisor::members : scheduler::Divisor::contributions;
-}
-
 RoundCoordinator::Options round_options(const StrategyJob& job) {
   const auto& strategy = job.strategy;
   RoundCoordinator::Options options;
-  options.bodies = strategy.batches;
+  options.weighing = algorithms::weighing_of(strategy);
   options.adds_own_again = strategy.code_parity;
-  options.weighs_by_bodies = strategy.normalise == algorithms::Strategy::Normalise::a;
-  options.divisor = divisor_of(strategy);
-  options.weighs_by_samples = strategy.tiers.back().weighs_by_samples;
-  if (!options.weighs_by_samples) return options;
+  if (!options.weighing.by_samples) return options;
   options.outer_step = outer_step_of(strategy.outer);
   options.outer_elements = job.outer_elements;
   return options;
