@@ -698,7 +698,7 @@ NodeJobs::Around Agent::around_jobs() {
 
 JobOutbox Agent::outbox_of(JobId job, const JobDriver& driver) {
   JobOutbox outbox;
-  outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<std::vector<std::byte>> bulk) {
+  outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<transport::Piece> bulk) {
     send_peer(agent_peer(node), message, std::move(bulk));
   };
   outbox.to_driver = [this, job, driver](const json& event) { to_driver(job, driver, event); };
@@ -782,23 +782,26 @@ void Agent::give_up(const transport::Peer& peer, const Error& error) {
   on_local_gone(peer);
 }
 
-void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk) {
-  std::vector<transport::Frame> frames;
-  frames.push_back(message.to_frame());
-  for (auto& frame : bulk) frames.push_back(std::move(frame));
-  send_frames(peer, std::move(frames));
+void Agent::send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Piece> bulk) {
+  const auto cut_off = others_.cut_off(node_of_peer(peer));
+  if (cut_off) return on_unsent(peer, {ErrorKind::disconnected, *cut_off});
+  if (const auto sent = peers_->send_pieces(peer, message.to_frame(), std::move(bulk)); !sent)
+    on_unsent(peer, sent.error());
 }
 
 void Agent::send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames) {
+  const auto cut_off = others_.cut_off(node_of_peer(peer));
+  if (cut_off) return on_unsent(peer, {ErrorKind::disconnected, *cut_off});
+  if (const auto sent = peers_->send(peer, std::move(frames)); !sent) on_unsent(peer, sent.error());
+}
+
+void Agent::on_unsent(const transport::Peer& peer, const Error& error) {
   const NodeId node = node_of_peer(peer);
-  const auto cut_off = others_.cut_off(node);
-  const auto sent = cut_off ? fail(ErrorKind::disconnected, *cut_off) : peers_->send(peer, std::move(frames));
-  if (sent) return;
-  log_.warning(peer + ": " + sent.error().text);
+  log_.warning(peer + ": " + error.text);
   if (node.value < 0) return;
-  if (sent.error().kind == ErrorKind::disconnected) report_cut_off(node, sent.error().text);
-  if (sent.error().kind == ErrorKind::overloaded) jobs_.fail_those_on(node, sent.error().text);
-  act(router_.on_node_gone(node, node.value < options_.nodes ? sent.error().text
+  if (error.kind == ErrorKind::disconnected) report_cut_off(node, error.text);
+  if (error.kind == ErrorKind::overloaded) jobs_.fail_those_on(node, error.text);
+  act(router_.on_node_gone(node, node.value < options_.nodes ? error.text
                                                              : "the cluster has " + std::to_string(options_.nodes) +
                                                                    " nodes, numbered from 0"));
 }

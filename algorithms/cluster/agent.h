@@ -152,8 +152,9 @@ class Agent {
   void answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error);
   void send(const transport::Peer& peer, std::vector<transport::Frame> frames);
   void send_local(const transport::Peer& peer, std::vector<transport::Frame> frames);
-  void send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Frame> bulk = {});
+  void send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Piece> bulk = {});
   void send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames);
+  void on_unsent(const transport::Peer& peer, const Error& error);
   bool send_to_driver(const transport::Peer& peer, std::vector<transport::Frame> frames);
   void give_up(const transport::Peer& peer, const Error& error);
 

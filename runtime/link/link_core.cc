@@ -87,7 +87,7 @@ void LinkCore::depends_on(bool depends, Instant now) {
   settle(now);
 }
 
-Result<void> LinkCore::send(Class of, std::vector<Frame>&& frames, Instant now) {
+Result<void> LinkCore::send(Class of, std::vector<transport::Piece>&& frames, Instant now) {
   if (over_) return tl::unexpected(*over_);
   begin(now);
   auto added = outbox_.add(of, std::move(frames));

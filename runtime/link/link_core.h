@@ -64,7 +64,7 @@ class LinkCore {
   void on_refused();
 
   /// As Outbox::add; `disconnected`, with the cause, if the link is over.
-  Result<void> send(Class of, std::vector<Frame>&& frames, Instant now);
+  Result<void> send(Class of, std::vector<transport::Piece>&& frames, Instant now);
   void depends_on(bool depends, Instant now);
 
   /// What goes to the peer next; nullopt: nothing for now.

@@ -93,7 +93,10 @@ class Path {
   std::vector<End> ends_;
 };
 
-std::vector<Frame> bulky(std::size_t bytes) { return {Frame(10, std::byte{1}), Frame(bytes, std::byte{2})}; }
+std::vector<Piece> pieces(std::vector<Frame> frames) {
+  return transport::pieces_of(std::make_shared<const std::vector<Frame>>(std::move(frames)));
+}
+std::vector<Piece> bulky(std::size_t bytes) { return pieces({Frame(10, std::byte{1}), Frame(bytes, std::byte{2})}); }
 
 TEST(LinkCoreTest, BulkFillsThePathAndLeavesHeartbeatsTheirWay) {
   LinkCore::Options options;
@@ -120,7 +123,7 @@ TEST(LinkCoreTest, HigherClassesDoNotWaitForLowerOnes) {
   Path path(1e6, 1ms);
   ASSERT_TRUE(path.left().send(Class::requests, bulky(400'000), path.now));
   ASSERT_TRUE(path.left().send(Class::answers, bulky(300'000), path.now));
-  ASSERT_TRUE(path.left().send(Class::control, {Frame(3)}, path.now));
+  ASSERT_TRUE(path.left().send(Class::control, pieces({Frame(3)}), path.now));
   path.run(10s);
   ASSERT_EQ(path.at_right().size(), 3u);
   EXPECT_EQ(path.at_right()[0][0].size(), 3u);
@@ -130,7 +133,8 @@ TEST(LinkCoreTest, HigherClassesDoNotWaitForLowerOnes) {
 TEST(LinkCoreTest, WhatGoesAgainIsSentFromWhereItLay) {
   Path path(1e6, 1ms);
   auto message = bulky(1'000'000);
-  const std::byte* const bytes = message[1].data();
+  const std::byte* const bytes = message[1].bytes.data();
+  const std::weak_ptr<const void> kept = message[1].keeper;
   ASSERT_TRUE(path.left().send(Class::requests, std::move(message), path.now));
   path.run(300ms);
   path.reconnect();
@@ -142,7 +146,7 @@ TEST(LinkCoreTest, WhatGoesAgainIsSentFromWhereItLay) {
     again += static_cast<std::size_t>(std::count(path.chunks_sent.begin(), path.chunks_sent.end(), chunk)) - 1;
   }
   EXPECT_GT(again, 0u);
-  EXPECT_TRUE(path.left().outbox().empty()) << "what has been acknowledged is kept";
+  EXPECT_TRUE(path.left().outbox().empty() && kept.expired()) << "what has been acknowledged is kept";
 }
 
 TEST(LinkCoreTest, ASenderHearsWhenTooMuchWaits) {
@@ -150,12 +154,12 @@ TEST(LinkCoreTest, ASenderHearsWhenTooMuchWaits) {
   options.sending.waiting_bytes_max = 10'000;
   Path path(1e3, 1ms, options);
   std::size_t sent = 0;
-  auto result = path.left().send(Class::answers, {Frame(1000)}, path.now);
-  for (; result && sent < 100; ++sent) result = path.left().send(Class::answers, {Frame(1000)}, path.now);
+  auto result = path.left().send(Class::answers, pieces({Frame(1000)}), path.now);
+  for (; result && sent < 100; ++sent) result = path.left().send(Class::answers, pieces({Frame(1000)}), path.now);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::overloaded);
   EXPECT_LE(sent, 10u);
-  EXPECT_TRUE(path.left().send(Class::control, {Frame(1000)}, path.now)) << "another class has room of its own";
+  EXPECT_TRUE(path.left().send(Class::control, pieces({Frame(1000)}), path.now)) << "another class has room of its own";
 }
 
 TEST(LinkCoreTest, NoMoreComesThanTheReceiverGaveCreditFor) {

@@ -11,6 +11,7 @@ namespace {
 
 using transport::Event;
 using transport::Peer;
+using transport::Piece;
 using transport::Reach;
 
 constexpr std::size_t kTurn = 32;  // Messages read before poll() returns, although it has nothing to report.
@@ -96,9 +97,28 @@ void LinkTransport::say_farewell(const Peer& peer, const Link& link) {
 }
 
 Result<void> LinkTransport::send(const Peer& peer, std::vector<Frame>&& frames) {
+  const auto kept = std::make_shared<std::vector<Frame>>(std::move(frames));
+  auto sent = pass(peer, transport::pieces_of(kept));
+  if (!sent) frames = std::move(*kept);  // NOLINT(bugprone-use-after-move): as they were.
+  return sent;
+}
+
+Result<void> LinkTransport::send_pieces(const Peer& peer, Frame&& head, std::vector<Piece>&& pieces) {
+  const auto kept = std::make_shared<Frame>(std::move(head));
+  pieces.insert(pieces.begin(), {kept, *kept});
+  auto sent = pass(peer, std::move(pieces));
+  if (sent) return sent;
+  pieces.erase(pieces.begin());  // NOLINT(bugprone-use-after-move): as they were.
+  head = std::move(*kept);
+  return sent;
+}
+
+/// A message of a frame for each piece; they are untouched if it cannot be sent.
+Result<void> LinkTransport::pass(const Peer& peer, std::vector<Piece>&& frames) {
   const auto found = links_.find(peer);
   if (found == links_.end()) return fail(ErrorKind::disconnected, peer + " is not connected");
-  const Class of = options_.class_of ? options_.class_of(frames) : Class::requests;
+  const bool has_class = options_.class_of && !frames.empty() && !frames.front().bytes.empty();
+  const Class of = has_class ? options_.class_of(frames.front().bytes) : Class::requests;
   const Instant at = now();
   PACELINE_TRY(found->second.core.send(of, std::move(frames), at));
   found->second.was_sent_to = true;
@@ -183,7 +203,7 @@ void LinkTransport::on_message(Event event, Instant at) {
   const auto found = links_.find(event.peer);
   if (found == links_.end() || event.frames.empty()) return;
   Link& link = found->second;
-  std::vector<transport::Piece> pieces = std::move(event.pieces);
+  std::vector<Piece> pieces = std::move(event.pieces);
   for (std::size_t i = 1; i < event.frames.size(); ++i) pieces.push_back({nullptr, event.frames[i]});
   link.core.on_received(event.frames.front(), pieces, at);
   const bool begins_anew = link.core.is_replaced() && link.dialled.empty();

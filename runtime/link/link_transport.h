@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,7 +42,8 @@ class LinkTransport final : public transport::Transport {
     bool has_pulse = false;                    ///< From listen() on: at the address's host, for ipc at 127.0.0.1.
     Outbox::Options sending{};
     Inbox::Options receiving{};
-    std::function<Class(const std::vector<Frame>&)> class_of;  ///< Of a message; none: all are requests, in one order.
+    /// Of a message, by its first frame; none: all are requests, in one order.
+    std::function<Class(std::span<const std::byte>)> class_of;
     const Clock* clock = &machine_clock();
   };
 
@@ -55,6 +58,7 @@ class LinkTransport final : public transport::Transport {
   Result<void> connect(const transport::Peer& peer, const std::string& address) override;
   void disconnect(const transport::Peer& peer) override;
   Result<void> send(const transport::Peer& peer, std::vector<Frame>&& frames) override;
+  Result<void> send_pieces(const transport::Peer& peer, Frame&& head, std::vector<transport::Piece>&& pieces) override;
   std::optional<transport::Event> poll(Duration timeout) override;
   int descriptor() const override { return below_->descriptor(); }
   std::optional<Instant> next_deadline() const override;
@@ -84,6 +88,7 @@ class LinkTransport final : public transport::Transport {
 
   Instant now() const;
   Link new_link(const transport::Peer& peer, std::string dialled);
+  Result<void> pass(const transport::Peer& peer, std::vector<transport::Piece>&& frames);
   void take_in(transport::Event event);
   void on_message(transport::Event event, Instant now);
   void on_lost(const transport::Peer& peer, Link& link, Instant now);

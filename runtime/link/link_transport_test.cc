@@ -17,6 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using transport::Event;
+using transport::Piece;
 using transport::SimNetwork;
 
 Frame bytes(std::string_view text) {
@@ -133,6 +134,50 @@ TEST_F(LinkTransportTest, MessagesTravelBothWays) {
   ASSERT_TRUE(a->send("b", message("to b")));
   ASSERT_TRUE(b->send("a", message("to a", 5000)));
   EXPECT_EQ(cluster.run(1s), "b: message a to b\na: message b to a\n");
+}
+
+TEST_F(LinkTransportTest, PiecesAreKeptUntilAllOfThemHasComeAndNoLonger) {
+  auto bulk = std::make_shared<Frame>(2000);
+  for (std::size_t i = 0; i < bulk->size(); ++i) (*bulk)[i] = static_cast<std::byte>(i % 251);
+  const Frame expected = *bulk;
+  const std::weak_ptr<const Frame> kept = bulk;
+  ASSERT_TRUE(a->send_pieces("b", bytes("head"), {{bulk, *bulk}, {bulk, std::span(*bulk).first(20)}, {nullptr, {}}}));
+  bulk.reset();
+  std::vector<Frame> came;
+  const auto take = [&](const std::string&, Event& event) { came = std::move(event.frames); };
+  for (int i = 0; i < 3; ++i) {
+    cluster.run(4ms, take);
+    EXPECT_FALSE(kept.expired());
+    cluster.network.cut("a", "b");
+  }
+  EXPECT_TRUE(came.empty()) << "the connections were cut too late";
+  cluster.run(1s, take);
+  EXPECT_TRUE(kept.expired());
+  ASSERT_EQ(came.size(), 4u);
+  EXPECT_EQ(text_of(came[0]), "head");
+  EXPECT_EQ(came[1], expected);
+  EXPECT_EQ(came[2], Frame(expected.begin(), expected.begin() + 20));
+  EXPECT_TRUE(came[3].empty());
+}
+
+TEST(LinkBoundTest, WhatThereIsNoRoomForIsLeftAsItWas) {
+  auto options = small_options();
+  options.sending.waiting_bytes_max = 1000;
+  Cluster cluster(1, options);
+  LinkTransport& sut = cluster.start("a");
+  ASSERT_TRUE(sut.connect("b", "sim:b"));
+  while (sut.send("b", message("text"))) {
+  }
+  auto frames = message("text", 500);
+  EXPECT_EQ(sut.send("b", std::move(frames)).error().kind, ErrorKind::overloaded);
+  EXPECT_EQ(frames, message("text", 500));
+  Frame head = bytes("head");
+  std::vector<Piece> pieces = transport::pieces_of(std::make_shared<std::vector<Frame>>(message("bulk", 500)));
+  EXPECT_EQ(sut.send_pieces("b", std::move(head), std::move(pieces)).error().kind, ErrorKind::overloaded);
+  EXPECT_EQ(head, bytes("head"));
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_EQ(pieces[1].bytes.size(), 500u);
+  EXPECT_EQ(sut.send_pieces("nobody", std::move(head), std::move(pieces)).error().kind, ErrorKind::disconnected);
 }
 
 TEST_F(LinkTransportTest, ALinkThatNobodyNeedsHasNoDeadline) {
@@ -276,6 +321,10 @@ class Scripted final : public transport::Transport {
     sent.push_back(std::move(frames));
     return {};
   }
+  Result<void> send_pieces(const transport::Peer& peer, Frame&& head, std::vector<Piece>&& pieces) override {
+    for (const Piece& piece : pieces) sent_from.push_back(piece.bytes.data());
+    return Transport::send_pieces(peer, std::move(head), std::move(pieces));
+  }
   std::optional<Event> poll(Duration) override {
     if (events.empty()) return std::nullopt;
     Event event = std::move(events.front());
@@ -287,6 +336,7 @@ class Scripted final : public transport::Transport {
   int connected = 0;
   std::size_t room = 1000;
   std::vector<std::vector<Frame>> sent;
+  std::vector<const std::byte*> sent_from;  ///< Where the pieces lay.
   std::vector<Event> events;
 };
 
@@ -380,6 +430,15 @@ TEST_F(LinkShellTest, WhatTheTransportBelowHasNoRoomForGoesLaterAndInOrder) {
   EXPECT_EQ(order, "0123");
 }
 
+TEST_F(LinkShellTest, PiecesGoToTheTransportBelowFromWhereTheyLie) {
+  const auto bulk = std::make_shared<const Frame>(350);
+  ASSERT_TRUE(sut->send_pieces("peer", bytes("head"), {{bulk, *bulk}, {bulk, std::span(*bulk).first(20)}}));
+  const std::byte* const at = bulk->data();
+  ASSERT_EQ(below->sent_from.size(), 4u);
+  below->sent_from.erase(below->sent_from.begin());  // The head's.
+  EXPECT_EQ(below->sent_from, (std::vector<const std::byte*>{at, at, at + 100})) << "what the window takes";
+}
+
 TEST_F(LinkShellTest, ReadingStopsSoThatOthersHaveTheirTurn) {
   for (int i = 0; i < 100; ++i)
     below->events.push_back({.kind = Event::Kind::message, .peer = "peer", .frames = {encode(7, State{})}});
@@ -436,9 +495,7 @@ class RandomLife {
 
   static LinkTransport::Options options() {
     auto options = small_options();
-    options.class_of = [](const std::vector<Frame>& frames) {
-      return Class(static_cast<std::uint8_t>(frames[0][0]) - '0');
-    };
+    options.class_of = [](std::span<const std::byte> head) { return Class(static_cast<std::uint8_t>(head[0]) - '0'); };
     return options;
   }
   std::size_t below(std::size_t n) { return random_() % n; }
@@ -491,7 +548,20 @@ class RandomLife {
     if (!conversation.is_up) return;
     const auto of = below(kClasses);
     Label label{lives_[from], conversation.link, static_cast<int>(of), conversation.sent[of]};
-    if (transports_[from]->send(to, frames_of(label))) ++conversation.sent[of];
+    LinkTransport& by = *transports_[from];
+    const bool in_pieces = label.number % 2 == 1;
+    if (in_pieces ? by.send_pieces(to, bytes(label.text()), bulk_of(label)) : by.send(to, frames_of(label)))
+      ++conversation.sent[of];
+  }
+  static std::vector<Piece> bulk_of(const Label& label) {
+    std::vector<Piece> pieces;
+    auto frames = frames_of(label);
+    for (Frame& frame : frames) {
+      const auto kept = std::make_shared<const Frame>(std::move(frame));
+      pieces.push_back({kept, *kept});
+    }
+    pieces.erase(pieces.begin());
+    return pieces;
   }
   /// Follow from the label, so that the receiver can check them.
   static std::vector<Frame> frames_of(const Label& label) {

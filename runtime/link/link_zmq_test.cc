@@ -5,13 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/byte_pool.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/base/test_directory.h"
 #include "runtime/link/link_transport.h"
@@ -189,6 +192,32 @@ TEST_F(LinkZmqTest, ACutConnectionIsResumedAndLosesNothing) {
     if (i % 3 == 1) cuts += cut(port);
   }
   EXPECT_GE(cuts, 3);
+}
+
+TEST_F(LinkZmqTest, SharedBytesAreSentFromOneBufferOverAndOver) {
+  auto left = open("left", keys);
+  auto right = open("right", keys);
+  ASSERT_TRUE(right->connect("left", *left->listen("tcp://127.0.0.1:*")));
+  ASSERT_EQ(next(*right, left.get()).kind, Event::Kind::connected);
+  ASSERT_EQ(next(*left, right.get()).kind, Event::Kind::connected);
+  BytePool pool(2);
+  std::set<const std::byte*> buffers;
+  for (int i = 0; i < 10; ++i) {
+    auto bytes = pool.get(kLarge);
+    std::fill(bytes->begin(), bytes->end(), static_cast<std::byte>(i));
+    buffers.insert(bytes->data());
+    ASSERT_TRUE(right->send_pieces("left", Frame(4), {{bytes, *bytes}, {bytes, std::span(*bytes).first(2000)}}));
+    bytes.reset();
+    const Event event = next(*left, right.get());
+    ASSERT_EQ(event.frames.size(), 3u);
+    EXPECT_EQ(event.frames[1], Frame(kLarge, static_cast<std::byte>(i)));
+    EXPECT_EQ(event.frames[2], Frame(2000, static_cast<std::byte>(i)));
+    for (const Instant until = steady_now() + 10s; pool.spares() == 0 && steady_now() < until;) {
+      (void)left->poll(1ms);
+      (void)right->poll(1ms);
+    }
+  }
+  EXPECT_EQ(buffers.size(), 1u);
 }
 
 TEST_F(LinkZmqTest, AnEndThatIsDestroyedIsNoticed) {

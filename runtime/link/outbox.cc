@@ -11,15 +11,15 @@ std::uint64_t chunks_of(std::size_t bytes, std::size_t chunk_bytes) { return (by
 
 }  // namespace
 
-Result<void> Outbox::add(Class of, std::vector<Frame>&& frames) {
-  if (frames.empty() || frames.size() > kFramesMax || frames.front().empty())
+Result<void> Outbox::add(Class of, std::vector<transport::Piece>&& frames) {
+  if (frames.empty() || frames.size() > kFramesMax || frames.front().bytes.empty())
     return fail(ErrorKind::invalid, "a message of " + std::to_string(frames.size()) + " frames: 1 to " +
                                         std::to_string(kFramesMax) + ", the first not empty");
   Queue& queue = queues_[static_cast<std::size_t>(of)];
   Outgoing message;
   std::uint64_t inlined = 0, total = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    const std::size_t bytes = frames[i].size();
+    const std::size_t bytes = frames[i].bytes.size();
     total += bytes;
     if (inlined + bytes <= options_.inline_bytes) {
       inlined += bytes;
@@ -43,7 +43,7 @@ Result<void> Outbox::add(Class of, std::vector<Frame>&& frames) {
   bulk.end += message.chunks;
   bulk.end_offset += total - inlined;
   queue.bytes += message.head_bytes;
-  message.frames = std::make_shared<const std::vector<Frame>>(std::move(frames));
+  message.frames = std::move(frames);
   queue.messages.push_back(std::move(message));
   return {};
 }
@@ -69,10 +69,10 @@ std::optional<Packet> Outbox::next_head(Class of, Instant now) {
   }
   Head head{of, lane.next, {}};
   Packet packet;
-  for (std::size_t i = 0; i < message.frames->size(); ++i) {
-    const Frame& frame = (*message.frames)[i];
-    head.frames.push_back({frame.size(), !is_bulk(message, i)});
-    if (!is_bulk(message, i)) packet.pieces.push_back({message.frames, frame});
+  for (std::size_t i = 0; i < message.frames.size(); ++i) {
+    const transport::Piece& frame = message.frames[i];
+    head.frames.push_back({frame.bytes.size(), !is_bulk(message, i)});
+    if (!is_bulk(message, i)) packet.pieces.push_back(frame);
   }
   packet.word = encode(link_, head);
   if (is_large) {
@@ -92,15 +92,15 @@ std::optional<Packet> Outbox::next_chunk(Class of, Instant now) {
   Cursor& cursor = queue.cursor;
   const Outgoing& message = queue.messages[cursor.message];
   if (lanes_[head_lane(of)].next <= message.head) return std::nullopt;  // Behind its message.
-  const Frame& frame = (*message.frames)[cursor.frame];
-  const std::size_t bytes = std::min(options_.chunk_bytes, frame.size() - cursor.offset);
+  const transport::Piece& frame = message.frames[cursor.frame];
+  const std::size_t bytes = std::min(options_.chunk_bytes, frame.bytes.size() - cursor.offset);
   if (bytes_under_way() > 0 && bytes_under_way() + bytes > window_.bytes()) {
     window_full_ = true;
     return std::nullopt;
   }
   if (lane.next_offset + bytes > lane.limit) return std::nullopt;
   Packet packet{encode(link_, Chunk{of, lane.next}), {}};
-  packet.pieces.push_back({message.frames, std::span(frame).subspan(cursor.offset, bytes)});
+  packet.pieces.push_back({frame.keeper, frame.bytes.subspan(cursor.offset, bytes)});
   cursor.offset += bytes;
   lane.next_offset += bytes;
   under_way_[bulk_lane(of)].push_back({lane.next++, bytes, now});
@@ -113,9 +113,9 @@ void Outbox::settle_cursor(Queue& queue) const {
   Cursor& cursor = queue.cursor;
   while (true) {
     const Outgoing& message = queue.messages[cursor.message];
-    if (cursor.frame == message.frames->size()) {
+    if (cursor.frame == message.frames.size()) {
       cursor = {cursor.message + 1, 0, 0};
-    } else if (!is_bulk(message, cursor.frame) || cursor.offset == (*message.frames)[cursor.frame].size()) {
+    } else if (!is_bulk(message, cursor.frame) || cursor.offset == message.frames[cursor.frame].bytes.size()) {
       ++cursor.frame;
       cursor.offset = 0;
     } else {
@@ -193,9 +193,9 @@ void Outbox::rewind() {
       std::uint64_t come = bulk.acked - message.first_chunk;
       queue.cursor = {i, 0, 0};
       bulk.next_offset = message.bulk_offset;
-      for (std::size_t f = 0; f < message.frames->size(); ++f) {
+      for (std::size_t f = 0; f < message.frames.size(); ++f) {
         if (!is_bulk(message, f)) continue;
-        const std::size_t bytes = (*message.frames)[f].size();
+        const std::size_t bytes = message.frames[f].bytes.size();
         const std::uint64_t chunks = chunks_of(bytes, options_.chunk_bytes);
         queue.cursor = {i, f, std::min<std::size_t>(bytes, come * options_.chunk_bytes)};
         bulk.next_offset += queue.cursor.offset;

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -22,9 +21,9 @@ struct Packet {
   std::vector<transport::Piece> pieces;
 };
 
-/// The sending half of a link: keeps each message until the other end has all of it, and decides what goes next. Units
-/// (messages and chunks) are numbered per lane; a lower class goes when no higher one has something that may go; a
-/// message's bulk goes behind it. Pure.
+/// The sending half of a link: keeps each message, where it lies, until the other end has all of it, and decides what
+/// goes next. Units (messages and chunks) are numbered per lane; a lower class goes when no higher one has something
+/// that may go; a message's bulk goes behind it. Pure.
 ///
 /// Bounds: waiting_bytes_max of messages that are kept, of each class, what goes in chunks not counted (it was its
 /// sender's own, and stays where it is), plus one message; units under way, by the receiver's credit and, if they are
@@ -42,8 +41,9 @@ class Outbox {
   /// `link`: of the end whose it is.
   Outbox(std::uint64_t link, Options options) : link_(link), options_(options), window_(options.window) {}
 
-  /// `invalid`: no frame, too many, or too large; `overloaded`: too much is kept already. Then `frames` are untouched.
-  Result<void> add(Class of, std::vector<Frame>&& frames);
+  /// A message of a frame for each piece. `invalid`: no frame, too many, or too large; `overloaded`: too much is kept
+  /// already. Then `frames` are untouched.
+  Result<void> add(Class of, std::vector<transport::Piece>&& frames);
   /// The next unit that may go; it counts as under way.
   std::optional<Packet> next(Instant now);
   /// What the other end has. `invalid`: it cannot have that.
@@ -60,7 +60,7 @@ class Outbox {
 
  private:
   struct Outgoing {
-    std::shared_ptr<const std::vector<Frame>> frames;
+    std::vector<transport::Piece> frames;
     std::uint64_t bulk = 0;  ///< Bit i: frame i goes in chunks.
     std::uint64_t head = 0;  ///< Its number in the class' lane; chunks, below, in the bulk lane.
     std::uint64_t head_bytes = 0;

@@ -4,6 +4,13 @@
 
 namespace paceline::transport {
 
+std::vector<Piece> pieces_of(const std::shared_ptr<const std::vector<Frame>>& frames) {
+  std::vector<Piece> pieces;
+  pieces.reserve(frames->size());
+  for (const Frame& frame : *frames) pieces.push_back({frames, frame});
+  return pieces;
+}
+
 Result<void> Transport::send_pieces(const Peer& peer, Frame&& head, std::vector<Piece>&& pieces) {
   std::vector<Frame> frames;
   frames.reserve(1 + pieces.size());

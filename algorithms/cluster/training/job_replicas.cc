@@ -51,10 +51,7 @@ void JobReplicas::carry_out(const ReplicaExchange::Send& send) {
   body.setRank(send.from.value);
   body.setUpdate(send.replica.update);
   body.setSize(send.replica.size);
-  const auto data = send.replica.object->data();
-  std::vector<std::vector<std::byte>> bulk;
-  bulk.emplace_back(data.begin(), data.end());
-  outbox_.to_node(send.node, message, std::move(bulk));
+  outbox_.to_node(send.node, message, {{send.replica.object, send.replica.object->data()}});
 }
 
 void JobReplicas::carry_out(const ReplicaExchange::Capture& capture) {

@@ -11,6 +11,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
+#include "runtime/transport/transport.h"
 #include "runtime/wire/codec.h"
 
 namespace paceline::cluster {
@@ -31,7 +32,8 @@ struct JobSettings {
 struct JobOutbox {
   using Follows = std::function<void(const Result<void>&)>;
 
-  std::function<void(NodeId, wire::Message&, std::vector<std::vector<std::byte>>)> to_node;
+  /// With bulk that stays its keepers' until the node has it.
+  std::function<void(NodeId, wire::Message&, std::vector<transport::Piece>)> to_node;
   std::function<void(const nlohmann::json&)> to_driver;
   /// A JSON answer with descriptors to a worker's session.
   std::function<void(WorkerId, const nlohmann::json&, const std::vector<int>&)> to_worker;
