@@ -5,7 +5,7 @@
 packages="cmake ninja-build g++ ccache pkg-config python3 capnproto libcapnp-dev libzmq3-dev cppzmq-dev libsodium-dev
   libspdlog-dev libcli11-dev libcpp-httplib-dev nlohmann-json3-dev libutfcpp-dev libcereal-dev libeigen3-dev libexpected-dev libsqlite3-dev zlib1g-dev libpng-dev libturbojpeg0-dev libhwloc-dev libdw-dev
   libgtest-dev libgmock-dev libbenchmark-dev dataset-fashion-mnist libjs-chart.js"
-check_packages="clang clang-format clang-tidy lld doxygen python3-numpy python3-venv libopenmpi-dev chromium"
+check_packages="clang clang-format clang-tidy lld doxygen python3-numpy python3-venv libopenmpi-dev chromium iproute2"
 torch_packages="libtorch-dev libopenblas0-pthread"
 
 fail() {

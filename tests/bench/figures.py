@@ -16,7 +16,7 @@ from measure.store import Store
 # Each gives {figure: {key: samples}}.
 MEASUREMENTS = {
     "rates": rates.measure, "always_slow": main_job.always_slow, "random_delay": main_job.random_delay, "frozen": freezing.frozen,
-    "wagma_frozen": freezing.wagma_frozen, "frozen_agent": freezing.frozen_agent, "node_killed": losing.node_killed, "ddp": loops.ddp, "plain": loops.plain, "small_update": loops.small_update, "nine": loops.nine, "channel": calls.channel, "messages": calls.messages, "beside_flood": cluster.beside_flood, "flood": calls.flood, "calls": cluster.calls, "heads": cluster.heads,
+    "wagma_frozen": freezing.wagma_frozen, "frozen_agent": freezing.frozen_agent, "node_killed": losing.node_killed, "host_cut_off": losing.host_cut_off, "ddp": loops.ddp, "plain": loops.plain, "small_update": loops.small_update, "nine": loops.nine, "channel": calls.channel, "messages": calls.messages, "beside_flood": cluster.beside_flood, "flood": calls.flood, "calls": cluster.calls, "heads": cluster.heads,
     "link": links.link, "peers": peers.peers, "actors": actors.actors,
     "averaging": averaging.averaging, "fork": startup.fork, "pipeline": startup.pipeline, "start": startup.start, "idle": cluster.idle, "golden": programs.golden,
     "random_jobs": programs.random_jobs, "explorer": programs.explorer, "cluster_lives": programs.cluster_lives, "mutations": programs.mutations, "scale": programs.scale, "recording": programs.recording,

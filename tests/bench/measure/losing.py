@@ -1,17 +1,24 @@
-"""Figure 35: the agent of one node is killed while a job trains, under each strategy: how much longer the others' longest step was."""
+"""Figures 35 and 36: the agent of one node is killed, or its host cut off, while a job trains, under each strategy: how much longer the others'
+longest step was."""
+import contextlib
 import json
 import os
 import re
 import signal
 import statistics
 import subprocess
+import sys
 import time
 
 from measure.cluster import Cluster
 from measure.store import ROOT
 
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+import cut_off
+
 SLEEP_MS = 10  # Of a step.
 BEFORE_S, AFTER_S = 1.5, 1.5
+LEASE_S = 2.0
 TRIES = 3
 
 
@@ -32,13 +39,24 @@ def standing(directory):
     return spans
 
 
-def one_loss(bench, strategy, nodes):
-    """Of a job of four workers, whose last node's agent is killed: how long the others stood in a step before (the median), and since (the longest)."""
+@contextlib.contextmanager
+def killing(cluster, node):
+    yield lambda: os.kill(cluster.process(f"agent-{node}"), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def cutting(cluster, node):
+    with cut_off.CutOff(cluster.directory, node) as cut:
+        yield cut.cut
+
+
+def one_loss(bench, strategy, nodes, losing, after_s):
+    """Of a job of four workers, whose last node is lost: how long the others stood in a step before (the median), and since (the longest)."""
     output = os.path.join(bench.folder, f"output-{time.monotonic_ns()}")
     os.mkdir(output)
     directory = bench.new_directory()
-    updates = int(1000 * (BEFORE_S + AFTER_S) / SLEEP_MS) if strategy == "one-shot" else 1_000_000  # It averages at its end only.
-    with Cluster(bench, nodes) as cluster:
+    updates = int(1000 * (BEFORE_S + after_s) / SLEEP_MS) if strategy == "one-shot" else 1_000_000  # It averages at its end only.
+    with Cluster(bench, nodes) as cluster, losing(cluster, nodes - 1) as lose:
         run = subprocess.Popen([bench.paceline, "run", bench.program("tests", "integration", "quadratic_worker"), "--workers", "4", "--strategy", strategy,
                                 "--run-dir", directory, "--", f"updates={updates}", f"sleep_ms=[{SLEEP_MS}]", f"output={output}"],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=bench.folder, env=cluster.environment)
@@ -48,33 +66,48 @@ def one_loss(bench, strategy, nodes):
                 raise SystemExit(f"{strategy} on {nodes} nodes does not begin")
             time.sleep(0.05)
         time.sleep(BEFORE_S)
-        killed = time.monotonic()
-        os.kill(cluster.process(f"agent-{nodes - 1}"), signal.SIGKILL)
-        time.sleep(AFTER_S)
+        lost_at = time.monotonic()
+        lose()
+        time.sleep(after_s)
         open(os.path.join(output, "enough"), "w", encoding="utf-8").close()
         printed, _ = run.communicate(timeout=60)
         if run.returncode != 0:
             raise SystemExit(f"{strategy} on {nodes} nodes did not go on: {printed}")
     with open(os.path.join(directory, "result.json"), encoding="utf-8") as file:
         lost = json.load(file)["lost"]
+    if not lost:
+        raise SystemExit(f"{strategy} on {nodes} nodes: nobody noticed that one was lost")
     before, longest = [], 0.0
     for rank, spans in standing(directory).items():
         if rank in lost:
             continue
-        before += [end - begin for begin, end in spans if killed - 1 < begin and end < killed]
-        longest = max([longest] + [end - begin for begin, end in spans if killed < end and begin < killed + AFTER_S])
+        before += [end - begin for begin, end in spans if lost_at - 1 < begin and end < lost_at]
+        longest = max([longest] + [end - begin for begin, end in spans if lost_at < end and begin < lost_at + after_s])
     return statistics.median(before or [0.0]), longest
 
 
-def node_killed(bench):
-    """Beyond a median step, of each strategy the median of some kills."""
+def losses(bench, losing, after_s):
+    """Seconds beyond a median step, of each strategy the median of some losses."""
     values = {}
     for nodes in (2, 4):
         beyond = []
         for strategy in strategies():
-            found = [one_loss(bench, strategy, nodes) for _ in range(bench.rounds_or(TRIES))]
-            extra = [1000 * (longest - median) for median, longest in found]
-            print(f"{strategy} on {nodes} nodes: {', '.join(f'{ms:.1f}' for ms in extra)} ms", flush=True)
+            found = [one_loss(bench, strategy, nodes, losing, after_s) for _ in range(bench.rounds_or(TRIES))]
+            extra = [longest - median for median, longest in found]
+            print(f"{strategy} on {nodes} nodes: {', '.join(f'{1000 * s:.1f}' for s in extra)} ms", flush=True)
             beyond.append(statistics.median(extra))
         values |= {f"{nodes}": beyond, f"{nodes} longest": [max(beyond)], f"{nodes} go on": [len(beyond)]}
-    return {35: values}
+    return values
+
+
+def node_killed(bench):
+    values = losses(bench, killing, AFTER_S)
+    return {35: {key: samples if "go on" in key else [1000 * s for s in samples] for key, samples in values.items()}}
+
+
+def host_cut_off(bench):
+    try:
+        with cut_off.private_network():
+            return {36: losses(bench, cutting, LEASE_S + AFTER_S)}
+    except cut_off.Unavailable as why:
+        raise SystemExit(f"figures.py: nobody is cut off: {why}") from None

@@ -193,4 +193,8 @@ FIGURES = (
            tuple(value for nodes in (2, 4) for value in (
                Value(f"{nodes}", f"{nodes} nodes: over the strategies", unit="ms", digits=1), Value(f"{nodes} longest", f"{nodes} nodes: of all", "≤", 50, "ms", 1),
                Value(f"{nodes} go on", f"{nodes} nodes: strategies that go on", "≥", 32, "", 0))), 20),
+    Figure(36, "the host of the last node cut off without a word (what comes from it or goes to it is dropped) while four workers train, steps of 10 ms, under each of the 32 strategies: the others' longest step since, beyond a median one (the lease is 2 s)", "host_cut_off",
+           tuple(value for nodes in (2, 4) for value in (
+               Value(f"{nodes}", f"{nodes} nodes: over the strategies", unit="s"), Value(f"{nodes} longest", f"{nodes} nodes: of all", "≤", 2.05, "s"),
+               Value(f"{nodes} go on", f"{nodes} nodes: strategies that go on", "≥", 32, "", 0))), 30),
 )
