@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/instant.h"
+#include "runtime/base/piece.h"
 #include "runtime/base/result.h"
 
 namespace paceline::transport {
@@ -17,12 +18,7 @@ namespace paceline::transport {
 using Peer = std::string;
 using Frame = std::vector<std::byte>;
 
-/// Bytes in memory that lives as long as somebody has its keeper, and does not change meanwhile: sent without a copy,
-/// and again if need be. The last one may let go of a keeper on any thread.
-struct Piece {
-  std::shared_ptr<const void> keeper;
-  std::span<const std::byte> bytes;
-};
+using paceline::Piece;
 
 /// Frames as pieces that keep them.
 std::vector<Piece> pieces_of(const std::shared_ptr<const std::vector<Frame>>& frames);

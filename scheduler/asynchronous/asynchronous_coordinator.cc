@@ -91,20 +91,20 @@ void AsynchronousCoordinator::count_iteration(std::size_t workers) {
 
 /// This node's part, as it is when all that was submitted before is done.
 void AsynchronousCoordinator::gather(Version v, bool at_end) {
-  const auto sum = std::make_shared<Bytes>();
+  const auto sum = std::make_shared<std::shared_ptr<PooledBytes>>();
   const auto models = std::make_shared<std::vector<std::shared_ptr<Bytes>>>();
   const auto prepare = [this, sum, models] {
     *models = own_models();
     auto r = work_.windows.reduction();
     for (const auto& model : *models) r.inputs.push_back(model->data());
     if (models->empty()) return r;
-    sum->resize(work_.windows.bytes());
-    r.outputs.push_back({sum->data(), 1.0});
+    *sum = work_.pool.get(work_.windows.bytes());
+    r.outputs.push_back({(*sum)->data(), 1.0});
     return r;
   };
   const auto give = [this, v, at_end, sum, models](Instant now) {
     if (!at_end && v >= last()) return;  // A stop has come in between.
-    means_.give_sum(v, std::move(*sum), static_cast<double>(models->size()), now);
+    means_.give_sum(v, *sum ? piece_of(*sum) : Piece{}, static_cast<double>(models->size()), now);
   };
   work_.averagings.add({prepare, give}, {});
 }
@@ -131,7 +131,7 @@ void AsynchronousCoordinator::look_at_end() {
 // Others
 // ------------------------------------------------------------------------------------------------------------------
 
-void AsynchronousCoordinator::send_exchange(NodeId to, const Message& message, const Bytes* bulk) {
+void AsynchronousCoordinator::send_exchange(NodeId to, const Message& message, Piece bulk) {
   wire::Message wire;
   auto body = wire.root().initExchange();
   body.setJob(work_.job.job.value);
@@ -139,8 +139,7 @@ void AsynchronousCoordinator::send_exchange(NodeId to, const Message& message, c
   body.setRank(message.rank.value);
   body.setPartner(message.partner.value);
   body.setVersion(message.version.value);
-  if (bulk) return work_.send(to, wire, {*bulk});
-  work_.send(to, wire);
+  work_.send(to, wire, std::move(bulk));
 }
 
 void AsynchronousCoordinator::on_strategy_message(NodeId from, const wire::Envelope::Reader& message,

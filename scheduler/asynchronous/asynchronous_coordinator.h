@@ -69,7 +69,7 @@ class AsynchronousCoordinator : public OwnPaceCoordinator {
   void count_iteration(std::size_t workers);
   /// To be called when something is_settled() depends on has changed.
   void look_at_end();
-  void send_exchange(NodeId to, const Message& message, const Bytes* bulk = nullptr);
+  void send_exchange(NodeId to, const Message& message, Piece bulk = {});
   bool is_job_ending() const { return !ended_.empty() || !done_.empty(); }
   std::map<Rank, Worker> workers_;
 

@@ -109,11 +109,12 @@ void PairCoordinator::act(const PairEngine::Actions& actions) {
 void PairCoordinator::carry_out(const PairEngine::Send& a) {
   const Message message{.phase = to_wire(a.phase), .rank = a.meeting.initiator, .partner = *a.meeting.partner};
   switch (a.phase) {
-    case PairEngine::Phase::offer: return send_exchange(a.to, message, models_.at(a.meeting.low()).get());
+    case PairEngine::Phase::offer: {
+      Bytes model = *models_.at(a.meeting.low());  // It goes on from it where the other one is lost.
+      return send_exchange(a.to, message, piece_of(std::move(model)));
+    }
     case PairEngine::Phase::mean:
-      send_exchange(a.to, message, visitors_.at(a.meeting.initiator).get());
-      visitors_.erase(a.meeting.initiator);
-      return;
+      return send_exchange(a.to, message, piece_of(std::move(visitors_.extract(a.meeting.initiator).mapped())));
     case PairEngine::Phase::ask:
     case PairEngine::Phase::decline: return send_exchange(a.to, message);
   }

@@ -24,24 +24,25 @@ void ServerCoordinator::on_start(Rank rank, Instant) {
   if (is_server()) {
     server_ = std::make_shared<Bytes>(start);
   } else {
-    send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = before}, &start);
+    send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = before}, piece_of(Bytes(start)));
   }
 }
 
 void ServerCoordinator::on_step(Rank rank, Worker& w, Instant now) {
   awaited_.erase(rank);
   if (is_server()) return on_push(rank, w.t, nullptr, now);
-  const auto subtract = [this, rank] {
+  const auto made = std::make_shared<std::shared_ptr<PooledBytes>>();
+  const auto subtract = [this, rank, made] {
     const Worker& of = workers_.at(rank);
+    *made = work_.pool.get(work_.windows.bytes());
     auto r = work_.windows.reduction();
     r.inputs = {work_.windows.at(rank).window.data(of.published).data(), of.taken->data()};
     r.weights = {1, -1};
-    r.outputs.push_back({of.taken->data(), 1.0});
+    r.outputs.push_back({(*made)->data(), 1.0});
     return r;
   };
-  const auto push = [this, rank](Instant) {
-    const Worker& of = workers_.at(rank);
-    send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = of.t}, of.taken.get());
+  const auto push = [this, rank, made](Instant) {
+    send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = workers_.at(rank).t}, piece_of(*made));
   };
   work_.averagings.add({subtract, push}, {rank});
 }
@@ -91,16 +92,16 @@ void ServerCoordinator::on_push(Rank rank, Version t, std::shared_ptr<Bytes> ste
 
 void ServerCoordinator::serve(std::function<collective::Reduction()> inputs, std::vector<Rank> served,
                               std::optional<Rank> pushed) {
-  const auto given = std::make_shared<Bytes>();  // To other nodes.
+  const auto given = std::make_shared<std::shared_ptr<PooledBytes>>();  // To other nodes.
   const auto prepare = [this, inputs = std::move(inputs), served, given] {
     auto r = inputs();
     r.outputs.push_back({server_->data(), 1.0});
     for (const Rank rank : served) {
       if (work_.view.is_here(rank)) {
         add_result(rank, r);
-      } else if (given->empty()) {
-        given->resize(work_.windows.bytes());
-        r.outputs.push_back({given->data(), 1.0});
+      } else if (!*given) {
+        *given = work_.pool.get(work_.windows.bytes());
+        r.outputs.push_back({(*given)->data(), 1.0});
       }
     }
     return r;
@@ -111,7 +112,7 @@ void ServerCoordinator::serve(std::function<collective::Reduction()> inputs, std
         deliver(rank, now);
       } else if (!gone_.contains(rank)) {
         send_exchange(work_.view.node_of(rank), {.phase = Phase::PULL, .rank = rank, .version = pushed_.at(rank)},
-                      given.get());
+                      piece_of(*given));
       }
     }
     if (!pushed) return;

@@ -96,7 +96,7 @@ void ExchangeCoordinator::arrived(Rank rank, Version t, Duration compute, Instan
 }
 
 void ExchangeCoordinator::send_model(Rank rank, Version r) {
-  const auto contribution = spare_bytes(contribution_bytes(r));
+  const auto contribution = work_.pool.get(contribution_bytes(r));
   add_sum(rank, [this, rank, contribution, sent = part(r)](Member& member) {
     auto copy = sum_of(sent);
     copy.inputs = {at(member, workers_.at(rank), sent.from)};
@@ -113,7 +113,7 @@ void ExchangeCoordinator::send_model(Rank rank, Version r) {
         return copy;
       },
       [this, rank, r, contribution](Member&, Instant now) {
-        contribute(rank, r, {contribution, 1}, now);
+        contribute(rank, r, {piece_of(contribution), 1}, now);
       });
 }
 
@@ -137,7 +137,7 @@ void ExchangeCoordinator::carry_out(const MixEngine::Mix& a) {
         mean.inputs = {model};
         mean.weights = {options_.keeps};
         for (const Term& term : *terms) {
-          mean.inputs.push_back(at(*term.contribution.data, range.from - taken.from));
+          mean.inputs.push_back(at(term.contribution.data, range.from - taken.from));
           mean.weights.push_back((1 - options_.keeps) / static_cast<double>(terms->size()));
         }
         mean.outputs = {{model, 1.0}};
@@ -156,7 +156,7 @@ void ExchangeCoordinator::step_all(Range taken, const std::shared_ptr<Terms>& te
       sum.inputs = {at(common_->weights, range.from), at(common_->buffer, range.from)};
       sum.weights = {weights, buffer};
       for (const Term& term : *terms) {
-        sum.inputs.push_back(term.contribution.data->data());
+        sum.inputs.push_back(term.contribution.data.data());
         sum.weights.push_back(mean / static_cast<double>(terms->size()));
       }
       sum.outputs = {{at(*common_.*to, range.from), 1.0}};
@@ -189,7 +189,7 @@ void ExchangeCoordinator::step_own(Rank rank, const std::shared_ptr<Terms>& term
     sum.inputs = {slow.buffer.data(), slow.weights.data()};
     sum.weights = {options_.momentum, -options_.pull};
     for (const Term& term : *terms) {
-      Bytes& model = *term.contribution.data;
+      const Piece& model = term.contribution.data;
       sum.inputs.insert(sum.inputs.end(), {model.data(), at(model, work_.windows.elements())});
       sum.weights.insert(sum.weights.end(), {rate, pull - rate});
     }

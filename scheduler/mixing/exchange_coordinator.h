@@ -70,7 +70,8 @@ class ExchangeCoordinator final : public NeighbourCoordinator {
   Range outer(Range range) const;
   Range rest(Range range) const;
   /// The i-th number.
-  std::byte* at(Bytes& numbers, std::size_t i) const {
+  template <class Numbers>
+  auto* at(Numbers& numbers, std::size_t i) const {
     return numbers.data() + i * memory::size_of(work_.windows.dtype());
   }
   std::byte* at(Member& member, const Worker& worker, std::size_t i) const;

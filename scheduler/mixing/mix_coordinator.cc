@@ -43,8 +43,9 @@ void MixCoordinator::on_start(Rank rank, Instant now) {
   if (overlaps()) {
     begin_exchange(rank);
   } else if (options_.combine_then_adapt || options_.stands_in) {
-    w.model = std::make_shared<Bytes>(data.begin(), data.end());
-    if (options_.combine_then_adapt) contribute(rank, work_.job.first, {w.model, 1}, now);
+    w.model = work_.pool.get(data.size());
+    std::copy(data.begin(), data.end(), w.model->begin());
+    if (options_.combine_then_adapt) contribute(rank, work_.job.first, {piece_of(w.model), 1}, now);
   }
   member->window.unseal(memory::Window::Unseal::keep);
   work_.averagings.start(now);
@@ -61,7 +62,7 @@ void MixCoordinator::arrived(Rank rank, Version t, Duration compute, Instant now
     want(rank, now);
   } else {
     // The model after the step; under push-sum the numerator x + (after - x / w).
-    const auto contribution = spare_bytes(work_.windows.bytes());
+    const auto contribution = work_.pool.get(work_.windows.bytes());
     add_for(
         rank,
         [this, contribution](Member& member, Worker& of) {
@@ -76,7 +77,7 @@ void MixCoordinator::arrived(Rank rank, Version t, Duration compute, Instant now
         },
         [this, rank, contribution](Member&, Worker& of, Instant at) {
           want(rank, at);  // Before what it contributes: mixings that this completes are then found together.
-          contribute(rank, of.exchange, {contribution, of.weight}, at);
+          contribute(rank, of.exchange, {piece_of(contribution), of.weight}, at);
         });
   }
   work_.averagings.start(now);
@@ -120,7 +121,7 @@ void MixCoordinator::go_on_without(Rank rank) {
 
 /// Overlap: what the worker gives away leaves x and w.
 void MixCoordinator::begin_exchange(Rank rank) {
-  const auto contribution = spare_bytes(work_.windows.bytes());
+  const auto contribution = work_.pool.get(work_.windows.bytes());
   Worker& w = workers_.at(rank);
   w.outstanding = true;
   const double kept = kept_share(rank, w.exchange);  // Known now: who leaves until it is done changes nothing.
@@ -135,7 +136,7 @@ void MixCoordinator::begin_exchange(Rank rank) {
       [this, rank, kept, contribution](Member&, Worker& of, Instant now) {
         const double weight = of.weight;
         of.weight *= kept;
-        contribute(rank, of.exchange, {contribution, weight}, now);
+        contribute(rank, of.exchange, {piece_of(contribution), weight}, now);
       });
 }
 
@@ -150,7 +151,7 @@ void MixCoordinator::carry_out(const MixEngine::Mix& a) {
   if (!options_.combine_then_adapt && !options_.push_sum) return mix_alike(a);
   const auto terms = terms_of(a);
   const bool adds_change = !overlaps() && options_.combine_then_adapt;
-  const auto next = adds_change ? spare_bytes(work_.windows.bytes()) : nullptr;
+  const auto next = adds_change ? work_.pool.get(work_.windows.bytes()) : nullptr;
   const bool has_change = adds_change && !workers_.at(a.rank).stood_in_for;
   add_for(
       a.rank,
@@ -166,7 +167,7 @@ void MixCoordinator::carry_out(const MixEngine::Mix& a) {
         }
         for (const Term& term : *terms) {
           if (overlaps() && term.own) continue;
-          r.inputs.push_back(term.contribution.data->data());
+          r.inputs.push_back(term.contribution.data.data());
           r.weights.push_back(term.weight - (has_change && term.own ? 1 : 0));
           weight += term.weight * term.contribution.weight;
         }
@@ -185,7 +186,7 @@ void MixCoordinator::carry_out(const MixEngine::Mix& a) {
       [this, a, next, adds_change](Member& member, Worker& w, Instant now) {
         w.model = next;
         end_mix(a.rank, a.version, member, w, now);
-        if (adds_change && a.version < last()) contribute(a.rank, a.version.next(), {next, 1}, now);
+        if (adds_change && a.version < last()) contribute(a.rank, a.version.next(), {piece_of(next), 1}, now);
       });
 }
 
@@ -193,11 +194,11 @@ void MixCoordinator::carry_out(const MixEngine::Mix& a) {
 void MixCoordinator::mix_alike(const MixEngine::Mix& a) {
   const auto ranks = std::make_shared<std::vector<Rank>>(take_alike(a));
   const auto terms = terms_of(a);
-  const auto kept = options_.stands_in ? spare_bytes(work_.windows.bytes()) : nullptr;
+  const auto kept = options_.stands_in ? work_.pool.get(work_.windows.bytes()) : nullptr;
   const auto prepare = [this, ranks, terms, kept] {
     auto r = work_.windows.reduction();
     for (const Term& term : *terms) {
-      r.inputs.push_back(term.contribution.data->data());
+      r.inputs.push_back(term.contribution.data.data());
       r.weights.push_back(term.weight);
     }
     for (const Rank rank : *ranks) {
@@ -242,7 +243,7 @@ void MixCoordinator::stand_in(Rank rank, Version v, Instant now) {
   w.stood_in_for = w.waits = true;
   w.since = now;
   want(rank, now);
-  if (!options_.combine_then_adapt) contribute(rank, v, {w.model, 1}, now);
+  if (!options_.combine_then_adapt) contribute(rank, v, {piece_of(w.model), 1}, now);
 }
 
 void MixCoordinator::hand_over(Rank rank, Version own, Instant now) {

@@ -47,13 +47,13 @@ class MixCoordinator : public NeighbourCoordinator {
 
  private:
   struct Worker : Turn {
-    bool outstanding = false;      ///< Overlap.
-    Version sent_at;               ///< Overlap: the iteration at whose start the outstanding one began.
-    Bytes x;                       ///< Push-sum: numerator; overlap: without what was given away.
-    double weight = 1;             ///< Push-sum's.
-    Bytes total;                   ///< Overlap: start and all changes; what is under way belongs to nobody's x.
-    std::shared_ptr<Bytes> model;  ///< Where models are kept: as its last mixing left it.
-    bool stood_in_for = false;     ///< In the mixing under way, or the last one: its window has no result of it.
+    bool outstanding = false;            ///< Overlap.
+    Version sent_at;                     ///< Overlap: the iteration at whose start the outstanding one began.
+    Bytes x;                             ///< Push-sum: numerator; overlap: without what was given away.
+    double weight = 1;                   ///< Push-sum's.
+    Bytes total;                         ///< Overlap: start and all changes; what is under way belongs to nobody's x.
+    std::shared_ptr<PooledBytes> model;  ///< Where models are kept: as its last mixing left it.
+    bool stood_in_for = false;           ///< In the mixing under way, or the last one: its window has no result of it.
   };
 
   ModelPart model_of(Rank rank) override;

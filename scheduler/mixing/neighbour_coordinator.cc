@@ -66,15 +66,6 @@ void NeighbourCoordinator::add_told(Rank rank, Averaging averaging, const std::v
   work_.averagings.add(std::move(averaging), contributors);
 }
 
-std::shared_ptr<NeighbourCoordinator::Bytes> NeighbourCoordinator::spare_bytes(std::size_t size) {
-  for (const auto& bytes : pool_) {
-    if (bytes.use_count() > 1) continue;
-    bytes->resize(size);
-    return bytes;
-  }
-  return pool_.emplace_back(std::make_shared<Bytes>(size));
-}
-
 void NeighbourCoordinator::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
   if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
   work_.chronicle.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
@@ -129,7 +120,7 @@ void NeighbourCoordinator::send_share(NodeId to, Rank rank, Version v, const Con
   body.setRank(rank.value);
   body.setVersion(v.value);
   body.setWeight(contribution.weight);
-  work_.send(to, message, {*contribution.data});
+  work_.send(to, message, contribution.data);
 }
 
 void NeighbourCoordinator::carry_out(const MixEngine::Release& a) {
@@ -215,7 +206,7 @@ void NeighbourCoordinator::on_strategy_message(NodeId from, const wire::Envelope
     if (v < Version{0} || !work_.has_right_size(from, "a model", bulk.size(), contribution_bytes(v)) ||
         !work_.is_weight(from, share.getWeight()))
       return;
-    exchange(Rank{share.getRank()}, Given{v, {std::make_shared<Bytes>(std::move(bulk)), share.getWeight()}}, now);
+    exchange(Rank{share.getRank()}, Given{v, {piece_of(std::move(bulk)), share.getWeight()}}, now);
   } else if (message.isGone()) {
     const auto gone = message.getGone();
     exchange(Rank{gone.getRank()}, Gone{Version{gone.getContributed()}, Version{gone.getMixed()}}, now);

@@ -27,7 +27,7 @@ class NeighbourCoordinator : public OwnPaceCoordinator {
  protected:
   /// What a worker contributed to a version; shared with the averagings that read it.
   struct Contribution {
-    std::shared_ptr<Bytes> data;
+    Piece data;
     double weight = 1;
   };
   struct Term {
@@ -68,8 +68,6 @@ class NeighbourCoordinator : public OwnPaceCoordinator {
   void add_sum(Rank rank, std::function<collective::Reduction(Member&)> prepare);
   /// One whose end is recorded as of this worker.
   void add_told(Rank rank, Averaging averaging, const std::vector<Rank>& contributors);
-  /// Memory for a contribution; what nobody reads any more is used again, so that a step allocates nothing.
-  std::shared_ptr<Bytes> spare_bytes(std::size_t size);
   void contribute(Rank rank, Version v, Contribution contribution, Instant now);
   /// The worker waits for its `exchange`.
   void want(Rank rank, Instant now);
@@ -137,7 +135,6 @@ class NeighbourCoordinator : public OwnPaceCoordinator {
   std::vector<std::pair<Rank, Given>> early_;  ///< Of versions whose graph is being agreed on.
   std::deque<std::pair<MixEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;
-  std::vector<std::shared_ptr<Bytes>> pool_;  ///< As many as were ever held at once.
 };
 
 }  // namespace paceline::scheduler

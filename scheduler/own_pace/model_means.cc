@@ -54,7 +54,7 @@ void ModelMeans::sum_up(Version v, Gathering& gathering, Instant now) {
   const auto ranks = workers_.living_ranks();
   const auto gave = [&](Rank rank) { return gathering.parts.contains(rank); };
   if (!std::all_of(ranks.begin(), ranks.end(), gave)) return;
-  Bytes sum;
+  Piece sum;
   double weight = 0;
   std::vector<const void*> inputs;
   for (const auto& [rank, part] : gathering.parts) {
@@ -62,13 +62,14 @@ void ModelMeans::sum_up(Version v, Gathering& gathering, Instant now) {
     weight += part.weight;
   }
   if (!inputs.empty()) {
-    sum.resize(work_.windows.bytes());
-    collective::sum_into(sum.data(), 1.0, inputs, work_.windows.elements(), work_.windows.dtype());
+    const auto made = work_.pool.get(work_.windows.bytes());
+    collective::sum_into(made->data(), 1.0, inputs, work_.windows.elements(), work_.windows.dtype());
+    sum = piece_of(made);
   }
   give_sum(v, std::move(sum), weight, now);
 }
 
-void ModelMeans::give_sum(Version v, Bytes sum, double weight, Instant now) {
+void ModelMeans::give_sum(Version v, Piece sum, double weight, Instant now) {
   const bool at_end = v == workers_.last();
   Sum own{std::move(sum), weight, {}, at_end};
   for (const Rank rank : workers_.living_ranks()) add(own.sums, workers_.latest_of(rank));
@@ -110,7 +111,7 @@ void ModelMeans::send(NodeId to, Version v, const Sum& part, NodeId of) {
   body.setLossCount(part.sums.loss_count);
   body.setLearningRate(part.sums.learning_rate);
   if (of != work_.job.self) body.setOf(of.value);
-  work_.send(to, message, {part.sum});
+  work_.send(to, message, part.sum);
 }
 
 void ModelMeans::on_partial(NodeId from, const wire::Partial::Reader& header, Bytes sum, Instant now) {
@@ -122,7 +123,7 @@ void ModelMeans::on_partial(NodeId from, const wire::Partial::Reader& header, By
     return;
   const auto of = work_.view.giver(from, header.getOf());
   if (!of) return;
-  Sum part{std::move(sum), header.getWeight(), {}, at_end};
+  Sum part{piece_of(std::move(sum)), header.getWeight(), {}, at_end};
   part.sums.loss_sum = header.getLossSum();
   part.sums.loss_count = header.getLossCount();
   part.sums.learning_rate = header.getLearningRate();

@@ -72,7 +72,7 @@ void RoundCoordinator::on_partial(NodeId from, const wire::Partial::Reader& head
                                   Instant now) {
   RemotePartial partial;
   partial.contributions = header.getContributions();
-  partial.sum = std::move(sum);
+  partial.sum = piece_of(std::move(sum));
   partial.bodies = header.getBodies();
   partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
                   header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops()};
@@ -358,11 +358,11 @@ void RoundCoordinator::carry_out(const RoundEngine::SendPartial& a, Instant) {
 void RoundCoordinator::send_partial(const Key& key, NodeId to) {
   const auto& round = rounds_.at(key);
   const auto contributions = static_cast<std::int32_t>(round.contributions.size());
-  send_partial(key, {contributions, round.bodies, round.sums}, round.own_partial, work_.job.self, to);
+  send_partial(key, {contributions, round.bodies, round.sums},
+               round.own_partial ? piece_of(round.own_partial) : Piece{}, work_.job.self, to);
 }
 
-void RoundCoordinator::send_partial(const Key& key, const Summed& summed, const std::vector<std::byte>& sum, NodeId of,
-                                    NodeId to) {
+void RoundCoordinator::send_partial(const Key& key, const Summed& summed, Piece sum, NodeId of, NodeId to) {
   wire::Message message;
   auto body = message.root().initPartial();
   body.setJob(work_.job.job.value);
@@ -377,9 +377,7 @@ void RoundCoordinator::send_partial(const Key& key, const Summed& summed, const 
   body.setLeaderNs(summed.sums.leader_time.count());
   body.setStops(summed.sums.stops);
   if (of != work_.job.self) body.setOf(of.value);
-  std::vector<std::vector<std::byte>> bulk;
-  bulk.push_back(sum);
-  work_.send(to, message, std::move(bulk));
+  work_.send(to, message, std::move(sum));
 }
 
 void RoundCoordinator::carry_out(const RoundEngine::Execute& a, Instant) {
@@ -439,13 +437,9 @@ collective::Reduction RoundCoordinator::prepare_partial(const Key& key) {
   auto& round = rounds_.at(key);
   auto reduction = work_.windows.reduction();
   if (round.contributions.empty()) return reduction;
-  if (!spare_partials_.empty()) {
-    round.own_partial = std::move(spare_partials_.back());
-    spare_partials_.pop_back();
-  }
-  round.own_partial.resize(work_.windows.bytes());
+  round.own_partial = work_.pool.get(work_.windows.bytes());
   add_inputs(reduction, round);
-  reduction.outputs.push_back({round.own_partial.data(), 1.0});
+  reduction.outputs.push_back({round.own_partial->data(), 1.0});
   return reduction;
 }
 
@@ -483,7 +477,7 @@ collective::Reduction RoundCoordinator::prepare_average(const RoundEngine::Execu
   } else {
     bool own_added = round.contributions.empty();
     const auto add_own = [&] {
-      if (!own_added) reduction.inputs.push_back(round.own_partial.data());
+      if (!own_added) reduction.inputs.push_back(round.own_partial->data());
       own_added = true;
     };
     for (const auto& [node, partial] : round.remote) {
@@ -590,7 +584,6 @@ void RoundCoordinator::finish_average(const RoundEngine::Execute& what, Instant 
   }
   executed_sums_ = sums;
   used_.keep(node.key(), what.others, std::move(node.mapped().remote));
-  if (!node.mapped().own_partial.empty()) spare_partials_.push_back(std::move(node.mapped().own_partial));
   work_.chronicle.decide({.kind = Kind::executed, .version = v, .group = what.group, .at = now});
 }
 

@@ -56,7 +56,7 @@ class RoundCoordinator final : public Coordinator {
     std::vector<Contribution> contributions;
     std::int64_t bodies = 0;
     RoundSums sums;
-    std::vector<std::byte> own_partial;
+    std::shared_ptr<PooledBytes> own_partial;  ///< nullptr: nobody here has given anything.
     bool partial_ready = false;
     std::vector<NodeId> partial_targets;
     std::map<NodeId, RemotePartial> remote;
@@ -106,7 +106,7 @@ class RoundCoordinator final : public Coordinator {
   void finish_average(const RoundEngine::Execute& what, Instant now);
   void finish_merge(const RoundEngine::Merge& what, Instant now);
   void send_partial(const Key& key, NodeId to);
-  void send_partial(const Key& key, const Summed& summed, const std::vector<std::byte>& sum, NodeId of, NodeId to);
+  void send_partial(const Key& key, const Summed& summed, Piece sum, NodeId of, NodeId to);
   bool gradients(Version v) const { return engine_.plan().round(v).payload == Payload::gradients; }
   /// Gradients of v are given by whoever is there; the late apply the newest mean, so that models differ after v.
   bool is_partial(Version v) const;
@@ -125,7 +125,6 @@ class RoundCoordinator final : public Coordinator {
   std::map<Rank, std::map<Version, std::shared_ptr<const Kept>>> kept_;
   bool abandons_ = false;
   std::map<Key, Gathering> rounds_;
-  std::vector<std::vector<std::byte>> spare_partials_;  ///< As many as were ever gathered at once; none is zeroed anew.
   UsedPartials used_;
   std::deque<std::pair<RoundEngine::Action, Instant>> pending_actions_;
   bool acting_ = false;

@@ -58,8 +58,8 @@ class RoundCoordinatorTest : public ::testing::Test {
       options.outer_elements = 1;
       const auto send = [this, from = job.self](NodeId to, wire::Message& message, auto bulk) {
         auto body = std::make_shared<wire::Message>(message.root().asReader());
-        network_.push_back([this, from, to, body, sum = bulk.empty() ? std::vector<std::byte>() : bulk[0]] {
-          at(to).on_message(from, body->root().asReader(), sum, now);
+        network_.push_back([this, from, to, body, sum = bulk.empty() ? Piece{} : bulk[0]] {
+          at(to).on_message(from, body->root().asReader(), {sum.bytes.begin(), sum.bytes.end()}, now);
         });
       };
       auto& node = nodes_.emplace_back(std::make_unique<Node>());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/ids.h"
+#include "runtime/base/piece.h"
 #include "scheduler/rounds/round_plan.h"
 
 namespace paceline::scheduler {
@@ -21,7 +22,7 @@ struct Summed {
 };
 /// Another agent's.
 struct RemotePartial : Summed {
-  std::vector<std::byte> sum;
+  Piece sum;
 };
 
 /// Other agents' partial sums that are used here, kept while an agent of their group may lack one: if the agent whose

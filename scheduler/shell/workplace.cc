@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace paceline::scheduler {
+namespace {
+
+// Buffers that wait to be used again: a step needs as many, and some that are on their way meanwhile.
+constexpr std::size_t kSparesOfAll = 4;
+constexpr std::size_t kSparesOfEach = 2;
+
+}  // namespace
 
 void add(RoundSums& to, const RoundSums& from) {
   to.loss_sum += from.loss_sum;
@@ -23,6 +30,7 @@ Workplace::Workplace(JobOptions options, TaskGraph& graph, collective::Averager&
       averagings(job.job, graph, averager, *job.clock,
                  {std::move(owner), [this](const Decision& told) { return chronicle.is_next(told); },
                   [this](std::string text) { fail_job(std::move(text)); }}),
+      pool(kSparesOfAll + kSparesOfEach * view.ranks_on(job.self).size()),
       clock(now()),
       send_(std::move(send)),
       evaluated_last_{job.first.value - 1} {
@@ -33,8 +41,10 @@ Workplace::Workplace(JobOptions options, TaskGraph& graph, collective::Averager&
   }
 }
 
-void Workplace::send(NodeId to, wire::Message& message, std::vector<std::vector<std::byte>> bulk) {
-  send_(to, message, std::move(bulk));
+void Workplace::send(NodeId to, wire::Message& message, Piece bulk) {
+  std::vector<Piece> pieces;
+  if (!bulk.empty()) pieces.push_back(std::move(bulk));
+  send_(to, message, std::move(pieces));
 }
 
 std::optional<memory::Buffer> Workplace::begin_result(Rank rank, WorkerWindows::Member& member, Version v) {

@@ -9,7 +9,9 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/byte_pool.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/piece.h"
 #include "runtime/observe/trace.h"
 #include "runtime/wire/codec.h"
 #include "scheduler/record/chronicle.h"
@@ -39,7 +41,8 @@ struct JobOptions {
   const Clock* clock = &machine_clock();
 };
 
-using SendToNode = std::function<void(NodeId, wire::Message&, std::vector<std::vector<std::byte>>)>;
+/// Bulk stays its keepers' until the node has it.
+using SendToNode = std::function<void(NodeId, wire::Message&, std::vector<Piece>)>;
 
 /// What a coordinator works with on one agent: who is in the job, its workers' windows, averagings as tasks, the
 /// chronicle of what the core is told, the training clock, and words to other agents and to the job's owner. Owned by
@@ -84,7 +87,7 @@ class Workplace {
   Instant now() const { return job.clock->now(); }
 
   // Words to others ---------------------------------------------------------------------------------------------------
-  void send(NodeId to, wire::Message& message, std::vector<std::vector<std::byte>> bulk = {});
+  void send(NodeId to, wire::Message& message, Piece bulk = {});
   void tell(Event event) { events_.push_back(std::move(event)); }
   void fail_job(std::string text) { tell(Failed{std::move(text)}); }
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
@@ -121,6 +124,7 @@ class Workplace {
   View view;
   WorkerWindows windows;
   Averagings averagings;
+  BytePool pool;  ///< For what is given to other agents.
   TrainingClock clock;
   Counters counters;
 

@@ -102,11 +102,9 @@ void TrainingJob::on_plan(const json& said, Instant now) {
   if (!plan) return fail_job(plan.error().text, now);
   auto options = averaging_options(settings_, *plan);
   if (!options) return fail_job(options.error().text, now);
-  auto service = make_strategy_service(
-      {*std::move(options), settings_.strategy, settings_.options().seed, outer_elements_}, graph_, averager_,
-      [to_node = outbox_.to_node](NodeId node, wire::Message& message, std::vector<transport::Frame> bulk) {
-        to_node(node, message, transport::pieces_of(std::make_shared<std::vector<transport::Frame>>(std::move(bulk))));
-      });
+  auto service =
+      make_strategy_service({*std::move(options), settings_.strategy, settings_.options().seed, outer_elements_},
+                            graph_, averager_, outbox_.to_node);
   if (!service) return fail_job(service.error().text, now);
   averagings_ = std::move(*service);
   replicas_.open(averagings_);
