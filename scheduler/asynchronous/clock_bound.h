@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/base/ids.h"
@@ -39,6 +40,12 @@ class ClockBound {
     for (std::size_t i = 0; i < clocks_.size(); ++i)
       if (clocks_[i] == least && least != INT64_MAX) ranks.push_back(Rank{static_cast<std::int32_t>(i)});
     return ranks;
+  }
+  /// Equal for those that will answer alike. For tests that walk states.
+  std::string fingerprint() const {
+    std::string text;
+    for (std::size_t i = 0; i < clocks_.size(); ++i) text += std::to_string(clocks_[i]) + (waits_[i] ? "w" : " ");
+    return text;
   }
 
  private:

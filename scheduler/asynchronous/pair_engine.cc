@@ -1,6 +1,7 @@
 #include "scheduler/asynchronous/pair_engine.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -123,6 +124,21 @@ std::vector<Rank> PairEngine::awaited() const {
   for (const auto& [rank, model] : models_)
     if (!model.begun && !model.gone && !model.queue.empty()) ranks.push_back(rank);
   return ranks;
+}
+
+std::string PairEngine::fingerprint() const {
+  std::ostringstream s;
+  const auto add = [&s](char what, const Meeting& meeting) {
+    s << what << meeting.initiator.value << '-' << meeting.partner.value_or(Rank{-1}).value;
+  };
+  for (const auto& [rank, model] : models_) {
+    s << 'm' << rank.value << ':' << model.begun << model.gone;
+    if (model.holder) add('h', *model.holder);
+    for (const Meeting& meeting : model.queue) add('q', meeting);
+  }
+  for (const NodeId node : lost_) s << 'l' << node.value;
+  for (const auto& [rank, meeting] : awaits_) add('a', meeting);
+  return s.str();
 }
 
 // Locks

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -83,6 +84,8 @@ class PairEngine {
   bool idle() const;
   /// Local workers that have not begun and are waited for.
   std::vector<Rank> awaited() const;
+  /// Equal for those that will answer alike. For tests that walk states.
+  std::string fingerprint() const;
 
  private:
   struct Model {

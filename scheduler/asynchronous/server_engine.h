@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scheduler/asynchronous/clock_bound.h"
@@ -46,6 +47,12 @@ class ServerEngine {
   std::vector<Rank> on_gone(Rank rank) { return clocks_.on_gone(rank); }
   /// Whom those who wait for the bound wait for.
   std::vector<Rank> slowest() const { return clocks_.slowest(); }
+  /// Equal for those that will answer alike. For tests that walk states.
+  std::string fingerprint() const {
+    std::string text = clocks_.fingerprint() + '/' + std::to_string(pushes_);
+    for (const std::int64_t at : pulled_at_) text += ',' + std::to_string(at);
+    return text;
+  }
 
  private:
   double scale(std::int64_t staleness) const {

@@ -1,6 +1,7 @@
 #include "scheduler/mixing/batch_engine.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace paceline::scheduler {
 namespace {
@@ -132,6 +133,21 @@ std::optional<Instant> BatchEngine::next_deadline() const {
   std::optional<Instant> next;
   for (const auto& each : unanswered()) next = next ? std::min(*next, each.until) : each.until;
   return next;
+}
+
+std::string BatchEngine::fingerprint() const {
+  std::ostringstream s;
+  s << over_.value_or(Version{-9}).value << ' ' << weighed_.value_or(Version{-9}).value << '~' << pace_.get().count();
+  for (const auto& [rank, w] : workers_)
+    s << 'w' << rank.value << ':' << w.update.value << ',' << w.computing << ',' << w.since.time_since_epoch().count()
+      << '~' << w.pace.get().count();
+  for (const auto& [v, tally] : tallies_) {
+    s << 't' << v.value << ':' << tally.total.value_or(-1);
+    for (const auto& [rank, bodies] : tally.here) s << 'h' << rank.value << '=' << bodies;
+    for (const auto& [node, bodies] : tally.elsewhere) s << 'n' << node.value << '=' << bodies;
+  }
+  for (const Rank rank : gone_) s << 'g' << rank.value;
+  return s.str();
 }
 
 }  // namespace paceline::scheduler

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -96,6 +97,8 @@ class BatchEngine {
   };
   std::vector<Unanswered> unanswered() const;
   std::optional<Instant> next_deadline() const;
+  /// Equal for those that will answer alike. For tests that walk states.
+  std::string fingerprint() const;
 
  private:
   struct Worker {

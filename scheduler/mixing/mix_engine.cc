@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "runtime/base/check.h"
 
@@ -200,6 +201,18 @@ std::vector<Rank> MixEngine::running_dry(Version v, std::int64_t versions) const
     if (std::any_of(reached[from].begin(), reached[from].end(), [&](auto to) { return !reached[to].contains(from); }))
       dry.emplace_back(static_cast<std::int32_t>(from));
   return dry;
+}
+
+std::string MixEngine::fingerprint() const {
+  std::ostringstream s;
+  for (const auto& [from, plan] : plans_) s << 'p' << from.value;
+  for (const auto& [key, readers] : held_) s << 'h' << key.version.value << '.' << key.rank.value << '=' << readers;
+  for (const auto& [rank, v] : contributed_) s << 'c' << rank.value << '=' << v.value;
+  for (const auto& [rank, wanted] : wanted_)
+    s << 'w' << rank.value << '=' << wanted.version.value << ':' << wanted.missing.value_or(Rank{-1}).value;
+  for (const auto& [rank, last] : gone_)
+    s << 'g' << rank.value << '=' << last.contributed.value << ',' << last.mixed.value;
+  return s.str();
 }
 
 /// Local workers whose rows take from it, itself included.

@@ -88,6 +88,8 @@ class MixEngine {
   /// nothing comes back to them, not even by others, since some are gone: of what they have every version takes a part.
   /// By rank; O(versions * workers).
   std::vector<Rank> running_dry(Version v, std::int64_t versions) const;
+  /// Equal for those that will answer alike, their plans being the same. For tests that walk states.
+  std::string fingerprint() const;
 
  private:
   struct Key {

@@ -10,20 +10,7 @@
 namespace paceline::explorer {
 namespace {
 
-/// The last move on the way to a state, and the way before it.
-struct Way {
-  Move move;
-  std::shared_ptr<const Way> before;
-};
-using WayPtr = std::shared_ptr<const Way>;
-
-std::string print(const WayPtr& way) {
-  std::vector<const Way*> moves;
-  for (const Way* w = way.get(); w != nullptr; w = w->before.get()) moves.push_back(w);
-  std::string text;
-  for (auto it = moves.rbegin(); it != moves.rend(); ++it) text += "  " + explorer::print((*it)->move) + "\n";
-  return text;
-}
+using WayPtr = std::shared_ptr<const Way<Move>>;
 
 class Walker {
  public:
@@ -55,7 +42,7 @@ class Walker {
         if (!shell_.violation().empty()) return;
         State next = s;
         shell_.make(next, move);
-        visit(std::move(next), std::make_shared<const Way>(Way{move, way}));
+        visit(std::move(next), std::make_shared<const Way<Move>>(Way<Move>{move, way}));
       }
     }
   }

@@ -1,106 +1,94 @@
-#include <iterator>
-#include <unordered_set>
+#include <cmath>
 
+#include "tests/sim/explorer/batch_shell.h"
 #include "tests/sim/explorer/mix_shell.h"
 
 namespace paceline::explorer {
 namespace {
 
-void put(std::string& out, std::int64_t number) { out += std::to_string(number) + ' '; }
+using explorer::put;
+
+void put(std::string& out, const Contribution& c) {
+  put(out, c.first.value);
+  put(out, c.second.value);
+}
+
+std::int64_t digits(double weight) { return std::llround(weight * 720720); }
+
+void put(std::string& out, const MixAgent& agent) {
+  out += agent.engine->print;
+  if (agent.batches) out += agent.batches->print;
+  for (const Version v : agent.heard) put(out, v.value);
+  put(out, static_cast<std::int64_t>(agent.work.size()));
+  for (const auto& mix : agent.work) {
+    put(out, {mix.rank, mix.version});
+    for (const Share& share : mix.row) put(out, share.from.value);
+    for (const Share& share : mix.row) put(out, digits(share.weight));
+  }
+  for (const auto& c : agent.held) put(out, c);
+  out += 'g';
+  for (const auto& [rank, end] : agent.gone) put(out, end);
+  out += 'u';
+  for (const auto& c : agent.used) put(out, c);
+  for (const auto& [node, v] : agent.given) put(out, {Rank{node.value}, v});
+  out += 'b';
+  put(out, agent.over.value);
+  for (const auto& [of, bodies] : agent.told) {
+    put(out, {Rank{of.second.value}, of.first});
+    put(out, bodies);
+  }
+}
+
+void put(std::string& out, const MixWorker& w) {
+  put(out, static_cast<int>(w.phase) + 4 * w.dead + 8 * w.paused + 16 * w.complained);
+  put(out, w.t.value);
+  put(out, w.contributed.value);
+  put(out, static_cast<int>(w.does));
+  put(out, w.at.value);
+  put(out, w.bodies);
+}
+
+}  // namespace
 
 void put(std::string& out, const MixEvent& e) {
   put(out, static_cast<int>(e.kind));
   put(out, e.rank.value);
   put(out, e.version.value);
   put(out, e.mixed.value);
+  put(out, e.bodies);
 }
 
-std::string print(const std::vector<MixMove>& way) {
-  static constexpr const char* kNames[] = {"contributes: worker ", "waits: worker ", "dies: worker ",
-                                           "a message arrives from agent ", "mixes: agent "};
-  std::string text;
-  for (const MixMove& m : way) {
-    text += std::string("  ") + kNames[static_cast<int>(m.kind)] + std::to_string(m.who);
-    text += m.kind == MixMove::Kind::deliver ? " at agent " + std::to_string(m.to) + "\n" : "\n";
-  }
-  return text;
-}
-
-}  // namespace
-
-/// What an engine was told, in whatever order, is in its worker's and its own lists: those tell states apart.
 std::string bytes_of(const MixState& s) {
   std::string out;
-  for (const MixAgent& agent : s.agents) {
-    for (const Version v : agent.heard) put(out, v.value);
-    out += 'w';
-    for (const auto& mix : agent.work) {
-      put(out, mix.rank.value);
-      put(out, mix.version.value);
-      for (const Share& share : mix.row) put(out, share.from.value);
-      for (const Share& share : mix.row) put(out, static_cast<std::int64_t>(share.weight * 720720));
-    }
-    out += 'h';
-    for (const auto& [rank, v] : agent.held) {
-      put(out, rank.value);
-      put(out, v.value);
-    }
-    if (agent.gone) put(out, *agent.gone);
-    out += '/';
-  }
-  for (const auto& [ends, wire] : s.wires) {
-    if (wire.empty()) continue;
-    put(out, ends.first.value);
-    put(out, ends.second.value);
-    for (const MixEvent& e : wire) put(out, e);
-  }
+  out.reserve(1024);
+  for (const MixAgent& agent : s.agents) put(out, agent);
+  put(out, s.network);
+  for (const MixWorker& w : s.workers) put(out, w);
+  for (const auto& [rank, event] : s.deaths) put(out, event);
   out += '|';
-  for (const MixWorker& w : s.workers) {
-    put(out, static_cast<int>(w.phase) + 8 * w.dead);
-    put(out, w.t.value);
-  }
   for (const auto& [c, weight] : s.taken) {
-    put(out, c.first.value);
-    put(out, c.second.value);
-    put(out, static_cast<std::int64_t>(weight * 720720));
+    put(out, c);
+    put(out, digits(weight));
   }
-  put(out, s.crash_used + 2 * s.spoilt);
+  for (const auto& [v, members] : s.mixtures) {
+    out += 'v';
+    put(out, v.value);
+    for (const Rank rank : members) put(out, rank.value);
+  }
+  for (const auto& [v, scale] : s.scales) put(out, {Rank{-2}, Version{digits(scale)}});
+  for (const auto& c : s.stepped) put(out, c);
+  put(out, s.completed.value);
+  put(out, s.crash_used + 2 * s.spoilt + 4 * s.pause_used);
   return out;
 }
 
-MixWalk walk(const MixModel& model, MixMutation mutation) {
-  MixShell shell(model, mutation);
-  MixWalk result;
-  std::unordered_set<std::size_t> seen;
-  struct Entry {
-    MixState state;
-    std::vector<MixMove> way;
-  };
-  std::vector<Entry> stack;
-  stack.push_back({shell.start(), {}});
-  while (!stack.empty() && shell.violation().empty()) {
-    const Entry entry = std::move(stack.back());
-    stack.pop_back();
-    result.way = print(entry.way);
-    const auto moves = shell.moves(entry.state);
-    if (moves.empty()) {
-      ++result.ends;
-      shell.check_end(entry.state);
-    }
-    for (const MixMove& move : moves) {
-      Entry next = entry;
-      next.way.push_back(move);
-      shell.make(next.state, move);
-      if (!shell.violation().empty()) {
-        result.way = print(next.way);
-        break;
-      }
-      if (seen.insert(std::hash<std::string>{}(bytes_of(next.state))).second) stack.push_back(std::move(next));
-    }
+Walk walk(const MixModel& model, MixMutation mutation) {
+  if (model.batches > 0) {
+    BatchShell shell(model, mutation);
+    return walk_all(shell);
   }
-  result.states = seen.size();
-  result.violation = shell.violation();
-  return result;
+  MixShell shell(model, mutation);
+  return walk_all(shell);
 }
 
 }  // namespace paceline::explorer

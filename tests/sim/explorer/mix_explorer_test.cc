@@ -1,78 +1,58 @@
 #include <gtest/gtest.h>
 
-#include <iostream>
-
-#include "tests/sim/explorer/mix_state.h"
+#include "tests/sim/explorer/explored.h"
+#include "tests/sim/explorer/mix_models.h"
 
 // Every order of messages, steps and mixings of the mix engine, for three and four workers on two agents and three
-// versions, with one death anywhere; and the defects around it that this finds.
+// versions, with one death or pause anywhere, or the loss of an agent; and the defects around it that this finds.
 
 namespace paceline::explorer {
 namespace {
 
-/// Column-stochastic: everybody keeps a part and sends the rest, in equal shares, to `hops` of the version.
-class Pushes final : public MixPlan {
- public:
-  using Hops = std::vector<std::vector<std::int32_t>>;
-  Pushes(std::int32_t workers, Hops hops) : workers_(workers), hops_(std::move(hops)) {}
-
-  std::vector<Share> row(Rank to, Version v) const override {
-    std::vector<Share> shares;
-    for (Rank from{0}; from.value < workers_; ++from.value) {
-      const auto receivers_of = receivers(from, v);
-      const double each = 1.0 / static_cast<double>(receivers_of.size() + 1);
-      const bool takes = std::count(receivers_of.begin(), receivers_of.end(), to) > 0;
-      if (from == to || takes) shares.push_back({from, each});
-    }
-    return shares;
-  }
-  std::vector<Rank> receivers(Rank from, Version v) const override {
-    std::vector<Rank> all;
-    for (const auto hop : hops_[static_cast<std::size_t>(v.value) % hops_.size()])
-      all.push_back(Rank{(from.value + hop) % workers_});
-    std::sort(all.begin(), all.end());
-    return all;
-  }
-
- private:
-  std::int32_t workers_;
-  Hops hops_;
-};
-
-auto pushes(std::int32_t workers, Pushes::Hops hops) {
-  return [=]() -> std::unique_ptr<MixPlan> { return std::make_unique<Pushes>(workers, hops); };
+MixModel ring_of_three() { return {"ring of 3", pushes(3, {{1}}), agents({0, 0, 1})}; }
+MixModel everybody() { return {"everybody of 3", pushes(3, {{1, 2}}), agents({0, 1, 1})}; }
+MixModel changing() { return {"changing neighbours of 4", pushes(4, {{1}, {2}}), agents({0, 0, 1, 1})}; }
+MixModel gives_first(MixModel model) {
+  model.name = "gives first, " + model.name;
+  model.gives_first = true;
+  return model;
 }
-
-std::vector<NodeId> on(std::initializer_list<std::int32_t> agents) {
-  std::vector<NodeId> result;
-  for (const std::int32_t n : agents) result.push_back(NodeId{n});
-  return result;
+/// Rows add up, not columns.
+MixModel rows(MixModel model) {
+  model.name = "rows, " + model.name;
+  model.columns_add_up = false;
+  return model;
 }
-
-MixModel ring_of_three() { return {"ring of 3", pushes(3, {{1}}), on({0, 0, 1})}; }
-MixModel changing() { return {"changing neighbours of 4", pushes(4, {{1}, {2}}), on({0, 0, 1, 1})}; }
-MixModel with_a_death(MixModel model) {
-  model.name += ", a death";
-  model.crash = true;
+MixModel until(Version last, MixModel model) {
+  model.last = last;
   return model;
 }
 
 class MixExplorer : public testing::TestWithParam<MixModel> {};
 
-TEST_P(MixExplorer, KeepsItsPromisesInEveryInterleaving) {
-  const MixWalk walked = walk(GetParam());
-  std::cout << GetParam().name << ": " << walked.states << " states, " << walked.ends << " ends" << std::endl;
-  EXPECT_EQ(walked.violation, "") << walked.way;
-  EXPECT_GT(walked.states, 100U);
-  EXPECT_GT(walked.ends, 0U);
-}
+TEST_P(MixExplorer, KeepsItsPromisesInEveryInterleaving) { expect_kept(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Plans, MixExplorer,
-                         testing::Values(ring_of_three(), with_a_death(ring_of_three()),
-                                         MixModel{"everybody of 3", pushes(3, {{1, 2}}), on({0, 1, 1})},
-                                         with_a_death({"everybody of 3", pushes(3, {{1, 2}}), on({0, 1, 1})}),
-                                         MixModel{"ring of 4", pushes(4, {{1, 3}}), on({0, 1, 0, 1})}, changing(),
-                                         with_a_death(changing())));
+                         testing::Values(ring_of_three(), with_a_death(ring_of_three()), everybody(),
+                                         with_a_death(everybody()),
+                                         MixModel{"ring of 4", pushes(4, {{1, 3}}), agents({0, 1, 0, 1})}, changing(),
+                                         with_a_death(changing()), with_a_pause(ring_of_three()),
+                                         with_a_pause(rows(everybody())), gives_first(rows(ring_of_three())),
+                                         with_a_death(gives_first(rows(ring_of_three())))));
+
+std::vector<MixModel> losing() {
+  std::vector<MixModel> all;
+  for (const Loss loss : {Loss::crash, Loss::pause}) {
+    for (const std::int32_t nodes : {2, 3}) {
+      for (const MixModel& model : {ring(nodes), rows(ring(nodes)), alike(nodes)})
+        all.push_back(with(loss, nodes == 2 ? until(Version{2}, model) : model));
+    }
+    all.push_back(with(loss, gives_first(rows(ring()))));
+    all.push_back(with(loss, with_a_death(alike())));
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(WhereAnAgentIsLost, MixExplorer, testing::ValuesIn(losing()));
 
 struct Case {
   const char* name;
@@ -83,11 +63,7 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class MixMutated : public testing::TestWithParam<Case> {};
 
-TEST_P(MixMutated, IsFound) {
-  const MixWalk walked = walk(GetParam().model, GetParam().mutation);
-  std::cout << GetParam().name << ": " << walked.states << " states, " << walked.violation << std::endl;
-  EXPECT_NE(walked.violation, "") << "not found in " << walked.states << " states";
-}
+TEST_P(MixMutated, IsFound) { expect_found(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     Shells, MixMutated,
@@ -103,11 +79,28 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ReleasesAtOnce", MixMutation::releases_at_once, ring_of_three()},
         Case{"TakesAnotherVersion", MixMutation::takes_another_version, ring_of_three()},
         Case{"PlanDiffersOnOneAgent", MixMutation::plan_differs_on_one_agent, changing()},
-        Case{"KeepsTheShareOfTheDead", MixMutation::keeps_the_share_of_the_dead, with_a_death(ring_of_three())}),
+        Case{"KeepsTheShareOfTheDead", MixMutation::keeps_the_share_of_the_dead, with_a_death(ring_of_three())},
+        Case{"ComplainsToNobody", MixMutation::complains_to_nobody, with_a_pause(ring_of_three())}),
+    [](const auto& tested) { return std::string(tested.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(
+    Views, MixMutated,
+    testing::Values(
+        Case{"PassesNothingOn", MixMutation::passes_nothing_on, with(Loss::crash, alike(3))},
+        Case{"KeepsNothingToPassOn", MixMutation::keeps_nothing_to_pass_on, with(Loss::crash, alike(3))},
+        Case{"DoesNotWaitForTheFlush", MixMutation::does_not_wait_for_the_flush, with(Loss::crash, alike(3))},
+        Case{"TakesFromTheLost", MixMutation::takes_from_the_lost, with(Loss::crash, alike(3))},
+        Case{"TakesFromTheLostThatGoesOn", MixMutation::takes_from_the_lost, with(Loss::pause, alike(3))},
+        Case{"GoesOnWaitingForTheLost", MixMutation::goes_on_waiting_for_the_lost, with(Loss::crash, ring())}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(MixBorne, AContributionThatComesTwiceIsHarmless) {
   EXPECT_EQ(walk(ring_of_three(), MixMutation::delivers_twice).violation, "");
+}
+
+/// Each mixes what reaches it: two may have been told different things of a lost agent.
+TEST(MixBorne, WhereRowsAreNotAlikeNothingNeedsToBePassedOn) {
+  EXPECT_EQ(walk(with(Loss::crash, ring(3)), MixMutation::passes_nothing_on).violation, "");
 }
 
 }  // namespace

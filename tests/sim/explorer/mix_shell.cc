@@ -1,7 +1,8 @@
 #include "tests/sim/explorer/mix_shell.h"
 
 #include <algorithm>
-#include <cmath>
+
+// What can happen, and what a shell does about it. What must hold: mix_checks.cc.
 
 namespace paceline::explorer {
 namespace {
@@ -17,257 +18,271 @@ class Ahead final : public MixPlan {
   std::unique_ptr<MixPlan> plan_;
 };
 
-bool is_near(double a, double b) { return std::abs(a - b) < 1e-12; }
-
-std::string name(const Contribution& c) {
-  return "the contribution of worker " + to_string(c.first) + " to version " + to_string(c.second);
-}
-
 }  // namespace
 
+using Phase = MixWorker::Phase;
+
 MixShell::MixShell(MixModel model, MixMutation mutation)
-    : model_(std::move(model)), mutation_(mutation), plan_(model_.plan()) {}
+    : ClusterShell(model.node_of, model.nodes, model.loss, mutation), model_(std::move(model)), plan_(model_.plan()) {}
 
-bool MixShell::spoils(MixState& s, MixMutation mutation) const {
-  if (mutation != mutation_ || s.spoilt) return false;
-  s.spoilt = true;
-  return true;
-}
-
-std::unique_ptr<MixPlan> MixShell::plan(NodeId self) const {
-  if (mutation_ == MixMutation::plan_differs_on_one_agent && self.value == model_.nodes - 1)
+std::shared_ptr<const MixPlan> MixShell::plan(NodeId self) const {
+  if (mutation_ == MixMutation::plan_differs_on_one_agent && self == last())
     return std::make_unique<Ahead>(model_.plan());
-  return model_.plan();
-}
-
-double MixShell::weight(Rank to, Rank from, Version v) const {
-  for (const Share& share : plan_->row(to, v)) {
-    if (share.from == from) return share.weight;
-  }
-  return 0;
+  return plan_;
 }
 
 MixState MixShell::start() const {
   MixState s;
-  s.agents.resize(static_cast<std::size_t>(model_.nodes));
-  for (MixAgent& agent : s.agents) agent.heard.assign(model_.node_of.size(), Version{-1});
+  for (std::int32_t n = 0; n < model_.nodes; ++n) {
+    MixAgent& agent = s.agents.emplace_back();
+    agent.heard.assign(model_.node_of.size(), Version{-1});
+    const MixEngine::Options options{NodeId{n}, model_.node_of, model_.columns_add_up};
+    agent.engine = std::make_shared<Told<MixEngine>>(MixEngine(options, plan(NodeId{n})));
+  }
   s.workers.resize(model_.node_of.size());
+  start_network(s);
   return s;
 }
 
-std::vector<MixMove> MixShell::moves(const MixState& s) const {
-  using Phase = MixWorker::Phase;
-  std::vector<MixMove> all;
+std::vector<ClusterMove> MixShell::steps(const MixState& s) const {
+  std::vector<Move> all;
   for (int i = 0; i < workers(); ++i) {
-    const MixWorker& w = s.workers[static_cast<std::size_t>(i)];
+    const MixWorker& w = worker(s, Rank{i});
     if (w.dead || w.phase == Phase::over) continue;
-    if (w.phase == Phase::computing) all.push_back({MixMove::Kind::contribute, i});
-    if (w.phase == Phase::contributed) all.push_back({MixMove::Kind::want, i});
-    const auto& work = s.agents[static_cast<std::size_t>(node(Rank{i}).value)].work;
-    const bool in_work = std::any_of(work.begin(), work.end(), [&](const auto& mix) { return mix.rank.value == i; });
-    if (model_.crash && !s.crash_used && !in_work) all.push_back({MixMove::Kind::die, i});
+    add_steps_of(s, i, all);
+    if (!model_.pause || w.phase != Phase::waiting || w.complained) continue;
+    const auto missing = agent(s, node(Rank{i})).engine->engine.missing(Rank{i});
+    if (missing && is_silent(s, *missing, w.t)) all.push_back({Kind::complain, i});
   }
-  for (const auto& [ends, wire] : s.wires) {
-    if (!wire.empty()) all.push_back({MixMove::Kind::deliver, ends.first.value, ends.second.value});
-  }
-  for (int n = 0; n < model_.nodes; ++n) {
-    if (!s.agents[static_cast<std::size_t>(n)].work.empty()) all.push_back({MixMove::Kind::work, n});
-  }
+  add_steps(s, all);
   return all;
 }
 
-void MixShell::make(MixState& s, const MixMove& move) {
-  const auto who = static_cast<std::size_t>(move.who);
+void MixShell::add_steps_of(const MixState& s, int rank, std::vector<Move>& to) const {
+  const MixWorker& w = worker(s, Rank{rank});
+  if (w.paused) return;
+  const bool has_given = w.contributed == w.t;
+  if (w.phase == Phase::computing && !has_given && (!model_.gives_first || w.t == Version{0}))
+    to.push_back({Kind::arrive, rank});
+  if (w.phase == Phase::contributed || (w.phase == Phase::computing && has_given)) to.push_back({Kind::want, rank});
+}
+
+std::vector<ClusterMove> MixShell::faults(const MixState& s) const {
+  std::vector<Move> all;
+  for (int i = 0; i < workers(); ++i) {
+    const MixWorker& w = worker(s, Rank{i});
+    if (w.paused && !w.dead) all.push_back({Kind::thaw, i});
+    if (w.dead || w.phase == Phase::over || is_of_lost(s, i)) continue;
+    if (model_.crash && !s.crash_used) all.push_back({Kind::die, i});
+    if (model_.pause && !s.pause_used) all.push_back({Kind::pause, i});
+  }
+  add_loss(s, all);
+  return all;
+}
+
+void MixShell::make(MixState& s, const Move& move) {
+  if (make_of_cluster(s, move)) return;
+  const Rank rank{move.who};
+  MixWorker& w = worker(s, rank);
   switch (move.kind) {
-    case MixMove::Kind::contribute: {
-      MixWorker& w = s.workers[who];
-      w.phase = MixWorker::Phase::contributed;
-      const NodeId id = node(Rank{move.who});
-      return hear(s, id, {MixEvent::Kind::contribution, Rank{move.who}, w.t});
-    }
-    case MixMove::Kind::want: {
-      MixWorker& w = s.workers[who];
-      w.phase = MixWorker::Phase::waiting;
-      const NodeId id = node(Rank{move.who});
-      auto& agent = s.agents[static_cast<std::size_t>(id.value)];
-      return act(s, id, tell(agent, id, {MixEvent::Kind::wanted, Rank{move.who}, w.t}));
-    }
-    case MixMove::Kind::die: return die(s, move.who);
-    case MixMove::Kind::work: return mix(s, NodeId{move.who});
-    case MixMove::Kind::deliver: {
-      auto& wire = s.wires[{NodeId{move.who}, NodeId{move.to}}];
-      const bool newest = wire.size() > 1 && spoils(s, MixMutation::overtakes);
-      const MixEvent event = newest ? wire.back() : wire.front();
-      newest ? wire.pop_back() : wire.pop_front();
-      return hear(s, NodeId{move.to}, event);
-    }
+    case Kind::arrive:
+      if (!model_.gives_first) w.phase = Phase::contributed;
+      return contribute(s, rank);
+    case Kind::want: return want(s, rank);
+    case Kind::complain: return complain(s, rank);
+    case Kind::pause: s.pause_used = w.paused = true; return;
+    case Kind::thaw: w.paused = false; return;
+    case Kind::die: s.crash_used = true; return die(s, rank);
+    default: return;
   }
 }
 
-MixEngine::Actions MixShell::tell(MixAgent& agent, NodeId self, const MixEvent& event) const {
-  MixEngine engine({.self = self, .node_of = model_.node_of, .columns_add_up = true}, plan(self));
-  const auto say = [&](const MixEvent& e) {
-    switch (e.kind) {
-      case MixEvent::Kind::contribution: return engine.on_contribution(e.rank, e.version);
-      case MixEvent::Kind::wanted: return engine.on_wanted(e.rank, e.version);
-      case MixEvent::Kind::mixed: return engine.on_mixed(e.rank, e.version);
-      case MixEvent::Kind::gone: break;
-    }
-    return engine.on_gone(e.rank, e.version, e.mixed);
-  };
-  for (const MixEvent& e : agent.told) (void)say(e);
-  agent.told.push_back(event);
-  return say(event);
+void MixShell::contribute(MixState& s, Rank rank) {
+  MixWorker& w = worker(s, rank);
+  w.contributed = w.t;
+  take(s, node(rank), {MixEvent::Kind::contribution, rank, w.t});
+}
+
+void MixShell::want(MixState& s, Rank rank) {
+  MixWorker& w = worker(s, rank);
+  w.phase = Phase::waiting;
+  const NodeId id = node(rank);
+  act(s, id, tell(agent(s, id).engine, [&](MixEngine& e) { return e.on_wanted(rank, w.t); }));
 }
 
 void MixShell::send(MixState& s, NodeId from, NodeId to, const MixEvent& event) {
   const bool contribution = event.kind == MixEvent::Kind::contribution;
+  const bool gone = event.kind == MixEvent::Kind::gone;
   if (contribution && spoils(s, MixMutation::loses_a_contribution)) return;
-  if (!contribution && spoils(s, MixMutation::forgets_the_dead_elsewhere)) return;
-  auto& wire = s.wires[{from, to}];
-  wire.push_back(event);
-  if (contribution && spoils(s, MixMutation::delivers_twice)) wire.push_back(event);
-  if (!contribution && event.version.value >= 0 && spoils(s, MixMutation::forgets_a_contribution_of_the_dead))
-    --wire.back().version.value;
+  if (gone && spoils(s, MixMutation::forgets_the_dead_elsewhere)) return;
+  MixEvent sent = event;
+  if (gone && event.version.value >= 0 && spoils(s, MixMutation::forgets_a_contribution_of_the_dead))
+    --sent.version.value;
+  ClusterShell::send(s, from, to, sent);
+  if (contribution && spoils(s, MixMutation::delivers_twice)) ClusterShell::send(s, from, to, sent);
 }
 
-void MixShell::hear(MixState& s, NodeId id, const MixEvent& event) {
-  MixAgent& agent = s.agents[static_cast<std::size_t>(id.value)];
-  if (event.kind == MixEvent::Kind::gone) {
-    agent.gone = event;
-  } else {
-    Version& last = agent.heard[static_cast<std::size_t>(event.rank.value)];
-    if (event.version > last) {
-      agent.held.insert({event.rank, event.version});
-      last = event.version;
+void MixShell::take(MixState& s, NodeId id, const MixEvent& event) {
+  MixAgent& a = agent(s, id);
+  const auto& [kind, rank, v, mixed, bodies] = event;
+  if (kind == MixEvent::Kind::awaited) return on_awaited(s, rank, v);
+  if (kind == MixEvent::Kind::gone) {
+    a.gone.try_emplace(rank, s.deaths.at(rank));
+    if (node(rank) != id) on_death(s, id, rank);
+    act(s, id,
+        tell(a.engine, [&, rank = rank, v = v, mixed = mixed](MixEngine& e) { return e.on_gone(rank, v, mixed); }));
+    return forget_used(s, id);
+  }
+  Version& last = a.heard[static_cast<std::size_t>(rank.value)];
+  if (v > last) {
+    if (model_.alike && node(rank) != id) {
+      Version& given = a.given.try_emplace(node(rank), v).first->second;
+      given = std::max(given, v);
+      forget_used(s, id);
     }
+    a.held.insert({rank, v});
+    last = v;
   }
-  act(s, id, tell(agent, id, event));
-}
-
-void MixShell::die(MixState& s, int who) {
-  MixWorker& w = s.workers[static_cast<std::size_t>(who)];
-  s.crash_used = w.dead = true;
-  const Version mixed{w.t.value - 1};
-  const Version contributed = w.phase == MixWorker::Phase::computing ? mixed : w.t;
-  const MixEvent event{MixEvent::Kind::gone, Rank{who}, contributed, mixed};
-  const NodeId id = node(Rank{who});
-  for (std::int32_t n = 0; n < model_.nodes; ++n) {
-    if (NodeId{n} != id) send(s, id, NodeId{n}, event);
-  }
-  hear(s, id, event);
+  act(s, id, tell(a.engine, [&, rank = rank, v = v](MixEngine& e) { return e.on_contribution(rank, v); }));
 }
 
 void MixShell::act(MixState& s, NodeId id, const MixEngine::Actions& actions) {
-  MixAgent& agent = s.agents[static_cast<std::size_t>(id.value)];
+  MixAgent& a = agent(s, id);
   for (const auto& action : actions) {
-    if (const auto* a = std::get_if<MixEngine::Send>(&action)) {
-      const auto readers = plan_->receivers(a->rank, a->version);
-      expect(std::any_of(readers.begin(), readers.end(), [&](Rank r) { return node(r) == a->to; }),
-             name({a->rank, a->version}) + " is sent to agent " + to_string(a->to) + ", where nobody takes from it");
-      send(s, id, a->to, {MixEvent::Kind::contribution, a->rank, a->version});
+    if (const auto* sent = std::get_if<MixEngine::Send>(&action)) {
+      const auto readers = plan_->receivers(sent->rank, sent->version);
+      expect(std::any_of(readers.begin(), readers.end(), [&](Rank r) { return node(r) == sent->to; }),
+             "a contribution of worker " + to_string(sent->rank) + " is sent to agent " + to_string(sent->to) +
+                 ", where nobody takes from it");
+      send(s, id, sent->to, {MixEvent::Kind::contribution, sent->rank, sent->version});
     } else if (const auto* m = std::get_if<MixEngine::Mix>(&action)) {
       if (spoils(s, MixMutation::drops_a_mix)) continue;
       MixEngine::Mix mix = *m;
-      if (agent.gone && spoils(s, MixMutation::keeps_the_share_of_the_dead)) mix.row = plan_->row(m->rank, m->version);
-      check_row(s, agent, mix);
-      agent.work.push_back(mix);
-      if (spoils(s, MixMutation::mixes_twice)) agent.work.push_back(mix);
+      if (!a.gone.empty() && spoils(s, MixMutation::keeps_the_share_of_the_dead))
+        mix.row = plan_->row(m->rank, m->version);
+      check_row(s, a, mix);
+      a.work.push_back(mix);
+      if (spoils(s, MixMutation::mixes_twice)) a.work.push_back(mix);
     } else {
       const auto& r = std::get<MixEngine::Release>(action);
-      if (spoils(s, MixMutation::ignores_releases)) continue;
-      check_release(s, id, {r.rank, r.version});
-      agent.held.erase({r.rank, r.version});
+      if (!spoils(s, MixMutation::ignores_releases)) release(s, id, {r.rank, r.version});
     }
   }
 }
 
-void MixShell::mix(MixState& s, NodeId id) {
-  MixAgent& agent = s.agents[static_cast<std::size_t>(id.value)];
-  MixEngine::Mix a = agent.work.front();
-  agent.work.pop_front();
-  if (spoils(s, MixMutation::takes_another_version)) --a.version.value;
-  check_mix(s, agent, a);
-  if (!violation_.empty()) return;
-  for (const Share& share : a.row) s.taken[{share.from, a.version}] += share.weight;
-  if (spoils(s, MixMutation::releases_at_once)) agent.held.erase({a.row.front().from, a.version});
-  MixWorker& w = s.workers[static_cast<std::size_t>(a.rank.value)];
-  w.phase = a.version >= model_.last ? MixWorker::Phase::over : MixWorker::Phase::computing;
-  w.t = a.version.next();
-  act(s, id, tell(agent, id, {MixEvent::Kind::mixed, a.rank, a.version}));
-  check_columns(s, a.version);
+void MixShell::work(MixState& s, NodeId id) {
+  MixAgent& a = agent(s, id);
+  MixEngine::Mix mix = a.work.front();
+  a.work.erase(a.work.begin());
+  if (worker(s, mix.rank).dead) return;
+  if (spoils(s, MixMutation::takes_another_version)) --mix.version.value;
+  check_mix(s, a, mix);
+  if (!violation().empty()) return;
+  note_taken(s, mix);
+  if (spoils(s, MixMutation::releases_at_once)) a.held.erase({mix.row.front().from, mix.version});
+  MixWorker& w = worker(s, mix.rank);
+  w.phase = mix.version >= model_.last ? Phase::over : Phase::computing;
+  w.t = mix.version.next();
+  w.complained = false;
+  act(s, id, tell(a.engine, [&](MixEngine& e) { return e.on_mixed(mix.rank, mix.version); }));
+  check_columns(s);
+  if (w.phase == Phase::over) return;
+  let_go(s, mix.rank, mix.version);
+  if (model_.gives_first) contribute(s, mix.rank);
 }
 
-/// Once, in order, when it is waited for, with all its shares here.
-void MixShell::check_mix(const MixState& s, const MixAgent& agent, const MixEngine::Mix& a) {
-  const MixWorker& w = s.workers[static_cast<std::size_t>(a.rank.value)];
-  const std::string at = "version " + to_string(a.version) + " of worker " + to_string(a.rank) + ": ";
-  expect(!w.dead && w.phase == MixWorker::Phase::waiting && w.t == a.version, at + "mixed though it is not waited for");
-  for (const Share& share : a.row) {
-    expect(agent.held.contains({share.from, a.version}),
-           at + "mixed without the contribution of worker " + to_string(share.from));
-  }
+void MixShell::let_go(MixState&, Rank, Version) {}
+
+// Who is gone, and who is silent
+// ---------------------------------------------------------------------------------------------------------------------
+
+void MixShell::die(MixState& s, Rank rank) {
+  MixWorker& w = worker(s, rank);
+  w.dead = true;
+  const Version mixed{w.t.value - 1};
+  const MixEvent event{MixEvent::Kind::gone, rank, w.contributed, mixed};
+  s.deaths.emplace(rank, event);
+  const NodeId id = node(rank);
+  on_death(s, id, rank);
+  for (const NodeId to : others(s, id)) send(s, id, to, event);
+  take(s, id, event);
+  check_columns(s);
 }
 
-/// Exactly the plan's shares. What one that is gone gives no more is left out; what it takes no more stays with the
-/// sender.
-void MixShell::check_row(const MixState& s, const MixAgent& agent, const MixEngine::Mix& a) {
-  const auto& gone = agent.gone;
-  std::map<Rank, double> row, expected;
-  for (const Share& share : a.row) row[share.from] += share.weight;
-  for (const Share& share : plan_->row(a.rank, a.version)) expected[share.from] = share.weight;
-  if (gone) {
-    const auto& truth = *s.agents[static_cast<std::size_t>(node(gone->rank).value)].gone;
-    if (a.version > truth.version) expected.erase(gone->rank);
-    if (a.version > truth.mixed) expected[a.rank] += weight(gone->rank, a.rank, a.version);
-  }
-  expect(
-      row.size() == a.row.size() && row.size() == expected.size() &&
-          std::equal(row.begin(), row.end(), expected.begin(),
-                     [](const auto& x, const auto& y) { return x.first == y.first && is_near(x.second, y.second); }),
-      "version " + to_string(a.version) + " of worker " + to_string(a.rank) + ": mixed from other shares than its own");
+void MixShell::complain(MixState& s, Rank rank) {
+  MixWorker& w = worker(s, rank);
+  const NodeId id = node(rank);
+  const Rank missing = *agent(s, id).engine->engine.missing(rank);
+  w.complained = true;
+  if (mutation_ == MixMutation::complains_to_nobody) return;
+  if (node(missing) == id) return on_awaited(s, missing, w.t);
+  send(s, id, node(missing), {MixEvent::Kind::awaited, missing, w.t});
 }
 
-/// Whoever takes from it here has mixed, or is gone.
-void MixShell::check_release(const MixState& s, NodeId id, const Contribution& c) {
-  const MixAgent& agent = s.agents[static_cast<std::size_t>(id.value)];
-  expect(agent.held.contains(c), name(c) + " is released where it is not held");
+/// It leaves, unless it is ahead of that, waits itself, or gives signs of life.
+void MixShell::on_awaited(MixState& s, Rank rank, Version v) {
+  if (is_silent(s, rank, v)) die(s, rank);
+}
+
+bool MixShell::is_silent(const MixState& s, Rank rank, Version v) {
+  const MixWorker& w = worker(s, rank);
+  return !w.dead && w.paused && w.phase != Phase::waiting && w.contributed < v;
+}
+
+void MixShell::end_last(MixState& s) {
+  agent(s, last()).work.clear();
+  for (int i = 0; i < workers(); ++i)
+    if (node(Rank{i}) == last()) worker(s, Rank{i}).dead = true;
+  check_columns(s);
+}
+
+void MixShell::go_on_without(MixState& s, NodeId self) {
+  MixAgent& a = agent(s, self);
   for (int i = 0; i < workers(); ++i) {
-    const MixWorker& w = s.workers[static_cast<std::size_t>(i)];
-    if (node(Rank{i}) != id || w.dead || weight(Rank{i}, c.first, c.second) == 0) continue;
-    expect(w.t > c.second, name(c) + " is released before worker " + std::to_string(i) + " has mixed it");
+    const Rank rank{i};
+    if (node(rank) != last()) continue;
+    const Version heard = a.heard[static_cast<std::size_t>(i)];
+    MixEvent& end = a.gone.try_emplace(rank, MixEvent{MixEvent::Kind::gone, rank, heard}).first->second;
+    end.version = std::min(end.version, heard);
+    on_death(s, self, rank);
+    act(s, self, tell(a.engine, [&](MixEngine& e) { return e.on_lost(rank); }));
   }
+  forget_used(s, self);
 }
 
-/// When all that live have mixed a version, every contribution of one that lives has been taken whole; only what went
-/// to one that died before the sender's agent heard of it may be missing.
-void MixShell::check_columns(MixState& s, Version v) {
-  for (const MixWorker& w : s.workers) {
-    if (!w.dead && w.t <= v) return;
-  }
-  for (int i = 0; i < workers(); ++i) {
-    const Rank from{i};
-    if (s.workers[static_cast<std::size_t>(i)].dead) continue;
-    double given = s.taken[{from, v}];
-    for (int j = 0; j < workers(); ++j) {
-      const MixWorker& w = s.workers[static_cast<std::size_t>(j)];
-      const bool lost = w.dead && w.t <= v && j != i && is_near(given + weight(Rank{j}, from, v), 1);
-      if (lost && !is_near(given, 1)) given += weight(Rank{j}, from, v);
-    }
-    expect(is_near(given, 1), name({from, v}) + " was taken " + std::to_string(given) + " times");
-  }
-  std::erase_if(s.taken, [&](const auto& entry) { return entry.first.second == v; });
+// What all must have
+// -------------------------------------------------------------------------------------------------------------------
+
+void MixShell::release(MixState& s, NodeId id, const Contribution& c) {
+  check_release(s, id, c);
+  MixAgent& a = agent(s, id);
+  if (a.held.erase(c) == 0 || !model_.alike || node(c.first) == id) return;
+  if (mutation_ == MixMutation::keeps_nothing_to_pass_on) return;
+  for (const NodeId other : others(s, id))
+    if (other != node(c.first) && may_lack(s, id, other, c.second)) a.used.insert(c);
 }
 
-void MixShell::check_end(const MixState& s) {
-  for (int i = 0; i < workers(); ++i) {
-    const MixWorker& w = s.workers[static_cast<std::size_t>(i)];
-    expect(w.dead || w.phase == MixWorker::Phase::over,
-           "worker " + std::to_string(i) + " waits for ever at version " + to_string(w.t));
-  }
-  for (const MixAgent& agent : s.agents) {
-    for (const Contribution& c : agent.held) expect(false, name(c) + " is held at the end");
-  }
+bool MixShell::may_lack(const MixState& s, NodeId self, NodeId other, Version v) const {
+  const MixAgent& a = agent(s, self);
+  bool has_worker = false;
+  for (int i = 0; i < workers(); ++i) has_worker = has_worker || (node(Rank{i}) == other && !a.gone.contains(Rank{i}));
+  const auto given = a.given.find(other);
+  return has_worker && (given == a.given.end() || given->second <= v);
+}
+
+void MixShell::forget_used(MixState& s, NodeId self) const {
+  const auto all = others(s, self);
+  std::erase_if(agent(s, self).used, [&](const Contribution& c) {
+    return std::none_of(all.begin(), all.end(),
+                        [&](NodeId other) { return other != node(c.first) && may_lack(s, self, other, c.second); });
+  });
+}
+
+void MixShell::pass_on(MixState& s, NodeId self, NodeId to) {
+  if (!model_.alike) return;
+  for (const auto* contributions : {&agent(s, self).used, &agent(s, self).held})
+    for (const auto& [rank, v] : *contributions)
+      if (node(rank) == last() && may_lack(s, self, to, v)) send(s, self, to, {MixEvent::Kind::contribution, rank, v});
 }
 
 }  // namespace paceline::explorer

@@ -2,18 +2,12 @@
 
 #include <algorithm>
 
+#include "tests/sim/explorer/bytes.h"
+
 namespace paceline::explorer {
 namespace {
 
-/// Numbers here are small; those that are not take more room.
-void put(std::string& out, std::int64_t number) {
-  if (number >= -60 && number < 120) {
-    out.push_back(static_cast<char>(number));
-    return;
-  }
-  out.push_back(127);
-  for (int shift = 0; shift < 64; shift += 8) out.push_back(static_cast<char>(number >> shift));
-}
+using explorer::put;
 
 void put(std::string& out, const Key& key) {
   put(out, key.first.value);
