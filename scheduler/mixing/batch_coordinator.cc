@@ -76,6 +76,9 @@ void BatchCoordinator::let_go(Rank rank, Version own, Instant now) {
 void BatchCoordinator::look(Instant now) {
   MixCoordinator::look(now);
   pass_over(now);
+  // Nobody waits for a mixing yet, so that no neighbour complains.
+  for (const auto& [rank, v, since] : batches_.awaited())
+    if (!means_.is_evaluating(rank)) leave_if_awaited_too_long(rank, v, since, now);
 }
 
 /// Under way with its first mini-batch of v, or with another update.
@@ -96,8 +99,10 @@ void BatchCoordinator::pass_over(Instant now) {
 }
 
 std::optional<Instant> BatchCoordinator::core_deadline() const {
-  const auto one = MixCoordinator::core_deadline(), other = batches_.next_deadline();
-  return one && other ? std::min(*one, *other) : one ? one : other;
+  auto next = earlier(MixCoordinator::core_deadline(), batches_.next_deadline());
+  for (const auto& [rank, v, since] : batches_.awaited())
+    if (!means_.is_evaluating(rank)) next = earlier(next, awaited_until(rank, since));
+  return next;
 }
 
 void BatchCoordinator::on_strategy_message(NodeId from, const wire::Envelope::Reader& message,

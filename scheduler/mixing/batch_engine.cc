@@ -129,6 +129,14 @@ std::vector<BatchEngine::Unanswered> BatchEngine::unanswered() const {
   return out;
 }
 
+std::vector<BatchEngine::Awaited> BatchEngine::awaited() const {
+  std::vector<Awaited> out;
+  if (options_.drops || options_.weight != Weight::of_all) return out;
+  for (const auto& [rank, w] : workers_)
+    if (w.computing && is_over(w.update)) out.push_back({rank, w.update, w.since});
+  return out;
+}
+
 std::optional<Instant> BatchEngine::next_deadline() const {
   std::optional<Instant> next;
   for (const auto& each : unanswered()) next = next ? std::min(*next, each.until) : each.until;

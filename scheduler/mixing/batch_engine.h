@@ -97,6 +97,14 @@ class BatchEngine {
   };
   std::vector<Unanswered> unanswered() const;
   std::optional<Instant> next_deadline() const;
+  /// A local worker whose answer all others need before they step: of an update that is over, where what is under way
+  /// at the signal counts, and weighs the steps of all.
+  struct Awaited {
+    Rank rank;
+    Version version;
+    Instant since;  ///< It could have reacted from then on.
+  };
+  std::vector<Awaited> awaited() const;
   /// Equal for those that will answer alike. For tests that walk states.
   std::string fingerprint() const;
 

@@ -21,9 +21,6 @@ MixModel until(Version last, MixModel model) {
   return model;
 }
 
-/// BatchFinding, below.
-bool hangs(const MixModel& model) { return model.weight == Weight::of_all && !model.drops; }
-
 class BatchExplorer : public testing::TestWithParam<MixModel> {};
 
 TEST_P(BatchExplorer, KeepsItsPromisesInEveryInterleaving) { expect_kept(GetParam()); }
@@ -36,7 +33,7 @@ std::vector<MixModel> whole() {
       const MixModel shorter = batches(ring(), drops ? 1 : 2, weight, drops);
       all.push_back(drops ? graces(weight == Weight::of_all ? shorter : model) : model);
       all.push_back(with_a_death(shorter));
-      if (!hangs(shorter)) all.push_back(with_a_pause(shorter));
+      all.push_back(with_a_pause(shorter));
     }
   }
   return all;
@@ -77,6 +74,8 @@ INSTANTIATE_TEST_SUITE_P(
     Shells, BatchMutated,
     testing::Values(
         Case{"TellsNoCounts", MixMutation::tells_no_counts, batches(ring(), 2, Weight::of_all)},
+        Case{"ComplainsToNobody", MixMutation::complains_to_nobody,
+             with_a_pause(batches(ring(), 1, Weight::of_all, false))},
         Case{"PassesNobodyOver", MixMutation::passes_nobody_over, with_a_pause(batches(ring(), 1, Weight::of_all))},
         Case{"CountsWhatWasNotDone", MixMutation::counts_what_was_not_done, batches(ring(), 2, Weight::share, false)},
         Case{"StepsTwice", MixMutation::steps_twice, batches(ring(), 2)},
@@ -86,12 +85,6 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"TakesFromTheLost", MixMutation::takes_from_the_lost, kLostOfThree},
         Case{"GoesOnWaitingForTheLost", MixMutation::goes_on_waiting_for_the_lost, kLostOfThree}),
     [](const auto& tested) { return std::string(tested.param.name); });
-
-// A finding, of the product's shell as well as of this one: nobody waits for a mixing yet, so that nobody complains.
-TEST(BatchFinding, WhoFreezesWhereAllWaitForWhatItHasDoneIsWaitedForForEver) {
-  const Walk walked = walk(with_a_pause(batches(ring(), 1, Weight::of_all, false)));
-  EXPECT_NE(walked.violation.find("waits for ever"), std::string::npos) << "mended? Then hangs() is to go";
-}
 
 /// Who hears nothing of a signal does all of its own.
 TEST(BatchBorne, ASignalThatIsLostIsHarmless) {

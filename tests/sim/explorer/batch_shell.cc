@@ -35,6 +35,9 @@ void BatchShell::add_steps_of(const MixState& s, int rank, std::vector<Move>& to
   if (w.does == Does::has_reported) to.push_back({Kind::report, rank});
   if (!w.paused && w.does == Does::bodies) to.push_back({Kind::body, rank});
   if (!w.paused && w.does == Does::steps) to.push_back({Kind::arrive, rank});
+  if (mutation_ != MixMutation::complains_to_nobody)
+    for (const auto& awaited : batches(s, Rank{rank}).awaited())
+      if (awaited.rank == Rank{rank} && w.paused) to.push_back({Kind::die, rank});
   if (mutation_ == MixMutation::passes_nobody_over) return;
   for (const auto& unanswered : batches(s, Rank{rank}).unanswered()) {
     const bool has_nothing = w.at != unanswered.version || w.bodies == 0;
