@@ -74,6 +74,15 @@ bool is_of(const scheduler::Record& record, std::size_t workers, std::int32_t no
   });
 }
 
+/// None of its workers was there at the end.
+bool is_lost(const RecordedRun& run, std::int32_t node) {
+  const auto lost = run.result.find("lost");
+  if (lost == run.result.end() || !lost->is_array()) return false;
+  for (std::size_t rank = 0; rank < run.node_of.size(); ++rank)
+    if (run.node_of[rank] == node && std::find(lost->begin(), lost->end(), rank) == lost->end()) return false;
+  return true;
+}
+
 constexpr std::int32_t kNodesMax = 1024;
 
 }  // namespace
@@ -120,8 +129,10 @@ Result<RecordedRun> read_recorded(const fs::path& directory) {
       return fail(ErrorKind::invalid, directory.string() + "/result.json does not say where the workers were");
   const std::int32_t all_nodes = 1 + *std::max_element(run.node_of.begin(), run.node_of.end());
   for (const std::int32_t node : std::set<std::int32_t>(run.node_of.begin(), run.node_of.end())) {
-    auto record = scheduler::read_record(scheduler::record_path(directory.string(), NodeId{node}));
+    const auto path = scheduler::record_path(directory.string(), NodeId{node});
+    auto record = is_lost(run, node) ? scheduler::read_record_of_killed(path) : scheduler::read_record(path);
     if (!record) return tl::unexpected(record.error());
+    if (!record->ended) run.lost_nodes.insert(node);
     if (!is_of(*record, run.node_of.size(), all_nodes))
       return fail(ErrorKind::invalid, directory.string() + "/result.json is of another run than its decisions");
     run.records.emplace(node, std::move(*record));

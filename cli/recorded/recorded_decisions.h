@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct RecordedRun {
   nlohmann::json result;
   std::vector<std::int32_t> node_of;                  ///< Of each worker.
   std::map<std::int32_t, scheduler::Record> records;  ///< By node.
+  /// Nodes that were lost on the way, of which the records have no end.
+  std::set<std::int32_t> lost_nodes;
 };
 
 /// `not_found`: no such run, or none that recorded its decisions; `invalid`: it did not come to its end, or its record

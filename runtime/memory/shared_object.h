@@ -14,7 +14,8 @@ namespace paceline::memory {
 ///   agent: create() -> fd to the filler -> ... -> told "sealed" -> fd to the readers
 ///   filler: fill(fd) -> writes data() -> seal()          reader: map(fd)
 ///
-/// The object owns its mapping and its descriptor. Owned by one thread.
+/// The object owns its mapping and its descriptor. Owned by one thread; who has the last pointer may let go of it on
+/// any.
 class SharedObject {
  public:
   /// Allocates `size` zero bytes (at least 1) and maps nothing. `infeasible` names what is needed and what is there.

@@ -12,11 +12,6 @@ AsynchronousCoordinator::AsynchronousCoordinator(Workplace& work)
 // An iteration
 // ------------------------------------------------------------------------------------------------------------
 
-void AsynchronousCoordinator::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
-  work_.chronicle.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
-}
-
 /// The models depend on the order in which workers arrive and leave and messages come, and on nothing else that is told
 /// here.
 void AsynchronousCoordinator::step(const Decision& d) {
@@ -200,8 +195,7 @@ std::optional<Instant> AsynchronousCoordinator::core_deadline() const {
   for (const Rank rank : living_ranks()) {
     const auto since = awaited_since(rank);
     if (!since) continue;
-    const Instant until = awaited_until(rank, *since);
-    next = next ? std::min(*next, until) : until;
+    next = earlier(next, awaited_until(rank, *since));
   }
   return next;
 }

@@ -12,7 +12,7 @@
 
 namespace paceline::scheduler {
 
-/// Base of the shells of strategies without versions: what a worker adds to a model is its step, the model it has
+/// Base of the coordinators of strategies without versions: what a worker adds to a model is its step, the model it has
 /// published less the one that it was last given. Here is what the server's and the pairs' have in common:
 ///
 ///   evaluation  when the workers have done so many iterations on average (as node 0 sees it), node 0 asks all nodes
@@ -21,9 +21,6 @@ namespace paceline::scheduler {
 ///   end         a node whose workers have all done their last iteration tells all others (`done`); when all have, each
 ///               gives its part. A worker that is silent beyond patience while others wait for this leaves
 class AsynchronousCoordinator : public OwnPaceCoordinator {
- public:
-  void on_arrival(Rank rank, Version t, Duration compute, Instant now) final;
-
  protected:
   using Phase = wire::Exchange::Phase;
   struct Worker {
@@ -70,7 +67,6 @@ class AsynchronousCoordinator : public OwnPaceCoordinator {
   /// To be called when something is_settled() depends on has changed.
   void look_at_end();
   void send_exchange(NodeId to, const Message& message, Piece bulk = {});
-  bool is_job_ending() const { return !ended_.empty() || !done_.empty(); }
   std::map<Rank, Worker> workers_;
 
  private:

@@ -114,7 +114,9 @@ void PairCoordinator::carry_out(const PairEngine::Send& a) {
       return send_exchange(a.to, message, piece_of(std::move(model)));
     }
     case PairEngine::Phase::mean:
-      return send_exchange(a.to, message, piece_of(std::move(visitors_.extract(a.meeting.initiator).mapped())));
+      if (auto visitor = visitors_.extract(a.meeting.initiator))
+        send_exchange(a.to, message, piece_of(std::move(visitor.mapped())));
+      return;
     case PairEngine::Phase::ask:
     case PairEngine::Phase::decline: return send_exchange(a.to, message);
   }

@@ -11,8 +11,8 @@
 
 namespace paceline::scheduler {
 
-/// Shell of the pair engine on one agent. The agent keeps each of its workers' models, which others change while the
-/// worker computes; the worker is given a copy after its step was added.
+/// Coordinator of the pair engine on one agent. The agent keeps each of its workers' models, which others change while
+/// the worker computes; the worker is given a copy after its step was added.
 class PairCoordinator final : public AsynchronousCoordinator {
  public:
   /// Whom the worker meets after this iteration.

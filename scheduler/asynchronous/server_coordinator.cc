@@ -31,18 +31,17 @@ void ServerCoordinator::on_start(Rank rank, Instant) {
 void ServerCoordinator::on_step(Rank rank, Worker& w, Instant now) {
   awaited_.erase(rank);
   if (is_server()) return on_push(rank, w.t, nullptr, now);
-  const auto made = std::make_shared<std::shared_ptr<PooledBytes>>();
+  const auto made = work_.pool.get(work_.windows.bytes());
   const auto subtract = [this, rank, made] {
     const Worker& of = workers_.at(rank);
-    *made = work_.pool.get(work_.windows.bytes());
     auto r = work_.windows.reduction();
     r.inputs = {work_.windows.at(rank).window.data(of.published).data(), of.taken->data()};
     r.weights = {1, -1};
-    r.outputs.push_back({(*made)->data(), 1.0});
+    r.outputs.push_back({made->data(), 1.0});
     return r;
   };
   const auto push = [this, rank, made](Instant) {
-    send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = workers_.at(rank).t}, piece_of(*made));
+    send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = workers_.at(rank).t}, piece_of(made));
   };
   work_.averagings.add({subtract, push}, {rank});
 }
@@ -235,8 +234,7 @@ void ServerCoordinator::look(Instant now) {
 std::optional<Instant> ServerCoordinator::core_deadline() const {
   auto next = AsynchronousCoordinator::core_deadline();
   for (const auto& [rank, at] : waiting_) {
-    const Instant due = std::max(at, complained_) + patience();
-    next = next ? std::min(*next, due) : due;
+    next = earlier(next, std::max(at, complained_) + patience());
   }
   return next;
 }

@@ -12,8 +12,8 @@
 
 namespace paceline::scheduler {
 
-/// Shell of an asynchronous parameter server on one agent. The model is kept by the agent of node 0, which adds each
-/// step to it, scaled, as it comes, and gives the result to whom the bound lets go on:
+/// Coordinator of an asynchronous parameter server on one agent. The model is kept by the agent of node 0, which adds
+/// each step to it, scaled, as it comes, and gives the result to whom the bound lets go on:
 ///
 ///   worker publishes x' -> node 0:  server += scale (x' - taken);  worker gets the server's model
 ///   on another node        push: x' - taken ->  <- pull: the server's model

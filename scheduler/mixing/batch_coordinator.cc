@@ -1,6 +1,5 @@
 #include "scheduler/mixing/batch_coordinator.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace paceline::scheduler {

@@ -10,7 +10,7 @@
 
 namespace paceline::scheduler {
 
-/// Shell of the batch engine: a mix service whose workers' steps are of batches that the first of them ends
+/// Coordinator of the batch engine: one that mixes, whose workers' steps are of batches that the first of them ends
 /// (nonblocking over neighbours). A worker reports when its batch is over, and steps and publishes once it is told what
 /// its sum weighs; its agent stands in for a worker that did nothing of an update, or does not answer.
 ///

@@ -8,18 +8,13 @@
 #include <variant>
 #include <vector>
 
+#include "scheduler/mixing/nobody_mixes_test_support.h"
 #include "scheduler/shell/averaging_service_test_support.h"
 
 namespace paceline::scheduler {
 namespace {
 
 using std::chrono::seconds;
-
-class NobodyMixes : public MixPlan {
- public:
-  std::vector<Share> row(Rank to, Version) const override { return {{to, 1}}; }
-  std::vector<Rank> receivers(Rank, Version) const override { return {}; }
-};
 
 /// All weigh their steps by what all have done, and what is under way at the signal counts.
 class BatchCoordinatorTest : public ServiceTest {

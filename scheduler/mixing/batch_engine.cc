@@ -139,7 +139,7 @@ std::vector<BatchEngine::Awaited> BatchEngine::awaited() const {
 
 std::optional<Instant> BatchEngine::next_deadline() const {
   std::optional<Instant> next;
-  for (const auto& each : unanswered()) next = next ? std::min(*next, each.until) : each.until;
+  for (const auto& each : unanswered()) next = earlier(next, each.until);
   return next;
 }
 

@@ -11,7 +11,7 @@
 
 namespace paceline::scheduler {
 
-/// Shell of strategies whose workers exchange at some iterations only, and make an outer step with what they get.
+/// Coordinator of strategies whose workers exchange at some iterations only, and make an outer step with what they get.
 /// Exchange r, version r of the plan, is sent after iteration (r + 1) every - 1 and taken `delay` iterations later; at
 /// all others workers neither publish nor wait. With x what a worker sends, s slow weights, b outer buffer, mean over
 /// the row:

@@ -4,15 +4,14 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "scheduler/mixing/neighbour_coordinator.h"
 
 namespace paceline::scheduler {
 
-/// Shell of strategies whose workers publish their model after every local step: what was mixed is written into the
-/// worker's window.
+/// Coordinator of strategies whose workers publish their model after every local step: what was mixed is written into
+/// the worker's window.
 ///
 ///   adapt then combine  contribution: the model after the step; result: sum of W_ij c_j
 ///

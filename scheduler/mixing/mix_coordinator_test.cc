@@ -8,17 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/mixing/nobody_mixes_test_support.h"
 #include "scheduler/shell/averaging_service_test_support.h"
 
 namespace paceline::scheduler {
 namespace {
-
-/// Everybody alone.
-class NobodyMixes : public MixPlan {
- public:
-  std::vector<Share> row(Rank to, Version) const override { return {{to, 1}}; }
-  std::vector<Rank> receivers(Rank, Version) const override { return {}; }
-};
 
 class MixCoordinatorTest : public ServiceTest {
  protected:

@@ -66,11 +66,6 @@ void NeighbourCoordinator::add_told(Rank rank, Averaging averaging, const std::v
   work_.averagings.add(std::move(averaging), contributors);
 }
 
-void NeighbourCoordinator::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
-  work_.chronicle.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
-}
-
 void NeighbourCoordinator::step(const Decision& d) {
   const Instant now = work_.now();
   if (d.kind == Decision::Kind::arrived)
@@ -217,7 +212,7 @@ void NeighbourCoordinator::on_strategy_message(NodeId from, const wire::Envelope
 
 /// Of a worker of another agent: from there, or passed on.
 void NeighbourCoordinator::exchange(Rank rank, std::variant<Given, Gone> message, Instant now) {
-  if (rank.value < 0 || static_cast<std::size_t>(rank.value) >= work_.job.node_of.size()) return;
+  if (!work_.view.has(rank)) return;
   const NodeId from = work_.view.node_of(rank);
   if (from == work_.job.self || work_.view.is_without(from)) return;
   if (auto* given = std::get_if<Given>(&message)) {
@@ -326,8 +321,7 @@ std::optional<Instant> NeighbourCoordinator::core_deadline() const {
   std::optional<Instant> next;
   for (const auto& [rank, turn] : turns_) {
     if (!missing(rank, *turn)) continue;
-    const Instant at = complaint_at(*turn);
-    next = next ? std::min(*next, at) : at;
+    next = earlier(next, complaint_at(*turn));
   }
   return next;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,14 +15,13 @@
 
 namespace paceline::scheduler {
 
-/// Base of the shells of the mix engine on one agent, for one job. What workers contribute is kept in memory of the
-/// agent's own until all that take from it have mixed, and goes to the agents of neighbours; who is silent for too long
-/// is complained of; deaths go to all. What a contribution is, and what a mixing makes of it, the derived shell says.
-/// Recorded are arrivals, ends of averagings, deaths and what other agents tell: their order decides which shares there
-/// are when a worker goes on without the others', and who is known to be gone.
+/// Base of the coordinators of the mix engine on one agent, for one job. What workers contribute is kept in memory of
+/// the agent's own until all that take from it have mixed, and goes to the agents of neighbours; who is silent for too
+/// long is complained of; deaths go to all. What a contribution is, and what a mixing makes of it, the derived one
+/// says. Recorded are arrivals, ends of averagings, deaths and what other agents tell: their order decides which shares
+/// there are when a worker goes on without the others', and who is known to be gone.
 class NeighbourCoordinator : public OwnPaceCoordinator {
  public:
-  void on_arrival(Rank rank, Version t, Duration compute, Instant now) final;
   std::optional<Waiting> waiting() const final;
 
  protected:

@@ -194,6 +194,11 @@ void OwnPaceCoordinator::on_peer_message(NodeId from, const wire::Envelope::Read
   on_strategy_message(from, message, std::move(bulk), now);
 }
 
+void OwnPaceCoordinator::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
+  if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
+  work_.chronicle.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
+}
+
 void OwnPaceCoordinator::on_gone(Rank rank, Instant now) {
   if (work_.view.is_here(rank) && !gone_.contains(rank))
     work_.chronicle.hear({.kind = Decision::Kind::gone, .rank = rank, .at = now}, now);

@@ -25,6 +25,7 @@ namespace paceline::scheduler {
 /// iteration, or at those iterations only that the strategy names; each time it waits for its verdict.
 class OwnPaceCoordinator : public Coordinator, private ModelMeans::Workers, private Endings::Workers {
  public:
+  void on_arrival(Rank rank, Version t, Duration compute, Instant now) final;
   void on_alive(Rank rank, Instant now) final { alive_[rank] = now; }
   void on_gone(Rank rank, Instant now) final;
   void on_released(Version v) final { means_.on_released(v); }

@@ -96,7 +96,9 @@ void RecordWriter::finish() {
   file.over = true;
 }
 
-Result<Record> read_record(const std::string& path) {
+namespace {
+
+Result<Record> read(const std::string& path, bool may_be_cut) {
   const auto read = observe::read_file(path, observe::kRecordBytesMax);
   if (!read) return tl::unexpected(read.error());
   const std::string& bytes = *read;
@@ -108,12 +110,17 @@ Result<Record> read_record(const std::string& path) {
   rest.remove_prefix(kMagic.size());
 
   Record record;
+  const auto cut = [&](bool before_the_head) -> Result<Record> {
+    if (!may_be_cut || before_the_head) return refuse(half);
+    record.ended = false;
+    return std::move(record);
+  };
   DecisionContext context;
   for (bool first = true;; first = false) {
-    if (rest.size() < kBlockHead) return refuse(half);
+    if (rest.size() < kBlockHead) return cut(first);
     const std::size_t size = get_u32(rest);
     const std::uint32_t sum = get_u32(rest.substr(4));
-    if (size > rest.size() - kBlockHead) return refuse(half);
+    if (size > rest.size() - kBlockHead) return cut(first);
     const std::string_view contents = rest.substr(kBlockHead, size);
     rest.remove_prefix(kBlockHead + size);
     if (contents.empty() || checksum(contents) != sum) return refuse("is damaged: replay another run");
@@ -131,5 +138,11 @@ Result<Record> read_record(const std::string& path) {
     }
   }
 }
+
+}  // namespace
+
+Result<Record> read_record(const std::string& path) { return read(path, false); }
+
+Result<Record> read_record_of_killed(const std::string& path) { return read(path, true); }
 
 }  // namespace paceline::scheduler

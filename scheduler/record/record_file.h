@@ -40,9 +40,12 @@ class RecordWriter {
 struct Record {
   std::string head;
   std::vector<Decision> decisions;
+  bool ended = true;  ///< False: its writer was killed; what it had not written yet is missing.
 };
 
 /// `not_found`: no such file; `invalid`: half written, damaged, or no record at all, and which.
 Result<Record> read_record(const std::string& path);
+/// The same of a node that may have been killed: then what is there, up to the last block that is whole.
+Result<Record> read_record_of_killed(const std::string& path);
 
 }  // namespace paceline::scheduler

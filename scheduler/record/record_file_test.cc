@@ -120,6 +120,29 @@ TEST_F(RecordFileTest, CutOffAnywhereItIsHalfWritten) {
   }
 }
 
+// Its agent was killed: what it had written by then is read, and nothing else.
+TEST_F(RecordFileTest, CutOffAnywhereItIsReadAsThatOfANodeThatWasKilled) {
+  write(all_kinds(), true);
+  const std::string whole = bytes();
+  std::size_t most = 0;
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    put(whole.substr(0, size));
+    const auto record = read_record_of_killed(path());
+    if (!record) {
+      EXPECT_EQ(most, 0U) << size << " bytes: the head was there before";
+      continue;
+    }
+    EXPECT_FALSE(record->ended) << size;
+    EXPECT_GE(record->decisions.size(), most) << size;
+    most = record->decisions.size();
+  }
+  EXPECT_EQ(most, all_kinds().size());
+  put(whole);
+  const auto record = read_record_of_killed(path());
+  ASSERT_TRUE(record);
+  EXPECT_TRUE(record->ended);
+}
+
 TEST_F(RecordFileTest, WithAnyByteChangedOrAddedItIsRefused) {
   write(all_kinds(), true);
   const std::string whole = bytes();

@@ -24,8 +24,8 @@ class Replay {
   /// The decision whose turn it is; nullptr: all have been taken.
   const Decision* next() const;
   bool is_next(const Decision& decision) const;
-  /// Whether the next one has happened, or needs not. Never of a seal, an averaging or a merge: these are the shell's
-  /// own doing, it takes them when it is there.
+  /// Whether the next one has happened, or needs not. Never of a seal, an averaging or a merge: these are the
+  /// coordinator's own doing, it takes them when it is there.
   bool is_due() const;
   /// The version of the last seal with this worker that was taken; -1: none.
   Version sealed(Rank rank) const;

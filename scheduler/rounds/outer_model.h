@@ -14,7 +14,7 @@ namespace paceline::scheduler {
 
 /// The model that all agents carry on in the same way after each mean of all (an outer step with momentum). Each agent
 /// has its copy, so that a worker that has missed any number of means takes the newest model from its own agent. Owned
-/// by the shell of a job; no I/O. Three models of memory.
+/// by the coordinator of a job; no I/O. Three models of memory.
 class OuterModel {
  public:
   /// Makes the next model and momentum of a mean, which becomes the next model, too; element by element. Called on the

@@ -219,10 +219,9 @@ bool RoundCoordinator::is_ready(const RoundEngine::Action& action) {
 /// The outer model is not known here before a worker has begun, and without it there is no next one.
 bool RoundCoordinator::waits_for_start() const {
   if (!outer_ || outer_->has_begun()) return false;
-  const auto& node_of = work_.job.node_of;
-  for (std::int32_t r = 0; r < static_cast<std::int32_t>(node_of.size()); ++r) {
-    const Member* const member = work_.windows.find(Rank{r});
-    if (work_.view.is_here(Rank{r}) && (!member || !member->gone)) return true;
+  for (const Rank rank : work_.view.ranks_on(work_.job.self)) {
+    const Member* const member = work_.windows.find(rank);
+    if (!member || !member->gone) return true;
   }
   return false;  // Nobody is left here who would get a result.
 }

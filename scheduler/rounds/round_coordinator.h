@@ -3,7 +3,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "scheduler/rounds/outer_model.h"
@@ -14,9 +13,9 @@
 
 namespace paceline::scheduler {
 
-/// Shell of the round engine on one agent, for one job: decodes, steps the core, moves windows between their roles,
-/// runs the reductions on the agent's averaging threads and sends partial sums to other agents. Averagings and late
-/// merges run in the order in which the engine asked for them.
+/// Coordinator of the round engine on one agent, for one job: decodes, steps the core, moves windows between their
+/// roles, runs the reductions on the agent's averaging threads and sends partial sums to other agents. Averagings and
+/// late merges run in the order in which the engine asked for them.
 class RoundCoordinator final : public Coordinator {
  public:
   struct Options {

@@ -16,7 +16,7 @@
 namespace paceline::scheduler {
 
 /// Decides, on one agent, when each averaging of a job fires, with whose contribution, and what every local worker does
-/// next. Sans-I/O and deterministic. Owned by the agent's control loop. Shell: round_service.h.
+/// next. Sans-I/O and deterministic. Owned by the agent's control loop. Around it: round_coordinator.h.
 ///
 /// A version goes, on every agent and in version order, exactly once, through
 ///

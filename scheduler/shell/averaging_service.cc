@@ -2,6 +2,7 @@
 
 #include <set>
 #include <utility>
+#include <variant>
 
 namespace paceline::scheduler {
 
@@ -15,7 +16,7 @@ AveragingService::AveragingService(JobOptions options, const MakeCoordinator& ma
 // ---------------------------------------------------------------------------------------------------------------
 
 Result<void> AveragingService::join(Rank rank, memory::Window window, memory::ControlPage control) {
-  if (auto fits = work_.windows.check(rank, window); !fits) return fits;
+  if (auto fits = work_.windows.fits(rank, window); !fits) return fits;
   Member member{std::move(window), std::move(control), false};
   const Decision joined{.kind = Decision::Kind::joined, .rank = rank};
   if (!work_.chronicle.replays()) {
@@ -44,14 +45,6 @@ memory::Window* AveragingService::window(Rank rank) {
 memory::ControlPage* AveragingService::control(Rank rank) {
   Member* const member = work_.windows.find(rank);
   return member ? &member->control : nullptr;
-}
-
-void AveragingService::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  coordinator_->on_arrival(rank, t, compute, now);
-}
-
-void AveragingService::on_batch(Rank rank, Version t, std::int32_t bodies, Duration each, Instant now) {
-  coordinator_->on_batch(rank, t, bodies, each, now);
 }
 
 void AveragingService::limit(Rank rank) {

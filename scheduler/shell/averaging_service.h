@@ -33,8 +33,12 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
   memory::ControlPage* control(Rank rank);
 
   // As the coordinator has it -----------------------------------------------------------------------------------------
-  void on_arrival(Rank rank, Version t, Duration compute, Instant now);
-  void on_batch(Rank rank, Version t, std::int32_t bodies, Duration each, Instant now);
+  void on_arrival(Rank rank, Version t, Duration compute, Instant now) {
+    coordinator_->on_arrival(rank, t, compute, now);
+  }
+  void on_batch(Rank rank, Version t, std::int32_t bodies, Duration each, Instant now) {
+    coordinator_->on_batch(rank, t, bodies, each, now);
+  }
   void on_alive(Rank rank, Instant now) { coordinator_->on_alive(rank, now); }
   void on_gone(Rank rank, Instant now) { coordinator_->on_gone(rank, now); }
   void stop_soon(Instant now) { coordinator_->stop_soon(now); }

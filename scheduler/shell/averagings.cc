@@ -100,6 +100,8 @@ bool Averagings::finish_what_waited(Instant now) {
 }
 
 void Averagings::leave() {
+  if (running_) left_ = open_.extract(in_flight_);  // What only it holds is read and written until it is done.
+  if (!left_.empty()) drop(left_.key());
   for (const auto& [rank, id] : std::exchange(computing_, {})) drop(id);
   for (const auto& [id, averaging] : std::exchange(open_, {})) drop(id);
   drop(std::exchange(last_, TaskId{}));

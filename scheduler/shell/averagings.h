@@ -28,7 +28,7 @@ class Averagings {
     std::optional<Decision> told = {};  ///< What `finish` will decide.
   };
   struct Hooks {
-    /// Owns all memory that is reduced.
+    /// Owns this, and all memory that is reduced but what the averaging itself holds.
     std::function<std::shared_ptr<const void>()> owner;
     /// Whether one that will decide this may finish (in a replay it has its turn).
     std::function<bool(const Decision&)> may_finish;
@@ -48,7 +48,7 @@ class Averagings {
   bool on_reduced(std::uint64_t id, Instant now);
   /// One that is reduced and had to wait finishes, if it may now; false: there is none.
   bool finish_what_waited(Instant now);
-  /// Nothing follows from what still runs, and the node's graph is left.
+  /// Nothing follows from what still runs, and the node's graph is left. What is being reduced stays until it is done.
   void leave();
 
   /// Of the one that is being finished.
@@ -67,7 +67,8 @@ class Averagings {
   collective::Averager& averager_;
   const Clock& clock_;
   Hooks hooks_;
-  std::map<TaskId, Averaging> open_;  // Those that are not done.
+  std::map<TaskId, Averaging> open_;             // Those that are not done.
+  std::map<TaskId, Averaging>::node_type left_;  // The one that was being reduced when this left.
   std::map<Rank, TaskId> computing_;  // The compute task that a worker has leased, or had when it last arrived.
   std::uint64_t next_task_ = 0;
   TaskId last_{0};

@@ -15,6 +15,7 @@ class TrainingClock {
   void start(Instant now) {
     begin_ = now;
     held_ = {};
+    if (held_since_) held_since_ = now;
   }
   void stand_still(Instant now) {
     if (!held_since_) held_since_ = now;

@@ -35,5 +35,14 @@ TEST(TrainingClock, StartsAgainAtZero) {
   EXPECT_EQ(clock.at(at(7)), seconds(2));
 }
 
+TEST(TrainingClock, ThatStandsStillStartsAtZeroAndStandsStill) {
+  TrainingClock clock(at(0));
+  clock.stand_still(at(1));
+  clock.start(at(5));
+  EXPECT_EQ(clock.at(at(7)), seconds(0));
+  clock.go_on(at(8));
+  EXPECT_EQ(clock.at(at(10)), seconds(2));
+}
+
 }  // namespace
 }  // namespace paceline::scheduler

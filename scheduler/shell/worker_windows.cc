@@ -7,7 +7,7 @@ std::string damaged_window(Rank rank) {
          " has no free buffer for a result: its shared memory was overwritten, by the script or by us";
 }
 
-Result<void> WorkerWindows::check(Rank rank, const memory::Window& window) {
+Result<void> WorkerWindows::fits(Rank rank, const memory::Window& window) {
   const auto& layout = window.layout();
   const bool is_first = elements_ == 0;
   if (!is_first && (layout.elements != elements_ || layout.dtype != dtype_)) {
@@ -26,11 +26,6 @@ WorkerWindows::Member* WorkerWindows::living(Rank rank) {
 }
 
 WorkerWindows::Member* WorkerWindows::find(Rank rank) {
-  const auto it = members_.find(rank);
-  return it == members_.end() ? nullptr : &it->second;
-}
-
-const WorkerWindows::Member* WorkerWindows::find(Rank rank) const {
   const auto it = members_.find(rank);
   return it == members_.end() ? nullptr : &it->second;
 }

@@ -24,18 +24,17 @@ class WorkerWindows {
     bool gone = false;  ///< Its process has ended: it takes no result any more.
   };
 
-  /// `invalid` if the size differs from that of the others.
-  Result<void> check(Rank rank, const memory::Window& window);
+  /// To be called before a worker is added: it has the size of the others, or `invalid`; the first one's is all
+  /// others'.
+  Result<void> fits(Rank rank, const memory::Window& window);
   void add(Rank rank, Member member) { members_.insert_or_assign(rank, std::move(member)); }
 
   /// nullptr: it has not opened its share, or has gone.
   Member* living(Rank rank);
   /// nullptr: it has not opened its share.
   Member* find(Rank rank);
-  const Member* find(Rank rank) const;
   Member& at(Rank rank) { return members_.at(rank); }
   std::map<Rank, Member>& all() { return members_; }
-  const std::map<Rank, Member>& all() const { return members_; }
 
   std::uint64_t elements() const { return elements_; }
   memory::Dtype dtype() const { return dtype_; }

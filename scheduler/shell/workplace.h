@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -84,6 +85,9 @@ class Workplace {
   Workplace(JobOptions options, TaskGraph& graph, collective::Averager& averager, SendToNode send,
             Chronicle::Core& core, std::function<std::shared_ptr<const void>()> owner);
 
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
   Instant now() const { return job.clock->now(); }
 
   // Words to others ---------------------------------------------------------------------------------------------------
@@ -124,7 +128,7 @@ class Workplace {
   View view;
   WorkerWindows windows;
   Averagings averagings;
-  BytePool pool;  ///< For what is given to other agents.
+  BytePool pool;  ///< For what is made at every step, and may be on its way to other agents.
   TrainingClock clock;
   Counters counters;
 

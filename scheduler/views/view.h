@@ -16,7 +16,6 @@ class View {
   /// `node_of`: rank -> node.
   View(NodeId self, std::vector<NodeId> node_of);
 
-  NodeId self() const { return self_; }
   /// Of the rank, which is one of the job's.
   NodeId node_of(Rank rank) const { return node_of_.at(static_cast<std::size_t>(rank.value)); }
   bool has(Rank rank) const { return rank.value >= 0 && static_cast<std::size_t>(rank.value) < node_of_.size(); }

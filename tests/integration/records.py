@@ -1,7 +1,7 @@
 """What a node's core was told, in order: reads decisions-NODE.bin of a run directory (scheduler/record/record_file.h), and
 compares what those that are left were told of a node that was lost.
 
-`paceline replay --decisions --json` prints the same, but of runs only all of whose nodes came to the end.
+`paceline replay --decisions --json` prints the same, without saying which records have their end.
 """
 import dataclasses
 import os

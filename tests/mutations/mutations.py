@@ -14,6 +14,9 @@ TESTS = {
     "clusters": ("paceline_sim_cluster_test", "tests/sim/paceline_sim_cluster_test"),
     "reference": ("paceline_sim_reference_test", "tests/sim/paceline_sim_reference_test"),
     "explorer": ("paceline_explorer_test", "tests/sim/paceline_explorer_test"),
+    "algorithms": ("paceline_algorithms_test", "algorithms/paceline_algorithms_test"),
+    "batch_explorer": ("paceline_batch_explorer_test", "tests/sim/paceline_batch_explorer_test"),
+    "asynchronous_explorer": ("paceline_asynchronous_explorer_test", "tests/sim/paceline_asynchronous_explorer_test"),
     "mix_explorer": ("paceline_mix_explorer_test", "tests/sim/paceline_mix_explorer_test"),
 }
 ROUNDS = ("scheduler", "clusters", "reference", "explorer")
@@ -23,6 +26,8 @@ SESSION = ("session", "clusters")
 CLUSTER = ("cluster", "clusters")
 TRAINING = ("training", "cluster", "clusters")
 VIEWS = ("scheduler", "cluster", "clusters", "explorer")
+BATCHES = ("scheduler", "clusters", "batch_explorer")
+WEIGHTS = ("algorithms", "scheduler", "reference")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +125,15 @@ MUTATIONS = (
     Mutation("a lost node's word counts", "algorithms/cluster/training/node_jobs.cc", "  if (job.lost_nodes().contains(from)) return;  // It may not know yet.\n", "", VIEWS),
     Mutation("of two that cannot reach each other nobody is lost", "algorithms/cluster/job_directory.cc", "  part(now, out);\n  if", "  if", CLUSTER),
     Mutation("the rest do not hear who is lost", "algorithms/cluster/job_directory.cc", "      if (!entry.without.contains(node) && registered_.contains(node))\n        out", "      if (node.value == 0)\n        out", CLUSTER),
+    # Strategies' shell and its parts
+    Mutation("who freezes in a batch that weighs the steps of all is waited for for ever", "scheduler/mixing/batch_coordinator.cc", "if (!means_.is_evaluating(rank)) leave_if_awaited_too_long(rank, v, since, now);", "if (!means_.is_evaluating(rank)) (void)(now - since), (void)v;", BATCHES),
+    Mutation("a batch that waits looks at no clock", "scheduler/mixing/batch_coordinator.cc", "if (!means_.is_evaluating(rank)) next = earlier(next, awaited_until(rank, since));", "(void)since, (void)rank, (void)v;", BATCHES),
+    Mutation("who gives nothing does not count as zero", "scheduler/rounds/weighing.h", "return static_cast<double>(members) * bodies;", "return at_least_one(total.contributions) * bodies;", WEIGHTS),
+    Mutation("unfinished batches weigh whole", "scheduler/rounds/weighing.h", "by_bodies ? static_cast<double>(done) / static_cast<double>(bodies) : 1;", "by_bodies && done < 0 ? 0 : 1;", WEIGHTS),
+    Mutation("time stands still for good after an evaluation", "scheduler/shell/training_clock.h", "    held_since_.reset();\n", "", ROUNDS),
+    Mutation("a mean of all lacks a node that was slow to give", "scheduler/own_pace/model_means.cc", "    if (!it->second.sums.contains(node)) return;\n", "    if (node.value < 0) return;\n", VIEWS),
+    Mutation("what is passed on is taken for the sender's own", "scheduler/views/view.cc", "of < 0 ? from : NodeId{of};", "of < -1 ? NodeId{of} : from;", VIEWS),
+    Mutation("what is being reduced is given back when its job is let go", "scheduler/shell/averagings.cc", "  if (running_) left_ = open_.extract(in_flight_);", "  ;", ("scheduler",)),
     # Sessions
     Mutation("a replica is asked for again and again", CORE, "    needs_replica_ = false;\n", "", SESSION),
     Mutation("a verdict is taken twice", STEPS, "  verdicts_seen_ = answer->number;\n", "", SESSION),

@@ -30,7 +30,7 @@ ADAPTERS = {
     r"cuda|nccl": ["runtime/memory/device/", "runtime/collective/"],
 }
 
-# What decides reads no clock, owns no thread, no socket, no lock. Shells (*_service) and tests may.
+# What decides reads no clock, owns no thread, no socket, no lock. Shells that wait, or touch the world (*_service), and tests may.
 CORE_FOLDERS = ["scheduler/", "algorithms/"]  # Of algorithms only the top folder.
 NOT_IN_A_CORE = re.compile(
     r'(runtime/base/steady_now\.h|runtime/transport/|runtime/process/|thread|mutex|condition_variable|atomic|future|random'

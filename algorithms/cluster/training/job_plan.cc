@@ -8,7 +8,6 @@ namespace paceline::cluster {
 namespace {
 
 using nlohmann::json;
-using scheduler::AveragingService;
 
 /// What all decisions of a job rest on.
 json record_head(const JobSettings& settings, const JobPlan& plan) {

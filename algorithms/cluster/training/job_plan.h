@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "algorithms/cluster/training/job_settings.h"
-#include "scheduler/shell/averaging_service.h"
+#include "scheduler/shell/workplace.h"
 
 namespace paceline::cluster {
 
@@ -18,7 +18,7 @@ struct JobPlan {
 /// `invalid`: there is nothing to do.
 Result<JobPlan> read_plan(const nlohmann::json& plan);
 
-/// What the shell of the strategy's core is told, with the recorded decisions where the job is a replay. `invalid`:
+/// What the strategy's coordinator is told, with the recorded decisions where the job is a replay. `invalid`:
 /// those are of another job.
 Result<scheduler::JobOptions> averaging_options(const JobSettings& settings, const JobPlan& plan);
 

@@ -16,8 +16,8 @@ struct StrategyJob {
   std::uint64_t outer_elements = 0;  ///< Of a model's numbers the first so many get the strategy's outer step.
 };
 
-/// The shell that runs the strategy on one agent: which core decides, and what it is told of the strategy. `invalid`: a
-/// graph cannot be read, or does not fit the number of workers.
+/// What runs the strategy on one agent: which coordinator and core, and what they are told of the strategy. `invalid`:
+/// a graph cannot be read, or does not fit the number of workers.
 Result<std::shared_ptr<scheduler::AveragingService>> make_strategy_service(StrategyJob job, scheduler::TaskGraph& graph,
                                                                            collective::Averager& averager,
                                                                            scheduler::SendToNode send);
