@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -84,7 +85,8 @@ void put(std::string& out, const Network<Body>& network) {
   put(out, network.lost);
 }
 
-/// The part of a shell that knows agents and messages. A state has `network`, of agents that have `work`, and `spoilt`;
+/// The part of a shell that knows agents, messages and what befalls them and workers. A state has `network`, of agents
+/// that have `work`, workers, and `spoilt`;
 /// mutations have the defects of views by the names below.
 template <class S, class Mutation>
 class ClusterShell {
@@ -99,14 +101,34 @@ class ClusterShell {
   ClusterShell& operator=(const ClusterShell&) = delete;
 
   const std::string& violation() const { return violation_; }
+  /// What befalls workers, once each, and the last agent.
+  std::vector<Move> faults(const State& s) const {
+    std::vector<Move> all;
+    for (int i = 0; i < workers(); ++i) {
+      const auto& w = worker(s, Rank{i});
+      if (w.paused && !w.dead) all.push_back({Kind::thaw, i});
+      if (w.dead || w.phase == std::remove_cvref_t<decltype(w)>::Phase::over || is_of_lost(s, i)) continue;
+      if (crash_ && !s.crash_used) all.push_back({Kind::die, i});
+      if (pause_ && !s.pause_used) all.push_back({Kind::pause, i});
+    }
+    if (loss_ != Loss::none && !s.network.lost) all.push_back({Kind::lose, last().value});
+    return all;
+  }
 
  protected:
-  ClusterShell(std::vector<NodeId> node_of, std::int32_t nodes, Loss loss, Mutation mutation)
-      : mutation_(mutation), node_of_(std::move(node_of)), nodes_(nodes), loss_(loss) {}
+  template <class Model>
+  ClusterShell(const Model& model, Mutation mutation)
+      : mutation_(mutation),
+        node_of_(model.node_of),
+        nodes_(model.nodes),
+        crash_(model.crash),
+        pause_(model.pause),
+        loss_(model.loss) {}
 
   /// A message of one that is not lost, as far as it is known.
   virtual void take(State& s, NodeId to, const Body& message) = 0;
   virtual void work(State& s, NodeId agent) = 0;
+  virtual void die(State& s, Rank rank) = 0;
   /// The last agent and its workers end.
   virtual void end_last(State& s) = 0;
   virtual void pass_on(State& s, NodeId self, NodeId to) = 0;
@@ -126,14 +148,17 @@ class ClusterShell {
       if (s.network.lost && NodeId{n} != last() && takes(s, NodeId{n}, last())) to.push_back({Kind::hear_loss, n});
     }
   }
-  void add_loss(const State& s, std::vector<Move>& to) const {
-    if (loss_ != Loss::none && !s.network.lost) to.push_back({Kind::lose, last().value});
-  }
 
   /// False: the move is of another kind.
   bool make_of_cluster(State& s, const Move& move) {
     const NodeId agent{move.who};
     switch (move.kind) {
+      case Kind::pause: s.pause_used = worker(s, Rank{move.who}).paused = true; return true;
+      case Kind::thaw: worker(s, Rank{move.who}).paused = false; return true;
+      case Kind::die:
+        s.crash_used = true;
+        die(s, Rank{move.who});
+        return true;
       case Kind::work: work(s, agent); return true;
       case Kind::deliver: deliver(s, agent, NodeId{move.to}); return true;
       case Kind::lose:
@@ -175,6 +200,8 @@ class ClusterShell {
   /// Whether it is, or may be, among those that are lost: nothing is promised to it.
   bool is_of_lost(const State& s, int rank) const { return s.network.lost && node(Rank{rank}) == last(); }
   bool may_be_lost(int rank) const { return loss_ != Loss::none && node(Rank{rank}) == last(); }
+  static auto& worker(State& s, Rank rank) { return s.workers[static_cast<std::size_t>(rank.value)]; }
+  static const auto& worker(const State& s, Rank rank) { return s.workers[static_cast<std::size_t>(rank.value)]; }
   auto& agent(State& s, NodeId id) const { return s.agents[static_cast<std::size_t>(id.value)]; }
   const auto& agent(const State& s, NodeId id) const { return s.agents[static_cast<std::size_t>(id.value)]; }
 
@@ -233,6 +260,7 @@ class ClusterShell {
 
   std::vector<NodeId> node_of_;
   std::int32_t nodes_;
+  bool crash_, pause_;
   Loss loss_;
   std::string violation_;
 };

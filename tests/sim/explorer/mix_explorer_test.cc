@@ -9,9 +9,9 @@
 namespace paceline::explorer {
 namespace {
 
-MixModel ring_of_three() { return {"ring of 3", pushes(3, {{1}}), agents({0, 0, 1})}; }
-MixModel everybody() { return {"everybody of 3", pushes(3, {{1, 2}}), agents({0, 1, 1})}; }
-MixModel changing() { return {"changing neighbours of 4", pushes(4, {{1}, {2}}), agents({0, 0, 1, 1})}; }
+MixModel ring_of_three() { return {"ring of 3", pushes(3, {{1}}), on({0, 0, 1})}; }
+MixModel everybody() { return {"everybody of 3", pushes(3, {{1, 2}}), on({0, 1, 1})}; }
+MixModel changing() { return {"changing neighbours of 4", pushes(4, {{1}, {2}}), on({0, 0, 1, 1})}; }
 MixModel gives_first(MixModel model) {
   model.name = "gives first, " + model.name;
   model.gives_first = true;
@@ -35,7 +35,7 @@ TEST_P(MixExplorer, KeepsItsPromisesInEveryInterleaving) { expect_kept(GetParam(
 INSTANTIATE_TEST_SUITE_P(Plans, MixExplorer,
                          testing::Values(ring_of_three(), with_a_death(ring_of_three()), everybody(),
                                          with_a_death(everybody()),
-                                         MixModel{"ring of 4", pushes(4, {{1, 3}}), agents({0, 1, 0, 1})}, changing(),
+                                         MixModel{"ring of 4", pushes(4, {{1, 3}}), on({0, 1, 0, 1})}, changing(),
                                          with_a_death(changing()), with_a_pause(ring_of_three()),
                                          with_a_pause(rows(everybody())), gives_first(rows(ring_of_three())),
                                          with_a_death(gives_first(rows(ring_of_three())))));

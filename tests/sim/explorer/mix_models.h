@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/sim/explorer/mix_state.h"
+#include "tests/sim/explorer/model_parts.h"
 
 namespace paceline::explorer {
 
@@ -43,15 +44,9 @@ inline auto pushes(std::int32_t workers, Pushes::Hops hops) {
   return [=]() -> std::unique_ptr<MixPlan> { return std::make_unique<Pushes>(workers, hops); };
 }
 
-inline std::vector<NodeId> agents(std::initializer_list<std::int32_t> of) {
-  std::vector<NodeId> result;
-  for (const std::int32_t n : of) result.push_back(NodeId{n});
-  return result;
-}
-
 /// Three workers on two agents, or three.
 inline MixModel of_three(const char* name, Pushes::Hops hops, std::int32_t nodes) {
-  return {name, pushes(3, std::move(hops)), nodes == 2 ? agents({0, 0, 1}) : agents({0, 1, 2}), nodes, Version{1}};
+  return {name, pushes(3, std::move(hops)), nodes == 2 ? on({0, 0, 1}) : on({0, 1, 2}), nodes, Version{1}};
 }
 inline MixModel ring(std::int32_t nodes = 2) { return of_three("ring of 3", {{1}}, nodes); }
 /// Everybody keeps what it has.
@@ -61,23 +56,6 @@ inline MixModel alike(std::int32_t nodes = 2) {
   MixModel model = of_three("alike", {{1, 2}}, nodes);
   model.columns_add_up = false;
   model.alike = true;
-  return model;
-}
-
-inline MixModel with_a_death(MixModel model) {
-  model.name += ", a death";
-  model.crash = true;
-  return model;
-}
-inline MixModel with_a_pause(MixModel model) {
-  model.name += ", a pause";
-  model.pause = true;
-  return model;
-}
-inline MixModel with(Loss loss, MixModel model) {
-  model.name += " on " + std::to_string(model.nodes) + ", an agent ";
-  model.name += loss == Loss::crash ? "crashes" : "pauses";
-  model.loss = loss;
   return model;
 }
 

@@ -23,7 +23,7 @@ class Ahead final : public MixPlan {
 using Phase = MixWorker::Phase;
 
 MixShell::MixShell(MixModel model, MixMutation mutation)
-    : ClusterShell(model.node_of, model.nodes, model.loss, mutation), model_(std::move(model)), plan_(model_.plan()) {}
+    : ClusterShell(model, mutation), model_(std::move(model)), plan_(model_.plan()) {}
 
 std::shared_ptr<const MixPlan> MixShell::plan(NodeId self) const {
   if (mutation_ == MixMutation::plan_differs_on_one_agent && self == last())
@@ -67,19 +67,6 @@ void MixShell::add_steps_of(const MixState& s, int rank, std::vector<Move>& to) 
   if (w.phase == Phase::contributed || (w.phase == Phase::computing && has_given)) to.push_back({Kind::want, rank});
 }
 
-std::vector<ClusterMove> MixShell::faults(const MixState& s) const {
-  std::vector<Move> all;
-  for (int i = 0; i < workers(); ++i) {
-    const MixWorker& w = worker(s, Rank{i});
-    if (w.paused && !w.dead) all.push_back({Kind::thaw, i});
-    if (w.dead || w.phase == Phase::over || is_of_lost(s, i)) continue;
-    if (model_.crash && !s.crash_used) all.push_back({Kind::die, i});
-    if (model_.pause && !s.pause_used) all.push_back({Kind::pause, i});
-  }
-  add_loss(s, all);
-  return all;
-}
-
 void MixShell::make(MixState& s, const Move& move) {
   if (make_of_cluster(s, move)) return;
   const Rank rank{move.who};
@@ -90,9 +77,6 @@ void MixShell::make(MixState& s, const Move& move) {
       return contribute(s, rank);
     case Kind::want: return want(s, rank);
     case Kind::complain: return complain(s, rank);
-    case Kind::pause: s.pause_used = w.paused = true; return;
-    case Kind::thaw: w.paused = false; return;
-    case Kind::die: s.crash_used = true; return die(s, rank);
     default: return;
   }
 }

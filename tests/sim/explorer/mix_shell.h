@@ -16,7 +16,6 @@ class MixShell : public ClusterShell<MixState, MixMutation> {
   virtual MixState start() const;
   /// Moves that a patient system makes by itself, and what faults add.
   std::vector<Move> steps(const MixState& s) const;
-  std::vector<Move> faults(const MixState& s) const;
   virtual void make(MixState& s, const Move& move);
   /// Nothing can happen unless one that stopped wakes.
   void check_end(const MixState& s);
@@ -32,11 +31,6 @@ class MixShell : public ClusterShell<MixState, MixMutation> {
 
   void contribute(MixState& s, Rank rank);
   void want(MixState& s, Rank rank);
-  static MixWorker& worker(MixState& s, Rank rank) { return s.workers[static_cast<std::size_t>(rank.value)]; }
-  static const MixWorker& worker(const MixState& s, Rank rank) {
-    return s.workers[static_cast<std::size_t>(rank.value)];
-  }
-
   MixModel model_;
 
  private:
@@ -49,7 +43,7 @@ class MixShell : public ClusterShell<MixState, MixMutation> {
   void on_awaited(MixState& s, Rank rank, Version v);
   /// Others wait for it at v, and it neither waits nor gives signs of life.
   static bool is_silent(const MixState& s, Rank rank, Version v);
-  void die(MixState& s, Rank rank);
+  void die(MixState& s, Rank rank) override;
   bool may_lack(const MixState& s, NodeId self, NodeId node, Version v) const;
   void forget_used(MixState& s, NodeId self) const;
 

@@ -1,18 +1,12 @@
 #pragma once
 
-#include <initializer_list>
 #include <utility>
 #include <vector>
 
+#include "tests/sim/explorer/model_parts.h"
 #include "tests/sim/explorer/round_state.h"
 
 namespace paceline::explorer {
-
-inline std::vector<NodeId> on(std::initializer_list<std::int32_t> agents) {
-  std::vector<NodeId> result;
-  for (const std::int32_t n : agents) result.push_back(NodeId{n});
-  return result;
-}
 
 inline std::vector<std::vector<Rank>> all_three(Version) { return {test::ranks({0, 1, 2})}; }
 inline std::vector<std::vector<Rank>> two_and_one(Version) { return {test::ranks({0, 1}), test::ranks({2})}; }

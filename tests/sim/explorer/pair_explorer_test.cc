@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sim/explorer/explored.h"
+#include "tests/sim/explorer/model_parts.h"
 #include "tests/sim/explorer/pair_state.h"
 
 // Every order of iterations, messages and averagings of the pair engine, for two and three workers on as many agents or
@@ -8,12 +9,6 @@
 
 namespace paceline::explorer {
 namespace {
-
-std::vector<NodeId> on(std::initializer_list<std::int32_t> agents) {
-  std::vector<NodeId> result;
-  for (const std::int32_t n : agents) result.push_back(NodeId{n});
-  return result;
-}
 
 /// Everybody meets the next one, and at every other iteration the one after that.
 std::optional<Rank> next_of_three(Rank rank, Version t) {
@@ -31,22 +26,6 @@ PairModel three() { return {"three", next_of_three, on({0, 1, 2}), 3}; }
 PairModel two_turned() { return {"two, turned", the_other, on({1, 0}), 2, Version{2}}; }
 PairModel three_turned() { return {"three, turned", next_of_three, on({2, 0, 1}), 3}; }
 PairModel at_the_last() { return {"at the last", the_last, on({0, 1, 2}), 3}; }
-
-PairModel with_a_death(PairModel model) {
-  model.name += ", a death";
-  model.crash = true;
-  return model;
-}
-PairModel with_a_pause(PairModel model) {
-  model.name += ", a pause";
-  model.pause = true;
-  return model;
-}
-PairModel with(Loss loss, PairModel model) {
-  model.name += loss == Loss::crash ? ", an agent crashes" : ", an agent pauses";
-  model.loss = loss;
-  return model;
-}
 
 class PairExplorer : public testing::TestWithParam<PairModel> {};
 

@@ -14,7 +14,7 @@ std::string name(const PairEngine::Meeting& meeting) {
 }  // namespace
 
 PairShell::PairShell(PairModel model, PairMutation mutation)
-    : ClusterShell(model.node_of, model.nodes, model.loss, mutation), model_(std::move(model)) {}
+    : ClusterShell(model, mutation), model_(std::move(model)) {}
 
 PairState PairShell::start() const {
   PairState s;
@@ -35,19 +35,6 @@ std::vector<ClusterMove> PairShell::steps(const PairState& s) const {
     if (w.paused && is_awaited(s, i)) all.push_back({Kind::complain, i});
   }
   add_steps(s, all);
-  return all;
-}
-
-std::vector<ClusterMove> PairShell::faults(const PairState& s) const {
-  std::vector<Move> all;
-  for (int i = 0; i < workers(); ++i) {
-    const PairWorker& w = worker(s, Rank{i});
-    if (w.paused && !w.dead) all.push_back({Kind::thaw, i});
-    if (w.dead || w.phase == Does::over || is_of_lost(s, i)) continue;
-    if (model_.crash && !s.crash_used) all.push_back({Kind::die, i});
-    if (model_.pause && !s.pause_used) all.push_back({Kind::pause, i});
-  }
-  add_loss(s, all);
   return all;
 }
 
@@ -76,10 +63,7 @@ void PairShell::make(PairState& s, const Move& move) {
       return act(s, id, tell(agent(s, id).engine, [&](PairEngine& e) {
                    return e.on_arrival(rank, model_.partner(rank, w.t));
                  }));
-    case Kind::pause: s.pause_used = w.paused = true; return;
-    case Kind::thaw: w.paused = false; return;
     case Kind::complain: return die(s, rank);
-    case Kind::die: s.crash_used = true; return die(s, rank);
     default: return;
   }
 }

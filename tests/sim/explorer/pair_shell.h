@@ -17,7 +17,6 @@ class PairShell final : public ClusterShell<PairState, PairMutation> {
 
   PairState start() const;
   std::vector<Move> steps(const PairState& s) const;
-  std::vector<Move> faults(const PairState& s) const;
   void make(PairState& s, const Move& move);
   /// Nothing can happen unless one that stopped wakes.
   void check_end(const PairState& s);
@@ -37,14 +36,9 @@ class PairShell final : public ClusterShell<PairState, PairMutation> {
   void step(PairState& s, NodeId id, Rank rank);
   void take_mean(PairState& s, const PairMessage& message);
   void change(PairState& s, Rank rank, const PairValue& value);
-  void die(PairState& s, Rank rank);
+  void die(PairState& s, Rank rank) override;
   void look_at_end(PairState& s, NodeId id);
   bool is_awaited(const PairState& s, int rank) const;
-
-  static PairWorker& worker(PairState& s, Rank rank) { return s.workers[static_cast<std::size_t>(rank.value)]; }
-  static const PairWorker& worker(const PairState& s, Rank rank) {
-    return s.workers[static_cast<std::size_t>(rank.value)];
-  }
 
   PairModel model_;
 };

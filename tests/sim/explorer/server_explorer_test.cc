@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sim/explorer/explored.h"
+#include "tests/sim/explorer/model_parts.h"
 #include "tests/sim/explorer/server_shell.h"
 
 // Every order of pushes, pulls and averagings of the server engine, for three workers on two and three agents, with a
@@ -9,33 +10,12 @@
 namespace paceline::explorer {
 namespace {
 
-std::vector<NodeId> on(std::initializer_list<std::int32_t> agents) {
-  std::vector<NodeId> result;
-  for (const std::int32_t n : agents) result.push_back(NodeId{n});
-  return result;
-}
-
 ServerModel two_agents(std::optional<std::int64_t> bound) {
   return {std::string("two agents") + (bound ? ", bound " + std::to_string(*bound) : ""), on({0, 0, 1}), 2, bound,
           Version{bound == 1 ? 2 : 1}};
 }
 ServerModel three_agents(std::optional<std::int64_t> bound) {
   return {std::string("three agents") + (bound ? ", bound " + std::to_string(*bound) : ""), on({0, 1, 2}), 3, bound};
-}
-ServerModel with_a_death(ServerModel model) {
-  model.name += ", a death";
-  model.crash = true;
-  return model;
-}
-ServerModel with_a_pause(ServerModel model) {
-  model.name += ", a pause";
-  model.pause = true;
-  return model;
-}
-ServerModel with(Loss loss, ServerModel model) {
-  model.name += loss == Loss::crash ? ", an agent crashes" : ", an agent pauses";
-  model.loss = loss;
-  return model;
 }
 
 class ServerExplorer : public testing::TestWithParam<ServerModel> {};

@@ -16,7 +16,7 @@ bool computes(const ServerWorker& w) { return !w.dead && (w.phase == Does::befor
 }  // namespace
 
 ServerShell::ServerShell(ServerModel model, ServerMutation mutation)
-    : ClusterShell(model.node_of, model.nodes, model.loss, mutation), model_(std::move(model)) {}
+    : ClusterShell(model, mutation), model_(std::move(model)) {}
 
 ServerState ServerShell::start() const {
   ServerState s;
@@ -40,19 +40,6 @@ std::vector<ClusterMove> ServerShell::steps(const ServerState& s) const {
     if (node(rank) != kServer && is_slowest(s, rank) && !w.complained) all.push_back({Kind::complain, i});
   }
   add_steps(s, all);
-  return all;
-}
-
-std::vector<ClusterMove> ServerShell::faults(const ServerState& s) const {
-  std::vector<Move> all;
-  for (int i = 0; i < workers(); ++i) {
-    const ServerWorker& w = worker(s, Rank{i});
-    if (w.paused && !w.dead) all.push_back({Kind::thaw, i});
-    if (w.dead || w.phase == Does::over || is_of_lost(s, i)) continue;
-    if (model_.crash && !s.crash_used) all.push_back({Kind::die, i});
-    if (model_.pause && !s.pause_used) all.push_back({Kind::pause, i});
-  }
-  add_loss(s, all);
   return all;
 }
 
@@ -80,9 +67,6 @@ void ServerShell::make(ServerState& s, const Move& move) {
       if (mutation_ == ServerMutation::complains_to_nobody) return;
       return send(s, kServer, node(rank), ServerMessage{Says::awaited, rank});
     case Kind::pass_over: return die(s, rank);
-    case Kind::pause: s.pause_used = w.paused = true; return;
-    case Kind::thaw: w.paused = false; return;
-    case Kind::die: s.crash_used = true; return die(s, rank);
     default: return;
   }
 }

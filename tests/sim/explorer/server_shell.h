@@ -93,7 +93,6 @@ class ServerShell final : public ClusterShell<ServerState, ServerMutation> {
 
   ServerState start() const;
   std::vector<Move> steps(const ServerState& s) const;
-  std::vector<Move> faults(const ServerState& s) const;
   void make(ServerState& s, const Move& move);
   /// Nothing can happen unless one that stopped wakes.
   void check_end(const ServerState& s);
@@ -111,16 +110,11 @@ class ServerShell final : public ClusterShell<ServerState, ServerMutation> {
   void serve(ServerState& s, std::optional<std::pair<Rank, Version>> push, std::vector<Rank> served);
   void on_rank_gone(ServerState& s, Rank rank);
   void deliver_model(ServerState& s, Rank rank);
-  void die(ServerState& s, Rank rank);
+  void die(ServerState& s, Rank rank) override;
   void look_at_end(ServerState& s, NodeId id);
   bool is_slowest(const ServerState& s, Rank rank) const;
   bool is_awaited(const ServerState& s, Rank rank) const;
   void check_bound(const ServerState& s, Rank rank);
-
-  static ServerWorker& worker(ServerState& s, Rank rank) { return s.workers[static_cast<std::size_t>(rank.value)]; }
-  static const ServerWorker& worker(const ServerState& s, Rank rank) {
-    return s.workers[static_cast<std::size_t>(rank.value)];
-  }
 
   ServerModel model_;
 };
