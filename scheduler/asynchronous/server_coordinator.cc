@@ -222,12 +222,7 @@ void ServerCoordinator::look(Instant now) {
   if (now < std::max(since, complained_) + patience()) return;
   complained_ = now;
   for (const Rank rank : engine_.slowest()) {
-    if (work_.view.is_here(rank)) continue;
-    wire::Message message;
-    auto body = message.root().initAwaited();
-    body.setJob(work_.job.job.value);
-    body.setRank(rank.value);
-    work_.send(work_.view.node_of(rank), message);
+    if (!work_.view.is_here(rank)) complain_of(rank, {});
   }
 }
 

@@ -286,17 +286,7 @@ void NeighbourCoordinator::look(Instant now) {
     awaited.emplace_back(*missing, turn->exchange);
   }
   for (const auto& [rank, v] : awaited) {
-    const NodeId node = work_.view.node_of(rank);
-    if (node == work_.job.self) {
-      on_awaited(rank, v, now);
-      continue;
-    }
-    wire::Message message;
-    auto body = message.root().initAwaited();
-    body.setJob(work_.job.job.value);
-    body.setRank(rank.value);
-    body.setVersion(v.value);
-    work_.send(node, message);
+    work_.view.is_here(rank) ? on_awaited(rank, v, now) : complain_of(rank, v);
   }
 }
 

@@ -49,6 +49,15 @@ void OwnPaceCoordinator::leave_if_awaited_too_long(Rank rank, Version t, Instant
   on_gone(rank, now);
 }
 
+void OwnPaceCoordinator::complain_of(Rank rank, Version v) {
+  wire::Message message;
+  auto body = message.root().initAwaited();
+  body.setJob(work_.job.job.value);
+  body.setRank(rank.value);
+  body.setVersion(v.value);
+  work_.send(work_.view.node_of(rank), message);
+}
+
 // How far it is
 // -------------------------------------------------------------------------------------------------------------
 

@@ -97,6 +97,8 @@ class OwnPaceCoordinator : public Coordinator, private ModelMeans::Workers, priv
   Instant awaited_until(Rank rank, Instant word) const;
   /// Others have waited for it at iteration t: if that is over, it leaves.
   void leave_if_awaited_too_long(Rank rank, Version t, Instant word, Instant now);
+  /// Tells the node of a worker that others have waited for it beyond patience, for its v if that is known.
+  void complain_of(Rank rank, Version v);
   Instant started() const { return started_; }
 
   ModelMeans means_;
