@@ -408,7 +408,7 @@ void RoundCoordinator::carry_out(const RoundEngine::Verdict& a, Instant) {
 }
 
 void RoundCoordinator::carry_out(const RoundEngine::Abandon& a, Instant) {
-  for (auto& [rank, member] : work_.windows.all()) WorkerWindows::abandon(member, a.version);
+  work_.windows.abandon(a.version);
 }
 
 void RoundCoordinator::carry_out(const RoundEngine::Leave& a, Instant) {
@@ -575,11 +575,9 @@ void RoundCoordinator::finish_average(const RoundEngine::Execute& what, Instant 
   if (evaluate || over) work_.hold(v);
   work_.tell(Executed{v, sync, over, evaluate, evaluator, sums});
   if (abandons_) {
-    for (auto& [rank, member] : work_.windows.all()) {
-      member.control.words().executed.store(v.value, std::memory_order_release);
-      member.control.ring();
+    work_.windows.set_executed(v);
+    for (const auto& [rank, member] : work_.windows.all())
       work_.averagings.begin_compute(rank);  // What was left of the last one is abandoned.
-    }
   }
   executed_sums_ = sums;
   used_.keep(node.key(), what.others, std::move(node.mapped().remote));

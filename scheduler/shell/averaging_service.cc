@@ -31,7 +31,6 @@ Result<void> AveragingService::join(Rank rank, memory::Window window, memory::Co
 }
 
 void AveragingService::add_member(Rank rank, Member member) {
-  if (last() < work_.job.last) member.control.words().last.store(last().value, std::memory_order_release);
   work_.windows.add(rank, std::move(member));
   limit(rank);
   work_.averagings.begin_compute(rank);

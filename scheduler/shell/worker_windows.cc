@@ -1,5 +1,7 @@
 #include "scheduler/shell/worker_windows.h"
 
+#include <utility>
+
 namespace paceline::scheduler {
 
 std::string damaged_window(Rank rank) {
@@ -52,30 +54,39 @@ void WorkerWindows::set_verdict(Rank rank, const memory::WorkerVerdict& verdict)
   member->control.ring();
 }
 
-void WorkerWindows::set_last(Version v) {
-  for (auto& [rank, member] : members_) {
-    member.control.words().last.store(v.value, std::memory_order_release);
-    member.control.ring();
-  }
+void WorkerWindows::add(Rank rank, Member member) {
+  for (const Word word : {&Words::abandoned, &Words::executed, &Words::hold, &Words::last})
+    (member.control.words().*word).store(told_.*word, std::memory_order_release);
+  members_.insert_or_assign(rank, std::move(member));
 }
 
-void WorkerWindows::hold(Version v) {
-  for (auto& [rank, member] : members_) member.control.words().hold.store(v.value, std::memory_order_release);
-}
+void WorkerWindows::set_last(Version v) { tell_all(&Words::last, v.value); }
+
+void WorkerWindows::set_executed(Version v) { tell_all(&Words::executed, v.value); }
+
+void WorkerWindows::hold(Version v) { tell_all(&Words::hold, v.value); }
 
 void WorkerWindows::release(Version v) {
-  for (auto& [rank, member] : members_) {
-    if (member.control.words().hold.load(std::memory_order_relaxed) != v.value) continue;
-    member.control.words().hold.store(-1, std::memory_order_release);
-    member.control.ring();
-  }
+  if (told_.hold == v.value) tell_all(&Words::hold, -1);
+}
+
+void WorkerWindows::abandon(Version v) {
+  if (told_.abandoned < v.value) tell_all(&Words::abandoned, v.value);
 }
 
 void WorkerWindows::abandon(Member& member, Version v) {
-  auto& word = member.control.words().abandoned;
-  if (word.load(std::memory_order_relaxed) >= v.value) return;
-  word.store(v.value, std::memory_order_release);
+  if (member.control.words().abandoned.load(std::memory_order_relaxed) < v.value)
+    tell(member, &Words::abandoned, v.value);
+}
+
+void WorkerWindows::tell(Member& member, Word word, std::int64_t value) {
+  (member.control.words().*word).store(value, std::memory_order_release);
   member.control.ring();
+}
+
+void WorkerWindows::tell_all(Word word, std::int64_t value) {
+  told_.*word = value;
+  for (auto& [rank, member] : members_) tell(member, word, value);
 }
 
 }  // namespace paceline::scheduler

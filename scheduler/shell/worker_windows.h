@@ -27,7 +27,8 @@ class WorkerWindows {
   /// To be called before a worker is added: it has the size of the others, or `invalid`; the first one's is all
   /// others'.
   Result<void> fits(Rank rank, const memory::Window& window);
-  void add(Rank rank, Member member) { members_.insert_or_assign(rank, std::move(member)); }
+  /// One that joins late finds on its page what the others were told.
+  void add(Rank rank, Member member);
 
   /// nullptr: it has not opened its share, or has gone.
   Member* living(Rank rank);
@@ -53,9 +54,18 @@ class WorkerWindows {
   void release(Version v);
   /// A worker's present update, if it is not later than v, is over.
   static void abandon(Member& member, Version v);
+  void abandon(Version v);
+  /// Averaging v is done: who had waited for it takes its result.
+  void set_executed(Version v);
 
  private:
+  using Words = memory::ControlPage::Words;
+  using Word = std::atomic<std::int64_t> Words::*;
+  static void tell(Member& member, Word word, std::int64_t value);
+  void tell_all(Word word, std::int64_t value);
+
   std::map<Rank, Member> members_;
+  Words told_;  ///< All members, as far as all are told the same.
   std::uint64_t elements_ = 0;
   memory::Dtype dtype_ = memory::Dtype::f32;
 };

@@ -145,7 +145,7 @@ MUTATIONS = (
     Mutation("a start is not waited for", CORE, "  enter(AwaitsStartSeen{});\n", "", SESSION),
     Mutation("alone it does not wait for the end", STEPS, "if (is_due_alone() && !is_answered()) return wait();", "", SESSION),
     # Jobs and clusters
-    Mutation("a job is over before all have its last model", "algorithms/cluster/training/job_end.cc", "return all_nodes || now - since_ >= 2 * patience ? Step::release : Step::none;", "return Step::release;", TRAINING),
+    Mutation("a job is over before all have its last model", "algorithms/cluster/training/job_end.cc", "return all_nodes || now - since_ >= 2 * patience.most ? Step::release : Step::none;", "return Step::release;", TRAINING),
     Mutation("a replica that is too old is given", "algorithms/cluster/training/replica_exchange.cc", "if (waiter.least > replica.update) {", "if (false) {", TRAINING),
     Mutation("several go on from their own models", "algorithms/cluster/training/replica_exchange.cc", "if (!anybody && is_furthest(furthest)) {", "if (!anybody && furthest.rank.value >= 0) {", TRAINING),
     Mutation("an agent that was started anew is taken for the one that had the job", "algorithms/cluster/job_directory.cc", "if (known->second.incarnation != incarnation) {", "if (false) {", CLUSTER),
@@ -158,5 +158,8 @@ MUTATIONS = (
     Mutation("what a head has answered is asked of the next one", "algorithms/cluster/head_requests.cc", "return std::erase_if(waiting_, [&](const Request& request) { return request.id == id && request.from == from; }) > 0;", "return std::any_of(waiting_.begin(), waiting_.end(), [&](const Request& request) { return request.id == id && request.from == from; });", CLUSTER),
     Mutation("what another agent asks before its welcome gets no answer", "algorithms/cluster/agent.cc", "  others_.heard(from);  // What it asks before it says welcome is to be answered, too.\n", "", CLUSTER),
     Mutation("an evaluator that dies is waited for", JOB, "  if (evaluation_.is_by(rank)) end_evaluation(now);\n  go_on_without(rank, how, now);", "  go_on_without(rank, how, now);", CLUSTER),
+    Mutation("who joins late is not told what is executed", "scheduler/shell/worker_windows.cc", "&Words::executed, &Words::hold", "&Words::hold", ("scheduler", "clusters")),
+    Mutation("who has not come at the end finds nobody with the last model", JOB, "return members_.has_left(rank) || (window && ", "return members_.has_left(rank) || !window || (window && ", CLUSTER),
+    Mutation("who answers is given up at the end as soon as who does not", JOB, "any_alive |= !members_.has_joined(rank) || life_.is_alive(rank, now);", "", CLUSTER),
     Mutation("what is asked of a node that is gone gets no answer", "algorithms/cluster/agent.cc", "  act(router_.on_node_gone(node, how));\n", "", CLUSTER),
 )

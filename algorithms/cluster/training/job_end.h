@@ -10,7 +10,7 @@ namespace paceline::cluster {
 
 /// How a job ends on one node. At the last version everybody is held: a worker that missed it gets the model of one
 /// that did not, and when all of all nodes have it they go, so that all end with the same. One that does not come
-/// within patience is left behind. Sans I/O; node 0 leads.
+/// within patience is left behind; patience is the longer with who is alive. Sans I/O; node 0 leads.
 ///
 ///   begin -> (this node's workers are there) tell node 0 -> (node 0: all nodes are settled, the evaluation is over)
 ///   release
@@ -30,8 +30,12 @@ class JobEnd {
   /// The evaluation is over: patience begins anew.
   void wait_from(Instant now);
   void on_settled(NodeId node) { settled_.insert(node); }
+  /// With this node's workers that are not there, and the most that any node may have with its own.
+  struct Patience {
+    Duration here, most;
+  };
   /// What to do now; ask again until `none`. `all_there`: each of this node's workers has the last version or is gone.
-  Step next(bool all_there, bool evaluating, Duration patience, Instant now);
+  Step next(bool all_there, bool evaluating, Patience patience, Instant now);
 
   std::optional<Version> version() const { return version_; }
   /// Begun, and not yet released.

@@ -13,6 +13,11 @@ void SignsOfLife::answered(Rank rank, Instant now) {
   heard(rank, now);
 }
 
+bool SignsOfLife::is_alive(Rank rank, Instant now) const {
+  const auto it = last_.find(rank);
+  return it != last_.end() && now - it->second < kAskAfter + kAnswerWithin;
+}
+
 SignsOfLife::Look SignsOfLife::look(Instant now) {
   Look found;
   const Instant before = std::exchange(looked_, now);

@@ -14,6 +14,7 @@ namespace paceline::cluster {
 class SignsOfLife {
  public:
   static constexpr Duration kAskAfter = std::chrono::seconds(1);
+  static constexpr Duration kAnswerWithin = std::chrono::seconds(1);
   /// A pause between two looks that is no delay any more: this process itself stood still, and could hear nobody.
   static constexpr Duration kAway = std::chrono::seconds(2);
 
@@ -23,6 +24,8 @@ class SignsOfLife {
   void heard(Rank rank, Instant now);
   void answered(Rank rank, Instant now);
   void leave(Rank rank) { last_.erase(rank); }
+  /// Whether it was heard lately enough to have answered whatever it was asked.
+  bool is_alive(Rank rank, Instant now) const;
 
   struct Look {
     std::vector<Rank> ask;  ///< Those without a sign for kAskAfter, unless an answer is still due.

@@ -49,6 +49,17 @@ TEST_F(SignsOfLifeTest, WhoArrivesStillOwesItsAnswer) {
   EXPECT_THAT(asked_at(seconds(13)), IsEmpty());
 }
 
+TEST_F(SignsOfLifeTest, WhoWasHeardWithinAQuestionAndItsAnswerIsAlive) {
+  EXPECT_FALSE(sut.is_alive(Rank{0}, Instant(seconds(10)))) << "it has not joined";
+  sut.join(Rank{0}, Instant(seconds(10)));
+  EXPECT_TRUE(sut.is_alive(Rank{0}, Instant(milliseconds(11999))));
+  EXPECT_FALSE(sut.is_alive(Rank{0}, Instant(seconds(12))));
+  sut.answered(Rank{0}, Instant(seconds(12)));
+  EXPECT_TRUE(sut.is_alive(Rank{0}, Instant(seconds(12))));
+  sut.leave(Rank{0});
+  EXPECT_FALSE(sut.is_alive(Rank{0}, Instant(seconds(12))));
+}
+
 TEST_F(SignsOfLifeTest, WhoHasLeftIsNotAsked) {
   sut.join(Rank{0}, Instant(seconds(10)));
   sut.leave(Rank{0});

@@ -16,7 +16,8 @@ using nlohmann::json;
 using scheduler::AveragingService;
 
 constexpr Duration kProgressEvery = std::chrono::milliseconds(250);
-constexpr Duration kLeaveBehindAfter = std::chrono::seconds(1);
+// At the end, at least: with workers that compute, and where all who are not there are silent.
+constexpr Duration kEndPatience = std::chrono::seconds(5), kSilentEndPatience = std::chrono::seconds(1);
 constexpr Duration kReplayPatience = std::chrono::seconds(30);  // Nobody was left behind then.
 constexpr Duration kSettleLook = std::chrono::milliseconds(5);
 
@@ -63,7 +64,10 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   if (outbox_.process_id(worker) < 0) return;  // It has ended, and what it said came later.
   const auto refuse = [&](const std::string& text) { outbox_.to_worker(worker, {{"error", text}}, {}); };
   if (!members_.is_local(rank)) return refuse("worker " + to_string(rank) + " does not belong to this node");
-  if (members_.has_left(rank)) return refuse("worker " + to_string(rank) + " has left the job: " + not_in_time());
+  if (finished_at_ && !stopped_ && !members_.has_left(rank)) leave_behind(rank);
+  if (members_.has_left(rank))
+    return refuse("worker " + to_string(rank) +
+                  " has left the job: " + (finished_at_ ? "it has ended" : not_in_time()));
   if (members_.has_joined(rank)) return refuse("a job has one share a worker: me.share() was called twice");
   const SharedModel model{share.getElements(), share.getOuterElements(), share.getDtype()};
   if (const auto fits = check_model(settings_.strategy, model); !fits) return refuse(fits.error().text);
@@ -334,22 +338,28 @@ void TrainingJob::on_settled(const wire::Settled::Reader& settled, Instant now) 
   settle(now);
 }
 
-/// Whether this worker's model is the last one, or will never be.
+/// Whether this worker's model is the last one, or will never be. Who has not come yet may still: it would find nobody
+/// who could give it that model.
 bool TrainingJob::is_settled(Rank rank) {
   const auto* window = averagings_->window(rank);
-  return members_.has_left(rank) || !window || step_of(*window) > end_.version()->value;
+  return members_.has_left(rank) || (window && step_of(*window) > end_.version()->value);
 }
 
 void TrainingJob::settle(Instant now) {
   while (end_.is_settling()) {
-    const auto ranks = members_.local();
-    const bool all_there = std::all_of(ranks.begin(), ranks.end(), [this](Rank r) { return is_settled(r); });
-    switch (end_.next(all_there, evaluation_.version().has_value(), leave_patience(), now)) {
+    bool all_there = true, any_alive = false;
+    for (const Rank rank : members_.local()) {
+      if (is_settled(rank)) continue;
+      all_there = false;
+      any_alive |= !members_.has_joined(rank) || life_.is_alive(rank, now);
+    }
+    const JobEnd::Patience patience{.here = end_patience(any_alive), .most = end_patience(true)};
+    switch (end_.next(all_there, evaluation_.version().has_value(), patience, now)) {
       case JobEnd::Step::none: return;
       case JobEnd::Step::release: release(*end_.version(), now); break;
       case JobEnd::Step::leave_behind:
-        for (const auto& [rank, worker] : members_.joined())
-          if (!is_settled(rank) && !evaluation_.is_by(rank)) leave_behind(rank, worker);
+        for (const Rank rank : members_.local())
+          if (!is_settled(rank) && !evaluation_.is_by(rank)) leave_behind(rank);
         break;
       case JobEnd::Step::tell_settled: {
         wire::Message message;
@@ -364,15 +374,18 @@ void TrainingJob::settle(Instant now) {
   }
 }
 
-Duration TrainingJob::leave_patience() const {
+/// A worker's first mini-batch takes long on a machine that is full, and counts in no median: who answers is not given
+/// up as soon as who does not.
+Duration TrainingJob::end_patience(bool is_alive) const {
   if (!settings_.options().replay.empty()) return kReplayPatience;
-  return std::max<Duration>(kLeaveBehindAfter, 10 * averagings_->median_step());
+  return std::max<Duration>(is_alive ? kEndPatience : kSilentEndPatience, 10 * averagings_->median_step());
 }
 
-void TrainingJob::leave_behind(Rank rank, WorkerId worker) {
+void TrainingJob::leave_behind(Rank rank) {
   lose(rank);
-  tell_ended(rank, "worker " + to_string(rank) + " was left behind: the job had ended and it did not answer");
-  outbox_.end_worker(worker, "left behind at the end of the job");
+  tell_ended(rank, "worker " + to_string(rank) + " was left behind: the job had ended and it did not come");
+  if (const auto worker = members_.worker_of(rank))
+    outbox_.end_worker(*worker, "left behind at the end of the job");  // Else it hears when it comes.
 }
 
 // Replicas
@@ -559,10 +572,11 @@ void TrainingJob::tick(Instant now) {
 
 /// Of those that were to end by themselves, who has not.
 void TrainingJob::leave_those_behind(Instant now) {
-  if (!finished_at_ || evaluation_.version() || !averagings_ || now - *finished_at_ < leave_patience()) return;
+  if (!finished_at_ || evaluation_.version() || !averagings_) return;
   for (const auto& [rank, worker] : members_.joined())
-    if (!members_.has_left(rank) && state_of(averagings_->window(rank)) != session::State::ended)
-      leave_behind(rank, worker);
+    if (!members_.has_left(rank) && state_of(averagings_->window(rank)) != session::State::ended &&
+        now - *finished_at_ >= end_patience(life_.is_alive(rank, now)))
+      leave_behind(rank);
 }
 
 std::optional<Instant> TrainingJob::next_deadline() const {

@@ -117,8 +117,8 @@ class TrainingJob {
   bool is_settled(Rank rank);
   void settle(Instant now);
   void leave_those_behind(Instant now);
-  void leave_behind(Rank rank, WorkerId worker);
-  Duration leave_patience() const;
+  void leave_behind(Rank rank);
+  Duration end_patience(bool is_alive) const;
   void stop_everywhere(const std::string& reason, Instant now);
 
   // Other nodes

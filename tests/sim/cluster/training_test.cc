@@ -80,6 +80,7 @@ struct AtEachMoment {
   std::int32_t nodes = 2;
   Duration apart = 1ms;
   std::int64_t updates = 12;
+  Duration first = 5ms;  ///< Moment, after the job is submitted.
 };
 
 // The other builds look at every moment; sanitizers are after what happens at any of them.
@@ -99,7 +100,7 @@ void expect_one_model_whenever(const AtEachMoment& how, const std::function<void
     training.updates = how.updates;
     training.evaluate_every = how.evaluate_every;
     const auto& job = driver.submit(json{{"strategy", how.strategy}, {"workers", 4}, {"seed", 1}}, training);
-    cluster.run(5ms + moment);
+    cluster.run(how.first + moment);
     happens(cluster);
     for (int i = 0; i < 300 && !driver.is_over(job); ++i) cluster.run(100ms);
     const auto when = how.strategy + " on " + std::to_string(how.nodes) + " nodes, after " +
@@ -126,6 +127,22 @@ TEST(TrainingAtEachMoment, AWorkerStandsStillForAWhile) {
                               cluster.freeze_worker(NodeId{1}, 0, false);
                             });
 }
+
+/// From before it has opened its share, or in the middle, and longer than a job takes whose others do not wait: it gets
+/// their model all the same.
+class AWorkerStandsStillForLong : public testing::TestWithParam<const char*> {};
+
+TEST_P(AWorkerStandsStillForLong, AndAllEndWithOneModel) {
+  expect_one_model_whenever(
+      {.strategy = GetParam(), .evaluate_every = 4, .moments = 2ms, .least = 4, .apart = 40us, .first = 0ms},
+      [](SimulatedCluster& cluster) {
+        cluster.freeze_worker(NodeId{1}, 0, true);
+        cluster.run(300ms);
+        cluster.freeze_worker(NodeId{1}, 0, false);
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, AWorkerStandsStillForLong, testing::ValuesIn(kStrategies));
 
 /// Those of the other nodes go on, under every strategy, whatever the lost one had given to whom.
 class ANodeIsLost : public testing::TestWithParam<const char*> {};
