@@ -407,9 +407,7 @@ void RoundCoordinator::carry_out(const RoundEngine::Verdict& a, Instant) {
   if (!a.end && !abandons_ && work_.windows.find(a.rank)) work_.averagings.begin_compute(a.rank);
 }
 
-void RoundCoordinator::carry_out(const RoundEngine::Abandon& a, Instant) {
-  work_.windows.abandon(a.version);
-}
+void RoundCoordinator::carry_out(const RoundEngine::Abandon& a, Instant) { work_.windows.abandon(a.version); }
 
 void RoundCoordinator::carry_out(const RoundEngine::Leave& a, Instant) {
   if (Member* const member = work_.windows.find(a.rank)) member->gone = true;
