@@ -2,13 +2,25 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 
+#include "algorithms/simulate/cluster/simulated_cluster.h"
+
 namespace paceline::sim {
+
+/// The driver of a cluster that is ready, at its first node.
+inline simulate::SimulatedDriver& begin(simulate::SimulatedCluster& cluster) {
+  using std::chrono::milliseconds;
+  for (int i = 0; i < 100 && !cluster.ready(); ++i) cluster.run(milliseconds(20));
+  auto& driver = *cluster.start_driver(NodeId{0});
+  cluster.run(milliseconds(10));
+  return driver;
+}
 
 /// Lives of seeds: PACELINE_CLUSTER_LIVES of them (`usual`), from that of PACELINE_CLUSTER_LIFE (1) on, until five had
 /// something wrong. `live` takes a seed and a number to count up, and says what was wrong; `what` is counted. Where

@@ -11,6 +11,7 @@
 
 #include "algorithms/simulate/cluster/simulated_cluster.h"
 #include "runtime/base/json.h"
+#include "tests/sim/cluster/lives.h"
 
 // Schedules in which a node is lost at a moment that no time decides: one of four workers, a node each, stands still
 // with an update until all others wait, or have gone as far as they can; then its agent is killed. The models that the
@@ -37,9 +38,7 @@ json schedules() {
 /// What became of it: the lost workers, and the model of each of the others.
 json lived(const json& schedule) {
   SimulatedCluster cluster({.nodes = kNodes});
-  for (int i = 0; i < 100 && !cluster.ready(); ++i) cluster.run(20ms);
-  auto& driver = *cluster.start_driver(NodeId{0});
-  cluster.run(10ms);
+  auto& driver = begin(cluster);
   Training training;
   training.updates = schedule.at("updates");
   training.lr = 0.25;

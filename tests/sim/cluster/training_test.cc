@@ -33,9 +33,7 @@ class TrainingTest : public testing::TestWithParam<const char*> {};
 TEST_P(TrainingTest, EndsWithOneModel) {
   for (const int nodes : {1, 2, 3}) {
     SimulatedCluster cluster({.nodes = nodes, .seed = static_cast<std::uint64_t>(nodes)});
-    for (int i = 0; i < 100 && !cluster.ready(); ++i) cluster.run(20ms);
-    auto& driver = *cluster.start_driver(NodeId{0});
-    cluster.run(10ms);
+    auto& driver = begin(cluster);
     Training training;
     training.updates = 12;
     training.compute = "uniform(2ms,8ms)";
@@ -93,9 +91,7 @@ constexpr int kCoarser = 1;
 void expect_one_model_whenever(const AtEachMoment& how, const std::function<void(SimulatedCluster&)>& happens) {
   for (Duration moment{}; moment < how.moments; moment += kCoarser * how.apart) {
     SimulatedCluster cluster({.nodes = how.nodes});
-    for (int i = 0; i < 100 && !cluster.ready(); ++i) cluster.run(20ms);
-    auto& driver = *cluster.start_driver(NodeId{0});
-    cluster.run(10ms);
+    auto& driver = begin(cluster);
     Training training;
     training.updates = how.updates;
     training.evaluate_every = how.evaluate_every;
@@ -148,9 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, AWorkerStandsStillForLong, testing::ValuesI
 TEST(TrainingAtItsEnd, WhoComputesIsNotLeftBehind) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SimulatedCluster cluster({.nodes = 2, .seed = seed});
-    for (int i = 0; i < 100 && !cluster.ready(); ++i) cluster.run(20ms);
-    auto& driver = *cluster.start_driver(NodeId{0});
-    cluster.run(10ms);
+    auto& driver = begin(cluster);
     Training training;
     training.updates = 12;
     training.compute = "lognormal(10ms,1.5)";

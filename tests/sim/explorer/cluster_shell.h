@@ -86,8 +86,7 @@ void put(std::string& out, const Network<Body>& network) {
 }
 
 /// The part of a shell that knows agents, messages and what befalls them and workers. A state has `network`, of agents
-/// that have `work`, workers, and `spoilt`;
-/// mutations have the defects of views by the names below.
+/// that have `work`, workers, and `spoilt`; mutations have the defects of views by the names below.
 template <class S, class Mutation>
 class ClusterShell {
  public:
