@@ -132,7 +132,7 @@ class AgentTest : public testing::Test {
     auto members = body.initMembers(2);
     for (unsigned rank = 0; rank < 2; ++rank) {
       members[rank].setRank(static_cast<std::int32_t>(rank));
-      members[rank].setNode(rank == 0 ? 0 : 2);
+      members[rank].setNode(rank == 0 ? 2 : 0);
     }
     say(head_, message);
   }
@@ -337,6 +337,8 @@ TEST_F(AgentTest, TheWordOfANodeThatTheJobHasLostDoesNotCount) {
   body.setJob(1);
   body.setNode(0);
   say(head_, gone);
+  EXPECT_EQ(heard_by(one_), "left:worker 1 is gone: node 0 is lost; the others go on without it node_lost:node 0 is lost ")
+      << "this node leads now";
   stop_job(zero_, 1, "of the lost");
   EXPECT_EQ(heard_by(one_), "");
   stop_job(one_, 1, "of another");

@@ -6,11 +6,17 @@
 namespace paceline::cluster {
 namespace {
 
-/// Not the first, which leads, nor the driver's. Whether another one can be reached, the word of these two counts: they
-/// do not go on without each other.
+std::vector<NodeId> left_of(const JobEntry& entry) {
+  std::vector<NodeId> left;
+  for (const auto& [node, incarnation] : entry.incarnation_of)
+    if (!entry.without.contains(node)) left.push_back(node);
+  return left;
+}
+
+/// Not the driver's, and not the last one.
 bool may_go_on_without(const JobEntry& entry, NodeId node) {
-  const NodeId first = entry.incarnation_of.begin()->first;
-  return first.value == 0 && node != first && node != entry.driver.node;
+  const auto left = left_of(entry);
+  return node != entry.driver.node && (left.size() > 1 || left.front() != node);
 }
 
 }  // namespace
@@ -76,6 +82,9 @@ std::optional<std::uint64_t> JobDirectory::incarnation(NodeId node) const {
 JobDirectory::Actions JobDirectory::on_gone(NodeId node, std::string cause) {
   causes_[node] = std::move(cause);
   registered_.erase(node);
+  for (auto& [job, pairs] : apart_)
+    for (Apart& one : pairs)
+      if (one.from == node || one.node == node) one.until = Instant::min();  // Nobody's word is needed.
   runs_.erase(node);
   Actions out;
   for (const auto& [id, entry] : jobs_)
@@ -91,25 +100,28 @@ JobDirectory::Actions JobDirectory::on_cut_off(NodeId from, NodeId node, JobId j
   JobEntry& entry = found->second;
   for (const NodeId member : {from, node})
     if (!entry.incarnation_of.contains(member) || entry.without.contains(member)) return out;
-  const bool without_from = may_go_on_without(entry, from), without_node = may_go_on_without(entry, node);
-  if (without_from && without_node) {
-    apart_[job].push_back({from, node, cause, now + kLeaderPatience});
-  } else if (!without_from) {  // Else the other one says so itself, or stands still.
-    const NodeId lost = without_node || node != entry.driver.node ? node : from;
-    causes_[lost] = cause;
-    lose_for_good(job, entry, lost, out);
+  // Whether another one can be reached, the word of the driver's counts, and else that of who leads.
+  if (node == entry.driver.node) return out;  // It says so itself, or stands still.
+  const bool decides = from == entry.driver.node || from == left_of(entry).front();
+  const Instant known = start_ + kRegisterPatience;  // Who is here, as far as this head can know.
+  const bool is_gone = !is_here(node) && (now >= known || causes_.contains(node));
+  if (decides || is_gone) {
+    causes_[node] = cause;
+    lose_for_good(job, entry, node, out);
+  } else {
+    apart_[job].push_back({from, node, cause, std::max(now + kLeaderPatience, is_here(node) ? now : known)});
   }
   return out;
 }
 
-/// Of two that cannot reach each other the leader cannot reach one, or it is not here, or it is the later one.
+/// Of two that cannot reach each other one is not here, or it is the later one.
 void JobDirectory::part(Instant now, Actions& out) {
   for (auto& [job, pairs] : apart_) {
     JobEntry& entry = jobs_.at(job);
     for (const Apart& one : pairs) {
       if (entry.without.contains(one.from) || entry.without.contains(one.node) || now < one.until) continue;
       const NodeId later = std::max(one.from, one.node), sooner = std::min(one.from, one.node);
-      const NodeId lost = registered_.contains(sooner) ? later : sooner;
+      const NodeId lost = is_here(sooner) ? later : sooner;
       causes_[lost] = one.cause;
       lose_for_good(job, entry, lost, out);
     }
@@ -125,7 +137,7 @@ JobDirectory::Actions JobDirectory::tick(Instant now) {
   if (now < start_ + kRegisterPatience) return out;
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
-      if (!registered_.contains(node)) lose(id, entry, node, out);
+      if (!is_here(node)) lose(id, entry, node, out);
   return out;
 }
 
@@ -136,7 +148,7 @@ std::optional<Instant> JobDirectory::next_deadline() const {
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
       if (!registered_.contains(node) && registered_.contains(entry.driver.node) && !told_lost_.contains({id, node}) &&
-          !may_go_on_without(entry, node))
+          !goes_on_without(entry, node))
         return next ? std::min(*next, start_ + kRegisterPatience) : start_ + kRegisterPatience;
   return next;
 }
@@ -185,6 +197,14 @@ void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) 
   }
 }
 
+/// Those that are left will say what they cannot reach; where none is here nobody will.
+bool JobDirectory::goes_on_without(const JobEntry& entry, NodeId node) const {
+  const auto left = left_of(entry);
+  return may_go_on_without(entry, node) && std::any_of(left.begin(), left.end(), [this, node](NodeId each) {
+           return each != node && is_here(each);
+         });
+}
+
 /// Nobody's word is waited for.
 void JobDirectory::lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out) {
   if (!may_go_on_without(entry, node)) return lose(job, entry, node, out);
@@ -193,7 +213,7 @@ void JobDirectory::lose_for_good(JobId job, JobEntry& entry, NodeId node, Action
 }
 
 void JobDirectory::lose(JobId job, const JobEntry& entry, NodeId node, Actions& out) {
-  if (may_go_on_without(entry, node)) return;
+  if (goes_on_without(entry, node)) return;
   // Its driver hears of it when its own node is there.
   if (!registered_.contains(entry.driver.node) || !told_lost_.insert({job, node}).second) return;
   out.push_back(Lost{job, node, causes_[node]});

@@ -83,6 +83,8 @@ class JobDirectory {
   void compare(JobId job, JobEntry& entry, Actions& out);
   void compare_lost(JobId job, const JobEntry& entry, Actions& out);
   void lose(JobId job, const JobEntry& entry, NodeId node, Actions& out);
+  bool is_here(NodeId node) const { return registered_.contains(node); }
+  bool goes_on_without(const JobEntry& entry, NodeId node) const;
   void part(Instant now, Actions& out);
   void lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out);
   Actions compare_all();
@@ -92,7 +94,7 @@ class JobDirectory {
   std::map<NodeId, Registered> registered_;
   std::map<NodeId, std::set<JobId>> runs_;
   std::set<std::pair<JobId, NodeId>> told_lost_;
-  struct Apart {  ///< Two members that cannot reach each other, neither of which leads.
+  struct Apart {  ///< Two members that cannot reach each other; somebody else's word may decide.
     NodeId from, node;
     std::string cause;
     Instant until;

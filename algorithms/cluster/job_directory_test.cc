@@ -51,6 +51,13 @@ JobEntry for_driver_at_one(JobEntry job) {
   return job;
 }
 
+/// Nobody of the job's is left without node 0.
+JobEntry all_at_the_first(JobEntry job) {
+  job.node_of = {NodeId{0}, NodeId{0}};
+  job.incarnation_of.erase(NodeId{1});
+  return for_driver_at_one(std::move(job));
+}
+
 TEST(JobDirectoryTest, AJobIsOpenedOnItsNodesAndClosedOnAll) {
   JobDirectory sut(kStart);
   EXPECT_EQ(words(sut.on_registered(NodeId{0}, 7, JobId{0})), "");
@@ -120,15 +127,27 @@ TEST(JobDirectoryTest, WorkersOfAnAgentThatIsGoneOrAnotherOneAreLostOnce) {
   (void)sut.on_registered(NodeId{0}, 7, JobId{0});
   (void)sut.on_registered(NodeId{1}, 8, JobId{0});
   JobDirectory::Actions ignored;
-  sut.add(for_driver_at_one(entry()), ignored);
+  sut.add(all_at_the_first(entry()), ignored);
   EXPECT_EQ(words(sut.on_gone(NodeId{0}, "frozen")), "lost 1 on 0: frozen");
   EXPECT_EQ(words(sut.on_registered(NodeId{0}, 9, JobId{0})), "") << "started anew: it opens none of them";
   EXPECT_EQ(words(sut.tick(kStart + 1h)), "");
 
   JobDirectory anew(kStart);
-  anew.on_runs(NodeId{1}, JobId{1}, for_driver_at_one(running(7, 8)));
+  anew.on_runs(NodeId{1}, JobId{1}, all_at_the_first(running(7, 8)));
   (void)anew.on_registered(NodeId{1}, 8, JobId{1});
   EXPECT_EQ(words(anew.on_registered(NodeId{0}, 9, JobId{0})), "lost 1 on 0") << "while there was no head";
+}
+
+/// The driver's, which is elsewhere, hears where nobody is left who could.
+TEST(JobDirectoryTest, WhereAllWorkersAreLostTheDriverHearsOfIt) {
+  JobDirectory sut(kStart);
+  for (const int node : {0, 1, 2}) (void)sut.on_registered(NodeId{node}, 7, JobId{0});
+  JobDirectory::Actions ignored;
+  JobEntry elsewhere = entry();
+  elsewhere.driver.node = NodeId{2};
+  sut.add(elsewhere, ignored);
+  EXPECT_EQ(words(sut.on_gone(NodeId{0}, "killed")), "");
+  EXPECT_EQ(words(sut.on_gone(NodeId{1}, "too")), "lost 1 on 1: too");
 }
 
 JobDirectory with_a_job() {
@@ -185,7 +204,7 @@ JobDirectory with_a_job_on_three() {
   return sut;
 }
 
-TEST(JobDirectoryTest, NobodyGoesOnWithoutTheFirstNodeOrTheDrivers) {
+TEST(JobDirectoryTest, NobodyGoesOnWithoutTheDriversNode) {
   JobDirectory sut = with_a_job();
   EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "", kStart)), "");
   JobDirectory three = with_a_job_on_three();
@@ -194,7 +213,7 @@ TEST(JobDirectoryTest, NobodyGoesOnWithoutTheFirstNodeOrTheDrivers) {
   elsewhere.node_of.push_back(NodeId{2});
   elsewhere.driver.node = NodeId{2};
   three.add(elsewhere, ignored);
-  EXPECT_EQ(words(three.on_cut_off(NodeId{0}, NodeId{2}, JobId{2}, "", kStart)), "lost 2 on 0");
+  EXPECT_EQ(words(three.on_cut_off(NodeId{0}, NodeId{2}, JobId{2}, "", kStart)), "");
   EXPECT_EQ(words(three.on_cut_off(NodeId{1}, NodeId{2}, JobId{2}, "", kStart)), "") << "the driver's says so itself";
   EXPECT_EQ(words(three.on_cut_off(NodeId{2}, NodeId{1}, JobId{2}, "", kStart)),
             "go on 2 on 0 without 1, go on 2 on 2 without 1, close 2 on 1");
@@ -230,13 +249,65 @@ TEST(JobDirectoryTest, OfTwoThatDoNotLeadTheLaterIsLostUnlessTheFirstSaysOtherwi
   EXPECT_FALSE(sut.next_deadline());
 }
 
-TEST(JobDirectoryTest, OfTwoThatDoNotLeadTheOneThatIsNotHereIsLost) {
+TEST(JobDirectoryTest, OfTwoTheOneThatIsNotHereIsLostAtOnce) {
+  const char* const on = "go on 1 on 0 without 1: why, go on 1 on 2 without 1: why";
   JobDirectory sut = with_a_job_on_three();
   (void)sut.on_gone(NodeId{1}, "frozen");
-  EXPECT_EQ(words(sut.on_cut_off(NodeId{2}, NodeId{1}, JobId{1}, "why", kStart)), "");
-  EXPECT_EQ(words(sut.tick(kStart + JobDirectory::kLeaderPatience)),
-            "go on 1 on 0 without 1: why, go on 1 on 2 without 1: why");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{2}, NodeId{1}, JobId{1}, "why", kStart)), on);
   EXPECT_EQ(words(sut.close(JobId{1})), "close 1");
+  JobDirectory later = with_a_job_on_three();
+  EXPECT_EQ(words(later.on_cut_off(NodeId{2}, NodeId{1}, JobId{1}, "why", kStart)), "");
+  EXPECT_EQ(words(later.on_gone(NodeId{1}, "frozen")), "");
+  EXPECT_LE(*later.next_deadline(), kStart) << "nobody's word is needed any more";
+  EXPECT_EQ(words(later.tick(kStart)), on);
+}
+
+/// The driver is at none of its nodes.
+JobDirectory led_from_elsewhere() {
+  JobDirectory sut(kStart);
+  for (const int node : {0, 1, 2, 3}) (void)sut.on_registered(NodeId{node}, 7, JobId{0});
+  JobDirectory::Actions ignored;
+  JobEntry of_three = entry();
+  of_three.node_of.push_back(NodeId{2});
+  of_three.driver.node = NodeId{3};
+  sut.add(of_three, ignored);
+  return sut;
+}
+
+TEST(JobDirectoryTest, TheFirstNodeIsLostAsOthersAreAndTheNextOneLeads) {
+  JobDirectory sut = led_from_elsewhere();
+  (void)sut.on_gone(NodeId{0}, "killed");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{2}, NodeId{0}, JobId{1}, "killed", kStart)),
+            "go on 1 on 1 without 0: killed, go on 1 on 2 without 0: killed");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{2}, JobId{1}, "why", kStart)),
+            "go on 1 on 1 without 0: killed, go on 1 on 1 without 2: why, close 1 on 2")
+      << "its word counts";
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{3}, NodeId{1}, JobId{1}, "why", kStart)), "") << "no member";
+}
+
+/// Whom the head sees.
+TEST(JobDirectoryTest, TheFirstNodesWordCountsAsLongAsItIsHere) {
+  JobDirectory sut = led_from_elsewhere();
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{2}, NodeId{0}, JobId{1}, "why", kStart)), "");
+  EXPECT_EQ(words(sut.tick(kStart + JobDirectory::kLeaderPatience)),
+            "go on 1 on 0 without 2: why, go on 1 on 1 without 2: why, close 1 on 2");
+}
+
+TEST(JobDirectoryTest, AHeadThatIsStartedAnewWaitsUntilItCanKnowWhoIsHere) {
+  JobDirectory sut(kStart);
+  JobEntry job = running(7, 7);
+  job.node_of.push_back(NodeId{2});
+  job.incarnation_of[NodeId{2}] = 7;
+  job.driver.node = NodeId{3};
+  for (const int node : {3, 2, 1}) {
+    if (node != 3) sut.on_runs(NodeId{node}, JobId{1}, job);
+    (void)sut.on_registered(NodeId{node}, 7, JobId{1});
+  }
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{2}, NodeId{0}, JobId{1}, "why", kStart)), "");
+  const Instant until = kStart + JobDirectory::kRegisterPatience;
+  ASSERT_EQ(sut.next_deadline(), until);
+  EXPECT_EQ(words(sut.tick(until - 1ns)), "");
+  EXPECT_EQ(words(sut.tick(until)), "go on 1 on 1 without 0: why, go on 1 on 2 without 0: why");
 }
 
 TEST(JobDirectoryTest, OfTwoThatCannotReachEachOtherTheFirstGoesOn) {
@@ -252,8 +323,9 @@ TEST(JobDirectoryTest, OfTwoThatCannotReachEachOtherTheFirstGoesOn) {
   JobDirectory::Actions ignored;
   other.add(for_driver_at_one(entry()), ignored);
   EXPECT_EQ(words(other.on_cut_off(NodeId{0}, NodeId{5}, JobId{1}, "", kStart)), "") << "no member";
-  EXPECT_EQ(words(other.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "why", kStart)), "lost 1 on 0: why")
-      << "neither goes on without the other";
+  EXPECT_EQ(words(other.on_cut_off(NodeId{0}, NodeId{1}, JobId{1}, "why", kStart)), "") << "the driver's";
+  EXPECT_EQ(words(other.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "why", kStart)),
+            "go on 1 on 1 without 0: why, close 1 on 0");
 }
 
 TEST(JobDirectoryTest, AHeadThatIsStartedAnewHearsWhoGoesOnWithoutWhom) {
@@ -281,7 +353,7 @@ TEST(JobDirectoryTest, AHeadThatIsStartedAnewHearsWhoGoesOnWithoutWhom) {
 
 TEST(JobDirectoryTest, ADriverThatWasAwayHearsLaterWhyANodeWasLost) {
   JobDirectory sut(kStart);
-  const JobEntry job = for_driver_at_one(running(7, 8));
+  const JobEntry job = all_at_the_first(running(7, 8));
   sut.on_runs(NodeId{1}, JobId{1}, job);
   (void)sut.on_registered(NodeId{1}, 8, JobId{1});
   (void)sut.on_registered(NodeId{0}, 7, JobId{0});
@@ -292,9 +364,9 @@ TEST(JobDirectoryTest, ADriverThatWasAwayHearsLaterWhyANodeWasLost) {
   EXPECT_EQ(words(sut.tick(kStart + 1h)), "lost 1 on 0: frozen");
 }
 
-TEST(JobDirectoryTest, ALeaderThatNeverRegistersIsLostInTheEnd) {
+TEST(JobDirectoryTest, ANodeWithAllWorkersThatNeverRegistersIsLostInTheEnd) {
   JobDirectory sut(kStart);
-  sut.on_runs(NodeId{1}, JobId{1}, for_driver_at_one(running(7, 8)));
+  sut.on_runs(NodeId{1}, JobId{1}, all_at_the_first(running(7, 8)));
   EXPECT_FALSE(sut.next_deadline()) << "nobody could be told";
   (void)sut.on_registered(NodeId{1}, 8, JobId{1});
   ASSERT_EQ(sut.next_deadline(), kStart + JobDirectory::kRegisterPatience);

@@ -76,13 +76,20 @@ void JobRecord::on_event(const json& event) {
   }
 }
 
+/// The clock and the loss are one node's, so that they fit each other.
+bool JobRecord::leads(std::int32_t node) const {
+  return std::all_of(workers_.begin(), workers_.end(), [&](const auto& each) {
+    return each.second.node >= node || lost_nodes_.contains(each.second.node);
+  });
+}
+
 void JobRecord::on_progress(const json& event) {
   const std::int32_t node = event.value("node", 0);
   const double clock = event.value("clock_s", 0.0);
   if (event.contains("counters")) counters_[node] = event["counters"];
   update_ = std::max(update_, event.value("update", update_));
   period_ = event.value("period", period_);
-  if (node == 0 || clock_s_ == 0) {
+  if (leads(node)) {
     clock_s_ = std::max(clock_s_, clock);
     loss_ = loss_of(event, loss_);
     const auto update = event.value("update", std::int64_t{0});

@@ -61,6 +61,7 @@ class JobRecord {
   nlohmann::json result() const;
 
  private:
+  bool leads(std::int32_t node) const;
   void on_progress(const nlohmann::json& event);
 
   std::string strategy_;

@@ -155,7 +155,9 @@ struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UIn
 
 struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; count @3 :Bool; gone @4 :Int32 = -1; }  # count: one worker more has arrived, a quorum fires; gone: this worker has left, no version
 struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; of @12 :Int32 = -1; }   # of: the node whose it is, where another passes it on
-struct Released { job @0 :UInt64; version @1 :Int64; ends @2 :Bool; }              # ends: the job ends here, stay held until all are there
+struct Released { job @0 :UInt64; version @1 :Int64; ends @2 :Bool;               # ends: the job ends here, stay held until all are there
+  evaluated @3 :Bool; value @4 :Float64;                                          # what the evaluation gave, if it did
+}
 struct Flushed { job @0 :UInt64; lost @1 :List(Int32); }                           # all that are lost, as the sender knows
 struct Settled { job @0 :UInt64; version @1 :Int64; node @2 :Int32; }              # all of this node's workers have the last version, or are gone
 struct StopRounds { job @0 :UInt64; version @1 :Int64; reason @2 :Text; }
@@ -165,14 +167,16 @@ struct Share { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; weight @3 :Flo
 struct Gone { job @0 :UInt64; rank @1 :Int32; contributed @2 :Int64; mixed @3 :Int64; }   # its last versions
 struct Awaited { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; }                      # somebody has waited for this contribution beyond patience
 struct Batch { job @0 :UInt64; version @1 :Int64; bodies @2 :Int64 = -1; of @3 :Int32 = -1; }   # of: as in Partial; an update of batches is over; bodies: what the workers of this node did of it
-struct Ending { job @0 :UInt64; phase @1 :Phase; version @2 :Int64;                        # node 0 asks how far all have begun, then decides: where the job ends
+struct Ending { job @0 :UInt64; phase @1 :Phase; version @2 :Int64;                        # the leader asks how far all have begun, then decides: where the job ends
   begun @3 :List(Begun);          # of an answer: what each worker of the node has begun; of a graph's decision: who is in it
   graph @4 :Bool;                 # or after which version those that are left have a graph of their own
+  number @5 :Int64;               # which of the job's graphs that is
   struct Begun { rank @0 :Int32; version @1 :Int64; }
   enum Phase { wish @0; ask @1; answer @2; decide @3; }
 }
 
 # Asynchronous strategies; a phase's arrow is in scheduler/asynchronous/, `version` an iteration of `rank`.
 struct Exchange { job @0 :UInt64; phase @1 :Phase; rank @2 :Int32; partner @3 :Int32; version @4 :Int64;
-  enum Phase { push @0; pull @1; ask @2; offer @3; mean @4; decline @5; gather @6; done @7; }
+  applied @5 :List(Int64);        # of a server's model: the last iteration of each rank that is in it
+  enum Phase { push @0; pull @1; ask @2; offer @3; mean @4; decline @5; gather @6; done @7; model @8; }
 }

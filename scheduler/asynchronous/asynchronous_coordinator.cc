@@ -78,7 +78,7 @@ void AsynchronousCoordinator::count_iteration(std::size_t workers) {
   const Version v{work_.job.first.value - 1 + static_cast<std::int64_t>(std::floor(iterations_ + 1e-9))};
   if (v <= evaluated_) return;
   evaluated_ = v;
-  if (!is_due(v) || v >= last() || endings_.frozen()) return;
+  if (!work_.view.leads() || !is_due(v) || v >= last() || endings_.frozen()) return;
   for (const NodeId node : work_.view.others())
     send_exchange(node, {.phase = Phase::GATHER, .rank = Rank{0}, .version = v});
   gather(v, false);
@@ -123,6 +123,10 @@ void AsynchronousCoordinator::look_at_end() {
   gather(last(), true);
 }
 
+void AsynchronousCoordinator::gather_end_again() {
+  if (gathered_end_ && !means_.has_end() && means_.lacks_all(last())) gather(last(), true);
+}
+
 // Others
 // ------------------------------------------------------------------------------------------------------------------
 
@@ -134,6 +138,8 @@ void AsynchronousCoordinator::send_exchange(NodeId to, const Message& message, P
   body.setRank(message.rank.value);
   body.setPartner(message.partner.value);
   body.setVersion(message.version.value);
+  auto applied = body.initApplied(static_cast<unsigned>(message.applied.size()));
+  for (unsigned i = 0; i < applied.size(); ++i) applied.set(i, message.applied[i].value);
   work_.send(to, wire, std::move(bulk));
 }
 
@@ -150,7 +156,8 @@ void AsynchronousCoordinator::on_strategy_message(NodeId from, const wire::Envel
       look_at_end();
       break;
     default: {
-      const Message told{exchange.getPhase(), Rank{exchange.getRank()}, Rank{exchange.getPartner()}, v};
+      Message told{exchange.getPhase(), Rank{exchange.getRank()}, Rank{exchange.getPartner()}, v};
+      for (const std::int64_t applied : exchange.getApplied()) told.applied.emplace_back(applied);
       exchanged_[{from, told.rank, told.phase}].push_back({told, std::make_shared<Bytes>(std::move(bulk))});
       work_.chronicle.hear({.kind = Decision::Kind::exchanged,
                             .rank = told.rank,

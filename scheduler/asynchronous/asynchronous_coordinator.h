@@ -15,7 +15,7 @@ namespace paceline::scheduler {
 /// Base of the coordinators of strategies without versions: what a worker adds to a model is its step, the model it has
 /// published less the one that it was last given. Here is what the server's and the pairs' have in common:
 ///
-///   evaluation  when the workers have done so many iterations on average (as node 0 sees it), node 0 asks all nodes
+///   evaluation  when the workers have done so many iterations on average (as the leader sees it), it asks all nodes
 ///               for their part of the mean as it is then (`gather`)
 ///   stop        nobody waits for who is behind: each worker ends with the iteration that it has begun
 ///   end         a node whose workers have all done their last iteration tells all others (`done`); when all have, each
@@ -35,6 +35,7 @@ class AsynchronousCoordinator : public OwnPaceCoordinator {
     Rank rank;
     Rank partner = Rank{-1};
     Version version = {};
+    std::vector<Version> applied = {};  ///< Of a server's model, by rank.
   };
 
   explicit AsynchronousCoordinator(Workplace& work);
@@ -62,10 +63,14 @@ class AsynchronousCoordinator : public OwnPaceCoordinator {
   void add_result(Rank rank, collective::Reduction& to);
   /// The reduction with add_result is done: the worker goes on with it. Nothing if it is gone.
   void deliver(Rank rank, Instant now);
-  /// Node 0: one of `workers` has done an iteration; evaluates if it is time.
+  /// One of `workers` has done an iteration; the leader evaluates if it is time.
   void count_iteration(std::size_t workers);
   /// To be called when something is_settled() depends on has changed.
   void look_at_end();
+  /// This node has models to give that another had.
+  void gather_end_again();
+  /// So many were done as far as another node has seen it.
+  void resume_count(double iterations) { iterations_ = iterations; }
   void send_exchange(NodeId to, const Message& message, Piece bulk = {});
   std::map<Rank, Worker> workers_;
 
@@ -82,7 +87,7 @@ class AsynchronousCoordinator : public OwnPaceCoordinator {
     std::shared_ptr<Bytes> bulk;
   };
   std::map<std::tuple<NodeId, Rank, Phase>, std::deque<Exchanged>> exchanged_;  ///< Not told yet.
-  double iterations_ = 0;  ///< Node 0: that the workers have done, on average.
+  double iterations_ = 0;  ///< That the workers have done, on average, as far as it is seen here.
   Version evaluated_;
   std::set<Rank> ended_;   ///< Local workers that have done their last iteration.
   std::set<NodeId> done_;  ///< Nodes whose workers have all.

@@ -26,6 +26,13 @@ class ClockBound {
     waits_[i] = true;
     return let_go();
   }
+  /// The worker has done so many iterations, and is in its next one.
+  void resume(Rank rank, std::int64_t done) { clocks_[static_cast<std::size_t>(rank.value)] = done; }
+  /// The worker, whose last iteration is counted, would begin the next. Returns all who may begin theirs now.
+  std::vector<Rank> on_back(Rank rank) {
+    waits_[static_cast<std::size_t>(rank.value)] = true;
+    return let_go();
+  }
   /// The worker does no further iteration: nobody waits for it.
   std::vector<Rank> on_gone(Rank rank) {
     const auto i = static_cast<std::size_t>(rank.value);

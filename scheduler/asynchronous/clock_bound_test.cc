@@ -31,6 +31,14 @@ TEST(ClockBoundTest, TheFastestIsAheadByTheBoundAtMost) {
   EXPECT_EQ(sut.on_done(Rank{1}), ranks({0, 1}));
 }
 
+TEST(ClockBoundTest, GoesOnFromWhatAnotherHasCounted) {
+  ClockBound sut(2, 1);
+  sut.resume(Rank{0}, 5);
+  sut.resume(Rank{1}, 3);
+  EXPECT_TRUE(sut.on_back(Rank{0}).empty()) << "two ahead, and not counted again";
+  EXPECT_EQ(sut.on_done(Rank{1}), ranks({0, 1}));
+}
+
 TEST(ClockBoundTest, NobodyWaitsForOneThatIsGone) {
   ClockBound sut(2, 0);
   EXPECT_TRUE(sut.on_done(Rank{0}).empty());

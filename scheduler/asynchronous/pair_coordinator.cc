@@ -163,7 +163,7 @@ void PairCoordinator::carry_out(const PairEngine::Step& a) {
     work_.trace("pair", workers_.at(rank).t);
     work_.chronicle.decide(done);
     deliver(rank, now);
-    if (work_.job.self.value == 0) count_iteration(living_ranks().size());
+    count_iteration(living_ranks().size());
     look_at_end();
   };
   work_.averagings.add({add_step, stepped, done}, {rank});

@@ -1,12 +1,14 @@
 #include "scheduler/asynchronous/server_coordinator.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
 
 namespace paceline::scheduler {
 
 ServerCoordinator::ServerCoordinator(Workplace& work, ServerEngine::Options options)
-    : AsynchronousCoordinator(work), engine_(options) {}
+    : AsynchronousCoordinator(work), options_(options), engine_(options), server_node_(work.view.leader()) {}
 
 std::vector<std::shared_ptr<AsynchronousCoordinator::Bytes>> ServerCoordinator::own_models() const {
   if (!is_server() || !server_) return {};
@@ -24,13 +26,17 @@ void ServerCoordinator::on_start(Rank rank, Instant) {
   if (is_server()) {
     server_ = std::make_shared<Bytes>(start);
   } else {
-    send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = before}, piece_of(Bytes(start)));
+    look_at_newest({std::make_shared<const Bytes>(start), applied()});
+    send_exchange(server_node_, {.phase = Phase::PUSH, .rank = rank, .version = before}, piece_of(Bytes(start)));
   }
 }
 
 void ServerCoordinator::on_step(Rank rank, Worker& w, Instant now) {
   awaited_.erase(rank);
-  if (is_server()) return on_push(rank, w.t, nullptr, now);
+  is_server() ? on_push(rank, w.t, nullptr, now) : push(rank);
+}
+
+void ServerCoordinator::push(Rank rank) {
   const auto made = work_.pool.get(work_.windows.bytes());
   const auto subtract = [this, rank, made] {
     const Worker& of = workers_.at(rank);
@@ -41,7 +47,7 @@ void ServerCoordinator::on_step(Rank rank, Worker& w, Instant now) {
     return r;
   };
   const auto push = [this, rank, made](Instant) {
-    send_exchange(NodeId{0}, {.phase = Phase::PUSH, .rank = rank, .version = workers_.at(rank).t}, piece_of(made));
+    send_exchange(server_node_, {.phase = Phase::PUSH, .rank = rank, .version = workers_.at(rank).t}, piece_of(made));
   };
   work_.averagings.add({subtract, push}, {rank});
 }
@@ -54,7 +60,12 @@ void ServerCoordinator::take(Rank rank, std::shared_ptr<Bytes> model) {
     add_result(rank, r);
     return r;
   };
-  work_.averagings.add({copy, [this, rank](Instant now) { deliver(rank, now); }}, {});
+  const auto given = [this, rank](Instant now) {
+    taking_.erase(rank);
+    deliver(rank, now);
+  };
+  taking_.insert(rank);
+  work_.averagings.add({copy, given}, {});
 }
 
 // Where the server is
@@ -64,6 +75,11 @@ void ServerCoordinator::take(Rank rank, std::shared_ptr<Bytes> model) {
 /// another node adds; nullptr: the worker is of this node.
 void ServerCoordinator::on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, Instant now) {
   if (gone_.contains(rank)) return;
+  if (const auto known = pushed_.find(rank); known != pushed_.end() && t <= known->second) {
+    if (t == known->second && owed_.contains(rank)) serve_again(rank, now);
+    return;
+  }
+  owed_.erase(rank);
   const auto push = engine_.on_push(rank);
   const bool is_last = t >= last_of(rank);
   auto served = engine_.on_done(rank, is_last);
@@ -105,12 +121,13 @@ void ServerCoordinator::serve(std::function<collective::Reduction()> inputs, std
     }
     return r;
   };
-  const auto finish = [this, served, pushed, given](Instant now) {
+  const auto finish = [this, served, pushed, given, applied = applied()](Instant now) {
     for (const Rank rank : served) {
       if (work_.view.is_here(rank)) {
         deliver(rank, now);
       } else if (!gone_.contains(rank)) {
-        send_exchange(work_.view.node_of(rank), {.phase = Phase::PULL, .rank = rank, .version = pushed_.at(rank)},
+        send_exchange(work_.view.node_of(rank),
+                      {.phase = Phase::PULL, .rank = rank, .version = pushed_.at(rank), .applied = applied},
                       piece_of(*given));
       }
     }
@@ -125,15 +142,99 @@ void ServerCoordinator::serve(std::function<collective::Reduction()> inputs, std
 void ServerCoordinator::on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) {
   switch (message.phase) {
     case Phase::PUSH:
-      if (!is_server() || !work_.view.lives_on(message.rank, from) || bulk->empty()) return;
+      if (!work_.view.lives_on(message.rank, from) || bulk->empty()) return;
+      if (!is_server()) return early_.push_back({from, message, std::move(bulk)});
       if (message.version >= work_.job.first) return on_push(message.rank, message.version, std::move(bulk), now);
       if (!std::exchange(has_start_, true)) server_ = std::move(bulk);
       return;
-    case Phase::PULL:
-      if (from.value == 0 && workers_.contains(message.rank) && !bulk->empty()) take(message.rank, std::move(bulk));
+    case Phase::PULL: {
+      if (bulk->empty() || message.applied.size() != work_.job.node_of.size()) return;
+      look_at_newest({bulk, message.applied});
+      const auto of = workers_.find(message.rank);
+      const bool waits = of != workers_.end() && !of->second.computes && of->second.t == message.version;
+      if (waits && !taking_.contains(message.rank)) take(message.rank, std::move(bulk));
+      return;
+    }
+    case Phase::MODEL:
+      if (!bulk->empty() && message.applied.size() == work_.job.node_of.size())
+        look_at_newest({std::move(bulk), message.applied});
       return;
     default: return;
   }
+}
+
+/// What is in the server's model, when all that was submitted is done; where there is none, in the start.
+std::vector<Version> ServerCoordinator::applied() const {
+  std::vector<Version> applied(work_.job.node_of.size(), Version{work_.job.first.value - 1});
+  for (const auto& [rank, t] : pushed_) applied[static_cast<std::size_t>(rank.value)] = t;
+  return applied;
+}
+
+// Where the server was lost
+// -----------------------------------------------------------------------------------------------------
+
+/// Of two models of a server's the newer has all that is in the other one.
+void ServerCoordinator::look_at_newest(Snapshot snapshot) {
+  const auto steps = [](const Snapshot& of) {
+    return std::accumulate(of.applied.begin(), of.applied.end(), std::int64_t{0},
+                           [](std::int64_t sum, Version v) { return sum + v.value; });
+  };
+  if (!newest_.model || steps(snapshot) > steps(newest_)) newest_ = std::move(snapshot);
+}
+
+/// Who leads next is the lowest of those that are left: no higher one needs it.
+void ServerCoordinator::pass_on(NodeId lost, NodeId to) {
+  AsynchronousCoordinator::pass_on(lost, to);
+  if (lost > server_node_ || to > work_.job.self) return;
+  if (newest_.model)
+    send_exchange(to, {.phase = Phase::MODEL, .rank = Rank{0}, .applied = newest_.applied},
+                  {newest_.model, std::span(*newest_.model)});
+}
+
+void ServerCoordinator::take_over(Instant now) {
+  engine_ = ServerEngine(options_);
+  has_start_ = newest_.model != nullptr;
+  if (has_start_) server_ = std::make_shared<Bytes>(*newest_.model);
+  const std::int64_t before = work_.job.first.value - 1;
+  std::int64_t steps = 0;
+  for (std::size_t i = 0; has_start_ && i < newest_.applied.size(); ++i) {
+    const Rank rank{static_cast<std::int32_t>(i)};
+    const Version t = newest_.applied[i];
+    if (t.value <= before) continue;
+    pushed_[rank] = t;
+    owed_.insert(rank);
+    steps += t.value - before;
+    engine_.resume(rank, t.value - before);
+    if (t >= last_of(rank)) (void)engine_.on_done(rank, true);
+  }
+  newest_ = {};
+  for (const Rank rank : gone_) (void)engine_.on_gone(rank);
+  resume_count(static_cast<double>(steps) / static_cast<double>(work_.job.node_of.size()));
+  for (auto& push : std::exchange(early_, {})) on_exchange(push.from, push.message, std::move(push.step), now);
+  gather_end_again();
+}
+
+/// What the lost server was told, or may have been: who is gone, and the steps that workers wait with.
+void ServerCoordinator::tell_again(Instant now) {
+  const auto living = living_ranks();
+  for (const Rank rank : work_.view.ranks_on(work_.job.self)) {
+    const auto w = workers_.find(rank);
+    if (std::find(living.begin(), living.end(), rank) == living.end()) {
+      if (!is_server()) tell_gone(rank, server_node_);
+    } else if (w != workers_.end() && !w->second.computes && !taking_.contains(rank)) {
+      is_server() ? on_push(rank, w->second.t, nullptr, now) : push(rank);
+    }
+  }
+}
+
+/// It has pushed what is in the model, and has not pulled.
+void ServerCoordinator::serve_again(Rank rank, Instant now) {
+  owed_.erase(rank);
+  const bool is_last = pushed_.at(rank) >= last_of(rank);
+  waiting_.emplace(rank, now);
+  auto served = engine_.on_back(rank, is_last);
+  if (is_last) served.push_back(rank);
+  let_pull(std::move(served));
 }
 
 // Others
@@ -145,7 +246,7 @@ void ServerCoordinator::step(const Decision& d) {
 
 void ServerCoordinator::on_strategy_message(NodeId from, const wire::Envelope::Reader& message,
                                             std::vector<std::byte> bulk, Instant now) {
-  if (message.isGone() && is_server()) {
+  if (message.isGone()) {
     if (const Rank rank{message.getGone().getRank()}; work_.view.lives_on(rank, from))
       work_.chronicle.hear({.kind = Decision::Kind::gone_elsewhere, .rank = rank, .at = now}, now);
   } else if (message.isAwaited()) {
@@ -156,26 +257,28 @@ void ServerCoordinator::on_strategy_message(NodeId from, const wire::Envelope::R
 }
 
 void ServerCoordinator::leave(Rank rank, Instant now) {
-  if (is_server()) {
-    on_rank_gone(rank, now);
-  } else {
-    wire::Message message;
-    auto body = message.root().initGone();
-    body.setJob(work_.job.job.value);
-    body.setRank(rank.value);
-    work_.send(NodeId{0}, message);
-  }
+  is_server() ? on_rank_gone(rank, now) : tell_gone(rank, server_node_);
   AsynchronousCoordinator::leave(rank, now);
 }
 
+void ServerCoordinator::tell_gone(Rank rank, NodeId to) {
+  wire::Message message;
+  auto body = message.root().initGone();
+  body.setJob(work_.job.job.value);
+  body.setRank(rank.value);
+  work_.send(to, message);
+}
+
 void ServerCoordinator::on_node_lost(NodeId node, Instant now) {
-  if (is_server())
-    for (const Rank rank : work_.view.ranks_on(node)) on_rank_gone(rank, now);
+  const bool moves = std::exchange(server_node_, work_.view.leader()) != work_.view.leader();
+  if (moves && is_server()) take_over(now);
+  for (const Rank rank : work_.view.ranks_on(node)) on_rank_gone(rank, now);
+  if (moves) tell_again(now);
   AsynchronousCoordinator::on_node_lost(node, now);
 }
 
 void ServerCoordinator::on_rank_gone(Rank rank, Instant now) {
-  if (!gone_.insert(rank).second) return;
+  if (!gone_.insert(rank).second || !is_server()) return;
   waiting_.erase(rank);
   let_pull(engine_.on_gone(rank));
   work_.averagings.start(now);

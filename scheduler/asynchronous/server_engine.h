@@ -42,6 +42,10 @@ class ServerEngine {
   }
   /// After its push, `last` if it does no other. Returns all who may pull now, in order of their ranks.
   std::vector<Rank> on_done(Rank rank, bool last) { return last ? clocks_.on_gone(rank) : clocks_.on_done(rank); }
+  /// Another server has had so many of its pushes.
+  void resume(Rank rank, std::int64_t pushes) { clocks_.resume(rank, pushes); }
+  /// Its last push was made to another server, which has not let it pull. As on_done.
+  std::vector<Rank> on_back(Rank rank, bool last) { return last ? clocks_.on_gone(rank) : clocks_.on_back(rank); }
   void on_pull(Rank rank) { pulled_at_[static_cast<std::size_t>(rank.value)] = pushes_; }
   /// It has ended: nobody waits for it. Returns who may pull now.
   std::vector<Rank> on_gone(Rank rank) { return clocks_.on_gone(rank); }

@@ -56,11 +56,27 @@ class LostNodeTest : public ServiceTest {
       else if (envelope.isFlushed())
         text += "flushed";
       else if (envelope.isEnding())
-        text += "begun " + std::to_string(envelope.getEnding().getVersion());
+        text += words_of(envelope.getEnding());
       else
         return;
       sent_.push_back(std::move(text));
     };
+  }
+  static std::string words_of(const wire::Ending::Reader& ending) {
+    switch (ending.getPhase()) {
+      case wire::Ending::Phase::WISH: return "wish";
+      case wire::Ending::Phase::ASK: return "ask";
+      case wire::Ending::Phase::ANSWER: return "begun " + std::to_string(ending.getVersion());
+      case wire::Ending::Phase::DECIDE: return "decided " + std::to_string(ending.getVersion());
+    }
+    return "?";
+  }
+  /// Node 0 is lost, and node 2 has passed on what it held.
+  void first_is_lost() {
+    service_->on_node_gone(NodeId{0}, now);
+    wire::Message message;
+    message.root().initFlushed().initLost(1).set(0, 0);
+    service_->on_message(NodeId{2}, message.root().asReader(), {}, now);
   }
   template <class T, class... More>
   void begin_as(const typename T::Options& options, const More&... more) {
@@ -85,6 +101,7 @@ class LostNodeTest : public ServiceTest {
     body.setPhase(phase);
     body.setVersion(v.value);
     body.setGraph(true);
+    body.setNumber(phase == wire::Ending::Phase::DECIDE ? 1 : 0);
     auto list = body.initBegun(static_cast<unsigned>(members.size()));
     for (unsigned i = 0; i < list.size(); ++i) list[i].setRank(members[i]);
     service_->on_message(NodeId{0}, message.root().asReader(), {}, now);
@@ -150,6 +167,35 @@ TEST_F(LostNodeTest, WhatIsGivenToAGraphThatIsBeingAgreedOnWaitsForIt) {
   end_averagings();
   ASSERT_TRUE(window(1).writing());
   EXPECT_EQ(numbers(1, *window(1).writing())[0], 0.5 * 4 + 0.5 * 10);
+}
+
+TEST_F(LostNodeTest, WhatTheFirstHasDecidedIsPassedOn) {
+  begin_as<MixCoordinator>(push_sum());
+  on_ending(wire::Ending::Phase::ASK, {});
+  on_ending(wire::Ending::Phase::DECIDE, Version{0}, {1, 2});
+  sent_.clear();
+  first_is_lost();
+  EXPECT_EQ(sent_, (Said{"to 2: decided 0", "to 2: flushed"})) << "and nothing is asked again";
+}
+
+TEST_F(LostNodeTest, WhatTheFirstHasNotDecidedTheNextOneAsksAgain) {
+  begin_as<MixCoordinator>(push_sum());
+  on_ending(wire::Ending::Phase::ASK, {});
+  sent_.clear();
+  service_->on_node_gone(NodeId{0}, now);
+  EXPECT_EQ(sent_, Said{"to 2: flushed"}) << "it does not lead before all have passed on what they held";
+  first_is_lost();
+  EXPECT_EQ(sent_, (Said{"to 2: flushed", "to 2: ask"}));
+}
+
+TEST_F(LostNodeTest, WishesForAnEndOutliveTheFirst) {
+  MixCoordinator::Options options;
+  options.plan = std::make_shared<TakesFromTwo>(0.5);
+  begin_as<MixCoordinator>(options);
+  service_->stop_soon(now);
+  EXPECT_EQ(std::exchange(sent_, {}), Said{"to 0: wish"});
+  first_is_lost();
+  EXPECT_EQ(sent_, (Said{"to 2: flushed", "to 2: ask"}));
 }
 
 TEST_F(LostNodeTest, AGraphBeginsBehindWhatOverlapMayGive) {

@@ -295,7 +295,7 @@ std::optional<Rank> MixCoordinator::running_dry() const {
 
 /// Those that are left get a graph of their own then.
 void MixCoordinator::after_gone() {
-  if (!options_.push_sum || work_.job.self.value != 0) return;
+  if (!options_.push_sum || !work_.view.leads()) return;
   const auto dry = running_dry();
   if (!dry) return;
   if (options_.plan_of && options_.plan_of(engine().left())) return endings_.agree_on(Agreement::On::graph);

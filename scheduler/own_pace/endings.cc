@@ -10,15 +10,30 @@ using On = Agreement::On;
 
 void Endings::stop_soon() {
   if (work_.chronicle.replays() || std::exchange(wished_, true)) return;
-  if (work_.job.self.value == 0) return agree_on(On::end);
-  send(NodeId{0}, Phase::WISH, On::end, {});
+  wish(On::end);
+}
+
+void Endings::wish(On what) {
+  agree_on(what);
+  if (!work_.view.leads()) send(work_.view.leader(), Phase::WISH, what, {});
 }
 
 void Endings::agree_on(On what) {
-  if (work_.job.self.value == 0 && !work_.chronicle.replays()) act(agreement_.wish(what));
+  if (work_.chronicle.replays() || end_) return;
+  undecided_.insert(what);
+  if (work_.view.leads()) act(agreement_.wish(what));
 }
 
-void Endings::on_node_lost() { act(agreement_.on_lost(work_.view.nodes())); }
+void Endings::pass_on(NodeId lost, NodeId to) {
+  if (lost > work_.view.leader()) return;
+  if (graph_.number > 0) send_graph(to, graph_);
+  if (end_) send(to, Phase::DECIDE, On::end, *end_);
+}
+
+void Endings::on_node_lost() {
+  for (const On what : std::set(undecided_)) wish(what);
+  act(agreement_.on_lost(work_.view.nodes()));
+}
 
 void Endings::let_go() {
   frozen_.reset();
@@ -28,13 +43,15 @@ void Endings::let_go() {
 // Words between agents
 // ------------------------------------------------------------------------------------------------------
 
-void Endings::send(NodeId to, Phase phase, On what, Version v, const std::vector<std::pair<Rank, Version>>& begun) {
+void Endings::send(NodeId to, Phase phase, On what, Version v, const std::vector<std::pair<Rank, Version>>& begun,
+                   std::int64_t number) {
   wire::Message message;
   auto body = message.root().initEnding();
   body.setJob(work_.job.job.value);
   body.setPhase(phase);
   body.setVersion(v.value);
   body.setGraph(what == On::graph);
+  body.setNumber(number);
   auto list = body.initBegun(static_cast<unsigned>(begun.size()));
   for (unsigned i = 0; i < list.size(); ++i) {
     list[i].setRank(begun[i].first.value);
@@ -43,12 +60,21 @@ void Endings::send(NodeId to, Phase phase, On what, Version v, const std::vector
   work_.send(to, message);
 }
 
+void Endings::send_graph(NodeId to, const Graph& graph) {
+  std::vector<std::pair<Rank, Version>> members;
+  for (const Rank rank : graph.members) members.emplace_back(rank, Version{});
+  send(to, Phase::DECIDE, On::graph, graph.last, members, graph.number);
+}
+
 void Endings::on_message(NodeId from, const wire::Ending::Reader& ending) {
   const Version v{ending.getVersion()};
   const auto what = ending.getGraph() ? On::graph : On::end;
   switch (ending.getPhase()) {
     case Phase::WISH: return agree_on(what);
-    case Phase::ASK: freeze(what); return answer(what);
+    case Phase::ASK:
+      undecided_.insert(what);
+      freeze(what);
+      return answer(from, what);
     case Phase::ANSWER:
       for (const auto each : ending.getBegun())
         if (const Rank rank{each.getRank()}; work_.view.lives_on(rank, from))
@@ -56,21 +82,21 @@ void Endings::on_message(NodeId from, const wire::Ending::Reader& ending) {
       return act(agreement_.on_answer(from, what, v, work_.view.nodes()));
     case Phase::DECIDE: {
       if (what == On::end) return decide_end(v);
-      std::vector<Rank> members;
-      for (const auto each : ending.getBegun()) members.emplace_back(each.getRank());
-      return decide_graph(v, members);
+      Graph graph{ending.getNumber(), v, {}};
+      for (const auto each : ending.getBegun()) graph.members.emplace_back(each.getRank());
+      return decide_graph(graph);
     }
   }
 }
 
-void Endings::answer(On what) {
+void Endings::answer(NodeId to, On what) {
   std::vector<std::pair<Rank, Version>> begun;
   if (workers_.ends_apart())
     for (const Rank rank : workers_.living_ranks()) begun.emplace_back(rank, workers_.begun_of(rank));
-  send(NodeId{0}, Phase::ANSWER, what, given_at_most(), begun);
+  send(to, Phase::ANSWER, what, given_at_most(), begun);
 }
 
-// Node 0
+// The leader
 // ------------------------------------------------------------------------------------------------------------------
 
 void Endings::act(const Agreement::Actions& actions) {
@@ -86,12 +112,9 @@ void Endings::carry_out(const Agreement::Ask& ask) {
 void Endings::carry_out(const Agreement::Decide& decided) {
   const bool is_end = decided.what == On::end;
   const Version last = is_end ? std::min(decided.last, workers_.last()) : decided.last;
-  const auto left = workers_.left();
-  std::vector<std::pair<Rank, Version>> members;
-  if (!is_end)
-    for (const Rank rank : left) members.emplace_back(rank, Version{});
-  for (const NodeId node : work_.view.others()) send(node, Phase::DECIDE, decided.what, last, members);
-  is_end ? decide_end(last) : decide_graph(last, left);
+  const Graph graph{graph_.number + 1, last, workers_.left()};
+  for (const NodeId node : work_.view.others()) is_end ? send(node, Phase::DECIDE, On::end, last) : send_graph(node, graph);
+  is_end ? decide_end(last) : decide_graph(graph);
 }
 
 // Everywhere
@@ -104,13 +127,21 @@ void Endings::freeze(On what) {
   if (what == On::graph) given_until_ = workers_.last_given(*frozen_);
 }
 
-void Endings::decide_graph(Version last, const std::vector<Rank>& members) {
-  Decision remade{.kind = Decision::Kind::remade, .version = last};
-  for (const Rank rank : members) remade.contributions.push_back({rank, std::nullopt, 0});
+/// It may be told by several.
+void Endings::decide_graph(const Graph& graph) {
+  if (graph.number <= graph_.number) return;
+  graph_ = graph;
+  undecided_.erase(On::graph);
+  agreement_.on_decided(On::graph, graph.last);
+  Decision remade{.kind = Decision::Kind::remade, .version = graph.last};
+  for (const Rank rank : graph.members) remade.contributions.push_back({rank, std::nullopt, 0});
   work_.chronicle.hear(remade, work_.now());
 }
 
 void Endings::decide_end(Version last) {
+  if (std::exchange(end_, last)) return;  // All were told the same.
+  undecided_.clear();
+  agreement_.on_decided(On::end, last);
   if (!workers_.ends_apart()) return work_.chronicle.hear({.kind = Decision::Kind::ends, .version = last}, work_.now());
   auto ends = elsewhere_;
   for (const Rank rank : workers_.living_ranks()) ends[rank] = workers_.begun_of(rank);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,8 +13,9 @@
 namespace paceline::scheduler {
 
 /// How all agents agree on where a job without rounds ends, and on where those that are left begin with a graph of
-/// their own: node 0 asks all how far their workers have begun, and nobody begins anything further until it has decided
-/// (views/agreement.h). What is decided the chronicle hears: `ends`, `ends_apart`, `remade`.
+/// their own: the leader asks all how far their workers have begun, and nobody begins anything further until it has
+/// decided (views/agreement.h). What is decided the chronicle hears: `ends`, `ends_apart`, `remade`. Where the leader is
+/// lost those that are left tell each other what it had decided, and the next one asks again for what it had not.
 class Endings {
  public:
   /// What the coordinator knows of the workers.
@@ -43,9 +46,11 @@ class Endings {
 
   /// The job is to end.
   void stop_soon();
-  /// On node 0; elsewhere, and in a replay, nothing.
+  /// On the leader. Elsewhere it is only kept in mind, and in a replay nothing is agreed on.
   void agree_on(Agreement::On what);
   void on_message(NodeId from, const wire::Ending::Reader& ending);
+  /// Before this agent goes on without `lost`: what `to` may not have heard of it.
+  void pass_on(NodeId lost, NodeId to);
   /// This agent has gone on without another.
   void on_node_lost();
   /// Nobody here begins what is later than the furthest iteration that somebody has begun.
@@ -59,24 +64,35 @@ class Endings {
   const std::optional<Version>& given_until() const { return given_until_; }
 
  private:
+  struct Graph {
+    std::int64_t number = 0;  ///< Of the job's; 0: there was none.
+    Version last{-1};
+    std::vector<Rank> members;
+  };
+
+  void wish(Agreement::On what);
   void act(const Agreement::Actions& actions);
   void carry_out(const Agreement::Ask& ask);
   void carry_out(const Agreement::Decide& decided);
   void freeze(Agreement::On what);
   Version given_at_most() const { return given_until_.value_or(*frozen_); }
-  void answer(Agreement::On what);
+  void answer(NodeId to, Agreement::On what);
   void decide_end(Version last);
-  void decide_graph(Version last, const std::vector<Rank>& members);
+  void decide_graph(const Graph& graph);
+  void send_graph(NodeId to, const Graph& graph);
   void send(NodeId to, wire::Ending::Phase phase, Agreement::On what, Version v,
-            const std::vector<std::pair<Rank, Version>>& begun = {});
+            const std::vector<std::pair<Rank, Version>>& begun = {}, std::int64_t number = 0);
 
   Workplace& work_;
   Workers& workers_;
-  Agreement agreement_;  ///< Node 0.
+  Agreement agreement_;  ///< The leader's; elsewhere it knows what is decided.
   bool wished_ = false;
+  std::set<Agreement::On> undecided_;  ///< What somebody wishes for, as far as it is known here.
+  std::optional<Version> end_;         ///< That is decided.
+  Graph graph_;                        ///< The newest that is.
   std::optional<Version> frozen_;
   std::optional<Version> given_until_;
-  std::map<Rank, Version> elsewhere_;  ///< Node 0: what other nodes' workers have begun, where workers end apart.
+  std::map<Rank, Version> elsewhere_;  ///< The leader: what other nodes' workers have begun, where workers end apart.
 };
 
 }  // namespace paceline::scheduler

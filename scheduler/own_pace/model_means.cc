@@ -1,6 +1,7 @@
 #include "scheduler/own_pace/model_means.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace paceline::scheduler {
@@ -32,8 +33,9 @@ void ModelMeans::look_at(Version v, Instant now) {
   if (!it->second.sums.contains(work_.job.self)) return sum_up(v, it->second, now);
   for (const NodeId node : work_.view.others())
     if (!it->second.sums.contains(node)) return;
+  if (lacks_all(v)) return;  // Who had the model is lost, and the next one gives it anew.
   const auto whole = std::make_shared<const Sums>(std::move(it->second.sums));
-  open_.erase(it);
+  open_.erase(open_.begin(), std::next(it));  // Of one before, some had given their parts to who led then.
   if (v == workers_.last()) {
     end_ = whole;  // What falls due now is not evaluated.
     average_at_end(v, whole);
@@ -41,6 +43,12 @@ void ModelMeans::look_at(Version v, Instant now) {
     average_for_evaluation(v, whole);
   }
   work_.averagings.start(now);
+}
+
+bool ModelMeans::lacks_all(Version v) const {
+  const auto it = open_.find(v);
+  return it == open_.end() || std::all_of(it->second.sums.begin(), it->second.sums.end(),
+                                          [](const auto& sum) { return sum.second.weight == 0; });
 }
 
 void ModelMeans::look_at_all(Instant now) {
@@ -76,8 +84,8 @@ void ModelMeans::give_sum(Version v, Piece sum, double weight, Instant now) {
   own.sums.samples = 0;  // Told with every version.
   if (at_end) {
     for (const NodeId node : work_.view.others()) send(node, v, own, work_.job.self);
-  } else if (work_.job.self.value != 0) {
-    send(NodeId{0}, v, own, work_.job.self);
+  } else if (!work_.view.leads()) {
+    send(work_.view.leader(), v, own, work_.job.self);
     open_.erase(v);
     return;
   }
@@ -127,7 +135,9 @@ void ModelMeans::on_partial(NodeId from, const wire::Partial::Reader& header, By
   part.sums.loss_sum = header.getLossSum();
   part.sums.loss_count = header.getLossCount();
   part.sums.learning_rate = header.getLearningRate();
-  open_[v].sums.try_emplace(*of, std::move(part));
+  auto& sums = open_[v].sums;
+  if (const auto before = sums.find(*of); before == sums.end() || before->second.weight == 0)
+    sums.insert_or_assign(*of, std::move(part));
   look_at(v, now);
 }
 
@@ -182,8 +192,6 @@ void ModelMeans::average_for_evaluation(Version v, const std::shared_ptr<const S
       return;
     }
     member->window.retain();
-    member->control.words().evaluate.store(v.value, std::memory_order_release);
-    member->control.ring();
     ++work_.counters.global_averages;
     work_.tell(Workplace::Executed{v, true, false, true, evaluator, totals_of(*sums)});
   };
@@ -218,8 +226,6 @@ void ModelMeans::average_at_end(Version v, const std::shared_ptr<const Sums>& su
     }
     ++work_.counters.global_averages;
     work_.windows.set_last(v);
-    if (work_.job.evaluates && evaluator && work_.job.self.value == 0)
-      work_.windows.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
     work_.hold(v);
     work_.tell(Workplace::Executed{v, true, true, work_.job.evaluates, evaluator, totals_of(*sums)});
     for (const Rank rank : *given) workers_.on_end(rank);

@@ -12,8 +12,9 @@ namespace paceline::scheduler {
 
 /// Means of all workers' models, where there are no rounds of all. Each node adds up the models of its own workers.
 ///
-///   evaluation  node 0 gets all nodes' sums, and puts the mean into the `latest` buffer of one of its workers, which
-///               evaluates it between two iterations; the others go on, and training is not changed
+///   evaluation  the leader gets all nodes' sums, and puts the mean into the `latest` buffer of one of its workers, which
+///               evaluates it between two iterations; the others go on, and training is not changed. One that is under
+///               way when the leader is lost is left out
 ///   end         all nodes get all sums, and give the mean of all last models to their workers, which are held
 class ModelMeans {
  public:
@@ -66,6 +67,8 @@ class ModelMeans {
 
   /// The worker evaluates: it may be silent for long.
   bool is_evaluating(Rank rank) const { return under_evaluation_ && evaluator_ == rank; }
+  /// Nobody has given a model to the mean after v, as far as it is known here.
+  bool lacks_all(Version v) const;
   /// All parts of the mean of all last models are there.
   bool has_end() const { return end_ != nullptr; }
 
@@ -79,7 +82,7 @@ class ModelMeans {
     Piece sum;
     double weight = 0;
     RoundSums sums;
-    bool at_end = false;  ///< All nodes get it; else node 0 does.
+    bool at_end = false;  ///< All nodes get it; else the leader does.
   };
   using Sums = std::map<NodeId, Sum>;
   struct Gathering {

@@ -213,6 +213,11 @@ void OwnPaceCoordinator::on_gone(Rank rank, Instant now) {
     work_.chronicle.hear({.kind = Decision::Kind::gone, .rank = rank, .at = now}, now);
 }
 
+void OwnPaceCoordinator::pass_on(NodeId lost, NodeId to) {
+  means_.pass_on(lost, to);
+  endings_.pass_on(lost, to);
+}
+
 void OwnPaceCoordinator::step(const Decision& d) {
   const Instant now = work_.now();
   switch (d.kind) {

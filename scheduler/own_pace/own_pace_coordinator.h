@@ -74,7 +74,7 @@ class OwnPaceCoordinator : public Coordinator, private ModelMeans::Workers, priv
 
   void on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                        Instant now) final;
-  void pass_on(NodeId lost, NodeId to) override { means_.pass_on(lost, to); }
+  void pass_on(NodeId lost, NodeId to) override;
   void step(const Decision& d) override;
   void step_end(Version last) final;
   /// How the job ended was agreed on in the recorded run.
@@ -125,7 +125,7 @@ class OwnPaceCoordinator : public Coordinator, private ModelMeans::Workers, priv
   std::map<Rank, Version> begun_;     ///< The last iteration that a local worker may do before it waits.
   std::map<Rank, Version> finished_;  ///< The last one that was averaged.
   std::map<Rank, RoundSums> latest_;  ///< Of what it last published.
-  std::map<Rank, Version> ends_at_;   ///< Where workers of this node end apart, on node 0 those of all.
+  std::map<Rank, Version> ends_at_;   ///< Where workers of this node end apart, on the leader those of all.
   std::map<Rank, Version> waiting_;   ///< Those that are held back, with what they have finished.
   RoundSums unreported_;
   Version reported_;

@@ -258,7 +258,7 @@ void RoundCoordinator::carry_out(const RoundEngine::Seal& a, Instant now) {
   const Lateness late_ones = engine_.plan().round(a.version).late;
   const bool cuts_short = abandons_ || late_ones == Lateness::finishes;
   Decision sealed{.kind = Kind::sealed, .version = a.version, .group = a.group, .at = now};
-  if (work_.job.self.value == 0) sealed.took = work_.clock.at(now);
+  if (work_.view.leads()) sealed.took = work_.clock.at(now);
   sealed.stops = stop_wanted_ ? 1 : 0;
   for (const Rank rank : a.members) {
     auto& found = sealed.contributions.emplace_back();
@@ -567,8 +567,6 @@ void RoundCoordinator::finish_average(const RoundEngine::Execute& what, Instant 
       evaluator = rank;
       if (is_fresh) break;  // At the end the late get the same model, only later.
     }
-    if (work_.job.self.value == 0 && evaluator)
-      work_.windows.at(*evaluator).control.words().evaluate.store(v.value, std::memory_order_release);
   }
   if (evaluate || over) work_.hold(v);
   work_.tell(Executed{v, sync, over, evaluate, evaluator, sums});

@@ -134,12 +134,14 @@ RoundEngine::Actions RoundEngine::on_gone_elsewhere(Rank rank, Instant now) {
 RoundEngine::Actions RoundEngine::on_node_gone(NodeId node, Instant now) {
   Actions out;
   State& s = *state_;
-  if (node == s.options.self || node == kCounter || !s.lost.insert(node).second) return out;
+  const NodeId counter = s.counter();
+  if (node == s.options.self || !s.lost.insert(node).second) return out;
   s.leave_out_lost_nodes();
   s.forwarded.clear();
   if (s.fired >= s.options.first) s.forward(s.options.self, s.fired, out);  // It may have been lost on its way.
   for (std::size_t i = 0; i < s.options.node_of.size(); ++i)
     if (s.options.node_of[i] == node) s.note_gone(Rank{static_cast<std::int32_t>(i)}, *plan_, now, out);
+  if (node == counter) s.announce_to_counter(*plan_, now, out);
   s.execute_where_complete(out);
   s.advance(*plan_, now, out);
   return out;

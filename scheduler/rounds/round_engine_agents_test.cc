@@ -243,6 +243,20 @@ TEST(TwoAgents, WhatALostAgentHasGivenCountsAndWhatComesLaterDoesNot) {
   EXPECT_TRUE(sut.has_verdict(0) && sut.has_verdict(1));
 }
 
+/// What it had counted is counted again by the next one.
+TEST(ThreeAgents, WhereTheOneThatCountsIsLostTheNextOneDoes) {
+  Agents sut(3, {0, 1, 2}, eager(Trigger::quorum, 2), 9);
+  sut.arrive(2, 0);
+  sut.deliver_all();
+  for (const int left : {1, 2}) sut.lose(left, 0);
+  EXPECT_FALSE(sut.has_verdict(2));
+  sut.deliver_all();
+  EXPECT_FALSE(sut.has_verdict(2)) << "one of two";
+  sut.arrive(1, 0);
+  sut.deliver_all();
+  EXPECT_TRUE(sut.has_verdict(1) && sut.has_verdict(2));
+}
+
 TEST(TwoAgents, GroupsAndQuorumsAreMadeOfWhoIsLeft) {
   Agents groups(2, {0, 1, 0, 1}, test::wagma(4), 7);
   groups.arrive(0, 0);

@@ -124,11 +124,21 @@ void RoundEngine::State::announce(const Worker& w, Version t, const RoundPlan& p
   if (round.trigger == Trigger::initiator && initiator(round) != w.rank) return;
   if (round.trigger != Trigger::quorum) {
     fire(t, now, out);
-  } else if (options.self == kCounter) {
+  } else if (options.self == counter()) {
     count(t, plan, now, out);
   } else {
-    out.push_back(Count{kCounter, t});
+    out.push_back(Count{counter(), t});
   }
+}
+
+NodeId RoundEngine::State::counter() const {
+  return *std::find_if(agents.begin(), agents.end(), [this](NodeId agent) { return !lost.contains(agent); });
+}
+
+void RoundEngine::State::announce_to_counter(const RoundPlan& plan, Instant now, Actions& out) {
+  for (const auto& [rank, w] : workers)
+    if (w.phase == Phase::parked && w.engaged > fired && plan.round(w.engaged).trigger == Trigger::quorum)
+      announce(w, w.engaged, plan, now, out);
 }
 
 Rank RoundEngine::State::initiator(const Round& round) const {

@@ -16,8 +16,6 @@ namespace paceline::scheduler {
 
 /// Partials that arrive for versions further ahead than this are dropped: no agent can be that far ahead.
 inline constexpr std::int64_t kVersionsAhead = 1 << 20;
-/// The agent that counts arrivals where a quorum fires.
-inline constexpr NodeId kCounter{0};
 
 /// What a local worker is doing, as its agent knows it.
 ///
@@ -108,6 +106,8 @@ struct RoundEngine::State {
   /// Where an agent is lost, to all that are left from the root at once: what a relay was to send on may be lost.
   void forward(NodeId root, Version v, Actions& out);
   bool is_agent(NodeId node) const { return std::binary_search(agents.begin(), agents.end(), node); }
+  /// The agent that counts arrivals where a quorum fires: the first that is not lost.
+  NodeId counter() const;
   /// Those that `self` sends on to an activation that began at `root`.
   std::vector<NodeId> next_to_hear(NodeId root) const;
   /// Fires v, here and everywhere.
@@ -126,6 +126,8 @@ struct RoundEngine::State {
   Rank initiator(const Round& round) const;
   /// The worker has arrived at an open version in time: fires it, counts, or neither.
   void announce(const Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out);
+  /// Another agent counts from here on: those who wait for a quorum are announced to it.
+  void announce_to_counter(const RoundPlan& plan, Instant now, Actions& out);
   void arrive(Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out);
   /// A sync is pending, and a worker that reports t < it may be a member at once (lateness skips).
   bool may_join(const Worker& w, Version t, const RoundPlan& plan) const;

@@ -68,6 +68,7 @@ void AveragingService::on_told(const Decision& decision) {
     if (decision.kind == Kind::node_gone) work_.view.go_on_without(decision.node);
     if (work_.chronicle.replays() && decision.kind == Kind::gone) work_.tell(Left{decision.rank, done(), {}, {}, true});
     coordinator_->step(decision);
+    if (decision.kind == Kind::node_gone) work_.tell(WentOn{decision.node});
   }
 }
 

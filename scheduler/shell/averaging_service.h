@@ -19,6 +19,7 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
  public:
   using Executed = Workplace::Executed;
   using Left = Workplace::Left;
+  using WentOn = Workplace::WentOn;
   using Failed = Workplace::Failed;
   using Event = Workplace::Event;
 
@@ -47,6 +48,8 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
   std::int64_t period() const { return coordinator_->period(); }
   Duration median_step() const { return coordinator_->median_step(); }
   std::optional<Coordinator::Waiting> waiting() const { return coordinator_->waiting(); }
+  /// This node asks and decides where one has to.
+  bool leads() const { return work_.view.leads(); }
   bool evaluations_hold() const { return coordinator_->evaluations_hold(); }
 
   /// A message of the same job's service on another agent.
@@ -55,6 +58,8 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
   void on_node_gone(NodeId node, Instant now);
   /// An averaging that was submitted as `id` is done; false: it is not ours.
   bool on_reduced(std::uint64_t id, Instant now) { return work_.averagings.on_reduced(id, now); }
+  /// The worker, which was named when v was executed, evaluates the model after it.
+  void evaluate(Rank rank, Version v) { work_.windows.evaluate(rank, v); }
   /// The evaluation at v is over: everybody may go on who was held for it.
   void release(Version v);
   /// The training clock starts (again) at zero; evaluations do not count.

@@ -60,6 +60,10 @@ void WorkerWindows::add(Rank rank, Member member) {
   members_.insert_or_assign(rank, std::move(member));
 }
 
+void WorkerWindows::evaluate(Rank rank, Version v) {
+  if (Member* const member = living(rank)) tell(*member, &Words::evaluate, v.value);
+}
+
 void WorkerWindows::set_last(Version v) { tell_all(&Words::last, v.value); }
 
 void WorkerWindows::set_executed(Version v) { tell_all(&Words::executed, v.value); }

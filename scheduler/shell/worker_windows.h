@@ -49,6 +49,8 @@ class WorkerWindows {
   void set_verdict(Rank rank, const memory::WorkerVerdict& verdict);
   /// The job ends at v.
   void set_last(Version v);
+  /// The worker evaluates the model after v, when it comes to it.
+  void evaluate(Rank rank, Version v);
   /// Nobody starts an iteration > v until release(v).
   void hold(Version v);
   void release(Version v);

@@ -56,7 +56,7 @@ class Workplace {
     bool sync;
     bool over;  ///< The job's last version. Its workers are held, as for an evaluation, until `release`.
     bool evaluate;
-    std::optional<Rank> evaluator;
+    std::optional<Rank> evaluator;  ///< Of this node: who may, if this node is to.
     RoundSums sums;
   };
   struct Left {
@@ -66,10 +66,13 @@ class Workplace {
     Duration waited;        ///< For it.
     bool replayed = false;  ///< It was not silent: it left here in the run that is replayed.
   };
+  struct WentOn {  ///< Without this node; all that are left hold the same of it.
+    NodeId without;
+  };
   struct Failed {
     std::string text;
   };
-  using Event = std::variant<Executed, Left, Failed>;
+  using Event = std::variant<Executed, Left, WentOn, Failed>;
 
   struct Counters {
     std::int64_t group_averages = 0;

@@ -23,6 +23,16 @@ Agreement::Actions Agreement::on_answer(NodeId from, On what, Version v, const s
   return decide_if_answered(left);
 }
 
+void Agreement::on_decided(On what, Version last) {
+  if (what == On::graph) {
+    last_graph_ = std::max(last, last_graph_);
+    return;
+  }
+  ends_ = true;
+  asked_.reset();
+  next_.reset();
+}
+
 /// What one that is lost has answered counts: it may have begun that.
 Agreement::Actions Agreement::decide_if_answered(const std::set<NodeId>& left) {
   const auto has_answered = [this](NodeId node) { return answers_.contains(node); };

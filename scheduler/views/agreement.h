@@ -11,8 +11,8 @@
 namespace paceline::scheduler {
 
 /// How the agents of a job whose workers are at versions of their own agree on the version after which something
-/// changes for all: the job ends, or those that are left have a graph of their own. This is the part of node 0, which
-/// asks. Sans-I/O and deterministic.
+/// changes for all: the job ends, or those that are left have a graph of their own. This is the part of the leader,
+/// which asks. Sans-I/O and deterministic.
 ///
 ///   wish --Ask--> all agents, this one, too: nobody there begins anything later than what somebody there has begun
 ///     <-- each answers with that version
@@ -39,6 +39,8 @@ class Agreement {
   Actions wish(On what);
   /// `left`: the agents that are not lost, this one included.
   Actions on_answer(NodeId from, On what, Version v, const std::set<NodeId>& left);
+  /// Another leader, that is lost now, has decided it.
+  void on_decided(On what, Version last);
   Actions on_lost(const std::set<NodeId>& left) { return decide_if_answered(left); }
 
  private:

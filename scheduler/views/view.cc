@@ -1,5 +1,6 @@
 #include "scheduler/views/view.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace paceline::scheduler {
@@ -24,6 +25,13 @@ std::set<NodeId> View::nodes() const {
   nodes.insert(self_);
   std::erase_if(nodes, [this](NodeId node) { return without_.contains(node); });
   return nodes;
+}
+
+NodeId View::leader() const {
+  const auto is_lower = [this](NodeId a, NodeId b) {
+    return std::pair(is_without(a), a) < std::pair(is_without(b), b);
+  };
+  return *std::min_element(node_of_.begin(), node_of_.end(), is_lower);
 }
 
 std::optional<NodeId> View::giver(NodeId from, std::int32_t of) const {

@@ -27,6 +27,9 @@ class View {
   std::set<NodeId> others() const;
   /// Those and this one.
   std::set<NodeId> nodes() const;
+  /// The lowest of the nodes with workers that the job has not gone on without: it asks and decides where one has to.
+  NodeId leader() const;
+  bool leads() const { return leader() == self_; }
   /// Whose it is what `from` has sent, which passes it on if `of` is not below 0. nullopt: it does not count here.
   std::optional<NodeId> giver(NodeId from, std::int32_t of) const;
 

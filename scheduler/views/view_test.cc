@@ -33,6 +33,15 @@ TEST_F(ViewTest, GoesOnWithoutNodesThatAreLost) {
   EXPECT_EQ(view_.nodes(), (Nodes{NodeId{0}, NodeId{1}}));
 }
 
+TEST_F(ViewTest, TheLowestThatIsLeftLeads) {
+  EXPECT_EQ(view_.leader(), NodeId{0});
+  EXPECT_FALSE(view_.leads());
+  view_.go_on_without(NodeId{0});
+  EXPECT_TRUE(view_.leads());
+  const View elsewhere(NodeId{0}, {NodeId{3}, NodeId{2}});
+  EXPECT_EQ(elsewhere.leader(), NodeId{2}) << "whose node has no workers does not";
+}
+
 TEST_F(ViewTest, WhatIsPassedOnIsItsGiversAndNotTheSenders) {
   EXPECT_EQ(view_.giver(NodeId{0}, -1), NodeId{0});
   EXPECT_EQ(view_.giver(NodeId{0}, 3), NodeId{3});

@@ -24,7 +24,7 @@ class Evaluations {
 
   explicit Evaluations(Options options) : options_(std::move(options)) {}
 
-  /// `update`: updates done. NaN: the script has no metric, or it gave none; it counts as no better.
+  /// `update`: updates done, more than before. NaN: the script has no metric, or it gave none; it counts as no better.
   Outcome on_value(std::int64_t update, double value);
 
  private:

@@ -12,15 +12,15 @@ void JobEnd::begin(Version v, Instant now) {
 
 void JobEnd::wait_from(Instant now) { since_ = now; }
 
-JobEnd::Step JobEnd::next(bool all_there, bool evaluating, Patience patience, Instant now) {
+JobEnd::Step JobEnd::next(Here here, Patience patience, Instant now) {
   if (!is_settling()) return Step::none;
   const bool late = now - since_ >= patience.here;
-  if (!all_there && !left_behind_ && late) {
+  if (!here.all_there && !left_behind_ && late) {
     left_behind_ = true;
     return Step::leave_behind;
   }
-  if ((all_there || left_behind_) && settled_.insert(self_).second && self_.value != 0) return Step::tell_settled;
-  if (self_.value != 0 || evaluating) return Step::none;
+  if ((here.all_there || left_behind_) && settled_.insert(self_).second && !here.leads) return Step::tell_settled;
+  if (!here.leads || here.evaluating) return Step::none;
   // A node that says nothing gets the time to leave its own workers behind first.
   const bool all_nodes = std::includes(settled_.begin(), settled_.end(), nodes_.begin(), nodes_.end());
   return all_nodes || now - since_ >= 2 * patience.most ? Step::release : Step::none;

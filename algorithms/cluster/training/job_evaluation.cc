@@ -28,6 +28,7 @@ void JobEvaluation::begin(Version v, std::optional<Rank> evaluator, Instant now)
 }
 
 JobEvaluation::Outcome JobEvaluation::on_value(Rank rank, double value, const Figures& figures) {
+  last_ = {*version_, value};
   const std::int64_t updates = version_->value + 1;
   const auto found = evaluations_.on_value(updates, value);
   Outcome outcome;
@@ -47,6 +48,17 @@ JobEvaluation::Outcome JobEvaluation::on_value(Rank rank, double value, const Fi
                             {"reached", found.reached}});
   outcome.stop = found.stop;
   return outcome;
+}
+
+std::optional<double> JobEvaluation::value_at(Version v) const {
+  return last_ && last_->first == v ? std::optional(last_->second) : std::nullopt;
+}
+
+void JobEvaluation::on_value_elsewhere(Version v, double value) {
+  if (last_ && last_->first >= v) return;
+  last_ = {v, value};
+  (void)evaluations_.on_value(v.value + 1, value);  // What follows from it that node has seen to.
+  kept_.note_kept(v.value + 1);
 }
 
 bool JobEvaluation::wants_checkpoint(Instant now) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/cluster/training/evaluations.h"
@@ -15,8 +16,8 @@
 
 namespace paceline::cluster {
 
-/// Node 0: evaluations of the averaged model, and checkpoints between them: who makes one, since when, and what becomes
-/// of it. It renames files of the run directory, and has no other I/O.
+/// Evaluations of the averaged model, and checkpoints between them, on the node that leads: who makes one, since when,
+/// and what becomes of it. The others are told, since one of them may lead next. It renames files of the run directory, and has no other I/O.
 class JobEvaluation {
  public:
   /// An evaluator that does not evaluate is waited for so long.
@@ -42,6 +43,10 @@ class JobEvaluation {
   bool is_by(Rank rank) const { return evaluator() == rank; }
   bool is_late(Instant now) const { return evaluator() && now - since_ >= kPatience; }
   Outcome on_value(Rank rank, double value, const Figures& figures);
+  /// The value that an evaluation at v gave, if one did and v was the last.
+  std::optional<double> value_at(Version v) const;
+  /// An evaluation on another node has given it.
+  void on_value_elsewhere(Version v, double value);
   void end() { version_.reset(); }
   /// The newest, for people; null: there was none, or no metric.
   const nlohmann::json& newest() const { return newest_; }
@@ -62,6 +67,7 @@ class JobEvaluation {
   std::optional<Version> version_;
   std::optional<Rank> evaluator_;
   Instant since_{};
+  std::optional<std::pair<Version, double>> last_;
   nlohmann::json newest_;
   std::optional<Instant> saved_;  ///< When a checkpoint was asked for last, or the job began.
   std::set<Rank> saving_;         ///< Asked, and have not answered; the next one is asked of another.

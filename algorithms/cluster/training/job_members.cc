@@ -45,6 +45,12 @@ bool JobMembers::all_local_have_left() const {
 
 bool JobMembers::lose(NodeId node) { return other_nodes().contains(node) && lost_.insert(node).second; }
 
+NodeId JobMembers::leader() const {
+  auto nodes = other_nodes();
+  nodes.insert(self_);
+  return *nodes.begin();
+}
+
 std::set<NodeId> JobMembers::other_nodes() const {
   std::set<NodeId> nodes(node_of_.begin(), node_of_.end());
   std::erase_if(nodes, [this](NodeId node) { return node == self_ || lost_.contains(node); });

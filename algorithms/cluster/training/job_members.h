@@ -41,6 +41,8 @@ class JobMembers {
   bool lose(NodeId node);
   /// Those with workers of the job that are not this one, and not lost.
   std::set<NodeId> other_nodes() const;
+  /// The lowest with workers that is not lost.
+  NodeId leader() const;
   const std::set<NodeId>& lost_nodes() const { return lost_; }
 
  private:

@@ -29,7 +29,7 @@ Result<void> KeptCheckpoints::keep(std::int64_t update, bool is_best) {
   if (count_ <= 1) return {};
   fs::create_directories(run_.checkpoints(), failed);
   if (failed) return fail(ErrorKind::invalid, "create " + run_.checkpoints() + ": " + failed.message());
-  const std::string path = run_.checkpoints() + "/update-" + std::to_string(update) + ".safetensors";
+  const std::string path = name_of(update);
   PACELINE_TRY(link(run_.checkpoint(), path));
   if (kept_.empty() || kept_.back() != path) kept_.push_back(path);
   while (static_cast<std::int64_t>(kept_.size()) > count_) {
@@ -37,6 +37,16 @@ Result<void> KeptCheckpoints::keep(std::int64_t update, bool is_best) {
     kept_.pop_front();
   }
   return {};
+}
+
+void KeptCheckpoints::note_kept(std::int64_t update) {
+  newest_ = std::max(newest_, update);
+  if (count_ > 1) kept_.push_back(name_of(update));
+  if (static_cast<std::int64_t>(kept_.size()) > count_) kept_.pop_front();
+}
+
+std::string KeptCheckpoints::name_of(std::int64_t update) const {
+  return run_.checkpoints() + "/update-" + std::to_string(update) + ".safetensors";
 }
 
 Result<bool> KeptCheckpoints::take_fresh(Rank writer, std::int64_t update) {

@@ -22,12 +22,16 @@ class KeptCheckpoints {
 
   /// The evaluation after so many updates has written its checkpoint, and the next one is not asked for yet.
   Result<void> keep(std::int64_t update, bool is_best);
+  /// Another node has kept what that evaluation wrote.
+  void note_kept(std::int64_t update);
   /// `writer` has written a fresh checkpoint after so many updates, and no evaluation is under way: it becomes the
   /// run's, unless that one is as new. Whether it did.
   Result<bool> take_fresh(Rank writer, std::int64_t update);
   void drop_fresh(Rank writer);
 
  private:
+  std::string name_of(std::int64_t update) const;
+
   observe::RunDirectory run_;
   std::int64_t count_;
   std::int64_t newest_ = -1;

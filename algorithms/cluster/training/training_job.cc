@@ -251,9 +251,15 @@ void TrainingJob::tell_ended(Rank rank, const std::string& text) {
 void TrainingJob::handle(const AveragingService::Executed& executed, Instant now) {
   view_.on_executed(executed, averagings_->clock(now));
   if (executed.over) end_.begin(executed.version, now);
-  if (!executed.evaluate || settings_.self.value != 0) return;
-  evaluation_.begin(executed.version, executed.evaluator, now);
-  if (!executed.evaluator) end_evaluation(now);
+  if (!executed.evaluate) return;
+  to_evaluate_ = {executed.version, executed.evaluator};
+  if (averagings_->leads()) begin_evaluation(now);
+}
+
+void TrainingJob::begin_evaluation(Instant now) {
+  const auto [v, evaluator] = *std::exchange(to_evaluate_, std::nullopt);
+  evaluation_.begin(v, evaluator, now);
+  evaluator ? averagings_->evaluate(*evaluator, v) : end_evaluation(now);
 }
 
 void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Instant now) {
@@ -273,7 +279,7 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
   end_evaluation(now);
 }
 
-/// Node 0: the others go on, or the job ends.
+/// The others go on, or the job ends.
 void TrainingJob::end_evaluation(Instant now) {
   const Version v = *evaluation_.version();
   evaluation_.end();
@@ -290,9 +296,9 @@ void TrainingJob::look_at_evaluator(Instant now) {
   if (frozen || state_of(averagings_->window(rank)) != session::State::evaluate) end_evaluation(now);
 }
 
-/// Node 0: of the worker that is furthest: it stands still least likely.
+/// Of the worker that is furthest: it stands still least likely.
 void TrainingJob::ask_for_checkpoint(Instant now) {
-  if (settings_.self.value != 0 || !averagings_ || end_.version() || !evaluation_.wants_checkpoint(now)) return;
+  if (!averagings_ || !averagings_->leads() || end_.version() || !evaluation_.wants_checkpoint(now)) return;
   std::optional<Rank> furthest;
   const auto step = [this](Rank rank) { return step_of(*averagings_->window(rank)); };
   for (const auto& [rank, worker] : members_.joined()) {
@@ -310,11 +316,16 @@ void TrainingJob::send_released(Version v, bool ends) {
   body.setJob(settings_.job.value);
   body.setVersion(v.value);
   body.setEnds(ends);
+  const auto value = evaluation_.value_at(v);
+  body.setEvaluated(value.has_value());
+  body.setValue(value.value_or(0));
   to_all_nodes(message);
 }
 
 void TrainingJob::release(Version v, Instant now) {
-  if (settings_.self.value == 0) send_released(v, false);
+  if (averagings_->leads()) send_released(v, false);
+  released_ = v;
+  if (to_evaluate_ && to_evaluate_->first <= v) to_evaluate_.reset();
   averagings_->release(v);
   if (end_.version() != v) return;
   end_.on_released();
@@ -324,6 +335,7 @@ void TrainingJob::release(Version v, Instant now) {
 void TrainingJob::on_released(const wire::Released::Reader& released, Instant now) {
   if (!averagings_) return;
   const Version v{released.getVersion()};
+  if (released.getEvaluated()) evaluation_.on_value_elsewhere(v, released.getValue());
   released.getEnds() ? end_here(v, now) : release(v, now);
 }
 
@@ -333,8 +345,33 @@ void TrainingJob::end_here(Version v, Instant now) {
   settle(now);
 }
 
+/// Where the last leader was lost it may have told that node alone that the job ends there.
 void TrainingJob::on_settled(const wire::Settled::Reader& settled, Instant now) {
   end_.on_settled(NodeId{settled.getNode()});
+  const Version v{settled.getVersion()};
+  if (averagings_ && !end_.version() && !members_.lost_nodes().empty() && v < averagings_->last()) {
+    end_here(v, now);
+    send_released(v, true);
+  }
+  if (averagings_) settle(now);
+}
+
+void TrainingJob::tell_settled() {
+  const NodeId leader = members_.leader();
+  if (leader == settings_.self) return;
+  wire::Message message;
+  auto body = message.root().initSettled();
+  body.setJob(settings_.job.value);
+  body.setVersion(end_.version()->value);
+  body.setNode(settings_.self.value);
+  outbox_.to_node(leader, message, {});
+}
+
+/// What the last leader was to see to, and what it has said to some only, is said again.
+void TrainingJob::take_lead(Instant now) {
+  if (end_.version()) send_released(*end_.version(), true);
+  if (released_) send_released(*released_, false);
+  if (to_evaluate_) begin_evaluation(now);
   settle(now);
 }
 
@@ -354,22 +391,15 @@ void TrainingJob::settle(Instant now) {
       any_alive |= !members_.has_joined(rank) || life_.is_alive(rank, now);
     }
     const JobEnd::Patience patience{.here = end_patience(any_alive), .most = end_patience(true)};
-    switch (end_.next(all_there, evaluation_.version().has_value(), patience, now)) {
+    const JobEnd::Here here{all_there, evaluation_.version().has_value(), averagings_->leads()};
+    switch (end_.next(here, patience, now)) {
       case JobEnd::Step::none: return;
       case JobEnd::Step::release: release(*end_.version(), now); break;
       case JobEnd::Step::leave_behind:
         for (const Rank rank : members_.local())
           if (!is_settled(rank) && !evaluation_.is_by(rank)) leave_behind(rank);
         break;
-      case JobEnd::Step::tell_settled: {
-        wire::Message message;
-        auto body = message.root().initSettled();
-        body.setJob(settings_.job.value);
-        body.setVersion(end_.version()->value);
-        body.setNode(settings_.self.value);
-        outbox_.to_node(NodeId{0}, message, {});
-        break;
-      }
+      case JobEnd::Step::tell_settled: tell_settled(); break;
     }
   }
 }
@@ -463,6 +493,10 @@ void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
   if (evaluation_.is_by(left.rank)) end_evaluation(now);
 }
 
+void TrainingJob::handle(const AveragingService::WentOn& went_on, Instant now) {
+  if (averagings_->leads() && went_on.without < settings_.self) take_lead(now);
+}
+
 void TrainingJob::handle(const AveragingService::Failed& failed, Instant now) { fail_job(failed.text, now); }
 
 void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now) {
@@ -484,9 +518,10 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
 
 void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant now) {
   if (!members_.lose(node)) return;
+  const bool tells = members_.leader() == settings_.self;
   const std::string why = "node " + to_string(node) + " is lost" + (cause.empty() ? "" : " (" + cause + ")");
   for (const Rank rank : members_.on(node)) {
-    if (!lose(rank) || settings_.self.value != 0) continue;
+    if (!lose(rank) || !tells) continue;
     const bool has_ended = finished_at_ || stopped_;
     outbox_.to_driver({{"event", "left"},
                        {"worker", rank.value},
@@ -494,8 +529,11 @@ void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant no
                        {"text", "worker " + to_string(rank) + " is gone: " + why +
                                     (has_ended ? "" : "; the others go on without it")}});
   }
-  if (settings_.self.value == 0) outbox_.to_driver({{"event", "node_lost"}, {"node", node.value}, {"text", why}});
+  if (tells) outbox_.to_driver({{"event", "node_lost"}, {"node", node.value}, {"text", why}});
+  if (settings_.entry.node_of.front() == node && !replicas_.has_start() && !stopped_)
+    return fail_job("node " + to_string(node) + " was lost before worker 0 gave the others the model to start from", now);
   end_.on_settled(node);
+  if (end_.has_settled()) tell_settled();  // Whoever leads now.
   replicas_.on_node_gone(node, now);
   if (!averagings_) return;
   averagings_->on_node_gone(node, now);

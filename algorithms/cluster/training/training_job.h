@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/cluster/training/job_end.h"
@@ -93,9 +94,11 @@ class TrainingJob {
   void drain(Instant now);
   void handle(const scheduler::AveragingService::Executed& executed, Instant now);
   void handle(const scheduler::AveragingService::Left& left, Instant now);
+  void handle(const scheduler::AveragingService::WentOn& went_on, Instant now);
   void handle(const scheduler::AveragingService::Failed& failed, Instant now);
 
   // Evaluations
+  void begin_evaluation(Instant now);
   void on_evaluated(Rank rank, std::int64_t update, double value, Instant now);
   void end_evaluation(Instant now);
   void look_at_evaluator(Instant now);
@@ -115,6 +118,8 @@ class TrainingJob {
   void release(Version v, Instant now);
   void end_here(Version v, Instant now);
   bool is_settled(Rank rank);
+  void tell_settled();
+  void take_lead(Instant now);
   void settle(Instant now);
   void leave_those_behind(Instant now);
   void leave_behind(Rank rank);
@@ -137,7 +142,10 @@ class TrainingJob {
   JobMembers members_;
   SharedObjects objects_;
   JobReplicas replicas_;
-  JobEvaluation evaluation_;  ///< Node 0.
+  JobEvaluation evaluation_;
+  /// Executed, and neither released nor, where this node leads, begun.
+  std::optional<std::pair<Version, std::optional<Rank>>> to_evaluate_;
+  std::optional<Version> released_;  ///< The last one that was.
   LoggedValues logged_;
   JobEnd end_;
   JobView view_;

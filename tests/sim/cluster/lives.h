@@ -13,11 +13,11 @@
 
 namespace paceline::sim {
 
-/// The driver of a cluster that is ready, at its first node.
-inline simulate::SimulatedDriver& begin(simulate::SimulatedCluster& cluster) {
+/// The driver of a cluster that is ready.
+inline simulate::SimulatedDriver& begin(simulate::SimulatedCluster& cluster, NodeId at = NodeId{0}) {
   using std::chrono::milliseconds;
   for (int i = 0; i < 100 && !cluster.ready(); ++i) cluster.run(milliseconds(20));
-  auto& driver = *cluster.start_driver(NodeId{0});
+  auto& driver = *cluster.start_driver(at);
   cluster.run(milliseconds(10));
   return driver;
 }
