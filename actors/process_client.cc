@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
@@ -41,7 +42,7 @@ Process& process() {
 /// All but what is set anew for every run or by the shell for every command: with those, two runs would not find the
 /// same fork server.
 std::vector<std::string> environment_of_workers() {
-  constexpr std::array<std::string_view, 5> kLeftOut{"PACELINE_RUN", kAgentEnv, "_", "OLDPWD", "SHLVL"};
+  constexpr std::array<std::string_view, 6> kLeftOut{"PACELINE_RUN", kNodeEnv, kAgentEnv, "_", "OLDPWD", "SHLVL"};
   std::vector<std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view variable = *entry;
@@ -50,6 +51,18 @@ std::vector<std::string> environment_of_workers() {
   }
   std::sort(variables.begin(), variables.end());
   return variables;
+}
+
+/// The driver's: the first, or the one that is asked for.
+Result<NodeId> node_of_driver(const std::string& runtime_directory) {
+  const auto asked = environment(kNodeEnv, "0");
+  std::int32_t node = -1;
+  const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), node);
+  const bool is_number = error == std::errc() && end == asked.data() + asked.size();
+  const auto socket = runtime_directory + "/agent-" + asked + ".sock";
+  if (is_number && node >= 0 && (node == 0 || access(socket.c_str(), F_OK) == 0)) return NodeId{node};
+  return fail(ErrorKind::invalid, std::string(kNodeEnv) + "=" + asked +
+                                      ": the cluster has no such node; `paceline status` lists them");
 }
 
 std::string driver_name() {
@@ -107,10 +120,12 @@ Client& process_client() {
     throw TaskError({ErrorKind::not_found, std::string(kClusterEnv) + "=" + directory +
                                                ": no cluster runs there; unset it, or start one with `paceline up`"});
   }
+  const auto node = node_of_driver(directory);
+  if (!node) throw TaskError(node.error());
   Client::Options options;
   options.role = "driver";
   options.name = driver_name();
-  options.agent_address = agent_address(directory);
+  options.agent_address = agent_address(directory, *node);
   options.executable = *std::move(executable);
   set_logs(options.executable);
   if (shows_output()) options.executable.driver = options.name;

@@ -27,6 +27,7 @@ void set_arguments(int argc, char** argv);
 /// `name` in the environment, or the default. Empty counts as unset.
 std::string environment(const char* name, std::string otherwise = {});
 inline constexpr const char* kClusterEnv = "PACELINE_CLUSTER";  ///< The runtime directory of a cluster.
+inline constexpr const char* kNodeEnv = "PACELINE_NODE";        ///< Of the cluster: whose agent a driver speaks with.
 inline constexpr const char* kAgentEnv = "PACELINE_AGENT";      ///< The agent's address, for workers.
 
 /// The address of the agent of `node` of the cluster in `runtime_directory`.

@@ -257,7 +257,8 @@ void ServerCoordinator::on_strategy_message(NodeId from, const wire::Envelope::R
 }
 
 void ServerCoordinator::leave(Rank rank, Instant now) {
-  is_server() ? on_rank_gone(rank, now) : tell_gone(rank, server_node_);
+  on_rank_gone(rank, now);
+  if (!is_server()) tell_gone(rank, server_node_);
   AsynchronousCoordinator::leave(rank, now);
 }
 

@@ -19,7 +19,9 @@ using Said = std::vector<std::string>;
 /// The service of node 1, of three with a worker each. All begin at 0; the server is at node 0 until that is lost.
 class ServerIsLost : public ServiceTest {
  protected:
-  ServerIsLost() {
+  ServerIsLost() { begin_anew({.workers = 3}); }
+
+  void begin_anew(const ServerEngine::Options& options) {
     auto job = two_workers();
     job.node_of = {NodeId{0}, NodeId{1}, NodeId{2}};
     job.self = NodeId{1};
@@ -36,7 +38,7 @@ class ServerIsLost : public ServiceTest {
       if (!bulk.empty()) text += ", " + std::to_string(static_cast<int>(first_of(bulk.front().bytes)));
       sent_.push_back(text);
     };
-    service_ = service<ServerCoordinator>(job, send, ServerEngine::Options{.workers = 3});
+    service_ = service<ServerCoordinator>(job, send, options);
     join(1);
     sent_.clear();
   }
@@ -98,6 +100,18 @@ TEST_F(ServerIsLost, TheNewestModelOfAllIsGoneOnFrom) {
   publish(1, 1, 10);  // A step of 1.
   end_averagings();
   EXPECT_EQ(result(), 10);
+}
+
+/// Before this node had the server.
+TEST_F(ServerIsLost, NobodyWaitsForWhoWasGone) {
+  begin_anew({.workers = 3, .bound = 0});
+  service_->on_gone(Rank{1}, now);
+  service_->on_node_gone(NodeId{0}, now);
+  say(NodeId{2}, Phase::MODEL, 0, 0, 7, {-1, -1, -1});
+  second_has_flushed();
+  sent_.clear();
+  say(NodeId{2}, Phase::PUSH, 2, 0, 1);
+  EXPECT_EQ(sent_, Said{"to 2: pull for 2 at 0, 8"});
 }
 
 /// Node 2 has gone on without node 0 before this one.

@@ -145,6 +145,13 @@ std::vector<Model> losing() {
     of_three.last = Version{model.name == "abandons" ? 0 : 1};  // Of two updates: 18 million states, four minutes.
     all.push_back(lost(of_three));
   }
+  for (Model model : std::vector(all)) {  // Who counts a quorum is lost.
+    if (model.name.find("quorum") == std::string::npos) continue;
+    model.name = "first " + model.name;
+    model.loses_first = true;
+    if (model.nodes == 2) model.node_of = on({0, 1, 1});
+    all.push_back(model);
+  }
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(WhereAnAgentIsLost, Explorer, testing::ValuesIn(losing()), name_of);

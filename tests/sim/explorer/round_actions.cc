@@ -58,7 +58,7 @@ void RoundShell::carry_out_next(State& s, NodeId id) {
 }
 
 void RoundShell::send(State& s, Message m) {
-  if (s.loss_used && m.to == last_agent()) return;
+  if (s.loss_used && m.to == lost_agent()) return;
   if (std::holds_alternative<RoundEngine::Activate>(m.body)) {
     if (spoils(s, Mutation::loses_activations)) return;
     if (spoils(s, Mutation::duplicates_activations)) s.network.push_back(m);

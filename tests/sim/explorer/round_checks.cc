@@ -105,10 +105,10 @@ void RoundShell::check_sum(State& s, NodeId id, const RoundEngine::Execute& a) {
 /// A lost agent's part is in it for all that are left, or for none.
 bool RoundShell::is_as_sealed(State& s, NodeId id, const Key& key, const Contents& sum) {
   Contents all = s.truth.at(key);
-  if (!model_.loss || id == last_agent()) return sum == all;
+  if (!model_.loss || id == lost_agent()) return sum == all;
   bool gives = false, counts = false;
   for (int i = 0; i < static_cast<int>(s.workers.size()); ++i) {
-    if (node(i) != last_agent()) continue;
+    if (node(i) != lost_agent()) continue;
     gives = gives || all[static_cast<std::size_t>(i)].tag != Content::kAbsent;
     counts = counts || sum[static_cast<std::size_t>(i)].tag != Content::kAbsent;
     if (s.loss_used) all[static_cast<std::size_t>(i)] = sum[static_cast<std::size_t>(i)];
@@ -147,7 +147,7 @@ void RoundShell::check(const State& s) {
   }
   for (const NodeId a : model_.node_of) {
     for (const NodeId b : model_.node_of) {
-      if (s.loss_used && (a == last_agent() || b == last_agent())) continue;
+      if (s.loss_used && (a == lost_agent() || b == lost_agent())) continue;
       const Version done = s.agents[index(a)].core->engine.done(), other = s.agents[index(b)].core->engine.done();
       if (done <= other || round(done).kind != Round::Kind::sync) continue;
       expect(plan.next_round(other.next()) >= done, "a sync was executed that another agent cannot have sealed");
@@ -164,7 +164,7 @@ bool RoundShell::may_wait(const State& s, int rank) const {
   if (r.trigger == Trigger::all_arrived && agent_of(s, rank).core->engine.done() < t) return true;
   const auto is_there = [&](const Worker& w) {
     const bool lost =
-        s.loss_used && node(static_cast<int>(&w - s.workers.data())) == last_agent();  // Its word may be, too.
+        s.loss_used && node(static_cast<int>(&w - s.workers.data())) == lost_agent();  // Its word may be, too.
     return has_arrived(w, t) && !lost && (w.reports.empty() || w.noticed);
   };
   if (r.trigger == Trigger::quorum) {
@@ -200,7 +200,7 @@ void RoundShell::check_end(const State& s) {
     expect(false, "worker " + std::to_string(i) + " hangs at iteration " + to_string(w.t));
   }
   for (const Agent& agent : s.agents)
-    expect(agent.core->engine.done() == model_.last || (s.loss_used && agent.core->self == last_agent()),
+    expect(agent.core->engine.done() == model_.last || (s.loss_used && agent.core->self == lost_agent()),
            "an agent stops after version " + to_string(agent.core->engine.done()));
 }
 

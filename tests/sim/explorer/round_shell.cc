@@ -92,8 +92,8 @@ std::vector<Move> RoundShell::steps(const State& s) const {
   for (int m = 0; m < static_cast<int>(s.network.size()); ++m) moves.push_back({Move::Kind::deliver, m});
   for (int n = 0; n < model_.nodes; ++n) {
     if (!s.agents[static_cast<std::size_t>(n)].work.empty()) moves.push_back({Move::Kind::work, n});
-    if (s.loss_used && NodeId{n} != last_agent() &&
-        s.agents[static_cast<std::size_t>(n)].view->members().contains(last_agent()))
+    if (s.loss_used && NodeId{n} != lost_agent() &&
+        s.agents[static_cast<std::size_t>(n)].view->members().contains(lost_agent()))
       moves.push_back({Move::Kind::hear_loss, n});
   }
   return moves;
@@ -117,7 +117,7 @@ std::vector<Move> RoundShell::faults(const State& s) const {
     if (model_.pause && !s.pause_used && acts) moves.push_back({Move::Kind::pause, i});
     if (model_.crash && !s.crash_used && !w.paused) moves.push_back({Move::Kind::crash, i});
   }
-  if (model_.loss && !s.loss_used) moves.push_back({Move::Kind::lose, last_agent().value});
+  if (model_.loss && !s.loss_used) moves.push_back({Move::Kind::lose, lost_agent().value});
   return moves;
 }
 
@@ -184,7 +184,7 @@ void RoundShell::make(State& s, const Move& move) {
       return act(s, m.to, deliver(s.agents[index(m.to)], m, s.now));
     }
     case Move::Kind::lose: return lose(s);
-    case Move::Kind::hear_loss: return act(s, id, s.agents[who].view->on_lost(last_agent()));
+    case Move::Kind::hear_loss: return act(s, id, s.agents[who].view->on_lost(lost_agent()));
     case Move::Kind::work: return carry_out_next(s, id);
     case Move::Kind::tick: {
       s.now = std::max(s.now, s.agents[who].core->engine.next_deadline()->time_since_epoch());
@@ -197,7 +197,7 @@ void RoundShell::make(State& s, const Move& move) {
 void RoundShell::take_partial(State& s, NodeId to, NodeId of, Key key, const Contents& sum) {
   Agent& agent = s.agents[index(to)];
   if (key.first > agent.core->engine.done()) agent.partials[key].try_emplace(of, sum);
-  if (model_.loss && of == last_agent() && !all_have_executed(s, key)) agent.of_last.try_emplace(key, sum);
+  if (model_.loss && of == lost_agent() && !all_have_executed(s, key)) agent.of_lost.try_emplace(key, sum);
   const Message m{of, to, RoundEngine::SendPartial{to, key.first, key.second}, sum};
   act(s, to, deliver(agent, m, s.now));
 }
@@ -205,24 +205,24 @@ void RoundShell::take_partial(State& s, NodeId to, NodeId of, Key key, const Con
 /// With all its workers; what it has sent may still arrive at who has not heard of it.
 void RoundShell::lose(State& s) const {
   s.loss_used = true;
-  s.agents[index(last_agent())].work.clear();
+  s.agents[index(lost_agent())].work.clear();
   for (int i = 0; i < static_cast<int>(s.workers.size()); ++i) {
-    if (node(i) != last_agent()) continue;
+    if (node(i) != lost_agent()) continue;
     s.workers[static_cast<std::size_t>(i)].dead = s.workers[static_cast<std::size_t>(i)].left = true;
     s.workers[static_cast<std::size_t>(i)].reports.clear();
   }
-  std::erase_if(s.network, [this](const Message& m) { return m.to == last_agent(); });
+  std::erase_if(s.network, [this](const Message& m) { return m.to == lost_agent(); });
 }
 
 void RoundShell::act(State& s, NodeId id, const scheduler::ViewChange::Actions& actions) {
   for (const auto& action : actions) {
     if (const auto* flush = std::get_if<scheduler::ViewChange::Flush>(&action)) {
-      Flushed flushed{flush->lost, s.agents[index(id)].of_last};
+      Flushed flushed{flush->lost, s.agents[index(id)].of_lost};
       if (!flushed.passed_on.empty() && spoils(s, Mutation::passes_nothing_on)) flushed.passed_on.clear();
       s.network.push_back({id, flush->to, std::move(flushed), {}});
     } else {
       act(s, id, step(s.agents[index(id)], {kNodeGone, s.now.count()}, [&](RoundEngine& e) {
-            return e.on_node_gone(last_agent(), Instant{s.now});
+            return e.on_node_gone(lost_agent(), Instant{s.now});
           }));
     }
   }
@@ -230,13 +230,13 @@ void RoundShell::act(State& s, NodeId id, const scheduler::ViewChange::Actions& 
 
 void RoundShell::take_flushed(State& s, const Message& m) {
   const auto& flushed = std::get<Flushed>(m.body);
-  for (const auto& [key, sum] : flushed.passed_on) take_partial(s, m.to, last_agent(), key, sum);
+  for (const auto& [key, sum] : flushed.passed_on) take_partial(s, m.to, lost_agent(), key, sum);
   act(s, m.to, s.agents[index(m.to)].view->on_flushed(m.from, flushed.lost));
 }
 
 bool RoundShell::all_have_executed(const State& s, const Key& key) const {
   return std::all_of(s.agents.begin(), s.agents.end(), [&](const Agent& agent) {
-    return agent.core->self == last_agent() || agent.core->engine.done() >= key.first;
+    return agent.core->self == lost_agent() || agent.core->engine.done() >= key.first;
   });
 }
 
@@ -261,13 +261,13 @@ RoundEngine::Actions RoundShell::deliver(Agent& to, const Message& m, Duration a
 
 void RoundShell::drop_idle_messages(State& s) {
   for (Agent& agent : s.agents)
-    std::erase_if(agent.of_last, [&](const auto& sum) { return all_have_executed(s, sum.first); });
+    std::erase_if(agent.of_lost, [&](const auto& sum) { return all_have_executed(s, sum.first); });
   std::erase_if(s.network, [&](const Message& m) {
     const auto& view = s.agents[index(m.to)].view;
     if (view && !view->members().contains(m.from)) return true;
     if (std::holds_alternative<Flushed>(m.body)) return false;
     const auto* partial = std::get_if<RoundEngine::SendPartial>(&m.body);
-    if (partial != nullptr && model_.loss && m.from == last_agent() &&
+    if (partial != nullptr && model_.loss && m.from == lost_agent() &&
         !all_have_executed(s, {partial->version, partial->group}))
       return false;
     Agent there;

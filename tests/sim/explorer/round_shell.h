@@ -48,7 +48,7 @@ class RoundShell {
   void carry_out(State& s, NodeId id, const RoundEngine::Merge& a);
   void carry_out(State& s, NodeId id, const RoundEngine::Verdict& a);
   void carry_out_next(State& s, NodeId id);
-  NodeId last_agent() const { return NodeId{model_.nodes - 1}; }
+  NodeId lost_agent() const { return NodeId{model_.loses_first ? 0 : model_.nodes - 1}; }
   void lose(State& s) const;
   void act(State& s, NodeId id, const scheduler::ViewChange::Actions& actions);
   void take_flushed(State& s, const Message& m);

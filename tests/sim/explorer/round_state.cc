@@ -56,7 +56,7 @@ void put(std::string& out, const Agent& agent) {
   put(out, agent.result.value);
   if (!agent.view) return;
   out += agent.view->fingerprint();
-  put(out, agent.of_last);
+  put(out, agent.of_lost);
 }
 
 void put(std::string& out, const Worker& w) {
@@ -131,7 +131,7 @@ std::string print(const Move& move) {
                                            "message arrives",
                                            "agent carries out its next work",
                                            "agent looks at its deadlines",
-                                           "the last agent is lost, without",
+                                           "an agent is lost, number",
                                            "the loss is heard of by agent"};
   return std::string(kNames[static_cast<int>(move.kind)]) + " " + std::to_string(move.who);
 }

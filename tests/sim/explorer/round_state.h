@@ -36,7 +36,8 @@ struct Model {
   bool crash = false;       ///< One worker dies somewhere.
   bool clock_runs = false;  ///< A deadline may pass at any moment; else only for somebody who is paused.
   bool parts = false;       ///< A worker may have published a part of its update when others end it.
-  bool loss = false;        ///< The last agent is lost somewhere, with its workers.
+  bool loss = false;        ///< The last agent is lost somewhere, with its workers,
+  bool loses_first = false;  ///< or the first is.
 };
 
 /// What a member gave to a round, as the shells carry it: how far its model is, and which gradients are in it.
@@ -78,7 +79,7 @@ struct Agent {
   Version abandoned{-1};                      ///< The word on every control page.
   Version result{-1};                         ///< Lateness abandons: the newest result that workers can take up.
   std::optional<scheduler::ViewChange> view;  ///< Where an agent is lost.
-  std::map<Key, Contents> of_last;            ///< The same: what the last agent gave, until all have executed it.
+  std::map<Key, Contents> of_lost;            ///< The same: what the lost agent gave, until all have executed it.
 };
 
 struct Worker {
