@@ -107,11 +107,11 @@ TEST_F(ServerIsLost, NobodyWaitsForWhoWasGone) {
   begin_anew({.workers = 3, .bound = 0});
   service_->on_gone(Rank{1}, now);
   service_->on_node_gone(NodeId{0}, now);
-  say(NodeId{2}, Phase::MODEL, 0, 0, 7, {-1, -1, -1});
+  say(NodeId{2}, Phase::MODEL, 0, 0, 7, {-1, -1, 0});
   second_has_flushed();
   sent_.clear();
-  say(NodeId{2}, Phase::PUSH, 2, 0, 1);
-  EXPECT_EQ(sent_, Said{"to 2: pull for 2 at 0, 8"});
+  say(NodeId{2}, Phase::PUSH, 2, 1, 1);
+  EXPECT_EQ(sent_, Said{"to 2: pull for 2 at 1, 8"});
 }
 
 /// Node 2 has gone on without node 0 before this one.
