@@ -47,7 +47,7 @@ struct RoundSums {
   std::int64_t loss_count = 0;  ///< Workers that contributed to loss_sum.
   std::int64_t samples = 0;
   double learning_rate = 0;  ///< Of the lowest contributing rank.
-  Duration leader_time{};    ///< Node 0's training clock when it sealed; zero time elsewhere.
+  Duration leader_time{};    ///< The leader's training clock when it sealed; zero time elsewhere.
   std::int32_t stops = 0;    ///< Nodes that were asked to end the job: it ends at the first sync where this is not 0.
 };
 

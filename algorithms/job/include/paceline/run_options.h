@@ -25,7 +25,7 @@ struct RunOptions {
   /// which is reset for bmuf and block momentum, else keep.
   std::string optimizer_state{};
   /// Float buffers of modules (BatchNorm's running statistics): `average` them with the model, or `keep` each worker's
-  /// own; evaluations and checkpoints then have those of the worker that makes them, of node 0.
+  /// own; evaluations and checkpoints then have those of the worker that makes them, of the node that leads.
   std::string buffers = "average";
   Metric metric{};                    ///< What the values of evaluations are: `{"perplexity", paceline::minimise}`.
   std::optional<double> target{};     ///< The job ends when an evaluation reaches it; without one it runs to the end.

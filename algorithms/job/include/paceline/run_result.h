@@ -38,7 +38,7 @@ struct RunResult {
   std::optional<double> time_to_target_s{};  ///< When an evaluation first reached the target.
   std::vector<Evaluation> evaluations{};     ///< In order.
   std::optional<Evaluation> best{};          ///< Of these.
-  std::vector<TrainingLoss> losses{};        ///< In order, as node 0 told them.
+  std::vector<TrainingLoss> losses{};        ///< In order, as the node that leads told them.
   std::vector<std::int32_t> lost{};          ///< Workers that left before the end.
 
   /// For main: the command line's exit statuses.
