@@ -273,4 +273,4 @@ class TrainingReplays(ReplayTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)
