@@ -245,4 +245,4 @@ class AsynchronousRuns(IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

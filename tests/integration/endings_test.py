@@ -80,4 +80,4 @@ class TwoNodes(Endings, IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=4)

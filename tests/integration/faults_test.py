@@ -226,4 +226,4 @@ class OnFourNodes(LongRuns, IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=4)

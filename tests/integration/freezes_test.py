@@ -113,4 +113,4 @@ class OnTwoNodes(Freezes, IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=8)

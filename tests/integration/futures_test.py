@@ -65,4 +65,4 @@ class Futures(IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

@@ -381,4 +381,4 @@ class OnTwoNodes(GoldenRuns, IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

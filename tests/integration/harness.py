@@ -3,6 +3,8 @@
 The programs come from the environment that CMake sets: PACELINE (the command line), PACELINE_QUADRATIC (the job
 without torch), PACELINE_SOURCE and PACELINE_BUILD.
 """
+import concurrent.futures
+import io
 import json
 import os
 import shutil
@@ -348,9 +350,38 @@ class IntegrationTest(unittest.TestCase):
                    "processes remain: " + "; ".join(command_line(pid) for pid in self.processes()))
 
 
-def main():
-    """Runs the suite. A skip shows, by its line and the exit status; with CI set, as a CI sets it, it is a failure."""
-    result = unittest.main(verbosity=2, exit=False).result
+def each_of(suite):
+    return [suite] if isinstance(suite, unittest.TestCase) else [test for part in suite for test in each_of(part)]
+
+
+class SideBySide(unittest.TextTestRunner):
+    """Runs so many tests at once; what is said of one stands together."""
+
+    def __init__(self, at_once):
+        super().__init__(verbosity=2)
+        self.at_once = at_once
+
+    def run(self, test):
+        def run_one(one):
+            said = io.StringIO()
+            result = unittest.TextTestRunner(said, verbosity=2).run(one)
+            print(said.getvalue(), file=sys.stderr, end="", flush=True)
+            return result
+        total = self._makeResult()
+        with concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
+            for result in pool.map(run_one, each_of(test)):
+                total.testsRun += result.testsRun
+                for name in ("failures", "errors", "skipped", "expectedFailures", "unexpectedSuccesses"):
+                    getattr(total, name).extend(getattr(result, name))
+        print(f"{total.testsRun} tests: {'all well' if total.wasSuccessful() else 'FAILED'}", file=sys.stderr, flush=True)
+        return total
+
+
+def main(at_once=1):
+    """Runs the suite: so many of its tests side by side, where these wait more than they compute. A skip shows, by its
+    line and the exit status; with CI set, as a CI sets it, it is a failure."""
+    runner = SideBySide(min(at_once, 2) if SANITIZED else at_once) if at_once > 1 else None
+    result = unittest.main(verbosity=2, exit=False, testRunner=runner).result
     for test, reason in result.skipped:
         print(f"skipped: {test.id()}: {reason}", flush=True)
     if not result.wasSuccessful() or result.testsRun == 0 or (result.skipped and os.environ.get("CI")):

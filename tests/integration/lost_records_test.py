@@ -217,4 +217,4 @@ class CheckerTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

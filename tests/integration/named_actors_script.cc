@@ -30,8 +30,8 @@ class Counter {
   }
   int add(int k) { return n_ += k; }
   int process() const { return getpid(); }
-  int sleep() const {
-    std::this_thread::sleep_for(std::chrono::seconds(60));
+  int sleep(int seconds) const {
+    std::this_thread::sleep_for(std::chrono::seconds(seconds));
     return 0;
   }
 
@@ -114,7 +114,7 @@ void free_again(int times) {
   for (int i = 0; i < times; ++i) {
     { auto counter = create("x"); }
     auto counter = create("x");
-    const auto call = counter.call(&Counter::sleep);
+    const auto call = counter.call(&Counter::sleep, 60);
     paceline::kill(counter);
     expect_error(error_of([&] { (void)call.get(); }), "has killed it");
     expect_error(error_of([&] { (void)counter.call(&Counter::add, 1).get(); }), "has killed it");
@@ -169,9 +169,9 @@ void own(const std::string& name) {
   while (true) pause();
 }
 
-/// wait NAME: for the end of a call that does not end by itself; prints how it ended.
-void wait_for(const std::string& name) {
-  const auto call = paceline::get_actor<Counter>(name).call(&Counter::sleep);
+/// wait NAME SECONDS: for the end of a call that takes so long; prints how it ended.
+void wait_for(const std::string& name, int seconds) {
+  const auto call = paceline::get_actor<Counter>(name).call(&Counter::sleep, seconds);
   std::puts("waits");
   std::fflush(stdout);
   std::puts(error_of([&] { (void)call.get(); }).c_str());
@@ -202,7 +202,7 @@ int main() {
     if (which == "detach") detach(text(1), number(2), arguments.size() > 3 ? number(3) : 0);
     if (which == "find") find(text(1));
     if (which == "own") own(text(1));
-    if (which == "wait") wait_for(text(1));
+    if (which == "wait") wait_for(text(1), number(2));
     if (which == "parent") parent();
     if (which == "ask_parent") ask_parent();
   });

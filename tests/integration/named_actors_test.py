@@ -101,7 +101,7 @@ class NamedActors(IntegrationTest):
         self.up(2)
         self.script("detach", "x", 1)
         agent, = self.agents(1)
-        waits = self.start("run", SCRIPT, "--", "wait", "x")
+        waits = self.start("run", SCRIPT, "--", "wait", "x", 60)
         wait_until(lambda: "waits" in waits.out, 20, "its call")
         os.kill(agent, signal.SIGKILL)
         self.assertEqual(waits.wait(20), 0, waits.said())
@@ -112,7 +112,7 @@ class NamedActors(IntegrationTest):
     def test_calls_to_a_detached_actor_of_a_frozen_node_end(self):
         self.up(2)
         pid, = self.script("detach", "x", 1)
-        waits = self.start("run", SCRIPT, "--", "wait", "x")
+        waits = self.start("run", SCRIPT, "--", "wait", "x", 10)  # What comes after it waits so long.
         wait_until(lambda: "waits" in waits.out, 20, "its call")
         agent, = self.agents(1)
         os.kill(agent, signal.SIGSTOP)
@@ -139,7 +139,7 @@ class NamedActors(IntegrationTest):
             self.up(nodes)
             owner = self.start("run", SCRIPT, "--", "own", "x")
             wait_until(lambda: owner.out, 20, "its actor")
-            waits = self.start("run", SCRIPT, "--", "wait", "x")
+            waits = self.start("run", SCRIPT, "--", "wait", "x", 60)
             wait_until(lambda: "waits" in waits.out, 20, "its call")
             os.killpg(owner.process.pid, signal.SIGKILL)
             owner.process.wait()
@@ -164,7 +164,7 @@ class NamedActors(IntegrationTest):
         self.assertTrue(actors["owned"]["owner"].startswith("driver/"), actors["owned"])
         self.assertIn("kept-1", self.paceline("list", "actors").out)
 
-        waits = self.start("run", SCRIPT, "--", "wait", "kept-1")
+        waits = self.start("run", SCRIPT, "--", "wait", "kept-1", 60)
         wait_until(lambda: "waits" in waits.out, 20, "its call")
         self.assertEqual(self.paceline("kill", "kept-1").out, f"actor {actors['kept-1']['id']} has ended\n")
         self.assertEqual(waits.wait(20), 0, waits.said())
@@ -188,4 +188,4 @@ class NamedActors(IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

@@ -165,4 +165,4 @@ class NonblockingNeighbours(IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

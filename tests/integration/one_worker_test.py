@@ -71,4 +71,4 @@ class OneWorker(IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

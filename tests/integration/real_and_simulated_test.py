@@ -208,4 +208,4 @@ class Exchanges(IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

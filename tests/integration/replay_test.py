@@ -236,6 +236,7 @@ class TrainingReplays(ReplayTest):
         return run
 
     def test_the_main_example_with_random_delays(self):
+        self.assertEqual(self.paceline("up").code, 0)
         delays = ["--straggle", "1:12ms", "--slow", "3:2x"]
         for strategy, epochs, more in (("wagma(group=2,sync=10)", 0.15, ["--accumulate", 1]),
                                        ("nonblocking(batches=4)", 0.3, []),
@@ -252,6 +253,7 @@ class TrainingReplays(ReplayTest):
                 self.assertEqual(again.result()["test_accuracy"], run.result()["test_accuracy"])
 
     def test_running_statistics_of_batch_norm(self):
+        self.assertEqual(self.paceline("up").code, 0)
         for strategy in ("nonblocking(batches=2)", "wagma(group=2,sync=4)", "nonblocking(d-psgd(ring),batches=2)"):
             with self.subTest(strategy):
                 run = self.train(SMALL, "--strategy", strategy, "--straggle", "1:4ms", arguments=["norm"])
@@ -273,4 +275,4 @@ class TrainingReplays(ReplayTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

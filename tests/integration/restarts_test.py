@@ -304,4 +304,4 @@ class Agents(IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

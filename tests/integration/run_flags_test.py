@@ -4,19 +4,16 @@ import json
 import os
 import re
 
-from harness import IntegrationTest, SOURCE, main
+from harness import main
+from training import SMALL, TrainingTest
 
-SMALL = os.path.join(SOURCE, "tests", "integration", "small_training.cpp")
 AN_EPOCH = 32  # Updates: 2048 samples, two workers, mini-batches of 32.
 
 
-class RunFlags(IntegrationTest):
-    def train(self, *flags):
-        directory = os.path.join(self.folder, f"run-{self.runs}")
-        run = self.start("run", SMALL, "--run-dir", directory, *flags)
-        run.run_directory = directory
-        self.assertEqual(run.wait(90), 0, run.said())
-        return run
+class RunFlags(TrainingTest):
+    def run_with(self, *flags):
+        self.cluster_of(1)
+        return self.train(SMALL, *flags)
 
     def evaluated(self, run):
         return [event for event in run.metrics() if event["event"] == "evaluated"]
@@ -34,7 +31,7 @@ class RunFlags(IntegrationTest):
         for strategy in ("allreduce", "nonblocking(batches=1)"):
             for every, updates in (("0.5", [16, 32, 48, 64]), ("1.5", [48, 64]), ("0", [64])):
                 with self.subTest(strategy, every=every):
-                    run = self.train("--strategy", strategy, "--epochs", 2, "--evaluate-every-epochs", every)
+                    run = self.run_with("--strategy", strategy, "--epochs", 2, "--evaluate-every-epochs", every)
                     self.assertEqual([event["update"] for event in self.evaluated(run)], updates)
                     self.assertTrue(os.path.exists(os.path.join(run.run_directory, "checkpoint.safetensors")))
 
@@ -42,7 +39,7 @@ class RunFlags(IntegrationTest):
 
     def test_a_target_ends_it_at_the_evaluation_that_reaches_it(self):
         for target in ("80%", "0.8"):
-            run = self.train("--epochs", 1000, "--target", target)
+            run = self.run_with("--epochs", 1000, "--target", target)
             values = [event["value"] for event in self.evaluated(run)]
             self.assertGreaterEqual(values[-1], 0.8)
             self.assertTrue(all(value < 0.8 for value in values[:-1]), values)
@@ -60,7 +57,7 @@ class RunFlags(IntegrationTest):
                                          ("server(async)", 2, "--slow", "1:20x")):
             with self.subTest(strategy, workers=workers, slow=slow):
                 flags = ["--workers", workers, "--strategy", strategy, "--epochs", 1000000, *slow]
-                run = self.train(*flags, "--evaluate-every-epochs", 0, "--time-limit", "1.5s")
+                run = self.run_with(*flags, "--evaluate-every-epochs", 0, "--time-limit", "1.5s")
                 result = run.result()
                 self.assertTrue(1.4 < result["train_s"] < 2.5, result["train_s"])
                 self.assertEqual([event["text"] for event in run.metrics() if event["event"] == "stopping"][0],
@@ -68,7 +65,7 @@ class RunFlags(IntegrationTest):
                 self.assertEqual(len(set(result["models"].values())), 1, "all end with the same model")
                 self.assertEqual([event["update"] for event in self.evaluated(run)], [result["updates"]])
                 self.assertGreater(result["test_accuracy"], 0.5)
-                rest = self.train(*flags, "--resume", run.run_directory, "--time-limit", "0.1s")
+                rest = self.run_with(*flags, "--resume", run.run_directory, "--time-limit", "0.1s")
                 started = next(event for event in rest.metrics() if event["event"] == "started")
                 self.assertEqual(started["first"], result["updates"])
 
@@ -76,25 +73,25 @@ class RunFlags(IntegrationTest):
 
     def test_the_size_of_a_mini_batch_sets_the_number_of_updates(self):
         for batch in (16, 64):
-            result = self.train("--batch", batch, "--epochs", 2).result()
+            result = self.run_with("--batch", batch, "--epochs", 2).result()
             self.assertEqual((result["updates"], result["samples"]), (2 * 2048 // (2 * batch), 2 * 2048))
 
     def test_a_seed_makes_the_same_model_and_another_one_another(self):
-        one, same, other = [self.train("--seed", seed, "--epochs", 1).result()["models"]["0"] for seed in (7, 7, 8)]
+        one, same, other = [self.run_with("--seed", seed, "--epochs", 1).result()["models"]["0"] for seed in (7, 7, 8)]
         self.assertEqual(one, same)
         self.assertNotEqual(one, other)
 
     def test_a_slow_worker_takes_so_many_times_as_long(self):
         """The shortest of each: what else runs on the machine makes either longer, and one more than the other."""
         for factor in (5, 20):
-            run = self.train("--slow", f"1:{factor}x", "--batch", 512, "--epochs", 20)
+            run = self.run_with("--slow", f"1:{factor}x", "--batch", 512, "--epochs", 20)
             fast, slow = [min(of.values()) for of in self.computing(run)]
             self.assertGreater(slow, 0.6 * factor * fast)
 
     def test_each_update_one_worker_straggles_whom_the_seed_draws(self):
         late = []
         for seed in (3, 3, 4):
-            fast, slow = self.computing(self.train("--seed", seed, "--epochs", 1, "--straggle", "1:40ms"))
+            fast, slow = self.computing(self.run_with("--seed", seed, "--epochs", 1, "--straggle", "1:40ms"))
             self.assertEqual(len(fast), AN_EPOCH)
             for update in range(AN_EPOCH):
                 self.assertGreater(max(fast[update], slow[update]), 0.04, f"nobody was late at {update}")

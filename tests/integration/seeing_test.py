@@ -406,4 +406,4 @@ class Seeing(IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

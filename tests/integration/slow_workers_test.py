@@ -103,4 +103,4 @@ class OnTwoNodes(SlowWorkers, IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=4)

@@ -31,8 +31,8 @@ ON_TWO_NODES = ["allreduce", "local-sgd(period=3)", "eager-sgd(quorum=4,sync=4)"
 
 class StrategyTraining(TrainingTest):
     def case(self, name, strategy, *flags, nodes=1, workers=WORKERS):
-        return self.train(CASES, "--strategy", strategy, "--workers", workers, "--nodes", nodes, *flags, arguments=[name],
-                          timeout=60)
+        self.cluster_of(nodes)
+        return self.train(CASES, "--strategy", strategy, "--workers", workers, *flags, arguments=[name], timeout=60)
 
     def test_every_strategy_is_here(self):
         listed = re.findall(r"^  ([a-z][a-z-]+)(?:\(|$)", self.paceline("run", "--help").out, re.MULTILINE)

@@ -115,4 +115,4 @@ class Tasks(IntegrationTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

@@ -31,6 +31,17 @@ def read_checkpoint(path):
 
 class TrainingTest(IntegrationTest):
     seconds = 120  # That a run may take.
+    standing = 0  # Nodes of the cluster that is up.
+
+    def cluster_of(self, nodes):
+        """Runs without --nodes are on a cluster of so many from now on, and do not each start one, which would load
+        libtorch anew."""
+        if nodes == self.standing:
+            return
+        if self.standing:
+            self.assertEqual(self.paceline("down").code, 0)
+        self.assertEqual(self.paceline("up", "--nodes", nodes).code, 0)
+        self.standing = nodes
 
     def start_training(self, script, *flags, arguments=(), environment=None):
         directory = os.path.join(self.folder, f"run-{self.runs}")

@@ -22,6 +22,7 @@ class TrainingRuns(TrainingTest):
 
     def test_a_resumed_run_goes_on_at_the_same_update_and_ends_like_an_unbroken_one(self):
         outer = ["slowmo(period=4)", "bmuf(period=4)", "diloco(period=8)", "adacomm(period=4,interval=1h,block_momentum=0.5)"]
+        self.cluster_of(1)
         for strategy in ["allreduce", "wagma(group=2,sync=4)"] + outer:
             flags = ["--workers", 2, "--strategy", strategy]
             if strategy in outer:
@@ -120,6 +121,7 @@ class TrainingRuns(TrainingTest):
         self.assert_failed(run, "worker 1", "SIGSEGV", "the last line before the mishap")
 
     def test_running_statistics_of_batch_norm_are_averaged_like_the_model(self):
+        self.cluster_of(1)
         for strategy in ("allreduce", "nonblocking(batches=2)", "local-sgd(period=4)"):
             with self.subTest(strategy):
                 run = self.train(SMALL, "--strategy", strategy, arguments=["norm"])

@@ -1,11 +1,11 @@
 #include "tests/sim/explorer/explorer.h"
 
 #include <memory>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "tests/sim/explorer/round_shell.h"
+#include "tests/sim/explorer/seen.h"
 
 namespace paceline::explorer {
 namespace {
@@ -17,7 +17,7 @@ class Walker {
   Walker(const Model& model, Mutation mutation) : shell_(model, mutation) {}
 
   Walk run() {
-    visit(shell_.start(), nullptr);
+    visit(shell_.start(), [] { return WayPtr(); });
     while (!stack_.empty() && shell_.violation().empty()) {
       const auto [state, way] = std::move(stack_.back());
       stack_.pop_back();
@@ -42,26 +42,28 @@ class Walker {
         if (!shell_.violation().empty()) return;
         State next = s;
         shell_.make(next, move);
-        visit(std::move(next), std::make_shared<const Way<Move>>(Way<Move>{move, way}));
+        visit(std::move(next), [&] { return std::make_shared<const Way<Move>>(Way<Move>{move, way}); });
       }
     }
   }
 
-  void visit(State s, WayPtr way) {
+  /// `way`: gives the way there; most states have been seen before.
+  template <class MakeWay>
+  void visit(State s, MakeWay&& way) {
     if (shell_.violation().empty()) {
       shell_.drop_idle_messages(s);
-      if (!seen_.insert(std::hash<std::string>{}(bytes_of(s))).second) return;
+      if (!seen_.add(bytes_of(s))) return;
       shell_.check(s);
     }
     if (!shell_.violation().empty()) {
-      result_.way = print(way);
+      result_.way = print<Move>(way());
       return;
     }
-    stack_.emplace_back(std::move(s), std::move(way));
+    stack_.emplace_back(std::move(s), way());
   }
 
   RoundShell shell_;
-  std::unordered_set<std::size_t> seen_;
+  Seen seen_;
   std::vector<std::pair<State, WayPtr>> stack_;
   Walk result_;
 };

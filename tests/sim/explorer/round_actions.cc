@@ -51,7 +51,7 @@ void RoundShell::act(State& s, NodeId id, const RoundEngine::Actions& actions) {
 void RoundShell::carry_out_next(State& s, NodeId id) {
   auto& work = s.agents[index(id)].work;
   const auto action = work.front();
-  work.pop_front();
+  work.erase(work.begin());
   if (const auto* seal = std::get_if<RoundEngine::Seal>(&action)) return carry_out(s, id, *seal);
   if (const auto* x = std::get_if<RoundEngine::Execute>(&action)) return carry_out(s, id, *x);
   carry_out(s, id, std::get<RoundEngine::Merge>(action));
@@ -134,13 +134,13 @@ void RoundShell::carry_out(State& s, NodeId id, const RoundEngine::Execute& a) {
   agent.pinned.erase(key);
   agent.partials.erase(key);
   const auto tell = [&] {
-    auto actions = step(agent, {kExecuted, a.version.value, a.group, s.now.count()},
-                        [&](RoundEngine& e) { return e.on_executed(a.version, a.group, {}, Instant{s.now}); });
+    const auto& actions = step(agent, {kExecuted, a.version.value, a.group, s.now.count()},
+                               [&](RoundEngine& e) { return e.on_executed(a.version, a.group, {}, Instant{s.now}); });
     const Version done = agent.core->engine.done();
     std::erase_if(agent.executed, [&](const auto& entry) { return entry.first <= done; });
     act(s, id, actions);
   };
-  if (spoils(s, Mutation::executes_twice)) agent.work.emplace_front(a);
+  if (spoils(s, Mutation::executes_twice)) agent.work.insert(agent.work.begin(), a);
   if (spoils(s, Mutation::reports_before_it_reduces)) {
     tell();
     return hand_out(s, a);

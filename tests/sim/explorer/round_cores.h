@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -46,9 +48,8 @@ class RoundCores {
 
   template <class Step>
   const Stepped& step(const Core& from, Event event, Step&& on) {
-    std::string key;
-    for (const std::int64_t number : event) key += std::to_string(number) + ' ';
-    key += '@' + std::to_string(from.id);
+    Key key{from.id};
+    std::copy(event.begin(), event.end(), key.begin() + 1);
     const auto found = answers_.find(key);
     if (found != answers_.end()) return found->second;
     const auto& plan = static_cast<const test::TestPlan&>(from.engine.plan());
@@ -59,8 +60,17 @@ class RoundCores {
   }
 
  private:
+  using Key = std::array<std::int64_t, 6>;  ///< The engine, the event.
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      std::size_t hash = 0;
+      for (const std::int64_t number : key) hash = (hash ^ static_cast<std::size_t>(number)) * 0x9E3779B97F4A7C15U;
+      return hash ^ hash >> 32U;
+    }
+  };
+
   std::unordered_map<std::string, CorePtr> cores_;
-  std::unordered_map<std::string, Stepped> answers_;
+  std::unordered_map<Key, Stepped, Hash> answers_;
 };
 
 }  // namespace paceline::explorer

@@ -59,7 +59,8 @@ State RoundShell::start() {
     s.agents.emplace_back();
     s.agents.back().core = cores_.add(options.self, RoundEngine(options, plan(options.self)));
     if (model_.loss)
-      s.agents.back().view.emplace(options.self, std::set<NodeId>(model_.node_of.begin(), model_.node_of.end()));
+      s.agents.back().view = std::make_shared<const View>(
+          scheduler::ViewChange(options.self, std::set<NodeId>(model_.node_of.begin(), model_.node_of.end())));
   }
   s.workers.resize(model_.node_of.size());
   const test::TestPlan first(model_.answers);
@@ -93,7 +94,7 @@ std::vector<Move> RoundShell::steps(const State& s) const {
   for (int n = 0; n < model_.nodes; ++n) {
     if (!s.agents[static_cast<std::size_t>(n)].work.empty()) moves.push_back({Move::Kind::work, n});
     if (s.loss_used && NodeId{n} != lost_agent() &&
-        s.agents[static_cast<std::size_t>(n)].view->members().contains(lost_agent()))
+        s.agents[static_cast<std::size_t>(n)].view->change.members().contains(lost_agent()))
       moves.push_back({Move::Kind::hear_loss, n});
   }
   return moves;
@@ -177,14 +178,15 @@ void RoundShell::make(State& s, const Move& move) {
       const Message m = s.network[who];
       s.network.erase(s.network.begin() + move.who);
       const Agent& agent = s.agents[index(m.to)];
-      if (agent.view && !agent.view->members().contains(m.from)) return;
+      if (agent.view && !agent.view->change.members().contains(m.from)) return;
       if (std::holds_alternative<Flushed>(m.body)) return take_flushed(s, m);
       if (const auto* p = std::get_if<RoundEngine::SendPartial>(&m.body))
         return take_partial(s, m.to, m.from, {p->version, p->group}, m.sum);
       return act(s, m.to, deliver(s.agents[index(m.to)], m, s.now));
     }
     case Move::Kind::lose: return lose(s);
-    case Move::Kind::hear_loss: return act(s, id, s.agents[who].view->on_lost(lost_agent()));
+    case Move::Kind::hear_loss:
+      return act(s, id, change_view(s.agents[who], [&](auto& view) { return view.on_lost(lost_agent()); }));
     case Move::Kind::work: return carry_out_next(s, id);
     case Move::Kind::tick: {
       s.now = std::max(s.now, s.agents[who].core->engine.next_deadline()->time_since_epoch());
@@ -231,7 +233,7 @@ void RoundShell::act(State& s, NodeId id, const scheduler::ViewChange::Actions& 
 void RoundShell::take_flushed(State& s, const Message& m) {
   const auto& flushed = std::get<Flushed>(m.body);
   for (const auto& [key, sum] : flushed.passed_on) take_partial(s, m.to, lost_agent(), key, sum);
-  act(s, m.to, s.agents[index(m.to)].view->on_flushed(m.from, flushed.lost));
+  act(s, m.to, change_view(s.agents[index(m.to)], [&](auto& view) { return view.on_flushed(m.from, flushed.lost); }));
 }
 
 bool RoundShell::all_have_executed(const State& s, const Key& key) const {
@@ -240,23 +242,29 @@ bool RoundShell::all_have_executed(const State& s, const Key& key) const {
   });
 }
 
-RoundEngine::Actions RoundShell::deliver(Agent& to, const Message& m, Duration at) {
+const RoundEngine::Actions& RoundShell::deliver(Agent& to, const Message& m, Duration at) {
+  const auto& stepped = answer(*to.core, m, at);
+  to.core = stepped.core;
+  return stepped.actions;
+}
+
+const RoundCores::Stepped& RoundShell::answer(const Core& to, const Message& m, Duration at) {
   const Instant now{at};
   if (const auto* a = std::get_if<RoundEngine::Activate>(&m.body)) {
-    return step(to, {kActivation, a->root.value, m.from.value, a->version.value, at.count()},
-                [&](RoundEngine& e) { return e.on_activation(a->root, m.from, a->version, now); });
+    return cores_.step(to, {kActivation, a->root.value, m.from.value, a->version.value, at.count()},
+                       [&](RoundEngine& e) { return e.on_activation(a->root, m.from, a->version, now); });
   }
   if (const auto* c = std::get_if<RoundEngine::Count>(&m.body)) {
-    return step(to, {kCount, c->version.value, at.count()},
-                [&](RoundEngine& e) { return e.on_count(c->version, now); });
+    return cores_.step(to, {kCount, c->version.value, at.count()},
+                       [&](RoundEngine& e) { return e.on_count(c->version, now); });
   }
   if (const auto* g = std::get_if<RoundEngine::Gone>(&m.body)) {
-    return step(to, {kGoneElsewhere, g->rank.value, at.count()},
-                [&](RoundEngine& e) { return e.on_gone_elsewhere(g->rank, now); });
+    return cores_.step(to, {kGoneElsewhere, g->rank.value, at.count()},
+                       [&](RoundEngine& e) { return e.on_gone_elsewhere(g->rank, now); });
   }
   const auto& p = std::get<RoundEngine::SendPartial>(m.body);
-  return step(to, {kPartial, m.from.value, p.version.value, p.group, at.count()},
-              [&](RoundEngine& e) { return e.on_partial(m.from, p.version, p.group, now); });
+  return cores_.step(to, {kPartial, m.from.value, p.version.value, p.group, at.count()},
+                     [&](RoundEngine& e) { return e.on_partial(m.from, p.version, p.group, now); });
 }
 
 void RoundShell::drop_idle_messages(State& s) {
@@ -264,15 +272,15 @@ void RoundShell::drop_idle_messages(State& s) {
     std::erase_if(agent.of_lost, [&](const auto& sum) { return all_have_executed(s, sum.first); });
   std::erase_if(s.network, [&](const Message& m) {
     const auto& view = s.agents[index(m.to)].view;
-    if (view && !view->members().contains(m.from)) return true;
+    if (view && !view->change.members().contains(m.from)) return true;
     if (std::holds_alternative<Flushed>(m.body)) return false;
     const auto* partial = std::get_if<RoundEngine::SendPartial>(&m.body);
     if (partial != nullptr && model_.loss && m.from == lost_agent() &&
         !all_have_executed(s, {partial->version, partial->group}))
       return false;
-    Agent there;
-    there.core = s.agents[index(m.to)].core;
-    return deliver(there, m, s.now).empty() && there.core == s.agents[index(m.to)].core;
+    const auto& core = s.agents[index(m.to)].core;
+    const auto& stepped = answer(*core, m, s.now);
+    return stepped.actions.empty() && stepped.core == core;
   });
 }
 

@@ -64,9 +64,13 @@ class RoundShell {
 
   /// Steps the agent's core.
   template <class Step>
-  RoundEngine::Actions step(Agent& agent, RoundCores::Event event, Step&& on);
+  const RoundEngine::Actions& step(Agent& agent, RoundCores::Event event, Step&& on);
   /// Hands a message to the core that it is for.
-  RoundEngine::Actions deliver(Agent& to, const Message& m, Duration now);
+  const RoundEngine::Actions& deliver(Agent& to, const Message& m, Duration now);
+  /// What that core would make of it.
+  const RoundCores::Stepped& answer(const Core& to, const Message& m, Duration now);
+  template <class Change>
+  static scheduler::ViewChange::Actions change_view(Agent& agent, Change&& change);
   std::unique_ptr<test::TestPlan> plan(NodeId self) const;
   scheduler::Round round(Version v) const { return model_.answers.round(v); }
   std::int32_t arrived(const State& s, Version v) const;
@@ -93,10 +97,18 @@ class RoundShell {
 };
 
 template <class Step>
-RoundEngine::Actions RoundShell::step(Agent& agent, RoundCores::Event event, Step&& on) {
+const RoundEngine::Actions& RoundShell::step(Agent& agent, RoundCores::Event event, Step&& on) {
   const auto& stepped = cores_.step(*agent.core, event, on);
   agent.core = stepped.core;
   return stepped.actions;
+}
+
+template <class Change>
+scheduler::ViewChange::Actions RoundShell::change_view(Agent& agent, Change&& change) {
+  scheduler::ViewChange changed = agent.view->change;
+  auto actions = change(changed);
+  agent.view = std::make_shared<const View>(std::move(changed));
+  return actions;
 }
 
 }  // namespace paceline::explorer

@@ -55,7 +55,7 @@ void put(std::string& out, const Agent& agent) {
   put(out, agent.abandoned.value);
   put(out, agent.result.value);
   if (!agent.view) return;
-  out += agent.view->fingerprint();
+  out += agent.view->fingerprint;
   put(out, agent.of_lost);
 }
 
@@ -99,9 +99,11 @@ std::string bytes_of(const Message& m) {
 
 std::string bytes_of(const State& s) {
   std::string out;
+  out.reserve(512);
   for (const Agent& agent : s.agents) put(out, agent);
   for (const Worker& w : s.workers) put(out, w);
   std::vector<std::string> messages;
+  messages.reserve(s.network.size());
   for (const Message& m : s.network) messages.push_back(bytes_of(m));
   std::sort(messages.begin(), messages.end());  // Any of them may be next.
   put(out, static_cast<std::int64_t>(messages.size()));

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -70,16 +69,23 @@ struct Core {
   std::int32_t id;
 };
 
+/// Likewise.
+struct View {
+  explicit View(scheduler::ViewChange that) : change(std::move(that)), fingerprint(change.fingerprint()) {}
+  scheduler::ViewChange change;
+  std::string fingerprint;
+};
+
 struct Agent {
   std::shared_ptr<const Core> core;
-  std::deque<RoundEngine::Action> work;  ///< Averagings run one after the other.
+  std::vector<RoundEngine::Action> work;  ///< Averagings run one after the other.
   std::map<Key, Contents> pinned;
   std::map<Key, std::map<NodeId, Contents>> partials;
-  std::set<Key> executed;                     ///< Of versions that the engine has not done.
-  Version abandoned{-1};                      ///< The word on every control page.
-  Version result{-1};                         ///< Lateness abandons: the newest result that workers can take up.
-  std::optional<scheduler::ViewChange> view;  ///< Where an agent is lost.
-  std::map<Key, Contents> of_lost;            ///< The same: what the lost agent gave, until all have executed it.
+  std::set<Key> executed;            ///< Of versions that the engine has not done.
+  Version abandoned{-1};             ///< The word on every control page.
+  Version result{-1};                ///< Lateness abandons: the newest result that workers can take up.
+  std::shared_ptr<const View> view;  ///< Where an agent is lost.
+  std::map<Key, Contents> of_lost;   ///< The same: what the lost agent gave, until all have executed it.
 };
 
 struct Worker {

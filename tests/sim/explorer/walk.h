@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include "tests/sim/explorer/seen.h"
 
 namespace paceline::explorer {
 
@@ -42,14 +42,14 @@ Walk walk_all(Shell& shell) {
   using Step = typename Shell::Move;
   using WayPtr = std::shared_ptr<const Way<Step>>;
   Walk result;
-  std::unordered_set<std::size_t> seen;
+  Seen seen;
   std::vector<std::pair<At, WayPtr>> stack;
-  const auto visit = [&](At s, WayPtr way) {
-    if (!shell.violation().empty()) result.way = print(way);
-    if (!shell.violation().empty() || !seen.insert(std::hash<std::string>{}(bytes_of(s))).second) return;
-    stack.emplace_back(std::move(s), std::move(way));
+  const auto visit = [&](At s, const auto& way) {
+    if (!shell.violation().empty()) result.way = print<Step>(way());
+    if (!shell.violation().empty() || !seen.add(bytes_of(s))) return;
+    stack.emplace_back(std::move(s), way());
   };
-  visit(shell.start(), nullptr);
+  visit(shell.start(), [] { return WayPtr(); });
   while (!stack.empty() && shell.violation().empty()) {
     const auto [state, way] = std::move(stack.back());
     stack.pop_back();
@@ -64,7 +64,7 @@ Walk walk_all(Shell& shell) {
         if (!shell.violation().empty()) break;
         At next = state;
         shell.make(next, move);
-        visit(std::move(next), std::make_shared<const Way<Step>>(Way<Step>{move, way}));
+        visit(std::move(next), [&] { return std::make_shared<const Way<Step>>(Way<Step>{move, way}); });
       }
     }
   }
