@@ -61,8 +61,8 @@ Result<NodeId> node_of_driver(const std::string& runtime_directory) {
   const bool is_number = error == std::errc() && end == asked.data() + asked.size();
   const auto socket = runtime_directory + "/agent-" + asked + ".sock";
   if (is_number && node >= 0 && (node == 0 || access(socket.c_str(), F_OK) == 0)) return NodeId{node};
-  return fail(ErrorKind::invalid, std::string(kNodeEnv) + "=" + asked +
-                                      ": the cluster has no such node; `paceline status` lists them");
+  return fail(ErrorKind::invalid,
+              std::string(kNodeEnv) + "=" + asked + ": the cluster has no such node; `paceline status` lists them");
 }
 
 std::string driver_name() {

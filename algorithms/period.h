@@ -46,8 +46,8 @@ class AdaComm {
   explicit AdaComm(const Period& options);
 
   /// An averaging was executed. `loss`: F, the mean over workers of the mean of each one's last loss_window losses.
-  /// `time`: the training clock of the node that leads. `lr`: the learning rate in force. Returns the period from here on.
-  /// A loss or learning rate that is not a finite number changes nothing; the rule stays due.
+  /// `time`: the training clock of the node that leads. `lr`: the learning rate in force. Returns the period from here
+  /// on. A loss or learning rate that is not a finite number changes nothing; the rule stays due.
   std::int64_t on_average(double loss, Duration time, double lr);
 
   std::int64_t period() const { return period_; }

@@ -337,7 +337,8 @@ TEST_F(AgentTest, TheWordOfANodeThatTheJobHasLostDoesNotCount) {
   body.setJob(1);
   body.setNode(0);
   say(head_, gone);
-  EXPECT_EQ(heard_by(one_), "left:worker 1 is gone: node 0 is lost; the others go on without it node_lost:node 0 is lost ")
+  EXPECT_EQ(heard_by(one_),
+            "left:worker 1 is gone: node 0 is lost; the others go on without it node_lost:node 0 is lost ")
       << "this node leads now";
   stop_job(zero_, 1, "of the lost");
   EXPECT_EQ(heard_by(one_), "");

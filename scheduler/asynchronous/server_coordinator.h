@@ -71,11 +71,11 @@ class ServerCoordinator final : public AsynchronousCoordinator {
   const ServerEngine::Options options_;
   ServerEngine engine_;
   NodeId server_node_;
-  bool has_start_ = false;           ///< The server has it, or was sent it.
-  std::set<Rank> gone_;              ///< Of all nodes, as far as it is known here.
-  std::set<Rank> awaited_;           ///< Local workers that the server says are waited for.
-  std::set<Rank> taking_;            ///< Local workers that are being given what they have pulled.
-  Snapshot newest_;                  ///< Of those that were pulled here or passed on, where the server is not.
+  bool has_start_ = false;  ///< The server has it, or was sent it.
+  std::set<Rank> gone_;     ///< Of all nodes, as far as it is known here.
+  std::set<Rank> awaited_;  ///< Local workers that the server says are waited for.
+  std::set<Rank> taking_;   ///< Local workers that are being given what they have pulled.
+  Snapshot newest_;         ///< Of those that were pulled here or passed on, where the server is not.
   std::vector<Early> early_;
   // Where the server is.
   std::shared_ptr<Bytes> server_;

@@ -113,7 +113,8 @@ void Endings::carry_out(const Agreement::Decide& decided) {
   const bool is_end = decided.what == On::end;
   const Version last = is_end ? std::min(decided.last, workers_.last()) : decided.last;
   const Graph graph{graph_.number + 1, last, workers_.left()};
-  for (const NodeId node : work_.view.others()) is_end ? send(node, Phase::DECIDE, On::end, last) : send_graph(node, graph);
+  for (const NodeId node : work_.view.others())
+    is_end ? send(node, Phase::DECIDE, On::end, last) : send_graph(node, graph);
   is_end ? decide_end(last) : decide_graph(graph);
 }
 

@@ -14,8 +14,8 @@ namespace paceline::scheduler {
 
 /// How all agents agree on where a job without rounds ends, and on where those that are left begin with a graph of
 /// their own: the leader asks all how far their workers have begun, and nobody begins anything further until it has
-/// decided (views/agreement.h). What is decided the chronicle hears: `ends`, `ends_apart`, `remade`. Where the leader is
-/// lost those that are left tell each other what it had decided, and the next one asks again for what it had not.
+/// decided (views/agreement.h). What is decided the chronicle hears: `ends`, `ends_apart`, `remade`. Where the leader
+/// is lost those that are left tell each other what it had decided, and the next one asks again for what it had not.
 class Endings {
  public:
   /// What the coordinator knows of the workers.

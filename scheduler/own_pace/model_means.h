@@ -12,7 +12,7 @@ namespace paceline::scheduler {
 
 /// Means of all workers' models, where there are no rounds of all. Each node adds up the models of its own workers.
 ///
-///   evaluation  the leader gets all nodes' sums, and puts the mean into the `latest` buffer of one of its workers, which
+///   evaluation  the leader gets all nodes' sums, and puts the mean into the `latest` buffer of one of its workers, who
 ///               evaluates it between two iterations; the others go on, and training is not changed. One that is under
 ///               way when the leader is lost is left out
 ///   end         all nodes get all sums, and give the mean of all last models to their workers, which are held

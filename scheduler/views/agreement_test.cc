@@ -47,7 +47,8 @@ TEST_F(AgreementTest, OneThatIsLostIsNotWaitedFor) {
 TEST_F(AgreementTest, WhatAnotherLeaderHasDecidedIsNotAskedAgain) {
   sut.on_decided(On::graph, Version{6});
   EXPECT_EQ(sut.wish(On::graph), Actions{Ask{On::graph}}) << "there may be a further one";
-  for (const int node : {0, 1, 2}) EXPECT_EQ(answer(node, On::graph, 4), node < 2 ? Actions{} : (Actions{Decide{On::graph, Version{6}}}));
+  for (const int node : {0, 1, 2})
+    EXPECT_EQ(answer(node, On::graph, 4), node < 2 ? Actions{} : (Actions{Decide{On::graph, Version{6}}}));
   sut.on_decided(On::end, Version{9});
   EXPECT_EQ(sut.wish(On::end), Actions{});
   EXPECT_EQ(sut.wish(On::graph), Actions{});

@@ -23,7 +23,8 @@ TEST(JobEndTest, OneNodeReleasesAsSoonAsAllAreThere) {
   JobEnd sut(NodeId{0}, {NodeId{0}});
   sut.begin(Version{9}, kBegin);
   EXPECT_EQ(sut.next({.all_there = false, .evaluating = false, .leads = true}, kPatience, kBegin + 999ms), Step::none);
-  EXPECT_EQ(sut.next({.all_there = true, .evaluating = false, .leads = true}, kPatience, kBegin + 999ms), Step::release);
+  EXPECT_EQ(sut.next({.all_there = true, .evaluating = false, .leads = true}, kPatience, kBegin + 999ms),
+            Step::release);
   sut.on_released();
   EXPECT_FALSE(sut.is_settling());
   EXPECT_EQ(sut.next({.all_there = true, .evaluating = false, .leads = true}, kPatience, kBegin + 1h), Step::none);
@@ -48,7 +49,8 @@ TEST(JobEndTest, NobodyIsReleasedWhileOneEvaluates) {
 TEST(JobEndTest, WhoDoesNotComeWithinPatienceIsLeftBehindOnce) {
   JobEnd sut(NodeId{0}, {NodeId{0}});
   sut.begin(Version{9}, kBegin);
-  EXPECT_EQ(sut.next({.all_there = false, .evaluating = false, .leads = true}, kPatience, kBegin + 1s), Step::leave_behind);
+  EXPECT_EQ(sut.next({.all_there = false, .evaluating = false, .leads = true}, kPatience, kBegin + 1s),
+            Step::leave_behind);
   EXPECT_EQ(sut.next({.all_there = true, .evaluating = false, .leads = true}, kPatience, kBegin + 1s), Step::release);
 }
 
@@ -58,10 +60,13 @@ TEST(JobEndTest, TheFirstNodeWaitsForTheOthersWord) {
   for (JobEnd* end : {&first, &other}) end->begin(Version{4}, kBegin);
   EXPECT_EQ(first.next({.all_there = true, .evaluating = false, .leads = true}, kPatience, kBegin), Step::none);
   EXPECT_EQ(other.next({.all_there = false, .evaluating = false, .leads = false}, kPatience, kBegin), Step::none);
-  EXPECT_EQ(other.next({.all_there = true, .evaluating = false, .leads = false}, kPatience, kBegin + 10ms), Step::tell_settled);
-  EXPECT_EQ(other.next({.all_there = true, .evaluating = false, .leads = false}, kPatience, kBegin + 1h), Step::none) << "told once; the first releases";
+  EXPECT_EQ(other.next({.all_there = true, .evaluating = false, .leads = false}, kPatience, kBegin + 10ms),
+            Step::tell_settled);
+  EXPECT_EQ(other.next({.all_there = true, .evaluating = false, .leads = false}, kPatience, kBegin + 1h), Step::none)
+      << "told once; the first releases";
   first.on_settled(NodeId{2});
-  EXPECT_EQ(first.next({.all_there = true, .evaluating = false, .leads = true}, kPatience, kBegin + 20ms), Step::release);
+  EXPECT_EQ(first.next({.all_there = true, .evaluating = false, .leads = true}, kPatience, kBegin + 20ms),
+            Step::release);
 }
 
 TEST(JobEndTest, ANodeThatSaysNothingIsNotWaitedForForEver) {

@@ -17,7 +17,8 @@
 namespace paceline::cluster {
 
 /// Evaluations of the averaged model, and checkpoints between them, on the node that leads: who makes one, since when,
-/// and what becomes of it. The others are told, since one of them may lead next. It renames files of the run directory, and has no other I/O.
+/// and what becomes of it. The others are told, since one of them may lead next. It renames files of the run directory,
+/// and has no other I/O.
 class JobEvaluation {
  public:
   /// An evaluator that does not evaluate is waited for so long.

@@ -531,7 +531,8 @@ void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant no
   }
   if (tells) outbox_.to_driver({{"event", "node_lost"}, {"node", node.value}, {"text", why}});
   if (settings_.entry.node_of.front() == node && !replicas_.has_start() && !stopped_)
-    return fail_job("node " + to_string(node) + " was lost before worker 0 gave the others the model to start from", now);
+    return fail_job("node " + to_string(node) + " was lost before worker 0 gave the others the model to start from",
+                    now);
   end_.on_settled(node);
   if (end_.has_settled()) tell_settled();  // Whoever leads now.
   replicas_.on_node_gone(node, now);

@@ -31,11 +31,11 @@ struct Model {
   /// What a shell carries out the moment it is asked, so that there are fewer states; the rest later, one by one.
   enum class AtOnce { nothing, seals, everything };
   AtOnce at_once = AtOnce::nothing;
-  bool pause = true;        ///< One worker stands still somewhere, for some time or for good.
-  bool crash = false;       ///< One worker dies somewhere.
-  bool clock_runs = false;  ///< A deadline may pass at any moment; else only for somebody who is paused.
-  bool parts = false;       ///< A worker may have published a part of its update when others end it.
-  bool loss = false;        ///< The last agent is lost somewhere, with its workers,
+  bool pause = true;         ///< One worker stands still somewhere, for some time or for good.
+  bool crash = false;        ///< One worker dies somewhere.
+  bool clock_runs = false;   ///< A deadline may pass at any moment; else only for somebody who is paused.
+  bool parts = false;        ///< A worker may have published a part of its update when others end it.
+  bool loss = false;         ///< The last agent is lost somewhere, with its workers,
   bool loses_first = false;  ///< or the first is.
 };
 
