@@ -123,7 +123,7 @@ MUTATIONS = (
     Mutation("a model that was lent to a lost node does not come back", PAIRS, "rank == holder->low() && holder->initiator != rank) release(rank, *holder);", "false) release(rank, *holder);", VIEWS),
     Mutation("a server waits for a lost node's workers", "scheduler/asynchronous/server_coordinator.cc", "  for (const Rank rank : work_.view.ranks_on(node)) on_rank_gone(rank, now);\n", "  (void)node;\n", VIEWS),
     Mutation("nobody leads where the first node is lost", "scheduler/views/view.cc", "return std::pair(is_without(a), a) < std::pair(is_without(b), b);", "return a < b;", VIEWS),
-    Mutation("the next one that leads does not evaluate what is due", JOB, "  if (to_evaluate_) begin_evaluation(now);\n  settle(now);", "  settle(now);", CLUSTER),
+    Mutation("the next one that leads does not evaluate what is due", JOB, "  if (to_evaluate_) begin_evaluation(now);\n  end_.wait_from(now);", "  end_.wait_from(now);", CLUSTER),
     Mutation("who was told of the job's end keeps it to itself", JOB, "  if (end_.has_settled()) tell_settled();  // Whoever leads now.\n", "", CLUSTER),
     Mutation("what a lost node has released is not said again", JOB, "  if (released_) send_released(*released_, false);\n", "", CLUSTER),
     Mutation("what was counted for a quorum is lost with who counted", ENGINE, "  if (node == counter) s.announce_to_counter(*plan_, now, out);\n", "", VIEWS),

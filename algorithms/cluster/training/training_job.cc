@@ -372,6 +372,7 @@ void TrainingJob::take_lead(Instant now) {
   if (end_.version()) send_released(*end_.version(), true);
   if (released_) send_released(*released_, false);
   if (to_evaluate_) begin_evaluation(now);
+  end_.wait_from(now);
   settle(now);
 }
 

@@ -50,16 +50,17 @@ def cutting(cluster, node):
         yield cut.cut
 
 
-def one_loss(bench, strategy, nodes, losing, after_s):
-    """Of a job of four workers, whose last node is lost: how long the others stood in a step before (the median), and since (the longest)."""
+def one_loss(bench, strategy, nodes, losing, after_s, first=False):
+    """Of a job of four workers, whose last node is lost, or whose first, which leads, while its driver is at the last: how long the others stood in a step before (the median), and since (the longest)."""
     output = os.path.join(bench.folder, f"output-{time.monotonic_ns()}")
     os.mkdir(output)
     directory = bench.new_directory()
     updates = int(1000 * (BEFORE_S + after_s) / SLEEP_MS) if strategy == "one-shot" else 1_000_000  # It averages at its end only.
-    with Cluster(bench, nodes) as cluster, losing(cluster, nodes - 1) as lose:
+    with Cluster(bench, nodes) as cluster, losing(cluster, 0 if first else nodes - 1) as lose:
         run = subprocess.Popen([bench.paceline, "run", bench.program("tests", "integration", "quadratic_worker"), "--workers", "4", "--strategy", strategy,
                                 "--run-dir", directory, "--", f"updates={updates}", f"sleep_ms=[{SLEEP_MS}]", f"output={output}"],
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=bench.folder, env=cluster.environment)
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=bench.folder,
+                               env=dict(cluster.environment, PACELINE_NODE=str(nodes - 1 if first else 0)))
         deadline = time.monotonic() + 20
         while not all(os.path.exists(os.path.join(output, f"worker-{rank}.jsonl")) for rank in range(4)):
             if time.monotonic() > deadline:
@@ -86,22 +87,23 @@ def one_loss(bench, strategy, nodes, losing, after_s):
     return statistics.median(before or [0.0]), longest
 
 
-def losses(bench, losing, after_s):
+def losses(bench, losing, after_s, first_too=False):
     """Seconds beyond a median step, of each strategy the median of some losses."""
     values = {}
-    for nodes in (2, 4):
+    for nodes, first in ((2, False), (4, False), *([(4, True)] if first_too else [])):
+        name = f"{nodes}{' first' if first else ''}"
         beyond = []
         for strategy in strategies():
-            found = [one_loss(bench, strategy, nodes, losing, after_s) for _ in range(bench.rounds_or(TRIES))]
+            found = [one_loss(bench, strategy, nodes, losing, after_s, first) for _ in range(bench.rounds_or(TRIES))]
             extra = [longest - median for median, longest in found]
-            print(f"{strategy} on {nodes} nodes: {', '.join(f'{1000 * s:.1f}' for s in extra)} ms", flush=True)
+            print(f"{strategy} on {nodes} nodes{', the first lost' if first else ''}: {', '.join(f'{1000 * s:.1f}' for s in extra)} ms", flush=True)
             beyond.append(statistics.median(extra))
-        values |= {f"{nodes}": beyond, f"{nodes} longest": [max(beyond)], f"{nodes} go on": [len(beyond)]}
+        values |= {name: beyond, f"{name} longest": [max(beyond)], f"{name} go on": [len(beyond)]}
     return values
 
 
 def node_killed(bench):
-    values = losses(bench, killing, AFTER_S)
+    values = losses(bench, killing, AFTER_S, first_too=True)
     return {35: {key: samples if "go on" in key else [1000 * s for s in samples] for key, samples in values.items()}}
 
 
