@@ -107,11 +107,11 @@ Result<RecordedRun> read_recorded(const fs::path& directory) {
     return fail(ErrorKind::not_found, directory.string() +
                                           " has no record of its decisions (decisions-0.bin): it was run by an older "
                                           "Paceline, or never began to train");
-  if (!first) return tl::unexpected(first.error());
 
   auto result = read_json(directory / "result.json");
   if (!result) return tl::unexpected(result.error());
   run.result = *std::move(result);
+  if (!first && !run.result.is_object()) return tl::unexpected(first.error());  // Else the node may have been lost.
   if (!run.result.is_object())
     return fail(ErrorKind::invalid, directory.string() +
                                         " has no result.json: only a run that came to its end can be "
