@@ -182,10 +182,10 @@ Result<int> replay(const ReplayFlags& flags) {
   const auto run = recorded::read_recorded(flags.run);
   if (!run) return tl::unexpected(run.error());
   if (flags.decisions) return show_decisions(*run, flags.json);
-  if (!run->lost_nodes.empty())
+  if (!run->lost_nodes.empty() && flags.simulate)
     return fail(ErrorKind::invalid, run->directory.string() + " lost node " + std::to_string(*run->lost_nodes.begin()) +
-                                        " on the way, so that not all is known that this was told: a run that lost a "
-                                        "node is not replayed yet. --decisions shows what there is");
+                                        " on the way, and what its workers did then is not known: replay it without "
+                                        "--simulate, or --decisions shows what there is");
   if (flags.simulate) return simulate(*run, flags.json);
   const auto program = program_of(*run);
   if (!program) return tl::unexpected(program.error());

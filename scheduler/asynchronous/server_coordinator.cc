@@ -271,6 +271,8 @@ void ServerCoordinator::tell_gone(Rank rank, NodeId to) {
 }
 
 void ServerCoordinator::on_node_lost(NodeId node, Instant now) {
+  if (work_.chronicle.replays())  // Else it was before this node went on.
+    for (const NodeId to : work_.view.others()) pass_on(node, to);
   const bool moves = std::exchange(server_node_, work_.view.leader()) != work_.view.leader();
   if (moves && is_server()) take_over(now);
   for (const Rank rank : work_.view.ranks_on(node)) on_rank_gone(rank, now);

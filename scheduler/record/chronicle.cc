@@ -11,10 +11,12 @@ constexpr Duration kReplayLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
-Chronicle::Chronicle(Core& core, const std::string& path, const std::string& head,
-                     std::optional<std::vector<Decision>> replay)
+Chronicle::Chronicle(Core& core, const std::string& path, const std::string& head, std::optional<Recorded> replay)
     : core_(core) {
-  if (replay) replay_.emplace(*std::move(replay));
+  if (replay) {
+    replay_.emplace(std::move(replay->decisions));
+    is_cut_ = replay->is_cut;
+  }
   if (path.empty()) return;
   if (auto writer = RecordWriter::create(path, head)) record_.emplace(std::move(*writer));
 }
@@ -22,6 +24,10 @@ Chronicle::Chronicle(Core& core, const std::string& path, const std::string& hea
 void Chronicle::record(const Decision& decision) {
   const bool after_the_end = decision.kind == Decision::Kind::gone && core_.is_over();
   if (record_ && !after_the_end) record_->add(decision);
+}
+
+void Chronicle::flush() {
+  if (record_) record_->flush();
 }
 
 void Chronicle::finish() {
@@ -44,7 +50,7 @@ void Chronicle::decide(const Decision& decision) {
     record(decision);
     return core_.on_told(decision);
   }
-  if (lost_way_) return;
+  if (lost_way_ || is_cut_off()) return;
   const bool as_before = replay_->is_next(decision) && replay_->next()->contributions == decision.contributions;
   if (as_before) return core_.on_told(take());
   const Version after{core_.done().value + 1};

@@ -39,8 +39,14 @@ class Chronicle {
     ~Core() = default;
   };
 
-  /// `path`: where it is written to, with `head`; empty: nowhere. `replay`: a recorded run's.
-  Chronicle(Core& core, const std::string& path, const std::string& head, std::optional<std::vector<Decision>> replay);
+  /// A recorded run, as this agent had it.
+  struct Recorded {
+    std::vector<Decision> decisions;
+    bool is_cut = false;  ///< The agent was lost: what it did afterwards nobody knows.
+  };
+
+  /// `path`: where it is written to, with `head`; empty: nowhere. `replay`: what is to be gone through again.
+  Chronicle(Core& core, const std::string& path, const std::string& head, std::optional<Recorded> replay);
 
   /// It happened outside: a worker, a message, the job. In a replay: when its turn comes, and then with the recorded
   /// time.
@@ -49,6 +55,9 @@ class Chronicle {
   void decide(const Decision& decision);
   /// The core has been told already.
   void record(const Decision& decision);
+  /// All of it is in the file. Before what follows from it leaves this node, so that nobody knows more of it than its
+  /// record does.
+  void flush();
   /// The job has come to its end by itself: the file is complete.
   void finish();
   /// Whatever comes is not written any more.
@@ -57,6 +66,8 @@ class Chronicle {
   // In a replay -------------------------------------------------------------------------------------------------------
   bool replays() const { return replay_.has_value(); }
   const Replay& replay() const { return *replay_; }
+  /// The agent was lost here.
+  bool is_cut_off() const { return is_cut_ && !replay_->next(); }
   /// Everything whose turn it is.
   void follow(Instant now);
   /// It is not the recorded run any more.
@@ -74,6 +85,7 @@ class Chronicle {
   Core& core_;
   std::optional<RecordWriter> record_;
   std::optional<Replay> replay_;
+  bool is_cut_ = false;
   bool following_ = false;
   bool lost_way_ = false;
   Instant looked_{};

@@ -87,6 +87,10 @@ void RecordWriter::add(const Decision& decision) {
   file.flush();
 }
 
+void RecordWriter::flush() {
+  if (!file_->over) file_->flush();
+}
+
 void RecordWriter::finish() {
   File& file = *file_;
   file.flush();

@@ -18,7 +18,8 @@ namespace paceline::scheduler {
 /// A file without its end is of a run that was cut off, or still goes on.
 std::string record_path(const std::string& run_directory, NodeId node);
 
-/// Writes them, buffered; to the disk about once a second. A full disk ends the writing, never the run. One thread.
+/// Writes them, buffered; to the file about once a second, and when it is flushed. A full disk ends the writing, never
+/// the run. One thread.
 class RecordWriter {
  public:
   static Result<RecordWriter> create(const std::string& path, const std::string& head);
@@ -28,6 +29,8 @@ class RecordWriter {
   ~RecordWriter();
 
   void add(const Decision& decision);
+  /// All of them are in the file, also if this process is killed.
+  void flush();
   /// The job has come to its end by itself. Nothing is written afterwards.
   void finish();
 

@@ -65,6 +65,10 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
   /// The training clock starts (again) at zero; evaluations do not count.
   void start_clock(Instant now) { work_.clock.start(now); }
   Duration clock(Instant now) const { return work_.clock.at(now); }
+  /// What was decided here is in the record: before anything that is said to other nodes because of it.
+  void flush_record() { work_.chronicle.flush(); }
+  /// A replay: this node was lost here.
+  bool is_cut_off() const { return work_.chronicle.is_cut_off(); }
   /// The job's last version is v, at which everybody is held.
   void end_at(Version v);
   /// All local workers end at their next look; the record is complete, if the job has come to its end.

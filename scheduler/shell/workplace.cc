@@ -42,6 +42,7 @@ Workplace::Workplace(JobOptions options, TaskGraph& graph, collective::Averager&
 }
 
 void Workplace::send(NodeId to, wire::Message& message, Piece bulk) {
+  chronicle.flush();
   std::vector<Piece> pieces;
   if (!bulk.empty()) pieces.push_back(std::move(bulk));
   send_(to, message, std::move(pieces));

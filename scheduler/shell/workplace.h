@@ -38,7 +38,7 @@ struct JobOptions {
   std::string record_head;
   /// How long others wait even for a worker that gives signs of life; nullopt: until it arrives.
   std::optional<Duration> wait_limit;
-  std::optional<std::vector<Decision>> replay;  ///< A recorded run's: this one decides the same.
+  std::optional<Chronicle::Recorded> replay;  ///< This run decides the same.
   const Clock* clock = &machine_clock();
 };
 
@@ -94,6 +94,7 @@ class Workplace {
   Instant now() const { return job.clock->now(); }
 
   // Words to others ---------------------------------------------------------------------------------------------------
+  /// When what it may follow from is in the record.
   void send(NodeId to, wire::Message& message, Piece bulk = {});
   void tell(Event event) { events_.push_back(std::move(event)); }
   void fail_job(std::string text) { tell(Failed{std::move(text)}); }

@@ -151,6 +151,29 @@ class QuadraticReplays(ReplayTest):
                 self.assert_same(run, again)
                 self.assertIn("left here in the run that is replayed", again.left()[2])
 
+    def lose_node(self, strategy, lost, nodes=3):
+        """A run whose node was killed: the others go on, and its replay goes the same way. The driver is at none that is lost."""
+        with self.subTest(strategy=strategy, lost=lost):
+            run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=ENDLESS, random_ms=12,
+                                       environment={"PACELINE_NODE": str(nodes - 1 if lost == 0 else 0)})
+            self.wait_for_update(run, 20)
+            os.kill(self.agents(lost)[0], signal.SIGKILL)
+            self.end_after(run, 100)
+            self.assertTrue(run.left(), run.said())
+            again = self.replay(run)
+            self.assert_same(run, again)
+            self.assertEqual(again.result()["lost"], run.result()["lost"])
+
+    def test_a_node_that_was_lost_is_lost_there_again(self):
+        for strategy in ("allreduce", "wagma(group=2,sync=10)", "nonblocking(batches=3)", "d-psgd(ring)", "sgp",
+                         "ad-psgd", "server(bounded=4)", "noloco(period=3)")[:2 if SANITIZED else None]:
+            self.lose_node(strategy, 1)
+
+    def test_the_first_node_that_was_lost_is_lost_there_again(self):
+        for strategy in ("wagma(group=2,sync=10)", "eager-sgd(sync=5)", "osgp", "ad-psgd", "server(bounded=4)",
+                         "streaming-diloco(period=4,fragments=2)")[:2 if SANITIZED else None]:
+            self.lose_node(strategy, 0)
+
     def test_a_job_that_a_worker_ended(self):
         run = self.check("local-sgd(period=4,grace=5ms)", 2, stop_rank=3, stop_update=17)
         self.assertLess(run.result()["updates"], UPDATES)

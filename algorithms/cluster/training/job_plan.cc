@@ -23,9 +23,9 @@ json record_head(const JobSettings& settings, const JobPlan& plan) {
           {"evaluate_every", plan.evaluate_every}};
 }
 
-/// Those of the same job only.
-Result<std::vector<scheduler::Decision>> recorded_decisions(const JobSettings& settings, const json& head) {
-  auto record = scheduler::read_record(scheduler::record_path(settings.options().replay, settings.self));
+/// Those of the same job only. One that is cut off is a lost node's (cli/recorded/recorded_decisions.h).
+Result<scheduler::Chronicle::Recorded> recorded_decisions(const JobSettings& settings, const json& head) {
+  auto record = scheduler::read_record_of_killed(scheduler::record_path(settings.options().replay, settings.self));
   if (!record) return tl::unexpected(record.error());
   const json then = parse_json(record->head);
   for (const auto& [name, value] : head.items()) {
@@ -34,7 +34,7 @@ Result<std::vector<scheduler::Decision>> recorded_decisions(const JobSettings& s
       return fail(ErrorKind::invalid, "this is another job than the recorded one: " + name + " was " +
                                           json_text(before) + ", is " + json_text(value));
   }
-  return std::move(record->decisions);
+  return scheduler::Chronicle::Recorded{std::move(record->decisions), !record->ended};
 }
 
 }  // namespace

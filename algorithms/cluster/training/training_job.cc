@@ -364,6 +364,7 @@ void TrainingJob::tell_settled() {
   body.setJob(settings_.job.value);
   body.setVersion(end_.version()->value);
   body.setNode(settings_.self.value);
+  averagings_->flush_record();
   outbox_.to_node(leader, message, {});
 }
 
@@ -408,7 +409,7 @@ void TrainingJob::settle(Instant now) {
 /// A worker's first mini-batch takes long on a machine that is full, and counts in no median: who answers is not given
 /// up as soon as who does not.
 Duration TrainingJob::end_patience(bool is_alive) const {
-  if (!settings_.options().replay.empty()) return kReplayPatience;
+  if (replays()) return kReplayPatience;
   return std::max<Duration>(is_alive ? kEndPatience : kSilentEndPatience, 10 * averagings_->median_step());
 }
 
@@ -495,6 +496,7 @@ void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
 }
 
 void TrainingJob::handle(const AveragingService::WentOn& went_on, Instant now) {
+  if (replays()) lose_node(went_on.without, "in the run that is replayed", now);
   if (averagings_->leads() && went_on.without < settings_.self) take_lead(now);
 }
 
@@ -518,7 +520,14 @@ void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool f
 }
 
 void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant now) {
-  if (!members_.lose(node)) return;
+  if (!lose_node(node, cause, now) || !averagings_) return;
+  averagings_->on_node_gone(node, now);
+  drain(now);
+}
+
+/// Whether it was there until now, and the job goes on.
+bool TrainingJob::lose_node(NodeId node, const std::string& cause, Instant now) {
+  if (!members_.lose(node)) return false;
   const bool tells = members_.leader() == settings_.self;
   const std::string why = "node " + to_string(node) + " is lost" + (cause.empty() ? "" : " (" + cause + ")");
   for (const Rank rank : members_.on(node)) {
@@ -531,15 +540,25 @@ void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant no
                                     (has_ended ? "" : "; the others go on without it")}});
   }
   if (tells) outbox_.to_driver({{"event", "node_lost"}, {"node", node.value}, {"text", why}});
-  if (settings_.entry.node_of.front() == node && !replicas_.has_start() && !stopped_)
-    return fail_job("node " + to_string(node) + " was lost before worker 0 gave the others the model to start from",
-                    now);
+  if (settings_.entry.node_of.front() == node && !replicas_.has_start() && !stopped_) {
+    fail_job("node " + to_string(node) + " was lost before worker 0 gave the others the model to start from", now);
+    return false;
+  }
   end_.on_settled(node);
   if (end_.has_settled()) tell_settled();  // Whoever leads now.
   replicas_.on_node_gone(node, now);
-  if (!averagings_) return;
-  averagings_->on_node_gone(node, now);
-  drain(now);
+  return true;
+}
+
+/// In a replay. Its averagings, and what it has to send of them, need no workers any more.
+void TrainingJob::end_where_this_node_was_lost() {
+  if (!averagings_ || !averagings_->is_cut_off() || evaluation_.version()) return;
+  for (const Rank rank : members_.local()) {
+    if (!lose(rank)) continue;
+    const std::string text = "worker " + to_string(rank) + " leaves: its node was lost here in the run that is replayed";
+    tell_left(rank, text);
+    if (const auto worker = members_.worker_of(rank)) outbox_.end_worker(*worker, text);
+  }
 }
 
 void TrainingJob::go_on_without(Rank rank, const std::string& how, Instant now) {
@@ -582,8 +601,12 @@ void TrainingJob::stop(const std::string& reason, Instant now) {
   }
 }
 
+/// A replay's lost nodes are there, and may not have come to where they were lost.
 void TrainingJob::to_all_nodes(wire::Message& message) {
-  for (const NodeId node : members_.other_nodes()) outbox_.to_node(node, message, {});
+  auto nodes = members_.other_nodes();
+  if (replays()) nodes.insert(members_.lost_nodes().begin(), members_.lost_nodes().end());
+  if (averagings_) averagings_->flush_record();
+  for (const NodeId node : nodes) outbox_.to_node(node, message, {});
 }
 
 void TrainingJob::tick(Instant now) {
@@ -593,6 +616,7 @@ void TrainingJob::tick(Instant now) {
     look_for_life(now);
     look_for_start(now);
     ask_for_checkpoint(now);
+    if (replays()) end_where_this_node_was_lost();
   }
   if (averagings_) {
     averagings_->tick(now);

@@ -109,6 +109,8 @@ class TrainingJob {
   void look_for_start(Instant now);
   std::vector<Rank> starting() const;
   std::string not_in_time() const;
+  bool lose_node(NodeId node, const std::string& cause, Instant now);
+  void end_where_this_node_was_lost();
   bool lose(Rank rank);
   void tell_left(Rank rank, const std::string& text);
   void tell_ended(Rank rank, const std::string& text);
@@ -124,6 +126,7 @@ class TrainingJob {
   void leave_those_behind(Instant now);
   void leave_behind(Rank rank);
   Duration end_patience(bool is_alive) const;
+  bool replays() const { return !settings_.options().replay.empty(); }
   void stop_everywhere(const std::string& reason, Instant now);
 
   // Other nodes
