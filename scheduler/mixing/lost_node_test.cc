@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/base/test_directory.h"
 #include "scheduler/mixing/batch_coordinator.h"
 #include "scheduler/mixing/exchange_coordinator.h"
 #include "scheduler/mixing/mix_coordinator.h"
@@ -30,6 +32,16 @@ class TakesFromTwo : public MixPlan {
 
  private:
   double share_;
+};
+
+class GivesToAll final : public MixPlan {
+ public:
+  std::vector<Share> row(Rank to, Version) const override { return {{to, 1}}; }
+  std::vector<Rank> receivers(Rank from, Version) const override {
+    std::vector<Rank> others{Rank{0}, Rank{1}, Rank{2}};
+    std::erase(others, from);
+    return others;
+  }
 };
 
 /// The service of node 1, of three with a worker each.
@@ -167,6 +179,29 @@ TEST_F(LostNodeTest, WhatIsGivenToAGraphThatIsBeingAgreedOnWaitsForIt) {
   end_averagings();
   ASSERT_TRUE(window(1).writing());
   EXPECT_EQ(numbers(1, *window(1).writing())[0], 0.5 * 4 + 0.5 * 10);
+}
+
+// Whoever has it knows no more of this node than its record, which is what there is of it when it is lost.
+TEST_F(LostNodeTest, WhatLeavesTheNodeFollowsFromWhatIsInItsRecord) {
+  const test::TestDirectory directory;
+  auto job = LostNodeTest::job();
+  job.record_path = directory.path / "record";
+  std::vector<bool> has_arrived;
+  const auto send = [&](NodeId, wire::Message& message, const auto&) {
+    if (!message.root().asReader().isShare()) return;
+    const auto record = read_record_of_killed(job.record_path);
+    ASSERT_TRUE(record);
+    const Decision arrived{.kind = Decision::Kind::arrived, .rank = Rank{1}, .version = Version{0}};
+    has_arrived.push_back(std::any_of(record->decisions.begin(), record->decisions.end(),
+                                      [&](const Decision& told) { return told.is_same_event(arrived); }));
+  };
+  MixCoordinator::Options options;
+  options.plan = std::make_shared<GivesToAll>();
+  service_ = service<MixCoordinator>(job, send, options);
+  join(1);
+  publish(1, 0, 2);
+  end_averagings();
+  EXPECT_EQ(has_arrived, (std::vector{true, true})) << "its share, to both";
 }
 
 TEST_F(LostNodeTest, WhatTheFirstHasDecidedIsPassedOn) {

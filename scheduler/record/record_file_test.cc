@@ -143,6 +143,22 @@ TEST_F(RecordFileTest, CutOffAnywhereItIsReadAsThatOfANodeThatWasKilled) {
   EXPECT_TRUE(record->ended);
 }
 
+TEST_F(RecordFileTest, WhatIsFlushedIsThereBeforeItsWriterEnds) {
+  auto writer = RecordWriter::create(path(), "{}");
+  ASSERT_TRUE(writer);
+  const auto decisions = all_kinds();
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    writer->add(decisions[i]);
+    writer->flush();
+    const auto record = read_record_of_killed(path());
+    ASSERT_TRUE(record);
+    EXPECT_EQ(record->decisions.size(), i + 1);
+  }
+  const auto size = std::filesystem::file_size(path());
+  writer->flush();
+  EXPECT_EQ(std::filesystem::file_size(path()), size) << "there is nothing new";
+}
+
 TEST_F(RecordFileTest, WithAnyByteChangedOrAddedItIsRefused) {
   write(all_kinds(), true);
   const std::string whole = bytes();
