@@ -555,7 +555,8 @@ void TrainingJob::end_where_this_node_was_lost() {
   if (!averagings_ || !averagings_->is_cut_off() || evaluation_.version()) return;
   for (const Rank rank : members_.local()) {
     if (!lose(rank)) continue;
-    const std::string text = "worker " + to_string(rank) + " leaves: its node was lost here in the run that is replayed";
+    const std::string text =
+        "worker " + to_string(rank) + " leaves: its node was lost here in the run that is replayed";
     tell_left(rank, text);
     if (const auto worker = members_.worker_of(rank)) outbox_.end_worker(*worker, text);
   }
