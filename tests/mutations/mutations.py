@@ -134,6 +134,7 @@ MUTATIONS = (
     Mutation("a step that the lost server had added is added again", "scheduler/asynchronous/server_coordinator.cc", "    pushed_[rank] = t;\n    owed_.insert(rank);\n", "", VIEWS),
     Mutation("who waits for a server that is lost waits for ever", "scheduler/asynchronous/server_coordinator.cc", "  if (moves) tell_again(now);\n", "", VIEWS),
     Mutation("a server that is lost at the end takes the last model with it", "scheduler/own_pace/model_means.cc", "  if (lacks_all(v)) return;  // Who had the model is lost, and the next one gives it anew.\n", "", VIEWS),
+    Mutation("others have of a node what its record has not", "scheduler/shell/workplace.cc", "  chronicle.flush();\n", "", VIEWS),
     Mutation("who leads is never lost", "algorithms/cluster/job_directory.cc", "  return node != entry.driver.node && (left.size() > 1", "  return node != entry.driver.node && node.value != 0 && (left.size() > 1", CLUSTER),
     Mutation("a lost node's word counts", "algorithms/cluster/training/node_jobs.cc", "  if (job.lost_nodes().contains(from)) return;  // It may not know yet.\n", "", VIEWS),
     Mutation("of two that cannot reach each other nobody is lost", "algorithms/cluster/job_directory.cc", "  part(now, out);\n  if", "  if", CLUSTER),
