@@ -451,7 +451,7 @@ class Interrupts(IntegrationTest):
 
     def check_interrupt(self, nodes):
         run = self.start_endless(nodes=nodes)
-        self.interrupt(run)
+        self.interrupt(run, within=1.0)
         self.assertIn("interrupted before the first checkpoint was written", run.err)
         self.assertTrue(run.result()["interrupted"])
         self.assert_nobody_left()
@@ -495,13 +495,13 @@ class Interrupts(IntegrationTest):
         for nodes in (1, 2):
             run = self.start_endless(nodes=nodes)
             self.signal_worker(run, 1, signal.SIGSTOP)
-            self.interrupt(run)
+            self.interrupt(run, within=1.0)
             self.assert_nobody_left()
 
     def test_ctrl_c_ends_a_run_with_a_worker_that_is_in_a_long_mini_batch(self):
         run = self.start_quadratic(updates=ENDLESS, sleep_ms=[5], busy_ms=[0, 0, 0, 60_000])
         wait_until(lambda: any(event["event"] == "first_step" for event in run.metrics()), 15, "the first step")
-        self.interrupt(run)
+        self.interrupt(run, within=1.0)
         self.assert_nobody_left()
 
     def test_a_second_ctrl_c_kills(self):

@@ -338,8 +338,8 @@ class IntegrationTest(unittest.TestCase):
         self.wait_for_update(run, run.update() + updates)
         self.enough(run, code=code)
 
-    def interrupt(self, run, within=1.0):
-        """Ctrl-C, as a terminal sends it: the command ends with 130 within a second."""
+    def interrupt(self, run, within=5.0):
+        """Ctrl-C, as a terminal sends it: the command ends with 130. Suites that have the machine to themselves say how soon."""
         begin = time.monotonic()
         os.killpg(run.process.pid, signal.SIGINT)
         self.assertEqual(run.wait(10), 130, run.said())

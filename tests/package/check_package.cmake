@@ -46,7 +46,7 @@ function(check_size what most)
 endfunction()
 
 file(GLOB_RECURSE files "${installed}/*")
-check_size("what is installed" 24 ${files})
+check_size("what is installed" 26 ${files})
 foreach(file IN ITEMS doc/paceline/LICENSE doc/paceline/copyright doc/paceline/README.md doc/paceline/docs/command-line.md
                       doc/paceline/examples/tasks.cpp bash-completion/completions/paceline zsh/vendor-completions/_paceline
                       fish/vendor_completions.d/paceline.fish)
