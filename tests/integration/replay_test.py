@@ -204,7 +204,7 @@ class Refusals(ReplayTest):
         self.wait_for_update(run, 5)
         os.killpg(run.process.pid, signal.SIGINT)
         run.wait(20)
-        self.refused(run, "half written")
+        self.refused(run, "it was interrupted")
 
     def test_a_record_that_was_damaged(self):
         run = self.small_run()
