@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "actors/embedded_cluster.h"
 #include "actors/task_error.h"
 #include "runtime/base/check.h"
+#include "runtime/base/read_number.h"
 
 namespace paceline::actors {
 namespace {
@@ -53,14 +53,19 @@ std::vector<std::string> environment_of_workers() {
   return variables;
 }
 
+std::string agent_socket(const std::string& runtime_directory, NodeId node) {
+  return runtime_directory + "/agent-" + to_string(node) + ".sock";
+}
+
+bool has_agent(const std::string& runtime_directory, NodeId node) {
+  return access(agent_socket(runtime_directory, node).c_str(), F_OK) == 0;
+}
+
 /// The driver's: the first, or the one that is asked for.
 Result<NodeId> node_of_driver(const std::string& runtime_directory) {
   const auto asked = environment(kNodeEnv, "0");
-  std::int32_t node = -1;
-  const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), node);
-  const bool is_number = error == std::errc() && end == asked.data() + asked.size();
-  const auto socket = runtime_directory + "/agent-" + asked + ".sock";
-  if (is_number && node >= 0 && (node == 0 || access(socket.c_str(), F_OK) == 0)) return NodeId{node};
+  const NodeId node{read_number<std::int32_t>(asked).value_or(-1)};
+  if (node == NodeId{0} || (node.value > 0 && has_agent(runtime_directory, node))) return node;
   return fail(ErrorKind::invalid,
               std::string(kNodeEnv) + "=" + asked + ": the cluster has no such node; `paceline status` lists them");
 }
@@ -78,7 +83,7 @@ std::string environment(const char* name, std::string otherwise) {
 }
 
 std::string agent_address(const std::string& runtime_directory, NodeId node) {
-  return "ipc://" + runtime_directory + "/agent-" + to_string(node) + ".sock";
+  return "ipc://" + agent_socket(runtime_directory, node);
 }
 
 void set_arguments(int argc, char** argv) {
@@ -116,7 +121,7 @@ Client& process_client() {
     if (!own) throw TaskError(own.error());
     directory = own->directory();
     here.own.emplace(*std::move(own));
-  } else if (access((directory + "/agent-0.sock").c_str(), F_OK) != 0) {
+  } else if (!has_agent(directory, NodeId{0})) {
     throw TaskError({ErrorKind::not_found, std::string(kClusterEnv) + "=" + directory +
                                                ": no cluster runs there; unset it, or start one with `paceline up`"});
   }

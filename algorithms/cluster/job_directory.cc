@@ -37,7 +37,7 @@ JobDirectory::Actions JobDirectory::close(JobId job) {
   auto closed = jobs_.extract(job);
   if (closed.empty()) return {};
   for (auto& [node, runs] : runs_)
-    if (registered_.contains(node)) runs.erase(job);  // Who has said that it runs, and not yet who it is, hears then.
+    if (is_here(node)) runs.erase(job);  // Who has said that it runs, and not yet who it is, hears then.
   std::erase_if(told_lost_, [&](const auto& told) { return told.first == job; });
   apart_.erase(job);
   return {Close{job, std::move(closed.mapped())}};
@@ -147,7 +147,7 @@ std::optional<Instant> JobDirectory::next_deadline() const {
     for (const Apart& one : pairs) next = next ? std::min(*next, one.until) : one.until;
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
-      if (!registered_.contains(node) && registered_.contains(entry.driver.node) && !told_lost_.contains({id, node}) &&
+      if (!is_here(node) && is_here(entry.driver.node) && !told_lost_.contains({id, node}) &&
           !goes_on_without(entry, node))
         return next ? std::min(*next, start_ + kRegisterPatience) : start_ + kRegisterPatience;
   return next;
@@ -191,9 +191,8 @@ void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
 void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) {
   for (const NodeId lost : entry.without) {
     for (const auto& [node, incarnation] : entry.incarnation_of)
-      if (!entry.without.contains(node) && registered_.contains(node))
-        out.push_back(GoOn{job, node, lost, causes_[lost]});
-    if (registered_.contains(lost) && runs_[lost].erase(job) > 0) out.push_back(CloseOn{job, lost});
+      if (!entry.without.contains(node) && is_here(node)) out.push_back(GoOn{job, node, lost, causes_[lost]});
+    if (is_here(lost) && runs_[lost].erase(job) > 0) out.push_back(CloseOn{job, lost});
   }
 }
 
@@ -214,7 +213,7 @@ void JobDirectory::lose_for_good(JobId job, JobEntry& entry, NodeId node, Action
 void JobDirectory::lose(JobId job, const JobEntry& entry, NodeId node, Actions& out) {
   if (goes_on_without(entry, node)) return;
   // Its driver hears of it when its own node is there.
-  if (!registered_.contains(entry.driver.node) || !told_lost_.insert({job, node}).second) return;
+  if (!is_here(entry.driver.node) || !told_lost_.insert({job, node}).second) return;
   out.push_back(Lost{job, node, causes_[node]});
 }
 

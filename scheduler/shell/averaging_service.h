@@ -62,6 +62,7 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
   void evaluate(Rank rank, Version v) { work_.windows.evaluate(rank, v); }
   /// The evaluation at v is over: everybody may go on who was held for it.
   void release(Version v);
+  const std::optional<Version>& released() const { return work_.released(); }
   /// The training clock starts (again) at zero; evaluations do not count.
   void start_clock(Instant now) { work_.clock.start(now); }
   Duration clock(Instant now) const { return work_.clock.at(now); }

@@ -74,13 +74,13 @@ bool Workplace::evaluation_due(Version v) const {
 
 /// Unless the word that releases it came before what this node needed to execute it.
 void Workplace::hold(Version v) {
-  if (v <= released_) return;
+  if (released_ && v <= *released_) return;
   clock.stand_still(now());
   windows.hold(v);
 }
 
 void Workplace::release(Version v, bool is_last) {
-  released_ = std::max(released_, v);
+  released_ = std::max(released_.value_or(v), v);
   windows.release(v);
   if (!is_last) clock.go_on(now());
 }

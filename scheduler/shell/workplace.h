@@ -118,6 +118,8 @@ class Workplace {
   void hold(Version v);
   /// `is_last`: after the last version training time stands still for good.
   void release(Version v, bool is_last);
+  /// The last one that was.
+  const std::optional<Version>& released() const { return released_; }
 
   // The trace ---------------------------------------------------------------------------------------------------------
   /// What the averaging that is being finished has taken.
@@ -139,7 +141,7 @@ class Workplace {
  private:
   SendToNode send_;
   Version evaluated_last_;
-  Version released_{-1};  ///< The last one that was.
+  std::optional<Version> released_;
   std::vector<Event> events_;
   std::optional<observe::TraceWriter> trace_;
 };

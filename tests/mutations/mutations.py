@@ -69,7 +69,7 @@ MUTATIONS = (
     Mutation("a late worker that skips does what it missed", ENGINE, "skips ? w->executed.next() : w->reported.next();", "w->reported.next();", ROUNDS),
     Mutation("a death opens no gate", ENGINE, "state_->leave(*w, *plan_, now, out);\n  state_->advance(*plan_, now, out);", "state_->leave(*w, *plan_, now, out);", ROUNDS),
     Mutation("a plan hears the sums of groups, which differ", ENGINE, "s.flight->round.kind == Round::Kind::sync ? sums : RoundSums{}", "sums", ROUNDS),
-    Mutation("a hold comes after its release", "scheduler/shell/workplace.cc", "if (v <= released_) return;", "", ROUNDS),
+    Mutation("a hold comes after its release", "scheduler/shell/workplace.cc", "if (released_ && v <= *released_) return;", "", ROUNDS),
     Mutation("nobody is held at the end", "scheduler/rounds/round_coordinator.cc", "if (evaluate || over) work_.hold(v);", "if (evaluate) work_.hold(v);", ROUNDS),
     # Mixing with neighbours, pairs
     Mutation("a contribution counts twice", MIX, "if (!is_first && v <= last->second) return out;", "", MIXING),
@@ -125,7 +125,7 @@ MUTATIONS = (
     Mutation("nobody leads where the first node is lost", "scheduler/views/view.cc", "return std::pair(is_without(a), a) < std::pair(is_without(b), b);", "return a < b;", VIEWS),
     Mutation("the next one that leads does not evaluate what is due", JOB, "  if (to_evaluate_) begin_evaluation(now);\n  end_.wait_from(now);", "  end_.wait_from(now);", CLUSTER),
     Mutation("who was told of the job's end keeps it to itself", JOB, "  if (end_.has_settled()) tell_settled();  // Whoever leads now.\n", "", CLUSTER),
-    Mutation("what a lost node has released is not said again", JOB, "  if (released_) send_released(*released_, false);\n", "", CLUSTER),
+    Mutation("what a lost node has released is not said again", JOB, "  if (const auto v = averagings_->released()) send_released(*v, false);\n", "", CLUSTER),
     Mutation("what was counted for a quorum is lost with who counted", ENGINE, "  if (node == counter) s.announce_to_counter(*plan_, now, out);\n", "", VIEWS),
     Mutation("what a lost node has decided is not passed on", "scheduler/own_pace/endings.cc", "  if (graph_.number > 0) send_graph(to, graph_);\n  if (end_) send(to, Phase::DECIDE, On::end, *end_);\n", "", VIEWS),
     Mutation("wishes for an end are lost with who led", "scheduler/own_pace/endings.cc", "  for (const On what : std::set(undecided_)) wish(what);\n", "", VIEWS),
@@ -138,7 +138,7 @@ MUTATIONS = (
     Mutation("who leads is never lost", "algorithms/cluster/job_directory.cc", "  return node != entry.driver.node && (left.size() > 1", "  return node != entry.driver.node && node.value != 0 && (left.size() > 1", CLUSTER),
     Mutation("a lost node's word counts", "algorithms/cluster/training/node_jobs.cc", "  if (job.lost_nodes().contains(from)) return;  // It may not know yet.\n", "", VIEWS),
     Mutation("of two that cannot reach each other nobody is lost", "algorithms/cluster/job_directory.cc", "  part(now, out);\n  if", "  if", CLUSTER),
-    Mutation("the rest do not hear who is lost", "algorithms/cluster/job_directory.cc", "      if (!entry.without.contains(node) && registered_.contains(node))\n        out", "      if (node.value == 0)\n        out", CLUSTER),
+    Mutation("the rest do not hear who is lost", "algorithms/cluster/job_directory.cc", "      if (!entry.without.contains(node) && is_here(node)) out", "      if (node.value == 0) out", CLUSTER),
     # Strategies' shell and its parts
     Mutation("who freezes in a batch that weighs the steps of all is waited for for ever", "scheduler/mixing/batch_coordinator.cc", "if (!means_.is_evaluating(rank)) leave_if_awaited_too_long(rank, v, since, now);", "if (!means_.is_evaluating(rank)) (void)(now - since), (void)v;", BATCHES),
     Mutation("a batch that waits looks at no clock", "scheduler/mixing/batch_coordinator.cc", "if (!means_.is_evaluating(rank)) next = earlier(next, awaited_until(rank, since));", "(void)since, (void)rank, (void)v;", BATCHES),

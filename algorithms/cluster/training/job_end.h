@@ -48,7 +48,6 @@ class JobEnd {
   /// Begun, and not yet released.
   bool is_settling() const { return version_ && !released_; }
   void on_released() { released_ = true; }
-  bool is_released() const { return released_; }
 
  private:
   NodeId self_;

@@ -324,7 +324,6 @@ void TrainingJob::send_released(Version v, bool ends) {
 
 void TrainingJob::release(Version v, Instant now) {
   if (averagings_->leads()) send_released(v, false);
-  released_ = v;
   if (to_evaluate_ && to_evaluate_->first <= v) to_evaluate_.reset();
   averagings_->release(v);
   if (end_.version() != v) return;
@@ -371,7 +370,7 @@ void TrainingJob::tell_settled() {
 /// What the last leader was to see to, and what it has said to some only, is said again.
 void TrainingJob::take_lead(Instant now) {
   if (end_.version()) send_released(*end_.version(), true);
-  if (released_) send_released(*released_, false);
+  if (const auto v = averagings_->released()) send_released(*v, false);
   if (to_evaluate_) begin_evaluation(now);
   end_.wait_from(now);
   settle(now);

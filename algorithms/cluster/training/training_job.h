@@ -148,7 +148,6 @@ class TrainingJob {
   JobEvaluation evaluation_;
   /// Executed, and neither released nor, where this node leads, begun.
   std::optional<std::pair<Version, std::optional<Rank>>> to_evaluate_;
-  std::optional<Version> released_;  ///< The last one that was.
   LoggedValues logged_;
   JobEnd end_;
   JobView view_;

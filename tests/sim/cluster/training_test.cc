@@ -164,14 +164,18 @@ TEST(TrainingAtItsEnd, WhoComputesIsNotLeftBehind) {
 /// Those of the other nodes go on, under every strategy, whatever the lost one had given to whom.
 class ANodeIsLost : public testing::TestWithParam<const char*> {};
 
+AtEachMoment one_of_so_many_is_lost(const char* strategy, int nodes) {
+  return {.strategy = strategy,
+          .evaluate_every = 4,
+          .moments = 120ms,
+          .least = static_cast<std::size_t>(nodes == 4 ? 3 : 2),
+          .nodes = nodes,
+          .apart = 7ms};
+}
+
 TEST_P(ANodeIsLost, AtEachMoment) {
   for (const int nodes : {2, 3, 4})
-    expect_one_model_whenever({.strategy = GetParam(),
-                               .evaluate_every = 4,
-                               .moments = 120ms,
-                               .least = static_cast<std::size_t>(nodes == 4 ? 3 : 2),
-                               .nodes = nodes,
-                               .apart = 7ms},
+    expect_one_model_whenever(one_of_so_many_is_lost(GetParam(), nodes),
                               [nodes](SimulatedCluster& cluster) { cluster.kill_agent(NodeId{nodes - 1}); });
 }
 
@@ -207,16 +211,12 @@ TEST_P(ANodeIsLost, AndAnotherOneMeanwhile) {
 
 /// The one that leads: the next one goes on with what it was to see to.
 TEST_P(ANodeIsLost, AndItIsTheFirst) {
-  for (const int nodes : {2, 3, 4})
-    expect_one_model_whenever({.strategy = GetParam(),
-                               .evaluate_every = 4,
-                               .moments = 120ms,
-                               .least = static_cast<std::size_t>(nodes == 4 ? 3 : 2),
-                               .nodes = nodes,
-                               .apart = 7ms,
-                               .first = kStarted,
-                               .driver = NodeId{nodes - 1}},
-                              [](SimulatedCluster& cluster) { cluster.kill_agent(NodeId{0}); });
+  for (const int nodes : {2, 3, 4}) {
+    auto how = one_of_so_many_is_lost(GetParam(), nodes);
+    how.first = kStarted;
+    how.driver = NodeId{nodes - 1};
+    expect_one_model_whenever(how, [](SimulatedCluster& cluster) { cluster.kill_agent(NodeId{0}); });
+  }
 }
 
 /// What it had decided has come to some, and not to others; and the next one may end as well.
