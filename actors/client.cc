@@ -43,7 +43,6 @@ Result<std::unique_ptr<Client>> Client::connect(Options options, TransportFactor
 Client::Client(Options options, TransportFactory factory)
     : options_(std::move(options)),
       factory_(std::move(factory)),
-      job_event_(options_.on_job_event),
       other_(options_.on_other) {
   open_lines();
   thread_ = std::thread([this] { run(); });
@@ -53,6 +52,13 @@ void Client::close() {
   stopping_ = true;
   outbox_->close();
   if (thread_.joinable()) thread_.join();
+  std::map<JobId, std::vector<PendingResultPtr>> left_over;
+  {
+    std::lock_guard lock(mutex_);
+    left_over.swap(left_over_);
+  }
+  for (const auto& [job, calls] : left_over)
+    for (const auto& call : calls) call->complete(fail(ErrorKind::cancelled, "this process has left the cluster"));
 }
 
 void Client::run() {
@@ -204,9 +210,10 @@ void Client::on_message(std::vector<transport::Frame> frames) {
         return {};
       }
       case wire::Envelope::JOB_EVENT: {
-        const JobId job(root.getJobEvent().getJob());
-        auto json = wire::text(root.getJobEvent().getJson());
-        if (auto handler = copy_of(job_event_)) handler(job, std::move(json));
+        const auto told = root.getJobEvent();
+        if (auto handler = copy_of(job_event_))
+          handler({JobId(told.getJob()), NodeId(told.getNode()), told.getNumber(), told.getOldest(),
+                   wire::text(told.getJson())});
         return {};
       }
       default:
@@ -357,7 +364,11 @@ void Client::finish(Error error) {
     ended_ = error;
     failed = tasks_.forget_all();
     failed.push_back(welcome_);
-    for (auto& [task, call] : in_flight_) failed.push_back(std::move(call.result));
+    for (auto& [task, call] : in_flight_) {
+      const auto its = job_of_.find(call.actor);
+      const bool goes_on = error.kind == ErrorKind::disconnected && its != job_of_.end() && node_of(call.actor) != node();
+      (goes_on ? left_over_[its->second] : failed).push_back(std::move(call.result));
+    }
     for (auto& [id, request] : requests_) failed.push_back(std::move(request));
     for (auto& [actor, decided] : std::exchange(names_, {})) failed.push_back(decided);
     for (auto& [task, ended] : std::exchange(ends_, {})) failed.push_back(ended);
@@ -372,6 +383,42 @@ void Client::finish(Error error) {
   outbox_->close();
   for (auto& result : failed) result->complete(tl::unexpected(error));
   if (options_.on_lost && error.kind != ErrorKind::cancelled) options_.on_lost(error);
+}
+
+std::vector<PendingResultPtr> Client::take_calls_of(JobId job) {
+  std::lock_guard lock(mutex_);
+  std::vector<PendingResultPtr> taken;
+  if (auto left_over = left_over_.extract(job)) taken = std::move(left_over.mapped());
+  for (auto it = in_flight_.begin(); it != in_flight_.end();) {
+    const auto its = job_of_.find(it->second.actor);
+    if (its == job_of_.end() || its->second != job) {
+      ++it;
+      continue;
+    }
+    windows_.forget(it->second.actor);
+    taken.push_back(std::move(it->second.result));
+    it = in_flight_.erase(it);
+  }
+  return taken;
+}
+
+void Client::make_again(const std::vector<PendingResultPtr>& calls) {
+  std::lock_guard lock(mutex_);
+  for (const auto& result : calls) {
+    Call call;
+    call.task = result->task();
+    call.actor = result->actor();
+    call.again = true;
+    auto frame = std::move(encode(call).front());
+    in_flight_.emplace(call.task, InFlight{result, call.actor, frame.size()});
+    windows_.add(call.actor, call.task, std::move(frame));
+    send_kept(call.actor);
+  }
+}
+
+std::optional<Error> Client::ended() const {
+  std::lock_guard lock(mutex_);
+  return ended_;
 }
 
 PendingResultPtr Client::submit(Call call, std::vector<ArgumentSource> arguments, const TaskNeeds& needs,
@@ -523,6 +570,11 @@ Result<Client::Created> Client::create(FunctionRef constructor, std::vector<Byte
   message.owner = options_.name;
   message.rule = rule;
   message.concurrency = std::move(concurrency);
+  message.job = name.job;
+  if (name.job.value != 0) {
+    std::lock_guard lock(mutex_);
+    job_of_.emplace(message.actor, name.job);
+  }
   const auto decided = name.rule.claims ? expect_name(message.actor) : nullptr;
   if (const auto pushed = outbox_->push(encode(message), options_.send_patience); !pushed) {
     std::lock_guard lock(mutex_);
@@ -562,7 +614,7 @@ Result<std::string> Client::request(const std::string& verb, const std::string& 
                   std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) + " s");
 }
 
-void Client::on_job_event(std::function<void(JobId, std::string)> handler) {
+void Client::on_job_event(std::function<void(const JobEvent&)> handler) {
   std::lock_guard lock(mutex_);
   job_event_ = std::move(handler);
 }

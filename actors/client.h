@@ -45,6 +45,15 @@ using ArgumentSource = std::variant<Bytes, PendingResultPtr>;
 /// What an agent asks a worker to do.
 using Work = std::variant<CreateActor, Call>;
 
+/// What a node tells the driver of a job.
+struct JobEvent {
+  JobId job;
+  NodeId node;               ///< Who tells it; the head's are numbered 0.
+  std::uint64_t number = 0;  ///< Of all that this node has told of the job, from 1.
+  std::uint64_t oldest = 0;  ///< The first that it can tell again.
+  std::string json;
+};
+
 /// A process's connection to its agent: driver, worker or CLI. Owns the transport on one I/O thread; all public methods
 /// may be called from any thread.
 ///
@@ -77,7 +86,6 @@ class Client final : public ResultLooker {
     std::function<void(const Error&)> on_lost;  ///< The agent is gone.
     std::function<bool(Work)> on_work;          ///< False: no room; the caller hears `overloaded`.
     std::function<void(Client&, const Signal&)> on_signal;
-    std::function<void(JobId, std::string json)> on_job_event;
     OtherHandler on_other;  ///< Messages that are not this class's.
     /// Run in every turn; when it wants to be run again if nothing else happens.
     std::function<std::optional<Instant>(Client&)> on_turn;
@@ -112,6 +120,14 @@ class Client final : public ResultLooker {
   Result<ActorId> find(const std::string& name, const std::string& type);
   /// Ends an actor at once; returns when it takes no more calls. How it had ended before, if it had.
   Result<std::optional<Error>> end(ActorId actor);
+  /// Calls that have no result, to actors that work for this job; where the agent is gone, to those of other nodes. They
+  /// are for whoever takes them to complete, or to make again through another agent.
+  std::vector<PendingResultPtr> take_calls_of(JobId job);
+  /// Makes them again, to actors that know them: their results come here.
+  void make_again(const std::vector<PendingResultPtr>& calls);
+  /// Why nothing can be asked for any more; nullopt: it can.
+  std::optional<Error> ended() const;
+
   /// How the workers are started that are asked for from here on.
   Result<void> set_executable(const Executable& executable);
   /// Where an actor's owner says that it may end: outlives the client, and then does nothing.
@@ -148,7 +164,7 @@ class Client final : public ResultLooker {
   /// The actor that is to answer this call; 0: none.
   ActorId actor_of(TaskId task);
 
-  void on_job_event(std::function<void(JobId, std::string json)> handler);
+  void on_job_event(std::function<void(const JobEvent&)> handler);
   void on_other(OtherHandler handler);
 
   NodeId node() const { return NodeId(node_.load()); }
@@ -261,7 +277,7 @@ class Client final : public ResultLooker {
   std::atomic<std::int32_t> node_{0};
   std::atomic<bool> stopping_{false};
 
-  std::mutex mutex_;              ///< Guards what follows.
+  mutable std::mutex mutex_;      ///< Guards what follows.
   std::condition_variable room_;  ///< In windows_, or the end.
   std::unordered_map<TaskId, InFlight> in_flight_;
   CallWindows windows_{{.line_bytes = channel::Lines::kMessageMax}};
@@ -279,12 +295,14 @@ class Client final : public ResultLooker {
   std::map<std::string, std::deque<std::vector<transport::Frame>>> signals_;  ///< For which the line had none.
   std::set<ActorId> full_;                                                    ///< Whose lines had no room.
   std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
+  std::unordered_map<ActorId, JobId> job_of_;  ///< Own actors that work for one.
+  std::map<JobId, std::vector<PendingResultPtr>> left_over_;  ///< Of take_calls_of().
   std::map<std::uint64_t, PendingResultPtr> requests_;
   std::map<ActorId, PendingResultPtr> names_;  ///< Of actors of ours whose names are not decided.
   std::map<TaskId, PendingResultPtr> ends_;    ///< Of actors that are to end.
   std::vector<NodeId> nodes_;
   std::size_t spread_turn_ = 0;  ///< Of tasks that go to them in turn.
-  std::function<void(JobId, std::string)> job_event_;
+  std::function<void(const JobEvent&)> job_event_;
   OtherHandler other_;
   std::optional<Error> ended_;
 

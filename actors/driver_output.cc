@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -52,14 +53,30 @@ void set_logs(Executable& executable) {
   executable.logs_if_printed = true;
 }
 
-DriverOutput::DriverOutput(Client& client) : client_(client) {
+struct DriverOutput::Way {
+  std::mutex mutex;
+  std::shared_ptr<Outbox> outbox;
+};
+
+DriverOutput::DriverOutput(Client& client) : client_(&client), way_(std::make_shared<Way>()) {
   if (client.executable().driver.empty()) return;
-  printer_ = std::make_shared<OutputPrinter>(STDERR_FILENO, [outbox = client.outbox()](NodeId node, std::uint32_t n) {
+  printer_ = std::make_shared<OutputPrinter>(STDERR_FILENO, [way = way_](NodeId node, std::uint32_t n) {
     OutputWanted shown;
     shown.node = node;
     shown.bytes = n;
-    outbox->push_anyway(encode(shown));
+    std::lock_guard lock(way->mutex);
+    way->outbox->push_anyway(encode(shown));
   });
+  change(client);
+}
+
+void DriverOutput::change(Client& client) {
+  client_ = &client;
+  if (!printer_) return;
+  {
+    std::lock_guard lock(way_->mutex);
+    way_->outbox = client.outbox();
+  }
   client.on_other([printer = printer_](const wire::Received& received, std::vector<transport::Frame>&) {
     (void)received.visit([&](wire::Envelope::Reader root) {
       if (root.isOutput()) printer->show(decode(root.getOutput()));
@@ -84,7 +101,7 @@ bool DriverOutput::ask_for_all() {
   printer_->expect_all();
   OutputWanted all;
   all.all = true;
-  return client_.post(encode(all)).has_value();
+  return client_->post(encode(all)).has_value();
 }
 
 }  // namespace paceline::actors

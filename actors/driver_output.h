@@ -22,6 +22,8 @@ class DriverOutput {
  public:
   /// To be called before workers are asked for. The client's executable says whether there is anything to be shown.
   explicit DriverOutput(Client& client);
+  /// The driver has another connection from here on.
+  void change(Client& client);
 
   /// Shows what has been printed so far; for a second at most, since nobody may be reading it.
   void finish();
@@ -37,7 +39,10 @@ class DriverOutput {
   bool ask_for_all();
 
  private:
-  Client& client_;
+  struct Way;
+
+  Client* client_;
+  std::shared_ptr<Way> way_;                ///< Where nodes hear what is shown.
   std::shared_ptr<OutputPrinter> printer_;  ///< Null: nothing is shown.
 };
 

@@ -21,6 +21,7 @@ struct ActorName {
   std::string text;  ///< May be empty.
   std::string type;  ///< Its class.
   NameRule rule{};
+  JobId job{};  ///< That it works for: while that runs, it outlives its owner's node. 0: none.
 };
 inline constexpr std::size_t kActorNameMax = 255;  ///< Bytes of one that is claimed.
 

@@ -16,6 +16,7 @@
 #include "actors/continuations.h"
 #include "actors/driver_output.h"
 #include "actors/embedded_cluster.h"
+#include "actors/process_ids.h"
 #include "actors/task_error.h"
 #include "runtime/base/check.h"
 #include "runtime/base/read_number.h"
@@ -28,11 +29,15 @@ namespace {
 struct Process {
   std::mutex mutex;
   std::optional<EmbeddedCluster> own;  // Outlives the client.
+  std::string directory;  // The cluster's.
   std::unique_ptr<Client> client;
+  std::vector<std::unique_ptr<Client>> before;  // To other agents.
   std::optional<DriverOutput> output;
   bool closed = false;
   std::vector<std::string> arguments;
 };
+
+constexpr Duration kOtherAgentPatience = std::chrono::seconds(1);
 
 Process& process() {
   static auto* instance = new Process;
@@ -59,6 +64,14 @@ std::string agent_socket(const std::string& runtime_directory, NodeId node) {
 
 bool has_agent(const std::string& runtime_directory, NodeId node) {
   return access(agent_socket(runtime_directory, node).c_str(), F_OK) == 0;
+}
+
+/// Of those that have ended, too, if they were killed.
+std::vector<NodeId> agents_of(const std::string& runtime_directory) {
+  std::vector<NodeId> nodes;
+  for (NodeId node{0}; node.value < kNodesMax; ++node.value)
+    if (has_agent(runtime_directory, node)) nodes.push_back(node);
+  return nodes;
 }
 
 /// The driver's: the first, or the one that is asked for.
@@ -137,9 +150,39 @@ Client& process_client() {
   auto client = Client::connect(std::move(options), process_transport());
   if (!client) throw TaskError(client.error());
   here.client = *std::move(client);
+  here.directory = directory;
   set_result_looker(here.client.get());
   here.output.emplace(*here.client);
   return *here.client;
+}
+
+Result<Client*> change_agent() {
+  auto& here = process();
+  std::lock_guard lock(here.mutex);
+  PACELINE_CHECK(here.client && here.output, "a driver that is connected has another agent to look for");
+  const NodeId before = here.client->node();
+  auto nodes = agents_of(here.directory);
+  const auto own = std::stable_partition(nodes.begin(), nodes.end(), [before](NodeId node) { return node != before; });
+  if (!here.client->ended()) nodes.erase(own, nodes.end());
+  Error why{ErrorKind::not_found, "the cluster in " + here.directory + " has no other node"};
+  for (const NodeId node : nodes) {
+    Client::Options options;
+    options.role = "driver";
+    options.name = here.client->name();
+    options.agent_address = agent_address(here.directory, node);
+    options.executable = here.client->executable();
+    options.welcome_patience = kOtherAgentPatience;
+    auto client = Client::connect(std::move(options), process_transport());
+    if (!client) {
+      why = std::move(client).error();
+      continue;
+    }
+    here.before.push_back(std::exchange(here.client, *std::move(client)));
+    set_result_looker(here.client.get());
+    here.output->change(*here.client);
+    return here.client.get();
+  }
+  return tl::unexpected(std::move(why));
 }
 
 void set_process_client(std::unique_ptr<Client> client) {
@@ -165,6 +208,7 @@ void close_process_client() {
   }
   if (process().output) process().output->finish();
   if (client != nullptr) client->close();
+  for (const auto& before : process().before) before->close();
   continuations().close();
   process().own.reset();
 }

@@ -12,6 +12,10 @@ class DriverOutput;
 Client& process_client();
 /// A client made by somebody else (worker_main) becomes the process's. Once.
 void set_process_client(std::unique_ptr<Client> client);
+/// A driver's, to another agent of its cluster, under the same name, or to the one that was started in place of the one
+/// that has ended. The connection before is kept until the process leaves.
+/// What a driver had at an agent that is gone is lost, but for what works for a job (Client::take_calls_of).
+Result<Client*> change_agent();
 /// What shows the output of this driver's workers. There is one once process_client() has returned.
 DriverOutput& process_output();
 /// Ends the connection, if there is one, after sending what is queued, and showing what workers have printed: the

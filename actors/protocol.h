@@ -75,6 +75,7 @@ struct CreateActor {
   std::string type{};  ///< Its class, as C++ writes it.
   NameRule naming{};
   Concurrency concurrency{};
+  JobId job{};  ///< That it works for: while that runs, it outlives its owner's node. 0: none.
 };
 
 /// The constructor returned (error empty), threw, or the actor died.
@@ -101,6 +102,7 @@ struct Call {
   std::string name{};        ///< A task's, for people; may be empty.
   std::uint64_t number = 0;  ///< Of a call to an actor, rising with each of the process that makes it; 0: unknown.
   std::uint32_t ahead = 0;   ///< Values that it may give before its owner takes them, where it gives a stream.
+  bool again = false;        ///< It was made through an agent that is gone: its result is to come this way.
   CalleeName callee = nullptr;  ///< What C++ calls what is called, for errors of its owner's. Not sent.
 };
 

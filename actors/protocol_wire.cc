@@ -190,6 +190,7 @@ Frames encode(const CreateActor& message) {
     built[i].setName(groups[i].name);
     built[i].setThreads(static_cast<std::uint32_t>(groups[i].threads));
   }
+  builder.setJob(message.job.value);
   return as_message(out.to_frame());
 }
 
@@ -220,6 +221,7 @@ Frames encode(const Call& message) {
   if (!message.name.empty()) builder.setName(message.name);
   builder.setNumber(message.number);
   builder.setAhead(message.ahead);
+  builder.setAgain(message.again);
   return as_message(out.to_frame());
 }
 
@@ -346,6 +348,7 @@ Result<CreateActor> decode(wire::CreateActor::Reader reader) {
   for (const auto group : reader.getGroups())
     message.concurrency.groups.push_back({text(group.getName()), threads_of(group.getThreads())});
   if (const auto checked = message.concurrency.check(); !checked) return tl::unexpected(checked.error());
+  message.job = JobId(reader.getJob());
   return message;
 }
 
@@ -366,6 +369,7 @@ Result<Call> decode(wire::Call::Reader reader) {
   if (reader.hasName()) call.name = text(reader.getName());
   call.number = reader.getNumber();
   call.ahead = reader.getAhead();
+  call.again = reader.getAgain();
   return call;
 }
 

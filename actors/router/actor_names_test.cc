@@ -134,7 +134,7 @@ TEST_F(ActorNamesTest, AnyEndGivesTheNameBack) {
   EXPECT_THAT(unclaims(sut.on_worker_gone(worker, "killed")), SizeIs(1));
   const auto second = actor_id(kHere, 1, 7);
   named(second);
-  EXPECT_THAT(unclaims(sut.on_release(kDriver, Release{{second}})), SizeIs(1));
+  EXPECT_THAT(unclaims(sut.on_release(kDriver, Release{{second}}, kHere)), SizeIs(1));
   const auto third = actor_id(kHere, 1, 8);
   named(third);
   EXPECT_THAT(unclaims(sut.on_actor_ready({third, kDriver, false, {ErrorKind::invalid, "threw"}, {}})), SizeIs(1));
@@ -206,7 +206,7 @@ TEST_F(ActorNamesTest, OfAnActorElsewhereOnlyItsOwnersNodeIsTold) {
   EXPECT_EQ(sent<ActorReady>(sut.on_actor_ready({other, kDriver, false, {}, other}), kDriver).at(0).named, other);
   EXPECT_TRUE(sut.owns_actors_on(kThere));
   const auto second = actor_id(kThere, 1, 7);
-  (void)sut.on_release(kDriver, Release{{other}});
+  (void)sut.on_release(kDriver, Release{{other}}, kHere);
   (void)sut.on_create(create(second, {true, true, false, {}}), kHere);
   (void)sut.on_actor_ready({second, kDriver, false, {}, actor});
   EXPECT_FALSE(sut.owns_actors_on(kThere)) << "another one had the name";
@@ -214,10 +214,10 @@ TEST_F(ActorNamesTest, OfAnActorElsewhereOnlyItsOwnersNodeIsTold) {
 
 TEST_F(ActorNamesTest, ANameThatItsOwnerHasJustLetGoElsewhereIsNoHindrance) {
   (void)sut.on_create(create(other), kHere);
-  (void)sut.on_release(kDriver, Release{{other}});
+  (void)sut.on_release(kDriver, Release{{other}}, kHere);
   EXPECT_EQ(all<ActorRouter::Claim>(sut.on_create(create(actor), kHere)).at(0).claim.rule.after, other);
   (void)sut.on_claimed(actor, "x", actor);
-  (void)sut.on_release(kDriver, Release{{actor}});
+  (void)sut.on_release(kDriver, Release{{actor}}, kHere);
   EXPECT_EQ(all<ActorRouter::Claim>(sut.on_create(create(actor_id(kHere, 1, 9)), kHere)).at(0).claim.rule.after,
             ActorId{});
 }

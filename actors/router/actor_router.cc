@@ -185,7 +185,9 @@ Error ActorRouter::unknown(ActorId actor) const {
 
 std::optional<Instant> ActorRouter::next_deadline() const {
   if (!unsent_.empty()) return now_;
-  return earlier(early_.next_deadline(), lending_.next_deadline());
+  auto next = earlier(early_.next_deadline(), lending_.next_deadline());
+  for (const auto& [id, until] : orphans_) next = earlier(next, until);
+  return next;
 }
 
 ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
@@ -197,6 +199,7 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
     answer(actions, owner, from, {task, owner, fail(kind, std::move(text))});
     return actions;
   };
+  if (call.again) return on_call_again(std::move(call), from);
   if (in_flight_.size() + early_.size() >= options_.calls_max) {
     return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " +
                                              std::to_string(options_.calls_max) +
@@ -231,6 +234,47 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
     send_to_worker(actions, actor->second, std::move(call));
   } else {
     actor->second.queue.push_back(std::move(call));
+  }
+  return actions;
+}
+
+/// The owner's agent is gone, and it has another one: what it is told of its actor goes there.
+ActorRouter::Actions ActorRouter::on_call_again(Call call, NodeId from) {
+  Actions actions;
+  const auto task = call.task;
+  const auto owner = call.owner;
+  const auto node = node_of(call.actor);
+  const auto refuse = [&](Error error) {
+    answer(actions, owner, from, {task, owner, tl::unexpected(std::move(error))});
+    return actions;
+  };
+  if (!is_here(node)) {
+    if (!is_here(from) || in_flight_.contains(task))
+      return refuse({ErrorKind::invalid, "call " + to_string(task) + " cannot be made again through this node"});
+    in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
+    remote_[call.actor] = {owner, root_of(owner, from)};
+    note_owner(owner, from);
+    actions.push_back(Forward{node, std::move(call), owner});
+    return actions;
+  }
+  const auto found = actors_.find(call.actor);
+  if (found == actors_.end()) {
+    const auto dead = dead_.find(call.actor);
+    return refuse(dead != dead_.end() ? dead->second : unknown(call.actor));
+  }
+  Actor& actor = found->second;
+  if (actor.create.owner != owner || actor.create.job.value == 0)
+    return refuse({ErrorKind::invalid, describe(actor) + " is not " + owner + "'s, or works for no job"});
+  actor.origin = from;
+  actor.outlives = true;
+  orphans_.erase(call.actor);
+  note_owner(owner, from);
+  if (const auto flies = in_flight_.find(task); flies != in_flight_.end() && flies->second.actor == call.actor) {
+    flies->second.origin = from;
+  } else if (const auto answered = actor.answered.find(task); answered != actor.answered.end()) {
+    answer(actions, owner, from, answered->second);
+  } else {
+    return refuse({ErrorKind::disconnected, describe(actor) + " has never had this call: it was lost with a node"});
   }
   return actions;
 }
@@ -315,6 +359,7 @@ void ActorRouter::end_actor(Actions& actions, ActorId id, const Error& reason, b
   if (found == actors_.end()) return;
   const auto actor = std::move(found->second);
   actors_.erase(found);
+  orphans_.erase(id);
   remember_dead(id, reason);
   if (actor.create.naming.claims) actions.push_back(Unclaim{id, actor.create.name});
   if (actor.restartable()) actions.push_back(Forget{id});
@@ -391,6 +436,8 @@ ActorRouter::Actions ActorRouter::on_result(CallResult result, const std::string
       return actions;
     }
     const auto call = *end_call(result.task);
+    if (const auto actor = actors_.find(call.actor); actor != actors_.end() && actor->second.create.job.value != 0)
+      actor->second.answered.insert_or_assign(result.task, result);
     answer(actions, call.owner, call.origin, std::move(result));
     return actions;
   }
@@ -642,7 +689,7 @@ void ActorRouter::break_circle(Actions& actions, const std::vector<WorkerId>& ci
   }
 }
 
-ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Release& release) {
+ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Release& release, NodeId from) {
   Actions actions;
   for (auto id : release.actors) {
     if (const auto claims = claiming_.find(id); claims != claiming_.end() && claims->second.create.owner == owner)
@@ -653,7 +700,7 @@ ActorRouter::Actions ActorRouter::on_release(const std::string& owner, const Rel
       remote_.erase(remote);
     }
     const auto actor = actors_.find(id);
-    if (actor == actors_.end() || actor->second.create.owner != owner) continue;
+    if (actor == actors_.end() || actor->second.create.owner != owner || actor->second.origin != from) continue;
     const auto error =
         release.owner_died
             ? Error{ErrorKind::disconnected, describe(actor->second) + " has ended: owner died: " + owner}
@@ -669,7 +716,7 @@ ActorRouter::Actions ActorRouter::on_owner_gone(const std::string& owner) {
     worker->second.cut_off = true;
   std::vector<ActorId> owned;
   for (const auto& [id, actor] : actors_) {
-    if (actor.create.owner == owner) owned.push_back(id);
+    if (actor.create.owner == owner && is_here(actor.origin)) owned.push_back(id);
   }
   for (const auto& [id, claims] : claiming_) {
     if (claims.create.owner == owner) owned.push_back(id);
@@ -678,7 +725,7 @@ ActorRouter::Actions ActorRouter::on_owner_gone(const std::string& owner) {
     if (remote.owner == owner) owned.push_back(id);
   }
   (void)early_.forget([&](const auto& early) { return early.call.owner == owner && is_here(early.from); });
-  actions = on_release(owner, Release{owned, true});
+  actions = on_release(owner, Release{owned, true}, options_.node);
   const auto root = root_of(owner, options_.node);
   on_borrower_gone(actions, {owner, options_.node}, root);
   owners_here_.erase(owner);
@@ -727,7 +774,19 @@ bool ActorRouter::owns_actors_on(NodeId node) const {
   return (first != remote_.end() && node_of(first->first) == node) || !lending_.lent_elsewhere(node).empty();
 }
 
-ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& how) {
+ActorRouter::Actions ActorRouter::on_job_closed(JobId job) {
+  Actions actions;
+  std::vector<ActorId> its;
+  for (const auto& [id, actor] : actors_)
+    if (actor.create.job == job && actor.outlives) its.push_back(id);
+  for (const ActorId id : its) {
+    const Actor& actor = actors_.at(id);
+    end_living(actions, actor, {ErrorKind::cancelled, describe(actor) + " has ended: its job is over"}, false);
+  }
+  return actions;
+}
+
+ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& how, const std::set<JobId>& jobs) {
   Actions actions;
   const auto reason = began({ErrorKind::disconnected, "node " + to_string(node) + " is gone: " + how}, {node.value}, {},
                             "its node is gone: " + how);
@@ -752,14 +811,20 @@ ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& h
   // What its peers owned here ends.
   for (const auto& owner : lending_.owners_on(node)) on_borrower_gone(actions, owner, {});
   std::vector<std::pair<std::string, ActorId>> orphans;
-  for (const auto& [id, actor] : actors_) {
-    if (actor.origin == node) orphans.emplace_back(actor.create.owner, id);
+  for (auto& [id, actor] : actors_) {
+    if (actor.origin != node) continue;
+    if (jobs.contains(actor.create.job)) {
+      actor.outlives = true;
+      orphans_[id] = now_ + options_.owner_patience;
+    } else {
+      orphans.emplace_back(actor.create.owner, id);
+    }
   }
   for (const auto& [id, claims] : claiming_) {
     if (claims.origin == node) orphans.emplace_back(claims.create.owner, id);
   }
   for (const auto& [owner, id] : orphans) {
-    auto more = on_release(owner, Release{{id}, true});
+    auto more = on_release(owner, Release{{id}, true}, node);
     std::move(more.begin(), more.end(), std::back_inserter(actions));
   }
   return actions;

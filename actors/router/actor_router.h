@@ -36,6 +36,8 @@ class ActorRouter {
     std::size_t calls_max = std::size_t{1} << 20;      ///< In flight through this node.
     std::size_t dead_max = 4096;                       ///< Dead actors whose end is remembered.
     Duration creation_max = std::chrono::seconds(10);  ///< A call may come so long before its actor's creation.
+    /// What works for a job waits so long for its owner, whose node is gone, to come back through another agent.
+    Duration owner_patience = std::chrono::seconds(10);
     std::size_t calls_a_turn = 128;  ///< That have waited for one actor, to its worker: some microseconds each.
   };
 
@@ -110,7 +112,7 @@ class ActorRouter {
   /// To the worker that has it; a call that waits for its actor here, and is cancelled, ends here.
   Actions on_signal(Signal signal, NodeId from);
   Actions on_loan(Loan loan);  ///< Of another node, to an owner here.
-  Actions on_release(const std::string& owner, const Release& release);
+  Actions on_release(const std::string& owner, const Release& release, NodeId from);
   /// A peer that may own things (driver, worker) is disconnected.
   Actions on_owner_gone(const std::string& owner);
 
@@ -131,7 +133,11 @@ class ActorRouter {
   Actions end_worker(WorkerId worker, const std::string& why);
   /// Another node, which has so much, can be asked for workers.
   Actions on_node(NodeId node, const Capacity& has);
-  Actions on_node_gone(NodeId node, const std::string& how);
+  /// What its peers owned here ends, but for what works for one of these jobs: that owner may come back through another
+  /// agent (Call::again).
+  Actions on_node_gone(NodeId node, const std::string& how, const std::set<JobId>& jobs = {});
+  /// What worked for it and has outlived its owner's node ends.
+  Actions on_job_closed(JobId job);
 
   // Names of actors of this node (actor_names.cc)
   /// The head's word of a claim: `holder` has the name, the actor itself or another one.
@@ -228,6 +234,9 @@ class ActorRouter {
     std::set<TaskId> calls;  ///< In flight.
     bool constructed = false;
     bool leaving = false;  ///< Has asked for its end.
+    // Of one that works for a job:
+    bool outlives = false;  ///< Its owner's node was gone, at some time.
+    std::map<TaskId, CallResult> answered{};
     // Of one that may be started again:
     Executable executable{};
     SentCalls<Call> sent{};       ///< To its worker; without their contents where none is sent again.
@@ -261,6 +270,7 @@ class ActorRouter {
   void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
   void end_living(Actions& actions, const Actor& actor, const Error& reason, bool tell, const std::string& why = {});
   void begin(Actions& actions, CreateActor create, NodeId from);
+  Actions on_call_again(Call call, NodeId from);
   void never_begins(Actions& actions, ActorId actor, const Error& reason);
   void take_early(Actions& actions, ActorId actor);
   Error unknown(ActorId actor) const;
@@ -293,6 +303,7 @@ class ActorRouter {
   Lending lending_;
   std::uint32_t next_worker_ = 1;
   std::map<ActorId, Actor> actors_;
+  std::map<ActorId, Instant> orphans_;  // Actors whose owners are waited for, until then.
   std::map<WorkerId, Worker> workers_;
   std::map<std::string, std::set<NodeId>> asked_;  // By root: nodes that owners of it have asked for workers.
   std::map<TaskId, InFlight> in_flight_;           // Method calls.

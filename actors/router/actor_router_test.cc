@@ -411,8 +411,8 @@ TEST_F(ActorRouterTest, AFailedConstructorFailsTheCallsAndEndsTheWorker) {
 
 TEST_F(ActorRouterTest, OnlyItsOwnerReleasesAnActor) {
   running_actor(actor);
-  EXPECT_THAT(sut.on_release("driver/2", {{actor}}), IsEmpty());
-  EXPECT_THAT(all<ActorRouter::Kill>(sut.on_release("driver/1", {{actor}})), SizeIs(1));
+  EXPECT_THAT(sut.on_release("driver/2", {{actor}}, kHere), IsEmpty());
+  EXPECT_THAT(all<ActorRouter::Kill>(sut.on_release("driver/1", {{actor}}, kHere)), SizeIs(1));
 }
 
 TEST_F(ActorRouterTest, ADriverTakesItsActorsAndTheirsWithIt) {

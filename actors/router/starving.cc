@@ -80,6 +80,13 @@ ActorRouter::Actions ActorRouter::tick(Instant now) {
     }
     actions.push_back(std::move(warn));
   }
+  std::vector<ActorId> left_alone;
+  for (const auto& [id, until] : orphans_)
+    if (until <= now) left_alone.push_back(id);
+  for (const ActorId id : left_alone) {
+    const Actor& actor = actors_.at(id);
+    end_living(actions, actor, {ErrorKind::disconnected, describe(actor) + " has ended: its owner's node is gone"}, false);
+  }
   return actions;
 }
 

@@ -141,7 +141,7 @@ class MiniAgent {
         if (wire::view(request.getVerb()) == kLeaveVerb) return let_leave(peer, request.getId());
         if (wire::view(request.getVerb()) != kReleaseVerb) return;
         return carry_out(
-            router_.on_release(peer, release_from_json(std::string(wire::view(request.getJson()))).value()));
+            router_.on_release(peer, release_from_json(std::string(wire::view(request.getJson()))).value(), NodeId{0}));
       }
       default: return;
     }

@@ -277,7 +277,7 @@ Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Re
   if (verb == actors::kReleaseVerb) {
     const auto release = actors::release_from_json(wire::text(request.getJson()));
     if (!release) return tl::unexpected(release.error());
-    act(router_.on_release(peer, *release));
+    act(router_.on_release(peer, *release, options_.node));
     return {};
   }
   if (verb == actors::kLineVerb) return tell_line(peer, request);
@@ -423,8 +423,9 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
     case wire::Envelope::WELCOME: act(others_.on_welcome(from)); break;
     case wire::Envelope::NODES: on_nodes(envelope.getNodes()); break;
     case wire::Envelope::OPEN_JOB: return jobs_.open(envelope.getOpenJob());
-    case wire::Envelope::CLOSE_JOB: jobs_.close(JobId{envelope.getCloseJob().getJob()}); break;
+    case wire::Envelope::CLOSE_JOB: close_job(JobId{envelope.getCloseJob().getJob()}); break;
     case wire::Envelope::NODE_GONE: jobs_.on_node_gone(envelope.getNodeGone()); break;
+    case wire::Envelope::JOB_DRIVEN: jobs_.on_driven(envelope.getJobDriven()); break;
     case wire::Envelope::REPLY: on_reply(envelope.getReply()); break;
     case wire::Envelope::JOB_EVENT: {
       wire::Message copy;
@@ -432,7 +433,7 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
       send_local(wire::text(envelope.getJobEvent().getTo()), {copy.to_frame()});
       break;
     }
-    case wire::Envelope::REQUEST: return on_peer_request(envelope.getRequest());
+    case wire::Envelope::REQUEST: return on_peer_request(from, envelope.getRequest());
     case wire::Envelope::OUTPUT: output_.on_output(from, actors::decode(envelope.getOutput())); break;
     case wire::Envelope::OUTPUT_WANTED: output_.on_wanted(from, actors::decode(envelope.getOutputWanted())); break;
     case wire::Envelope::CREATE_ACTOR:
@@ -448,7 +449,7 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
   return {};
 }
 
-Result<void> Agent::on_peer_request(const wire::Request::Reader& request) {
+Result<void> Agent::on_peer_request(NodeId from, const wire::Request::Reader& request) {
   const std::string verb = wire::text(request.getVerb());
   if (verb == "node_status") on_node_status(request.getId(), parse_json(wire::text(request.getJson())));
   if (verb == kDownVerb) down_ = true;
@@ -461,7 +462,7 @@ Result<void> Agent::on_peer_request(const wire::Request::Reader& request) {
   if (verb != actors::kReleaseVerb) return {};
   const auto release = actors::release_from_json(wire::text(request.getJson()));
   if (!release) return tl::unexpected(release.error());
-  act(router_.on_release(wire::text(request.getFrom()), *release));
+  act(router_.on_release(wire::text(request.getFrom()), *release, from));
   return {};
 }
 
@@ -552,7 +553,7 @@ void Agent::carry_out(const OtherAgents::Reachable& reachable) { act(router_.on_
 
 /// What it was asked has failed.
 void Agent::on_node_gone(NodeId node, const std::string& how) {
-  act(router_.on_node_gone(node, how));
+  act(router_.on_node_gone(node, how, jobs_.open_ones()));
   output_.on_node_gone(node);
   report_cut_off(node, how);
   act(others_.on_gone(node, how));
@@ -691,17 +692,21 @@ void Agent::keep_state(WorkerId worker, process::Packet packet) {
 // --------------------------------------------------------------------------------------------------------------------------------
 
 NodeJobs::Around Agent::around_jobs() {
-  return {options_.node, *options_.clock, log_,
-          [this](JobId job, const JobDriver& driver) { return outbox_of(job, driver); },
+  return {options_.node,
+          *options_.clock,
+          log_,
+          [this] { return outbox_of_job(); },
+          [this](JobId job, const JobDriver& driver, const DriverEvents::Event& event) {
+            return tell_driver(job, driver, event);
+          },
           [this] { depend_on_nodes_in_use(); }};
 }
 
-JobOutbox Agent::outbox_of(JobId job, const JobDriver& driver) {
+JobOutbox Agent::outbox_of_job() {
   JobOutbox outbox;
   outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<transport::Piece> bulk) {
     send_peer(agent_peer(node), message, std::move(bulk));
   };
-  outbox.to_driver = [this, job, driver](const json& event) { to_driver(job, driver, event); };
   outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
     workers_->send(worker, json_text(body), fds);
   };
@@ -722,14 +727,24 @@ void Agent::beside(std::function<Result<void>()> work, std::function<void(Result
   follows(contained(work));
 }
 
-void Agent::to_driver(JobId job, const JobDriver& driver, const json& event) {
+void Agent::close_job(JobId job) {
+  jobs_.close(job);
+  act(router_.on_job_closed(job));
+}
+
+bool Agent::tell_driver(JobId job, const JobDriver& driver, const DriverEvents::Event& event) {
+  const bool is_here = driver.node == options_.node;
+  if (!is_here && others_.is_gone(driver.node)) return false;
   wire::Message message;
   auto body = message.root().initJobEvent();
   body.setJob(job.value);
-  body.setJson(json_text(event));
+  body.setJson(event.json);
   body.setTo(driver.peer);
-  if (driver.node == options_.node) return send_local(driver.peer, {message.to_frame()});
-  send_peer(agent_peer(driver.node), message);
+  body.setNode(options_.node.value);
+  body.setNumber(event.number);
+  body.setOldest(event.oldest);
+  is_here ? send_local(driver.peer, {message.to_frame()}) : send_peer(agent_peer(driver.node), message);
+  return true;
 }
 
 /// What was wrong with a message, for whoever waits for its answer.
@@ -801,9 +816,11 @@ void Agent::on_unsent(const transport::Peer& peer, const Error& error) {
   if (node.value < 0) return;
   if (error.kind == ErrorKind::disconnected) report_cut_off(node, error.text);
   if (error.kind == ErrorKind::overloaded) jobs_.fail_those_on(node, error.text);
-  act(router_.on_node_gone(node, node.value < options_.nodes ? error.text
-                                                             : "the cluster has " + std::to_string(options_.nodes) +
-                                                                   " nodes, numbered from 0"));
+  act(router_.on_node_gone(node,
+                           node.value < options_.nodes ? error.text
+                                                       : "the cluster has " + std::to_string(options_.nodes) +
+                                                             " nodes, numbered from 0",
+                           jobs_.open_ones()));
 }
 
 }  // namespace paceline::cluster

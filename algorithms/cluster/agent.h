@@ -99,7 +99,7 @@ class Agent {
   void poll_again(const transport::Transport& transport);
   Result<void> on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                        std::vector<transport::Frame>& frames);
-  Result<void> on_peer_request(const wire::Request::Reader& request);
+  Result<void> on_peer_request(NodeId from, const wire::Request::Reader& request);
   void on_reply(const wire::Reply::Reader& reply);
   // Names of actors (agent_names.cc)
   void carry_out(const actors::ActorRouter::Claim& claim);
@@ -143,10 +143,11 @@ class Agent {
   void keep_state(WorkerId worker, process::Packet packet);
   // Jobs
   NodeJobs::Around around_jobs();
-  JobOutbox outbox_of(JobId job, const JobDriver& driver);
+  JobOutbox outbox_of_job();
+  void close_job(JobId job);
   /// What takes long, beside the loop; without threads, and before start(), at once.
   void beside(std::function<Result<void>()> work, std::function<void(Result<void>)> follows);
-  void to_driver(JobId job, const JobDriver& driver, const nlohmann::json& event);
+  bool tell_driver(JobId job, const JobDriver& driver, const DriverEvents::Event& event);
 
   void refuse(const transport::Peer& peer, const wire::Received& message, const Error& error);
   void answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error);

@@ -197,7 +197,7 @@ TEST_F(AgentTest, AnAgentThatWasCutOffIsConnectedToAgainAndToldNothingUntilItAns
   welcome(one_);
   EXPECT_EQ(heard_by(head_), "linked ");
   close_job(1);
-  EXPECT_EQ(heard_by(one_), "closed: ");
+  EXPECT_EQ(heard_by(one_), "stopping:meanwhile closed: ") << "the driver's part of it follows";
 }
 
 TEST_F(AgentTest, AHeadThatIsStartedAnewHearsWhatRunsAndIsAskedAgain) {

@@ -24,6 +24,7 @@ constexpr Duration kListPatience = std::chrono::seconds(4);
 constexpr Duration kMissingPatience = std::chrono::milliseconds(200);  // For nodes that are about to register.
 constexpr Duration kNodesPatience = std::chrono::seconds(5);           // For one that is started again.
 constexpr std::size_t kWaitingMax = 1024;
+constexpr const char* kDriveVerb = "drive";
 /// What `status` may ask for, and what agents call it.
 constexpr std::pair<const char*, const char*> kLists[] = {
     {"actors", "actors"}, {"workers", "worker_list"}, {"tasks", "tasks"}, {"spans", "spans"}};
@@ -65,7 +66,7 @@ Head::Head(Options options, std::unique_ptr<transport::Transport> transport)
 
 void Head::poll(Instant now) {
   while (auto event = transport_->poll(Duration::zero())) {
-    if (event->kind == transport::Event::Kind::disconnected) on_gone(event->peer, event->cause, now);
+    if (event->kind == transport::Event::Kind::disconnected) on_gone(*event, now);
     if (event->kind != transport::Event::Kind::message || event->frames.empty()) continue;
     auto message = wire::Received::parse(std::move(event->frames.front()));
     if (!message) {
@@ -121,6 +122,7 @@ void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hell
   state_.on_registered(node, hello.getIncarnation(), wire::text(hello.getAddress()), options_.wall());
   act(jobs_.on_registered(node, hello.getIncarnation(), JobId{hello.getNewestJob()}), now);
   close_those_over(now);
+  answer_drivers(now);
   depend_on_nodes_of_jobs();
   for (const auto& [id, query] : queries_) ask_for_status(peer, id);
 }
@@ -161,14 +163,15 @@ void Head::on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& ope
 }
 
 /// Jobs that have workers there fail, and say so, but for those that can go on: they wait for what the other node says.
-void Head::on_gone(const transport::Peer& peer, const std::string& cause, Instant now) {
+void Head::on_gone(const transport::Event& gone, Instant now) {
+  const transport::Peer& peer = gone.peer;
   const NodeId node = node_of_peer(peer);
   const bool was_here = nodes_.erase(node) > 0;
   // Who is only cut off asks again when it is back; whoever was at a process that ended is gone with it.
   std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.asker.agent == peer; });
   act(names_.on_node_gone(node), now);
   if (!was_here) return;
-  act(jobs_.on_gone(node, cause), now);
+  act(jobs_.on_gone(node, gone.cause, gone.is_silent), now);
   ++epoch_;
   broadcast_nodes();
 }
@@ -223,6 +226,21 @@ void Head::carry_out(const JobDirectory::CloseOn& close, Instant) {
   wire::Message message;
   message.root().initCloseJob().setJob(close.job.value);
   send(agent_peer(close.node), message);
+}
+
+void Head::carry_out(const JobDirectory::Driven& driven, Instant) {
+  const JobEntry* const entry = jobs_.find(driven.job);
+  if (!entry) return;
+  wire::Message message;
+  auto body = message.root().initJobDriven();
+  body.setJob(driven.job.value);
+  write_driver(body.initDriver(), entry->driver);
+  auto heard = body.initHeard(static_cast<unsigned>(driven.heard.size()));
+  for (unsigned i = 0; const auto& [node, number] : driven.heard) {
+    heard[i].setNode(node.value);
+    heard[i++].setNumber(number);
+  }
+  send(agent_peer(driven.node), message);
 }
 
 /// A node that is frozen is to be noticed while a job has workers there.
@@ -292,6 +310,10 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
     return names_.on_unclaim(body.value("name", ""), ActorId{body.value("actor", std::uint64_t{0})});
   if (verb == kNamesVerb) return on_names(asker.agent, body);
   if (verb == "stop") return reply(asker, stop_job(body));
+  if (verb == kDriveVerb) {
+    waiting_.push_back({asker, verb, body, std::max(now, options_.start + JobDirectory::kRegisterPatience)});
+    return answer_drivers(now);
+  }
   if (verb == "close") {
     state_.on_closed(JobId{body.value("job", std::uint64_t{0})}, body.value("outcome", json::object()),
                      options_.wall());
@@ -312,6 +334,7 @@ void Head::answer_when_ready(const Asker& asker, const std::string& verb, const 
 }
 
 void Head::answer(const Waiting& waiting, Instant now) {
+  if (waiting.verb == kDriveVerb) return reply(waiting.asker, move_driver(waiting.asker, waiting.body, now));
   if (waiting.verb != "submit") return answer_of_name(waiting, now);
   Result<json> said;
   const auto made = contained([&] { said = submit(waiting.asker, waiting.body, now); });
@@ -416,6 +439,30 @@ Result<json> Head::answer_of(JobId id) const {
               {"cluster_nodes", nodes_.size()}};
   for (const NodeId node : entry.node_of) answer["nodes"].push_back(node.value);
   return answer;
+}
+
+/// Those whose jobs are known: a head that is started anew hears of them from the agents.
+void Head::answer_drivers(Instant now) {
+  for (const auto& waiting : std::exchange(waiting_, {})) {
+    const bool is_known = jobs_.find(JobId{waiting.body.value("job", std::uint64_t{0})}) || now >= waiting.until;
+    if (waiting.verb == kDriveVerb && is_known) {
+      answer(waiting, now);
+    } else {
+      waiting_.push_back(waiting);
+    }
+  }
+}
+
+Result<json> Head::move_driver(const Asker& asker, const json& body, Instant now) {
+  std::map<NodeId, std::uint64_t> heard;
+  for (const json& each : body.value("heard", json::array()))
+    if (each.is_array() && each.size() == 2 && each[0].is_number_integer() && each[1].is_number_unsigned())
+      heard[NodeId{each[0].get<std::int32_t>()}] = each[1].get<std::uint64_t>();
+  const auto moved =
+      jobs_.move_driver(JobId{body.value("job", std::uint64_t{0})}, asker.from, node_of_peer(asker.agent), heard);
+  if (!moved) return tl::unexpected(moved.error());
+  act(*moved, now);
+  return json::object();
 }
 
 Result<json> Head::stop_job(const json& body) {
@@ -532,10 +579,12 @@ void Head::tick(Instant now) {
   for (const auto& [id, query] : queries_)
     if (now >= query.deadline) late.push_back(id);
   for (const std::uint64_t id : late) finish_status(id, now);
-  while (!waiting_.empty() && now >= waiting_.front().until) {
-    const Waiting waiting = std::move(waiting_.front());
-    waiting_.pop_front();
-    answer(waiting, now);
+  for (const auto& waiting : std::exchange(waiting_, {})) {
+    if (now >= waiting.until) {
+      answer(waiting, now);
+    } else {
+      waiting_.push_back(waiting);
+    }
   }
   act(jobs_.tick(now), now);
   compare_with_state();
@@ -546,7 +595,7 @@ std::optional<Instant> Head::next_deadline() const {
   auto deadline = earlier(earlier(transport_->next_deadline(), jobs_.next_deadline()), state_.next_deadline());
   deadline = earlier(deadline, writes_from_);
   for (const auto& [id, query] : queries_) deadline = earlier(deadline, query.deadline);
-  if (!waiting_.empty()) deadline = earlier(deadline, waiting_.front().until);
+  for (const auto& waiting : waiting_) deadline = earlier(deadline, waiting.until);
   return deadline;
 }
 

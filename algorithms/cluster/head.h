@@ -29,6 +29,8 @@ namespace paceline::cluster {
 ///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy}; the
 ///   same
 ///           request of the same asker is the same job; waits up to 5 s for nodes that are missing
+///   drive   {job, heard: [[node, number]]}: its driver, under the name of before, has another agent now, and has
+///           heard of each node's events up to a number
 ///   stop    {job, reason} · close {job, outcome: {state, failure, updates, ...}} · down {}
 ///   status  {actors: "all", "detached", workers: "all", "waiting", tasks: "all", jobs_over: true: what is to be told
 ///   of
@@ -92,7 +94,7 @@ class Head {
   void on_message(const transport::Peer& peer, const wire::Envelope::Reader& envelope, Instant now);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello, Instant now);
   void on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& open, Instant now);
-  void on_gone(const transport::Peer& peer, const std::string& cause, Instant now);
+  void on_gone(const transport::Event& gone, Instant now);
   void depend_on_nodes_of_jobs();
   void close_those_over(Instant now);
   void compare_with_state();
@@ -111,6 +113,8 @@ class Head {
   void carry_out(const NameDirectory::Again& again, Instant now);
   Result<nlohmann::json> submit(const Asker& asker, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> answer_of(JobId job) const;
+  void answer_drivers(Instant now);
+  Result<nlohmann::json> move_driver(const Asker& asker, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> stop_job(const nlohmann::json& body);
   void end_cluster(const Asker& asker);
   void act(const JobDirectory::Actions& actions, Instant now);
@@ -119,6 +123,7 @@ class Head {
   void carry_out(const JobDirectory::Lost& lost, Instant now);
   void carry_out(const JobDirectory::GoOn& go_on, Instant now);
   void carry_out(const JobDirectory::CloseOn& close, Instant now);
+  void carry_out(const JobDirectory::Driven& driven, Instant now);
   void start_status(const Asker& asker, const nlohmann::json& body, Instant now);
   void ask_for_status(const transport::Peer& peer, std::uint64_t query);
   void finish_status(std::uint64_t query, Instant now);
@@ -136,7 +141,7 @@ class Head {
   ClusterState state_;
   JobDirectory jobs_;
   std::map<std::uint64_t, StatusQuery> queries_;
-  std::deque<Waiting> waiting_;  ///< For nodes that are missing.
+  std::deque<Waiting> waiting_;  ///< For nodes that are missing, or for what they say.
   NameDirectory names_;
   std::map<std::uint64_t, Waiting> of_names_;  ///< Requests that names_ has, by numbers of next_query_.
   std::uint64_t next_query_ = 1;

@@ -13,13 +13,24 @@ std::vector<NodeId> left_of(const JobEntry& entry) {
   return left;
 }
 
-/// Not the driver's, and not the last one.
-bool may_go_on_without(const JobEntry& entry, NodeId node) {
-  const auto left = left_of(entry);
-  return node != entry.driver.node && (left.size() > 1 || left.front() != node);
+}  // namespace
+
+/// As far as is known here, the agent lives that it is connected to.
+bool JobDirectory::has_driver(const JobEntry& entry) const {
+  const auto its = incarnation(entry.driver.node);
+  if (!its) return !ended_.contains(entry.driver.node);
+  return entry.driver.incarnation == 0 || *its == entry.driver.incarnation;
 }
 
-}  // namespace
+bool JobDirectory::is_the_drivers(NodeId node, const JobEntry& entry) const {
+  return node == entry.driver.node && has_driver(entry);
+}
+
+/// Not the driver's, and not the last one.
+bool JobDirectory::may_go_on_without(const JobEntry& entry, NodeId node) const {
+  const auto left = left_of(entry);
+  return !is_the_drivers(node, entry) && (left.size() > 1 || left.front() != node);
+}
 
 JobId JobDirectory::add(JobEntry entry, Actions& out) {
   const JobId job{++newest_.value};
@@ -40,6 +51,7 @@ JobDirectory::Actions JobDirectory::close(JobId job) {
     if (is_here(node)) runs.erase(job);  // Who has said that it runs, and not yet who it is, hears then.
   std::erase_if(told_lost_, [&](const auto& told) { return told.first == job; });
   apart_.erase(job);
+  without_driver_.erase(job);
   return {Close{job, std::move(closed.mapped())}};
 }
 
@@ -55,17 +67,42 @@ JobDirectory::Actions JobDirectory::on_driver_gone(NodeId node, const std::strin
   return out;
 }
 
+Result<JobDirectory::Actions> JobDirectory::move_driver(JobId job, const std::string& peer, NodeId to,
+                                                        const std::map<NodeId, std::uint64_t>& heard) {
+  const auto found = jobs_.find(job);
+  const auto its = incarnation(to);
+  if (found == jobs_.end() || found->second.driver.peer != peer || !its)
+    return fail(ErrorKind::not_found, "no job " + to_string(job) + " of " + peer + " runs here any more");
+  JobEntry& entry = found->second;
+  entry.driver = {to, peer, *its, 0, entry.driver.moves + 1};
+  without_driver_.erase(job);
+  for (Apart& one : apart_[job])
+    if (!is_here(one.node)) one.until = Instant::min();  // No more the driver's.
+  Actions out;
+  for (const NodeId node : left_of(entry))
+    if (runs_[node].contains(job)) out.push_back(Driven{job, node, heard});
+  compare(job, entry, out);
+  return out;
+}
+
 void JobDirectory::on_runs(NodeId node, JobId job, JobEntry entry) {
   newest_ = std::max(newest_, job);
   runs_[node].insert(job);
   const auto without = entry.without;
-  jobs_.try_emplace(job, std::move(entry)).first->second.without.insert(without.begin(), without.end());
+  const auto driver = entry.driver;
+  JobEntry& known = jobs_.try_emplace(job, std::move(entry)).first->second;
+  known.without.insert(without.begin(), without.end());
+  if (driver.moves > known.driver.moves) known.driver = driver;
 }
 
 JobDirectory::Actions JobDirectory::on_registered(NodeId node, std::uint64_t incarnation, JobId newest) {
   newest_ = std::max(newest_, newest);
   registered_[node] = {incarnation, newest};
+  ended_.erase(node);
   Actions out = compare_all();
+  for (const JobId job : runs_[node])
+    if (const auto known = jobs_.find(job); known != jobs_.end() && known->second.driver.moves > 0)
+      out.push_back(Driven{job, node});
   std::erase_if(runs_[node], [&](JobId job) {
     if (jobs_.contains(job)) return false;
     out.push_back(CloseOn{job, node});
@@ -79,12 +116,13 @@ std::optional<std::uint64_t> JobDirectory::incarnation(NodeId node) const {
   return it == registered_.end() ? std::nullopt : std::optional(it->second.incarnation);
 }
 
-JobDirectory::Actions JobDirectory::on_gone(NodeId node, std::string cause) {
+JobDirectory::Actions JobDirectory::on_gone(NodeId node, std::string cause, bool is_silent) {
   causes_[node] = std::move(cause);
   registered_.erase(node);
+  if (!is_silent) ended_.insert(node);
   for (auto& [job, pairs] : apart_)
     for (Apart& one : pairs)
-      if (one.from == node || one.node == node) one.until = Instant::min();  // Nobody's word is needed.
+      if ((one.from == node || one.node == node) && !is_the_drivers(one.node, jobs_.at(job))) one.until = Instant::min();  // Nobody's word is needed.
   runs_.erase(node);
   Actions out;
   for (const auto& [id, entry] : jobs_)
@@ -101,7 +139,10 @@ JobDirectory::Actions JobDirectory::on_cut_off(NodeId from, NodeId node, JobId j
   for (const NodeId member : {from, node})
     if (!entry.incarnation_of.contains(member) || entry.without.contains(member)) return out;
   // Whether another one can be reached, the word of the driver's counts, and else that of who leads.
-  if (node == entry.driver.node) return out;  // It says so itself, or stands still.
+  if (is_the_drivers(node, entry)) {  // It says so itself, or will turn out to be gone.
+    apart_[job].push_back({from, node, cause, Instant::max()});
+    return out;
+  }
   const bool decides = from == entry.driver.node || from == left_of(entry).front();
   const Instant known = start_ + kRegisterPatience;  // Who is here, as far as this head can know.
   const bool is_gone = !is_here(node) && (now >= known || causes_.contains(node));
@@ -131,9 +172,25 @@ void JobDirectory::part(Instant now, Actions& out) {
   }
 }
 
+void JobDirectory::close_without_driver(Instant now, Actions& out) {
+  std::vector<JobId> over;
+  for (const auto& [id, entry] : jobs_) {
+    if (has_driver(entry)) {
+      without_driver_.erase(id);
+    } else if (now >= without_driver_.try_emplace(id, now + kDriverPatience).first->second) {
+      over.push_back(id);
+    }
+  }
+  for (const JobId id : over) {
+    auto closed = close(id);
+    std::move(closed.begin(), closed.end(), std::back_inserter(out));
+  }
+}
+
 JobDirectory::Actions JobDirectory::tick(Instant now) {
   Actions out;
   part(now, out);
+  close_without_driver(now, out);
   if (now < start_ + kRegisterPatience) return out;
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
@@ -144,7 +201,13 @@ JobDirectory::Actions JobDirectory::tick(Instant now) {
 std::optional<Instant> JobDirectory::next_deadline() const {
   std::optional<Instant> next;
   for (const auto& [job, pairs] : apart_)
-    for (const Apart& one : pairs) next = next ? std::min(*next, one.until) : one.until;
+    for (const Apart& one : pairs)
+      if (one.until != Instant::max()) next = earlier(next, one.until);
+  for (const auto& [id, entry] : jobs_) {
+    const auto until = without_driver_.find(id);
+    if (until != without_driver_.end()) next = earlier(next, until->second);
+    if (until == without_driver_.end() && !has_driver(entry)) next = earlier(next, start_);
+  }
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)
       if (!is_here(node) && is_here(entry.driver.node) && !told_lost_.contains({id, node}) &&
@@ -164,12 +227,6 @@ JobDirectory::Actions JobDirectory::compare_all() {
 /// An agent opens jobs in the order of their numbers: one that was told of a later one, and does not run this one, has
 /// closed it.
 void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
-  const auto drives = incarnation(entry.driver.node);
-  if (drives && entry.driver.incarnation != 0 && *drives != entry.driver.incarnation) {  // Its driver ended with it.
-    auto closed = close(job);
-    std::move(closed.begin(), closed.end(), std::back_inserter(out));
-    return;
-  }
   for (const auto& [node, incarnation] : entry.incarnation_of) {
     const auto known = registered_.find(node);
     if (known == registered_.end() || entry.without.contains(node)) continue;

@@ -12,6 +12,7 @@
 #include "algorithms/cluster/training/job_entry.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
+#include "runtime/base/result.h"
 
 namespace paceline::cluster {
 
@@ -43,11 +44,18 @@ class JobDirectory {
     JobId job;
     NodeId node;
   };
-  using Action = std::variant<Open, Close, Lost, GoOn, CloseOn>;
+  struct Driven {  ///< The node is to hear that the job's driver has another agent. It may be told twice.
+    JobId job;
+    NodeId node;
+    std::map<NodeId, std::uint64_t> heard{};  ///< Of what each node has told it, up to this number.
+  };
+  using Action = std::variant<Open, Close, Lost, GoOn, CloseOn, Driven>;
   using Actions = std::vector<Action>;
   static constexpr Duration kRegisterPatience = std::chrono::seconds(5);
   /// So long the leader's word is waited for, where two others cannot reach each other.
   static constexpr Duration kLeaderPatience = std::chrono::seconds(1);
+  /// So long a job whose driver's agent is gone goes on without one.
+  static constexpr Duration kDriverPatience = std::chrono::seconds(10);
 
   /// `newest`: the highest number that a job is known to have had.
   explicit JobDirectory(Instant now, JobId newest = JobId{0}) : start_(now), newest_(newest) {}
@@ -60,13 +68,18 @@ class JobDirectory {
   Actions close(JobId job);
   /// Close for all jobs of this driver.
   Actions on_driver_gone(NodeId node, const std::string& peer);
+  /// The job's driver has come back under its name, through this node's agent. `not_found`: that is no driver of such a
+  /// job.
+  Result<Actions> move_driver(JobId job, const std::string& peer, NodeId to,
+                              const std::map<NodeId, std::uint64_t>& heard);
 
   void on_runs(NodeId node, JobId job, JobEntry entry);
   /// `newest`: the highest number of all jobs that this agent was ever told of.
   Actions on_registered(NodeId node, std::uint64_t incarnation, JobId newest);
   std::optional<std::uint64_t> incarnation(NodeId node) const;
-  /// `cause`: for its Lost; empty: not known.
-  Actions on_gone(NodeId node, std::string cause);
+  /// `cause`: for its Lost; empty: not known. One that is only silent may come back as it was: what it alone may decide
+  /// waits for it.
+  Actions on_gone(NodeId node, std::string cause, bool is_silent = false);
   /// `from` cannot reach `node` any more, although both may be there: one of them is lost to this job. It may be said
   /// again.
   Actions on_cut_off(NodeId from, NodeId node, JobId job, const std::string& cause, Instant now);
@@ -84,7 +97,11 @@ class JobDirectory {
   void compare_lost(JobId job, const JobEntry& entry, Actions& out);
   void lose(JobId job, const JobEntry& entry, NodeId node, Actions& out);
   bool is_here(NodeId node) const { return registered_.contains(node); }
+  bool has_driver(const JobEntry& entry) const;
+  bool is_the_drivers(NodeId node, const JobEntry& entry) const;
+  bool may_go_on_without(const JobEntry& entry, NodeId node) const;
   bool goes_on_without(const JobEntry& entry, NodeId node) const;
+  void close_without_driver(Instant now, Actions& out);
   void part(Instant now, Actions& out);
   void lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out);
   Actions compare_all();
@@ -100,6 +117,8 @@ class JobDirectory {
     Instant until;
   };
   std::map<JobId, std::vector<Apart>> apart_;
+  std::map<JobId, Instant> without_driver_;  ///< Until when they may go on so.
+  std::set<NodeId> ended_;  ///< Nodes whose agents have ended, and that have no other ones yet.
   std::map<NodeId, std::string> causes_;  ///< Why each that ever went did, the last time.
   JobId newest_;
 };

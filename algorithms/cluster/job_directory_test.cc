@@ -23,6 +23,11 @@ std::string words(const JobDirectory::Actions& actions) {
     if (const auto* go_on = std::get_if<JobDirectory::GoOn>(&action))
       say("go on " + to_string(go_on->job) + " on " + to_string(go_on->node) + " without " + to_string(go_on->lost) +
           (go_on->cause.empty() ? "" : ": " + go_on->cause));
+    if (const auto* driven = std::get_if<JobDirectory::Driven>(&action)) {
+      const auto heard = driven->heard.find(driven->node);
+      say("driven " + to_string(driven->job) + " on " + to_string(driven->node) + " from " +
+          std::to_string(heard == driven->heard.end() ? 0 : heard->second));
+    }
     if (const auto* close = std::get_if<JobDirectory::CloseOn>(&action))
       say("close " + to_string(close->job) + " on " + to_string(close->node));
     if (const auto* lost = std::get_if<JobDirectory::Lost>(&action))
@@ -107,19 +112,112 @@ TEST(JobDirectoryTest, AnAgentThatSaidWhatItRunsBeforeThatWasClosedHearsOfItWhen
   EXPECT_EQ(words(sut.on_registered(NodeId{1}, 8, JobId{5})), "") << "once";
 }
 
-TEST(JobDirectoryTest, AJobWhoseDriversAgentWasStartedAnewIsClosed) {
-  for (const bool has_workers_there : {true, false}) {
-    JobDirectory sut(kStart);
-    for (const int node : {0, 1, 2}) (void)sut.on_registered(NodeId{node}, 7, JobId{0});
-    auto job = entry();
-    job.driver.node = NodeId{has_workers_there ? 0 : 2};
-    job.driver.incarnation = 7;
-    JobDirectory::Actions ignored;
-    (void)sut.add(std::move(job), ignored);
-    EXPECT_EQ(words(sut.on_gone(NodeId{has_workers_there ? 0 : 2}, "")), "");
-    EXPECT_EQ(words(sut.on_registered(NodeId{has_workers_there ? 0 : 2}, 9, JobId{0})), "close 1");
-    EXPECT_EQ(sut.find(JobId{1}), nullptr);
+const Instant kLater = kStart + 1h;
+
+/// On nodes 0 and 1; the driver's agent, of node 0 or of node 2, was started seven times.
+JobDirectory with_a_driver_on(NodeId node) {
+  JobDirectory sut(kStart);
+  for (const int each : {0, 1, 2}) (void)sut.on_registered(NodeId{each}, 7, JobId{0});
+  auto job = entry();
+  job.driver.node = node;
+  job.driver.incarnation = 7;
+  JobDirectory::Actions ignored;
+  (void)sut.add(std::move(job), ignored);
+  return sut;
+}
+
+TEST(JobDirectoryTest, AJobWhoseDriversAgentIsGoneIsClosedUnlessTheDriverComesBack) {
+  for (const NodeId node : {NodeId{0}, NodeId{2}}) {
+    for (const bool is_started_anew : {false, true}) {
+      JobDirectory sut = with_a_driver_on(node);
+      EXPECT_FALSE(sut.next_deadline());
+      EXPECT_EQ(words(sut.on_gone(node, "killed")), "");
+      EXPECT_LE(*sut.next_deadline(), kLater);
+      EXPECT_EQ(words(sut.tick(kLater)), "");
+      if (is_started_anew)
+        EXPECT_EQ(words(sut.on_registered(node, 9, JobId{0})),
+                  node == NodeId{0} ? "go on 1 on 1 without 0: killed" : "");
+      ASSERT_EQ(sut.next_deadline(), kLater + JobDirectory::kDriverPatience);
+      EXPECT_EQ(words(sut.tick(*sut.next_deadline() - 1ns)), "");
+      EXPECT_EQ(words(sut.tick(*sut.next_deadline())), "close 1");
+      EXPECT_FALSE(sut.next_deadline());
+    }
   }
+}
+
+/// It may come back as it was; so may one of which a head that was started anew has not heard yet.
+TEST(JobDirectoryTest, AJobWhoseDriversAgentIsSilentWaitsForIt) {
+  JobDirectory sut = with_a_driver_on(NodeId{0});
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "silent", kLater)), "");
+  EXPECT_EQ(words(sut.on_gone(NodeId{0}, "silent", true)), "");
+  EXPECT_EQ(words(sut.tick(kLater)), "");
+  EXPECT_FALSE(sut.next_deadline());
+  EXPECT_EQ(words(*sut.move_driver(JobId{1}, "driver/1", NodeId{2}, {})), "driven 1 on 1 from 0");
+  EXPECT_EQ(words(sut.tick(kLater)), "go on 1 on 1 without 0: silent") << "unless it has turned to another one";
+  JobDirectory anew(kStart);
+  JobEntry job = running(7, 8);
+  job.driver.incarnation = 7;
+  anew.on_runs(NodeId{1}, JobId{1}, job);
+  (void)anew.on_registered(NodeId{1}, 8, JobId{1});
+  EXPECT_EQ(words(anew.tick(kLater)), "");
+  EXPECT_FALSE(anew.next_deadline());
+}
+
+TEST(JobDirectoryTest, ADriverComesBackThroughAnotherAgent) {
+  JobDirectory sut = with_a_driver_on(NodeId{0});
+  (void)sut.on_gone(NodeId{0}, "killed");
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "killed", kLater)), "go on 1 on 1 without 0: killed")
+      << "it is a node as others are then";
+  const auto moved = sut.move_driver(JobId{1}, "driver/1", NodeId{2}, {{NodeId{1}, 5}});
+  ASSERT_TRUE(moved);
+  EXPECT_EQ(words(*moved), "driven 1 on 1 from 5, go on 1 on 1 without 0: killed");
+  EXPECT_EQ(sut.find(JobId{1})->driver, (JobDriver{NodeId{2}, "driver/1", 7, 0, 1}));
+  EXPECT_EQ(words(sut.tick(kLater)), "");
+  EXPECT_FALSE(sut.next_deadline());
+  EXPECT_EQ(words(sut.on_driver_gone(NodeId{0}, "driver/1")), "") << "it has left that one";
+  EXPECT_EQ(words(sut.on_driver_gone(NodeId{2}, "driver/1")), "close 1");
+}
+
+TEST(JobDirectoryTest, OnlyTheDriverOfAJobComesBackToIt) {
+  JobDirectory sut = with_a_driver_on(NodeId{0});
+  EXPECT_FALSE(sut.move_driver(JobId{1}, "driver/2", NodeId{2}, {}));
+  EXPECT_FALSE(sut.move_driver(JobId{2}, "driver/1", NodeId{2}, {}));
+  EXPECT_FALSE(sut.move_driver(JobId{1}, "driver/1", NodeId{3}, {})) << "no such node is here";
+  EXPECT_EQ(sut.find(JobId{1})->driver.node, NodeId{0});
+}
+
+TEST(JobDirectoryTest, ANodeThatWasAwayHearsThatTheDriverHasAnotherAgent) {
+  JobDirectory sut = with_a_driver_on(NodeId{2});
+  (void)sut.on_gone(NodeId{1}, "silent");
+  EXPECT_EQ(words(*sut.move_driver(JobId{1}, "driver/1", NodeId{0}, {})), "driven 1 on 0 from 0");
+  sut.on_runs(NodeId{1}, JobId{1}, *sut.find(JobId{1}));
+  EXPECT_EQ(words(sut.on_registered(NodeId{1}, 7, JobId{1})), "driven 1 on 1 from 0");
+}
+
+/// The head before it had told one of them.
+TEST(JobDirectoryTest, AHeadThatIsStartedAnewBelievesWhoKnowsOfTheDriversLastMove) {
+  for (const bool knows_first : {false, true}) {
+    JobDirectory sut(kStart);
+    JobEntry before = running(7, 7);
+    before.driver.incarnation = 7;
+    JobEntry moved = before;
+    moved.driver = {NodeId{2}, "driver/1", 7, 0, 1};
+    (void)sut.on_registered(NodeId{2}, 7, JobId{0});
+    for (const int node : {0, 1}) {
+      sut.on_runs(NodeId{node}, JobId{1}, (node == 0) == knows_first ? moved : before);
+      (void)sut.on_registered(NodeId{node}, 7, JobId{1});
+    }
+    EXPECT_EQ(sut.find(JobId{1})->driver, moved.driver);
+  }
+}
+
+/// It may turn out to be gone, and is a node as others are then.
+TEST(JobDirectoryTest, ThatTheDriversNodeIsCutOffCountsWhenItIsGone) {
+  JobDirectory sut = with_a_driver_on(NodeId{0});
+  EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "why", kLater)), "");
+  EXPECT_FALSE(sut.next_deadline());
+  EXPECT_EQ(words(sut.on_gone(NodeId{0}, "killed")), "");
+  EXPECT_EQ(words(sut.tick(kLater)), "go on 1 on 1 without 0: why");
 }
 
 TEST(JobDirectoryTest, WorkersOfAnAgentThatIsGoneOrAnotherOneAreLostOnce) {

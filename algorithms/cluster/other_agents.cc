@@ -46,6 +46,7 @@ OtherAgents::Actions OtherAgents::on_welcome(NodeId node) {
 OtherAgents::Actions OtherAgents::on_gone(NodeId node, const std::string& cause) {
   linked_.erase(node);
   reachable_.erase(node);
+  gone_.insert(node);
   Actions out;
   const auto address = addresses_.extract(node);
   if (address.empty()) return out;

@@ -56,13 +56,18 @@ class OtherAgents {
   /// Its numbers of epochs are no more.
   void on_head_gone() { epoch_ = -1; }
   /// It has sent something.
-  void heard(NodeId node) { cut_off_.erase(node); }
+  void heard(NodeId node) {
+    cut_off_.erase(node);
+    gone_.erase(node);
+  }
   Actions on_hello(NodeId node);
   Actions on_welcome(NodeId node);
   Actions on_gone(NodeId node, const std::string& cause);
 
   /// Why nothing can be sent to it until it says something; nullopt: it can.
   std::optional<std::string> cut_off(NodeId node) const;
+  /// It was there, and has not said anything since it was lost.
+  bool is_gone(NodeId node) const { return gone_.contains(node); }
   /// Those that have said hello or welcome.
   const std::set<NodeId>& reachable() const { return reachable_; }
   /// All nodes that the head knows, this one included.
@@ -78,6 +83,7 @@ class OtherAgents {
   std::map<NodeId, std::string> addresses_;  ///< Of those that it has connected to.
   std::map<NodeId, actors::Capacity> has_;
   std::set<NodeId> reachable_;
+  std::set<NodeId> gone_;
   std::set<NodeId> linked_;  ///< It has connected to them, and they know it.
   std::map<NodeId, std::string> cut_off_;
 };

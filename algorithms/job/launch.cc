@@ -1,35 +1,28 @@
 #include "algorithms/job/launch.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
-#include <deque>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 
-#include "actors/arguments.h"
 #include "actors/handle.h"
 #include "actors/process_client.h"
 #include "actors/task_error.h"
-#include "actors/tool.h"
 #include "actors/worker/worker_main.h"
+#include "algorithms/job/given_options.h"
 #include "algorithms/job/interrupts.h"
+#include "algorithms/job/job_connection.h"
 #include "algorithms/job/job_display.h"
 #include "algorithms/job/job_record.h"
 #include "algorithms/job/job_worker.h"
 #include "algorithms/job/options.h"
 #include "algorithms/job/resume.h"
+#include "algorithms/job/run_record.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
@@ -53,76 +46,6 @@ constexpr Duration kJoinPatience = std::chrono::seconds(1);         // For news 
 constexpr Duration kOutputPatience = std::chrono::seconds(1);       // For what the workers have printed last.
 constexpr Duration kClosePatience = std::chrono::seconds(2);        // For the nodes' last figures.
 
-/// Events come on the client's I/O thread and are read by the driver's. Bounded: progress is dropped first.
-class EventQueue {
- public:
-  using Event = std::pair<std::uint64_t, json>;  ///< With its job.
-  void push(JobId job, json event) {
-    {
-      std::lock_guard lock(mutex_);
-      if (events_.size() >= kEventsMax && event.value("event", "") == "progress") return;
-      events_.emplace_back(job.value, std::move(event));
-    }
-    changed_.notify_one();
-  }
-  std::deque<Event> take(Duration timeout) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, timeout, [&] { return !events_.empty(); });
-    return std::exchange(events_, {});
-  }
-
- private:
-  static constexpr std::size_t kEventsMax = 4096;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Event> events_;
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-/// What the flags among the program's own arguments say; `paceline` knows which there are.
-Result<json> flags_among_arguments() {
-  const auto arguments = paceline::arguments();
-  if (std::none_of(arguments.begin(), arguments.end(), [](const auto& word) { return word.starts_with("--"); }))
-    return json::object();
-  const auto program = actors::this_executable();
-  if (!program) return tl::unexpected(program.error());
-  std::vector<std::string> words{"options", "--"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  auto tool = actors::Tool::start(program->path, std::move(words));
-  if (!tool)
-    return fail(tool.error().kind, "no `paceline` to read the flags of this program (" + tool.error().text +
-                                       "): put it in PATH, or run this program with `paceline run`");
-  json flags = parse_json(tool->read_line());
-  if (!flags.is_object()) return fail(ErrorKind::internal, "`paceline options` said nothing of this program's flags");
-  if (flags.contains("error")) return fail(ErrorKind::invalid, flags.value("error", ""));
-  const auto misspelt = flags.value("misspelt", std::map<std::string, std::string>());
-  flags.erase("misspelt");
-  static bool is_told = false;  // By the process's first run.
-  if (!std::exchange(is_told, true))
-    for (const auto& [flag, meant] : misspelt)
-      std::fprintf(stderr, "paceline: %s is no flag of ours and left to the program: did you mean %s?\n", flag.c_str(),
-                   meant.c_str());
-  return flags;
-}
-
-/// The script's options, overridden by the flags of `paceline run` (a JSON file that PACELINE_RUN names), or of the
-/// program itself.
-Result<json> merged_options(json options) {
-  const auto path = actors::environment("PACELINE_RUN");
-  const auto flags = path.empty() ? flags_among_arguments() : Result<json>(parse_json(read_file(path)));
-  if (!flags) return tl::unexpected(flags.error());
-  if (!flags->is_object())
-    return fail(ErrorKind::invalid, "PACELINE_RUN names " + path + ", which holds no JSON object");
-  options.update(*flags);
-  return options;
-}
-
 /// A process's runs: one after the other.
 struct Runs {
   std::atomic<bool> under_way{false};
@@ -140,30 +63,6 @@ std::string directory_of_run(const std::string& first, int number) {
   return directory;
 }
 
-json environment_record() {
-  json record;
-  for (const char* name :
-       {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_CORETYPE", "GLIBC_TUNABLES", "PACELINE_DATA"}) {
-    const auto value = actors::environment(name);
-    record[name] = value.empty() ? json(nullptr) : json(value);
-  }
-  record["workers"] = "OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1, GLIBC_TUNABLES as set by the fork server";
-  record["cores"] = sysconf(_SC_NPROCESSORS_ONLN);
-  return record;
-}
-
-/// What was run, for `paceline replay`; "script" is what `paceline run` was given.
-json program_record(const actors::Executable& executable, json& options) {
-  json record{{"path", executable.path},      {"build", executable.build},
-              {"arguments", executable.args}, {"directory", executable.directory},
-              {"run", g_runs.begun},          {"begun", observe::utc_text(std::chrono::system_clock::now())}};
-  if (const auto script = options.find("script"); script != options.end()) {
-    record["script"] = *script;
-    options.erase(script);
-  }
-  return record;
-}
-
 class Job {
  public:
   Job(Program program, json options, Options asked)
@@ -176,24 +75,18 @@ class Job {
       return fail(ErrorKind::invalid, "a replay needs what the run was made of, but since then " + script->path +
                                           " was built anew: a header, the compiler or Paceline itself is another");
     options_.erase("replay_build");
-    const json program = program_record(*script, options_);
+    const json program = program_record(*script, options_, g_runs.begun);
     PACELINE_TRY(open_run_directory(std::filesystem::path(script->path).stem().string(), program));
     auto& client = actors::process_client();
     script->logs = directory_ + "/logs";
     script->driver = client.executable().driver;
     PACELINE_TRY(client.set_executable(*std::move(script)));
-    client.on_job_event([events = events_](JobId job, const std::string& text) {
-      auto event = parse_json(text);
-      if (event.is_object()) events->push(job, std::move(event));
-    });
     options_["strategy"] = algorithms::with_absolute_paths(asked_.strategy);
     const auto source = program.value("script", json::object()).value("path", "");
     options_["program"] = readable(source.empty() ? program.value("path", "") : source);
-    const auto answer = client.request("submit", json_text(options_));
-    if (!answer) return tl::unexpected(answer.error());
-    const auto placed = parse_json(*answer);
-    job_ = placed.value("job", std::uint64_t{0});
-    const auto nodes = nodes_ = placed.value("nodes", std::vector<std::int32_t>{});
+    const auto placed = connection_.submit(options_);
+    if (!placed) return tl::unexpected(placed.error());
+    const auto nodes = nodes_ = placed->value("nodes", std::vector<std::int32_t>{});
     const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());
     record_.emplace(asked_, static_cast<std::int32_t>(nodes.size()), distinct);
     display_.emplace(asked_, actors::process_output());
@@ -203,11 +96,11 @@ class Job {
     const auto call = program_.call ? actors::name_of(program_.call) : actors::FunctionRef{};
     if (!call) return tl::unexpected(call.error());
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-      const actors::ActorName called{"worker-" + std::to_string(rank), "paceline::Worker", {}};
+      const actors::ActorName called{"worker-" + std::to_string(rank), "paceline::Worker", {}, connection_.job()};
       workers_.push_back(actors::create_called<JobWorker>(called, NodeId(nodes[rank]), {}, {}));
       // Borrowed: workers that do not come to their end go with this job's handles.
-      runs_.push_back(workers_.back().borrowed().call(&JobWorker::run, *main, *call, program_.arguments, job_,
-                                                      static_cast<std::int32_t>(rank), json_text(options_)));
+      runs_.push_back(workers_.back().borrowed().call(&JobWorker::run, *main, *call, program_.arguments,
+                                                      connection_.job().value, static_cast<std::int32_t>(rank), json_text(options_)));
     }
     return {};
   }
@@ -224,6 +117,7 @@ class Job {
     while (!all_ready()) {
       take_events(kLook);
       const Instant now = steady_now();
+      if (connection_.is_cut_off(now)) go_on_elsewhere();
       if (!begun && record_->updates() > 0) {
         begun = true;
         time_is_up = now + until_stopped;
@@ -235,8 +129,7 @@ class Job {
         const char* reason = interrupts.requested() ? "interrupted"
                              : timed_out            ? "the time limit was reached"
                                                     : "failed";
-        (void)actors::process_client().request("stop", json_text(json{{"job", job_}, {"reason", reason}}),
-                                               kStopPatience);
+        (void)connection_.request("stop", {{"reason", reason}}, kStopPatience);
       }
       if (stop_asked && now - *stop_asked > (interrupts.requested() ? kStopPatience : kFailPatience)) break;
       display_->show(*record_, now, false);
@@ -275,15 +168,25 @@ class Job {
   }
 
   void take_events(Duration timeout) {
-    for (const auto& [job, event] : events_->take(timeout)) {
-      if (job != job_) continue;  // Of the process's run before.
-      const auto taken = contained([&, &told = event] {
-        record_->on_event(told);
-        display_->on_event(told);
+    for (const json& event : connection_.take(timeout)) {
+      const auto taken = contained([&] {
+        record_->on_event(event);
+        display_->on_event(event);
       });
       if (!taken) display_->warn("an event of the job could not be read: " + taken.error().text);
       if (const auto written = metrics_->append(json_text(event), steady_now()); !written)
         display_->warn(written.error().text);
+    }
+  }
+
+  /// The driver's agent is gone, or stands still.
+  void go_on_elsewhere() {
+    const auto moved = connection_.go_on_elsewhere();
+    const std::string gone = "the agent of this program is gone, or stands still";
+    if (moved) {
+      display_->warn(gone + ": it goes on through that of node " + to_string(actors::process_client().node()));
+    } else if (!std::exchange(is_stuck_, true)) {
+      display_->warn(gone + ", and there is no other: " + moved.error().text);
     }
   }
 
@@ -375,8 +278,7 @@ class Job {
   /// A cluster that does not answer so long closes it when this process ends.
   void close_job(bool interrupted, Duration patience) {
     const auto close = [&](Duration at_most) {
-      const json request{{"job", job_}, {"outcome", outcome(interrupted)}};
-      return actors::process_client().request("close", json_text(request), at_most).has_value();
+      return connection_.request("close", {{"outcome", outcome(interrupted)}}, at_most);
     };
     if (!close(patience)) return;
     const Instant deadline = steady_now() + kClosePatience;
@@ -420,14 +322,14 @@ class Job {
   }
 
   Program program_;
-  json options_;                                                               // As they travel;
-  const Options asked_;                                                        // as they are read here.
-  const std::shared_ptr<EventQueue> events_ = std::make_shared<EventQueue>();  // The client's thread has it, too.
+  json options_;         // As they travel;
+  const Options asked_;  // as they are read here.
+  JobConnection connection_;
+  bool is_stuck_ = false;  // The user has heard that there is no agent.
   std::string directory_;
   std::optional<observe::LineFile> metrics_;
   std::optional<JobRecord> record_;
   std::optional<JobDisplay> display_;
-  std::uint64_t job_ = 0;
   std::vector<std::int32_t> nodes_;  // Of each worker.
   std::vector<Handle<JobWorker>> workers_;
   std::vector<Future<void>> runs_;

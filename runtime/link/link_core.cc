@@ -186,9 +186,11 @@ std::optional<std::vector<Frame>> LinkCore::take(Instant now) {
 void LinkCore::tick(Instant now) {
   if (over_) return;
   begin(now);
-  if (needed_ && now >= heard_ + options_.lease)
+  if (needed_ && now >= heard_ + options_.lease) {
+    is_silent_ = true;
     return end(now >= word_at_ + options_.stall ? "has stood still for " + in_seconds(options_.stall)
                                                 : "has not answered for " + in_seconds(options_.lease));
+  }
   const bool is_due = now >= next_heartbeat_;
   if (is_due && is_connected_ && !is_ready_) greeting_due_ = true;
   if (is_due && is_ready_ && needed_) heartbeat_due_ = true;

@@ -88,6 +88,8 @@ class LinkCore {
   const PulseAddress& peer_pulse() const { return peer_pulse_; }
   /// Why the link is over; nullopt: it is not.
   const std::optional<Error>& over() const { return over_; }
+  /// It is over, and the other process may be there all the same.
+  bool is_silent() const { return is_silent_; }
   bool is_connected() const { return is_connected_; }
   /// Where the peer says that it listens; empty: nowhere.
   const std::string& peer_address() const { return peer_address_; }
@@ -140,6 +142,7 @@ class LinkCore {
   std::optional<Instant> contested_until_;
   std::optional<Duration> round_trip_;
   std::optional<Error> over_;
+  bool is_silent_ = false;
 };
 
 }  // namespace paceline::link

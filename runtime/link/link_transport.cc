@@ -295,7 +295,8 @@ bool LinkTransport::settle(const Peer& peer, Link& link, Instant at) {
                          .peer = peer,
                          .frames = {},
                          .pieces = {},
-                         .cause = link.core.over()->text});
+                         .cause = link.core.over()->text,
+                         .is_silent = link.core.is_silent()});
     if (!link.core.is_replaced() || !link.dialled.empty()) {
       say_farewell(peer, link);
       below_->disconnect(peer);

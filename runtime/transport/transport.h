@@ -37,6 +37,7 @@ struct Event {
   std::vector<Frame> frames;    ///< First the encoded envelope, then bulk data, uncopied where the transport can.
   std::vector<Piece> pieces{};  ///< Below links: the frames behind the first, in memory of the transport's.
   std::string cause{};          ///< Why it is `disconnected`, where that is known: one line.
+  bool is_silent = false;       ///< `disconnected`, but its process may be there, and come back as it was.
 };
 
 /// Whether a process listens at an address.

@@ -22,6 +22,7 @@ struct Envelope {
     openJob @8 :OpenJob;            # head -> all agents of the job; agent -> a head that was started anew: runs here
     closeJob @9 :CloseJob;
     nodeGone @38 :NodeGone;         # head -> the agents that go on without it: the job has lost it
+    jobDriven @45 :JobDriven;       # head -> the agents of the job: its driver has another agent now
 
     # actors and tasks
     createActor @10 :CreateActor;
@@ -81,7 +82,7 @@ struct Cause { kind @0 :Text; what @1 :Text; node @2 :Int32 = -1; worker @3 :Tex
 
 struct Request { id @0 :UInt64; verb @1 :Text; json @2 :Text; from @3 :Text; }   # verbs: see algorithms/cluster/head.h
 struct Reply { id @0 :UInt64; ok @1 :Bool; json @2 :Text; error @3 :Failure; to @4 :Text; }
-struct JobEvent { job @0 :UInt64; json @1 :Text; to @2 :Text; }
+struct JobEvent { job @0 :UInt64; json @1 :Text; to @2 :Text; node @3 :Int32; number @4 :UInt64; oldest @5 :UInt64; }   # number: of all that this node has told of the job, from 1; oldest: that it can tell again
 
 struct NodeEntry { node @0 :Int32; name @1 :Text; address @2 :Text; cpus @3 :Int32; pid @4 :Int32; memory @5 :UInt64; }
 struct Nodes { epoch @0 :Int64; nodes @1 :List(NodeEntry); }
@@ -94,7 +95,10 @@ struct OpenJob {
   without @4 :List(Int32);    # nodes that it has lost, and goes on without
   driver @5 :JobDriver;
 }
-struct JobDriver { node @0 :Int32; peer @1 :Text; incarnation @2 :UInt64; request @3 :UInt64; }  # of its agent; which of its requests the job answers
+struct JobDriver { node @0 :Int32; peer @1 :Text; incarnation @2 :UInt64; request @3 :UInt64; moves @4 :UInt32; }  # of its agent; which of its requests the job answers; moves: from one agent to another, so far
+struct JobDriven { job @0 :UInt64; driver @1 :JobDriver; heard @2 :List(Heard);    # heard: of what each node has told, up to this number
+  struct Heard { node @0 :Int32; number @1 :UInt64; }
+}
 struct NodeGone { job @0 :UInt64; node @1 :Int32; cause @2 :Text; }
 struct CloseJob { job @0 :UInt64; reason @1 :Text; }
 
@@ -108,10 +112,11 @@ struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :L
   detached @12 :Bool;                           # outlives its owner
   after @13 :UInt64;                            # has the name, and ends: it is no hindrance; 0: nobody
   threads @14 :UInt32 = 1; groups @15 :List(ConcurrencyGroup);   # that calls run on: in no group, and in each
+  job @16 :UInt64;                              # that it works for: as long as that runs, it outlives its owner's node; 0: none
 }
 struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; named @5 :UInt64; }   # named: not ready yet, but this actor has the name that it claims, itself or another
 struct ConcurrencyGroup { name @0 :Text; threads @1 :UInt32; }
-struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; resent @5 :Int32; kill @6 :Bool; group @7 :Text; fence @8 :Bool; name @9 :Text; number @10 :UInt64; ahead @11 :UInt32; }   # resent: so often before, to an actor whose process died; kill: no call, the actor ends; group: of its concurrency groups; fence: no call, answered as soon as it has arrived; name: a task's, for people; number: of a call to an actor, rising with each of the process that makes it; ahead: values of a stream that it may give before they are taken
+struct Call { task @0 :UInt64; actor @1 :UInt64; function @2 :FunctionRef; arguments @3 :List(Data); owner @4 :Text; resent @5 :Int32; kill @6 :Bool; group @7 :Text; fence @8 :Bool; name @9 :Text; number @10 :UInt64; ahead @11 :UInt32; again @12 :Bool; }   # resent: so often before, to an actor whose process died; kill: no call, the actor ends; group: of its concurrency groups; fence: no call, answered as soon as it has arrived; name: a task's, for people; number: of a call to an actor, rising with each of the process that makes it; ahead: values of a stream that it may give before they are taken; again: has been made through an agent that is gone, its result is to come this way
 struct CallResult { task @0 :UInt64; ok @1 :Bool; error @2 :Failure; owner @3 :Text; bytes @4 :Data; byLine @5 :Bool; unbegun @6 :Bool; ranNs @7 :UInt64; item @8 :UInt64; }   # byLine: of a call that came past the agent; unbegun: a task that is given back, its worker has something else to do; item: no result, but this value of a stream, from 1
 struct Executable { path @0 :Text; args @1 :List(Text); env @2 :List(Text); build @3 :Text; logs @4 :Text; directory @5 :Text;
   logsIfPrinted @6 :Bool;             # that folder is made when needed, and keeps nothing of workers that print nothing

@@ -16,9 +16,17 @@ Instant opened_at(const wire::OpenJob::Reader& open, Instant now) {
 
 }  // namespace
 
-JobDriver read_driver(const wire::OpenJob::Reader& open) {
-  const auto driver = open.getDriver();
-  return {NodeId{driver.getNode()}, wire::text(driver.getPeer()), driver.getIncarnation(), driver.getRequest()};
+JobDriver read_driver(const wire::JobDriver::Reader& driver) {
+  return {NodeId{driver.getNode()}, wire::text(driver.getPeer()), driver.getIncarnation(), driver.getRequest(),
+          driver.getMoves()};
+}
+
+void write_driver(wire::JobDriver::Builder out, const JobDriver& driver) {
+  out.setNode(driver.node.value);
+  out.setPeer(driver.peer);
+  out.setIncarnation(driver.incarnation);
+  out.setRequest(driver.request);
+  out.setMoves(driver.moves);
 }
 
 Result<JobEntry> read_job(const wire::OpenJob::Reader& open, Instant now) {
@@ -39,7 +47,7 @@ Result<JobEntry> read_job(const wire::OpenJob::Reader& open, Instant now) {
                                            [&](NodeId member) { return !entry.incarnation_of.contains(member); }))
     return fail(ErrorKind::invalid, "openJob without a node of each worker");
   entry.since = opened_at(open, now);
-  entry.driver = read_driver(open);
+  entry.driver = read_driver(open.getDriver());
   for (const std::int32_t lost : open.getWithout()) entry.without.insert(NodeId{lost});
   return entry;
 }
@@ -55,11 +63,7 @@ void write_job(wire::OpenJob::Builder open, JobId job, const JobEntry& entry, In
     members[rank].setNode(node.value);
     members[rank].setIncarnation(entry.incarnation_of.at(node));
   }
-  auto driver = open.initDriver();
-  driver.setNode(entry.driver.node.value);
-  driver.setPeer(entry.driver.peer);
-  driver.setIncarnation(entry.driver.incarnation);
-  driver.setRequest(entry.driver.request);
+  write_driver(open.initDriver(), entry.driver);
   auto without = open.initWithout(static_cast<unsigned>(entry.without.size()));
   for (unsigned i = 0; const NodeId node : entry.without) without.set(i++, node.value);
 }

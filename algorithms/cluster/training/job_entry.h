@@ -21,7 +21,8 @@ struct JobDriver {
   NodeId node;                    ///< Whose agent it is connected to, under this name;
   std::string peer;               ///< "driver/1"
   std::uint64_t incarnation = 0;  ///< Of that agent: another's means that the driver has ended. 0: unknown.
-  std::uint64_t request = 0;      ///< Which of its requests the job answers.
+  std::uint64_t request = 0;      ///< Which of its requests the job answers; 0: none of that connection.
+  std::uint32_t moves = 0;        ///< From one agent to another, so far: who says more of them knows it better.
 
   bool operator==(const JobDriver&) const = default;
 };
@@ -37,7 +38,8 @@ struct JobEntry {
   std::set<NodeId> without{};  ///< Nodes that it has lost, and went on without.
 };
 
-JobDriver read_driver(const wire::OpenJob::Reader& open);
+JobDriver read_driver(const wire::JobDriver::Reader& driver);
+void write_driver(wire::JobDriver::Builder out, const JobDriver& driver);
 /// `invalid`: it says nothing that can be a job.
 Result<JobEntry> read_job(const wire::OpenJob::Reader& open, Instant now);
 void write_job(wire::OpenJob::Builder open, JobId job, const JobEntry& entry, Instant now);

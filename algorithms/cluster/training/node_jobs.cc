@@ -15,7 +15,7 @@ NodeJobs::NodeJobs(Around around, std::unique_ptr<collective::Averager> averager
 
 TrainingJob* NodeJobs::find(JobId id) {
   const auto it = jobs_.find(id);
-  return it == jobs_.end() ? nullptr : it->second.get();
+  return it == jobs_.end() ? nullptr : it->second.job.get();
 }
 
 /// What goes wrong there fails that job, and none of the others.
@@ -29,15 +29,18 @@ void NodeJobs::within(TrainingJob& job, const std::function<void()>& what) {
 Result<void> NodeJobs::open(const wire::OpenJob::Reader& open) {
   const JobId id{open.getJob()};
   if (jobs_.contains(id)) return {};  // A head that was started anew could not know.
-  std::unique_ptr<TrainingJob> opened;
+  Part opened;
+  opened.events = std::make_shared<DriverEvents>(
+      read_driver(open.getDriver()),
+      [this, id](const JobDriver& driver, const DriverEvents::Event& event) { return around_.tell(id, driver, event); });
   auto done = contained([&]() -> Result<void> {
-    auto made = make(id, open);
+    auto made = make(id, open, opened.events);
     if (!made) return tl::unexpected(made.error());
-    opened = *std::move(made);
+    opened.job = *std::move(made);
     return {};
   });
   if (!done) {
-    around_.outbox(id, read_driver(open)).to_driver({{"event", "failed"}, {"text", done.error().text}});
+    opened.events->tell({{"event", "failed"}, {"text", done.error().text}});
     return done;
   }
   jobs_[id] = std::move(opened);
@@ -46,12 +49,14 @@ Result<void> NodeJobs::open(const wire::OpenJob::Reader& open) {
   return {};
 }
 
-Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, const wire::OpenJob::Reader& open) {
+Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, const wire::OpenJob::Reader& open,
+                                                    const std::shared_ptr<DriverEvents>& events) {
   auto entry = read_job(open, around_.clock.now());
   if (!entry) return tl::unexpected(entry.error());
   auto strategy = job_strategy(entry->options, static_cast<std::int32_t>(entry->node_of.size()));
   if (!strategy) return tl::unexpected(strategy.error());
-  JobOutbox outbox = around_.outbox(id, entry->driver);
+  JobOutbox outbox = around_.outbox();
+  outbox.to_driver = [events](const json& event) { events->tell(event); };
   outbox.beside = [this, id, beside = std::move(outbox.beside)](auto work, auto follows) {
     beside(std::move(work), [this, id, follows](const Result<void>& done) {
       if (TrainingJob* const job = find(id)) within(*job, [&] { follows(done); });
@@ -67,18 +72,19 @@ void NodeJobs::close(JobId id) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end()) return;
   const Instant now = around_.clock.now();
-  const auto outbox = around_.outbox(id, it->second->settings().entry.driver);
-  auto event = it->second->view(now);
+  Part closed = std::move(it->second);
+  auto event = closed.job->view(now);
   event["event"] = "closed";
-  it->second->stop("the job is closed", now);
-  it->second->let_go();
+  closed.job->stop("the job is closed", now);
+  closed.job->let_go();
   // Its memory is given back beside the loop.
-  outbox.beside([memory = std::shared_ptr<TrainingJob>(std::move(it->second))]() -> Result<void> { return {}; },
-                [](const Result<void>&) {});
+  around_.outbox().beside(
+      [memory = std::shared_ptr<TrainingJob>(std::move(closed.job))]() -> Result<void> { return {}; },
+      [](const Result<void>&) {});
   jobs_.erase(it);
   std::erase_if(cut_off_, [id](const auto& one) { return one.first.first == id; });
   around_.other_nodes_changed();
-  outbox.to_driver(event);
+  closed.events->tell(event);
 }
 
 // Messages
@@ -150,13 +156,22 @@ void NodeJobs::on_captured(WorkerId worker, const json& replica, process::Fd sta
 }
 
 void NodeJobs::on_alive(WorkerId worker) {
-  for (const auto& [id, job] : jobs_) job->on_alive(worker, around_.clock.now());
+  for (const auto& [id, part] : jobs_) part.job->on_alive(worker, around_.clock.now());
 }
 
 void NodeJobs::on_worker_gone(WorkerId worker, const std::string& how, bool failed) {
-  for (const auto& [id, job] : jobs_)
-    if (job->owns(worker))
-      within(*job, [&, &its = *job] { its.on_worker_gone(worker, how, failed, around_.clock.now()); });
+  for (const auto& [id, part] : jobs_)
+    if (part.job->owns(worker))
+      within(*part.job, [&, &its = *part.job] { its.on_worker_gone(worker, how, failed, around_.clock.now()); });
+}
+
+void NodeJobs::on_driven(const wire::JobDriven::Reader& driven) {
+  const auto it = jobs_.find(JobId{driven.getJob()});
+  if (it == jobs_.end()) return;
+  std::uint64_t heard = 0;
+  for (const auto each : driven.getHeard())
+    if (NodeId{each.getNode()} == around_.self) heard = each.getNumber();
+  it->second.events->on_driven(read_driver(driven.getDriver()), heard);
 }
 
 void NodeJobs::on_node_gone(const wire::NodeGone::Reader& gone) {
@@ -167,30 +182,30 @@ void NodeJobs::on_node_gone(const wire::NodeGone::Reader& gone) {
 }
 
 void NodeJobs::fail_those_on(NodeId node, const std::string& why) {
-  for (const auto& [id, job] : jobs_)
-    if (job->other_nodes().contains(node)) within(*job, [&, &its = *job] { its.fail_job(why, around_.clock.now()); });
+  for (const auto& [id, part] : jobs_)
+    if (part.job->other_nodes().contains(node)) within(*part.job, [&, &its = *part.job] { its.fail_job(why, around_.clock.now()); });
 }
 
 void NodeJobs::on_averaged() {
   const Instant now = around_.clock.now();
   for (const auto id : averager_->completed()) {
     bool taken = false;
-    for (auto& [job_id, job] : jobs_) {
+    for (auto& [job_id, part] : jobs_) {
       if (taken) break;
-      within(*job, [&, &owner = *job] { taken = owner.on_reduced(id, now); });
+      within(*part.job, [&, &owner = *part.job] { taken = owner.on_reduced(id, now); });
     }
   }
 }
 
 void NodeJobs::tick(Instant now) {
-  for (const auto& [id, job] : jobs_)
-    if (const auto deadline = job->next_deadline(); deadline && *deadline <= now)
-      within(*job, [&, &due = *job] { due.tick(now); });
+  for (const auto& [id, part] : jobs_)
+    if (const auto deadline = part.job->next_deadline(); deadline && *deadline <= now)
+      within(*part.job, [&, &due = *part.job] { due.tick(now); });
 }
 
 std::optional<Instant> NodeJobs::next_deadline() const {
   std::optional<Instant> next;
-  for (const auto& [id, job] : jobs_) next = earlier(next, job->next_deadline());
+  for (const auto& [id, part] : jobs_) next = earlier(next, part.job->next_deadline());
   return next;
 }
 
@@ -199,29 +214,36 @@ std::optional<Instant> NodeJobs::next_deadline() const {
 
 std::set<NodeId> NodeJobs::other_nodes() const {
   std::set<NodeId> nodes;
-  for (const auto& [id, job] : jobs_) nodes.merge(job->other_nodes());
+  for (const auto& [id, part] : jobs_) nodes.merge(part.job->other_nodes());
   return nodes;
+}
+
+std::set<JobId> NodeJobs::open_ones() const {
+  std::set<JobId> open;
+  for (const auto& [id, part] : jobs_) open.insert(id);
+  return open;
 }
 
 std::vector<std::pair<JobId, JobEntry>> NodeJobs::entries() const {
   std::vector<std::pair<JobId, JobEntry>> entries;
-  for (const auto& [id, job] : jobs_) {
-    entries.emplace_back(id, job->settings().entry);
-    entries.back().second.without = job->lost_nodes();
+  for (const auto& [id, part] : jobs_) {
+    entries.emplace_back(id, part.job->settings().entry);
+    entries.back().second.without = part.job->lost_nodes();
+    entries.back().second.driver = part.events->driver();
   }
   return entries;
 }
 
 json NodeJobs::status(Instant now) const {
   json rows = json::array();
-  for (const auto& [id, job] : jobs_) rows.push_back(job->status(now));
+  for (const auto& [id, part] : jobs_) rows.push_back(part.job->status(now));
   return rows;
 }
 
 std::vector<JobId> NodeJobs::cut_off(NodeId node, const std::string& how) {
   std::vector<JobId> jobs;
-  for (const auto& [id, job] : jobs_)
-    if (job->other_nodes().contains(node) && cut_off_.try_emplace({id, node}, how).second) jobs.push_back(id);
+  for (const auto& [id, part] : jobs_)
+    if (part.job->other_nodes().contains(node) && cut_off_.try_emplace({id, node}, how).second) jobs.push_back(id);
   return jobs;
 }
 
@@ -229,7 +251,7 @@ std::vector<NodeJobs::CutOff> NodeJobs::all_cut_off() const {
   std::vector<CutOff> all;
   for (const auto& [apart, how] : cut_off_)
     if (const auto job = jobs_.find(apart.first);
-        job != jobs_.end() && job->second->other_nodes().contains(apart.second))
+        job != jobs_.end() && job->second.job->other_nodes().contains(apart.second))
       all.push_back({apart.first, apart.second, how});
   return all;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/cluster/training/driver_events.h"
 #include "algorithms/cluster/training/early_messages.h"
 #include "algorithms/cluster/training/training_job.h"
 #include "runtime/observe/log.h"
@@ -23,12 +24,13 @@ namespace paceline::cluster {
 /// the others. Owned by the agent's control loop.
 class NodeJobs {
  public:
-  /// The agent's side. Of JobOutbox::beside, `follows` may come when the job is gone.
+  /// The agent's side. Of JobOutbox::beside, `follows` may come when the job is gone; the driver is told by `tell`.
   struct Around {
     NodeId self;
     const Clock& clock;
     observe::Log& log;
-    std::function<JobOutbox(JobId, const JobDriver&)> outbox;
+    std::function<JobOutbox()> outbox;
+    std::function<bool(JobId, const JobDriver&, const DriverEvents::Event&)> tell;
     std::function<void()> other_nodes_changed;
   };
   NodeJobs(Around around, std::unique_ptr<collective::Averager> averager);
@@ -45,6 +47,8 @@ class NodeJobs {
   void on_alive(WorkerId worker);
   /// `failed`: of its own making.
   void on_worker_gone(WorkerId worker, const std::string& how, bool failed);
+  /// Its driver has another agent.
+  void on_driven(const wire::JobDriven::Reader& driven);
   /// The job goes on without another node.
   void on_node_gone(const wire::NodeGone::Reader& gone);
   /// Nothing more can be told to another node that is there: jobs with a part there fail.
@@ -59,7 +63,9 @@ class NodeJobs {
   std::set<NodeId> other_nodes() const;
   /// The newest job that the head has told of.
   JobId newest() const { return early_.newest(); }
-  /// Each that is open, as a head that was started anew is to hear it.
+  /// Those that are open.
+  std::set<JobId> open_ones() const;
+  /// Each of them, as a head that was started anew is to hear it.
   std::vector<std::pair<JobId, JobEntry>> entries() const;
   nlohmann::json status(Instant now) const;
 
@@ -76,14 +82,20 @@ class NodeJobs {
  private:
   TrainingJob* find(JobId id);
   void within(TrainingJob& job, const std::function<void()>& what);
-  Result<std::unique_ptr<TrainingJob>> make(JobId id, const wire::OpenJob::Reader& open);
+  /// A node's part of a job, and its way to the driver, which is needed once more when the part is gone.
+  struct Part {
+    std::shared_ptr<DriverEvents> events;
+    std::unique_ptr<TrainingJob> job;
+  };
+  Result<std::unique_ptr<TrainingJob>> make(JobId id, const wire::OpenJob::Reader& open,
+                                            const std::shared_ptr<DriverEvents>& events);
   void on_session(TrainingJob& job, WorkerId worker, const wire::Envelope::Reader& envelope);
   void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
 
   Around around_;
   std::unique_ptr<collective::Averager> averager_;
   scheduler::TaskGraph graph_{{}};  // Compute and averaging tasks.
-  std::map<JobId, std::unique_ptr<TrainingJob>> jobs_;
+  std::map<JobId, Part> jobs_;
   std::map<std::pair<JobId, NodeId>, std::string> cut_off_;  // Who could not be reached, and why.
   EarlyMessages early_;
 };

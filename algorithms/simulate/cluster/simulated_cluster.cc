@@ -101,7 +101,7 @@ void SimulatedCluster::kill_agent(NodeId id) {
   if (!node.agent) return;
   network_.kill(cluster::agent_peer(id));
   for (auto& driver : drivers_)
-    if (driver->node() == id) driver->kill();
+    if (driver->node() == id && !driver->is_gone()) driver->lose_agent();
   node.local->kill("agent");
   node.agent.reset();
   node.loop.reset();
@@ -169,9 +169,14 @@ SimulatedDriver* SimulatedCluster::start_driver(NodeId id) {
   auto& node = node_of(id);
   if (!node.agent) return nullptr;
   const auto name = "driver/" + std::to_string(next_driver_++);
-  auto endpoint = node.local->endpoint(name);
-  must(endpoint->connect("agent", local_address(id)));
-  drivers_.push_back(std::make_unique<SimulatedDriver>(id, name, std::move(endpoint), network_, findings_));
+  const auto connect = [this](NodeId to, const std::string& under) -> std::unique_ptr<transport::Transport> {
+    auto& its = node_of(to);
+    if (!its.agent || its.frozen) return nullptr;
+    auto endpoint = its.local->endpoint(under);
+    must(endpoint->connect("agent", local_address(to)));
+    return endpoint;
+  };
+  drivers_.push_back(std::make_unique<SimulatedDriver>(id, options_.nodes, name, connect, network_, findings_));
   return drivers_.back().get();
 }
 

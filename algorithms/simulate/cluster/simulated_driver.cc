@@ -14,12 +14,23 @@ using nlohmann::json;
 
 constexpr Duration kStopPatience = std::chrono::seconds(2);  // Then its workers' calls are waited for no longer.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);
+constexpr Duration kAgentLook = std::chrono::milliseconds(20);  // For one that lives.
 
 }  // namespace
 
-SimulatedDriver::SimulatedDriver(NodeId node, std::string name, std::unique_ptr<transport::Transport> endpoint,
-                                 const Clock& clock, std::vector<std::string>& findings)
-    : node_(node), name_(std::move(name)), endpoint_(std::move(endpoint)), clock_(clock), findings_(findings) {
+SimulatedDriver::SimulatedDriver(NodeId node, std::int32_t nodes, std::string name, Connect connect, const Clock& clock,
+                                 std::vector<std::string>& findings)
+    : node_(node),
+      nodes_(nodes),
+      name_(std::move(name)),
+      connect_(std::move(connect)),
+      endpoint_(connect_(node, name_)),
+      clock_(clock),
+      findings_(findings) {
+  say_hello();
+}
+
+void SimulatedDriver::say_hello() {
   wire::Message hello;
   auto body = hello.root().initHello();
   body.setRole("driver");
@@ -32,7 +43,7 @@ SimulatedDriver::SimulatedDriver(NodeId node, std::string name, std::unique_ptr<
 
 // What it asks for
 
-ActorId SimulatedDriver::create(NodeId node, const std::string& name, int restarts) {
+ActorId SimulatedDriver::create(NodeId node, const std::string& name, int restarts, JobId job) {
   actors::CreateActor create;
   create.actor = actors::actor_id(node, process_, next_actor_++);
   create.name = name;
@@ -40,6 +51,7 @@ ActorId SimulatedDriver::create(NodeId node, const std::string& name, int restar
   create.naming.claims = !name.empty();
   create.rule.restarts = restarts;
   create.type = "Simulated";
+  create.job = job;
   actors_.emplace(create.actor, std::nullopt);
   (void)endpoint_->send("agent", actors::encode(create));
   return create.actor;
@@ -85,13 +97,16 @@ SimulatedDriver::Job& SimulatedDriver::submit(json options, Training training) {
 // What it hears
 
 bool SimulatedDriver::step() {
+  if (gone_ || (!endpoint_ && !find_agent())) return false;
   bool any = hear();
+  if (!endpoint_ || is_new_) return any;
   for (auto& job : jobs_) any = carry_on(*job) || any;
   return any;
 }
 
 std::optional<Instant> SimulatedDriver::next_deadline() const {
   std::optional<Instant> next;
+  if (!endpoint_) return clock_.now() + kAgentLook;
   for (const auto& job : jobs_) {
     if (job->closing) continue;
     if (job->stopped) next = earlier(next, *job->stopped + kStopPatience);
@@ -104,7 +119,10 @@ bool SimulatedDriver::hear() {
   bool any = false;
   while (auto event = endpoint_->poll(Duration::zero())) {
     any = true;
-    if (event->kind == transport::Event::Kind::disconnected) gone_ = true;
+    if (event->kind == transport::Event::Kind::disconnected) {
+      lose_agent();
+      return true;
+    }
     if (event->kind != transport::Event::Kind::message) continue;
     const auto message = must(wire::Received::parse(std::move(event->frames.front())));
     must(message.visit([&](const wire::Envelope::Reader& envelope) -> Result<void> {
@@ -116,7 +134,10 @@ bool SimulatedDriver::hear() {
 }
 
 void SimulatedDriver::on_message(const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames) {
-  if (envelope.isWelcome()) process_ = envelope.getWelcome().getProcess();
+  if (envelope.isWelcome()) {
+    process_ = envelope.getWelcome().getProcess();
+    if (std::exchange(is_new_, false)) begin_anew();
+  }
   if (envelope.isActorReady()) {
     const auto ready = must(actors::decode(envelope.getActorReady()));
     if (ready.error.text.empty()) return;
@@ -138,14 +159,91 @@ void SimulatedDriver::on_message(const wire::Envelope::Reader& envelope, std::ve
                                         : tl::unexpected(actors::read(reply.getError()));
   }
   if (envelope.isJobEvent())
-    on_job_event(envelope.getJobEvent().getJob(), parse_json(wire::text(envelope.getJobEvent().getJson())));
+    on_job_event(envelope.getJobEvent().getJob(), NodeId{envelope.getJobEvent().getNode()},
+                 envelope.getJobEvent().getNumber(), parse_json(wire::text(envelope.getJobEvent().getJson())));
+}
+
+// When its agent has ended
+
+void SimulatedDriver::lose_agent() {
+  endpoint_.reset();
+  const Error gone{ErrorKind::disconnected, "its agent was gone before it answered"};
+  std::set<TaskId> go_on;
+  for (auto& job : jobs_) {
+    if (job->closing && !requests_.at(*job->closing).reply) job->closing.reset();  // It asks again.
+    job->moved.reset();
+    for (const TaskId run : job->runs)
+      if (actors::node_of(calls_.at(run).actor) != node_) go_on.insert(run);
+  }
+  for (auto& [id, asked] : requests_)
+    if (!asked.reply) asked.reply = tl::unexpected(gone);
+  for (auto& [task, made] : calls_)
+    if (!made.result && !go_on.contains(task)) made.result = tl::unexpected(gone);
+  for (auto& [actor, error] : actors_)
+    if (!error) error = gone;
+  gone_ = std::all_of(jobs_.begin(), jobs_.end(), [this](const auto& job) { return is_over(*job); });
+}
+
+/// Another node's where there is one, else that which was started in its place.
+bool SimulatedDriver::find_agent() {
+  for (std::int32_t i = 1; i <= nodes_ && !endpoint_; ++i) {
+    const NodeId next{(node_.value + i) % nodes_};
+    endpoint_ = connect_(next, name_);
+    if (endpoint_) node_ = next;
+  }
+  if (!endpoint_) return false;
+  is_new_ = is_moved_ = true;
+  say_hello();
+  return true;
+}
+
+void SimulatedDriver::begin_anew() {
+  for (auto& job : jobs_) {
+    if (is_over(*job) || job->stopped || has_all_results(*job)) continue;
+    job->moved = drive(*job);
+  }
+}
+
+std::uint64_t SimulatedDriver::drive(const Job& job) {
+  json heard = json::array();
+  for (const auto& [node, number] : job.heard) heard.push_back({node.value, number});
+  return request("drive", json_text(json{{"job", job.training.job}, {"heard", heard}}));
+}
+
+/// Its workers' calls are made again, or there is no such job any more.
+bool SimulatedDriver::take_up(Job& job) {
+  const auto& answer = requests_.at(*job.moved).reply;
+  if (!answer) return false;
+  job.moved.reset();
+  for (const TaskId run : job.runs) {
+    Made& made = calls_.at(run);
+    if (made.result) continue;
+    if (!*answer) {
+      made.result = tl::unexpected(answer->error());
+      continue;
+    }
+    actors::Call again;
+    again.task = run;
+    again.actor = made.actor;
+    again.again = true;
+    (void)endpoint_->send("agent", actors::encode(again));
+  }
+  if (!*answer && job.failure.empty()) job.failure = answer->error().text;
+  return true;
 }
 
 // Its jobs
 
-void SimulatedDriver::on_job_event(std::uint64_t id, const json& event) {
+void SimulatedDriver::on_job_event(std::uint64_t id, NodeId from, std::uint64_t number, const json& event) {
   for (auto& job : jobs_) {
     if (job->training.job != id) continue;
+    auto& heard = job->heard[from];
+    if (number != 0 && number <= heard) return;
+    if (number > heard + 1) {  // What is between was lost with an agent, and is told again.
+      if (!job->moved) (void)drive(*job);
+      return;
+    }
+    heard = std::max(heard, number);
     const auto kind = event.value("event", "");
     if (kind == "node_lost") {
       job->lost.insert(event.at("node").get<std::int32_t>());
@@ -157,11 +255,12 @@ void SimulatedDriver::on_job_event(std::uint64_t id, const json& event) {
     if (kind != "progress") job->news.push_back(event);
     return;
   }
-  early_events_.emplace_back(id, event);
+  early_events_.push_back({id, from, number, event});
 }
 
 bool SimulatedDriver::carry_on(Job& job) {
   if (job.refused || job.closing) return false;
+  if (job.moved) return take_up(job);
   const auto& answer = requests_.at(job.submitted).reply;
   if (!answer) return false;
   if (!*answer) {
@@ -174,6 +273,10 @@ bool SimulatedDriver::carry_on(Job& job) {
   }
   const Instant now = clock_.now();
   if (has_all_results(job) || (job.stopped && now - *job.stopped >= kStopPatience)) {
+    const auto& first = calls_.at(job.runs.front()).result;
+    const auto has_failed = [this](TaskId run) { return calls_.at(run).result && !*calls_.at(run).result; };
+    if (is_moved_ && job.failure.empty() && std::all_of(job.runs.begin(), job.runs.end(), has_failed))
+      job.failure = first->error().text;
     job.closing = request("close", json_text(json{{"job", job.training.job},
                                                   {"outcome",
                                                    {{"state", job.failure.empty() ? "ended" : "failed"},
@@ -197,7 +300,7 @@ bool SimulatedDriver::carry_on(Job& job) {
 
 void SimulatedDriver::start_workers(Job& job, const json& placed) {
   job.training.job = placed.value("job", std::uint64_t{0});
-  for (const auto& [id, event] : std::exchange(early_events_, {})) on_job_event(id, event);
+  for (const auto& each : std::exchange(early_events_, {})) on_job_event(each.job, each.from, each.number, each.event);
   std::int32_t rank = 0;
   for (const auto& node : placed.at("nodes")) {
     auto its = job.training;
@@ -205,7 +308,7 @@ void SimulatedDriver::start_workers(Job& job, const json& placed) {
     const auto text = its.to_text();
     Bytes bytes(text.size());
     std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return std::byte(c); });
-    job.runs.push_back(call(create(NodeId{node.get<std::int32_t>()}, "", 0), {bytes}));
+    job.runs.push_back(call(create(NodeId{node.get<std::int32_t>()}, "", 0, JobId{job.training.job}), {bytes}));
   }
 }
 

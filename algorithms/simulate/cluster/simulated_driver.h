@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,7 +18,8 @@
 
 namespace paceline::simulate {
 
-/// A process of a user's, on one node; it ends with its agent. It speaks the protocol of drivers.
+/// A process of a user's, at the agent of one node. It speaks the protocol of drivers. When its agent ends it does, too,
+/// unless it runs jobs: it goes on with those through another agent.
 class SimulatedDriver {
  public:
   /// A call that it has made, and what became of it.
@@ -44,17 +46,23 @@ class SimulatedDriver {
     std::optional<Instant> ended_early{};    ///< A worker has ended that its node does not know.
     std::optional<std::uint64_t> closing{};  ///< The request.
     bool refused = false;
+    std::map<NodeId, std::uint64_t> heard{};  ///< Of each node's events, up to this number.
+    std::optional<std::uint64_t> moved{};     ///< The request: it is to be told of through another agent.
     std::vector<nlohmann::json> news{};  ///< Events but for progress, for who takes them.
   };
 
-  SimulatedDriver(NodeId node, std::string name, std::unique_ptr<transport::Transport> endpoint, const Clock& clock,
+  /// To the agent of a node, under a driver's name; null: none can be reached there.
+  using Connect = std::function<std::unique_ptr<transport::Transport>(NodeId, const std::string& name)>;
+
+  /// `nodes`: how many there are.
+  SimulatedDriver(NodeId node, std::int32_t nodes, std::string name, Connect connect, const Clock& clock,
                   std::vector<std::string>& findings);
 
   /// Whether anything happened.
   bool step();
   std::optional<Instant> next_deadline() const;
 
-  ActorId create(NodeId node, const std::string& name, int restarts);
+  ActorId create(NodeId node, const std::string& name, int restarts, JobId job = {});
   TaskId call(ActorId actor, std::vector<Bytes> arguments = {});
   std::uint64_t request(const std::string& verb, const std::string& json);
   Job& submit(nlohmann::json options, Training training);
@@ -68,6 +76,7 @@ class SimulatedDriver {
   bool is_welcome() const { return process_ > 0; }
   bool is_gone() const { return gone_; }
   void kill() { gone_ = true; }
+  void lose_agent();
   const std::map<TaskId, Made>& calls() const { return calls_; }
   const std::map<std::uint64_t, Asked>& requests() const { return requests_; }
   /// With the error of those that died, or never were.
@@ -75,18 +84,34 @@ class SimulatedDriver {
   const std::vector<std::unique_ptr<Job>>& jobs() const { return jobs_; }
 
  private:
+  void say_hello();
+  bool find_agent();
+  void begin_anew();
+  bool take_up(Job& job);
+  std::uint64_t drive(const Job& job);
   bool hear();
   void on_message(const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames);
-  void on_job_event(std::uint64_t job, const nlohmann::json& event);
+  void on_job_event(std::uint64_t job, NodeId from, std::uint64_t number, const nlohmann::json& event);
   bool carry_on(Job& job);
   void start_workers(Job& job, const nlohmann::json& placed);
   void stop(Job& job, const std::string& reason);
   bool has_all_results(const Job& job) const;
   bool has_missing_worker(Job& job) const;
 
-  const NodeId node_;
+  struct Early {  ///< An event of a job whose number is not known yet.
+    std::uint64_t job;
+    NodeId from;
+    std::uint64_t number;
+    nlohmann::json event;
+  };
+
+  NodeId node_;
+  const std::int32_t nodes_;
   const std::string name_;
-  const std::unique_ptr<transport::Transport> endpoint_;
+  const Connect connect_;
+  std::unique_ptr<transport::Transport> endpoint_;  ///< Null: its agent has ended, and it looks for another one.
+  bool is_new_ = false;                             ///< That agent, which has not welcomed it yet.
+  bool is_moved_ = false;                           ///< It is not the first one.
   const Clock& clock_;
   std::vector<std::string>& findings_;
   std::uint32_t process_ = 0;  ///< 0: it has not been welcomed.
@@ -95,7 +120,7 @@ class SimulatedDriver {
   std::map<std::uint64_t, Asked> requests_;
   std::map<ActorId, std::optional<Error>> actors_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<std::pair<std::uint64_t, nlohmann::json>> early_events_;  ///< Of jobs whose number is not known yet.
+  std::vector<Early> early_events_;
   std::uint64_t next_call_ = 1, next_request_ = 1;
   std::uint32_t next_actor_ = 1;
 };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -219,6 +220,24 @@ TEST_P(ANodeIsLost, AndItIsTheFirst) {
   }
 }
 
+/// It goes on through another agent, which may be lost as well, while it hears of that or later.
+TEST_P(ANodeIsLost, AndItIsTheDrivers) {
+  for (const NodeId driver : {NodeId{0}, NodeId{1}})
+    for (const Duration until_the_next : {0ms, 1ms, 40ms}) {
+      auto how = one_of_so_many_is_lost(GetParam(), 4);
+      how.apart = 19ms;
+      how.first = kStarted;
+      how.driver = driver;
+      how.least = 2;
+      expect_one_model_whenever(how, [driver, until_the_next](SimulatedCluster& cluster) {
+        cluster.kill_agent(driver);
+        if (until_the_next == 0ms) return;
+        cluster.run(until_the_next);
+        cluster.kill_agent(NodeId{driver.value + 1});
+      });
+    }
+}
+
 /// What it had decided has come to some, and not to others; and the next one may end as well.
 TEST_P(ANodeIsLost, AndItIsTheFirstWhileNotAllHaveHeardIt) {
   for (const bool twice : {false, true})
@@ -356,7 +375,11 @@ class TrainingLife {
 
   void do_something() {
     const auto what = number(100);
-    if (what < 4) return void(cluster_.kill_worker(node(), number(100)));
+    if (what < 4) {
+      const NodeId at = node();
+      killed_workers_[at] += cluster_.kill_worker(at, number(100)) ? 1 : 0;
+      return;
+    }
     if (what < 10) return void(cluster_.freeze_worker(node(), number(100), number(2) == 0));
     if (what < 12) return cluster_.kill_head();
     if (what < 16) return cluster_.freeze_head(number(2) == 0);
@@ -366,7 +389,11 @@ class TrainingLife {
       return;
     }
     if (!harder_) return;
-    if (what < 18) return cluster_.kill_agent(node());
+    if (what < 18) {
+      const NodeId killed = node();
+      killed_.insert(killed);
+      return cluster_.kill_agent(killed);
+    }
     if (what < 22) return cluster_.freeze(node(), number(2) == 0);
     if (what < 26 && nodes_ > 1) {
       const NodeId a = node(), b = node();
@@ -375,10 +402,20 @@ class TrainingLife {
     }
   }
 
+  /// Each node was killed, or as many workers on it as it has of the job's four.
+  bool all_may_be_lost() const {
+    std::map<NodeId, int> left;
+    for (int rank = 0; rank < 4; ++rank) ++left[NodeId{rank * nodes_ / 4}];
+    return std::all_of(left.begin(), left.end(), [this](const auto& one) {
+      const auto killed = killed_workers_.find(one.first);
+      return killed_.contains(one.first) || (killed != killed_workers_.end() && killed->second >= one.second);
+    });
+  }
+
   void check(const Submitted& one) {
     const auto& job = *one.job;
     if (!one.driver->is_over(job)) return note("no end: " + one.driver->state_of(job));
-    const bool may_fail = job.failure.find("before") != std::string::npos;
+    const bool may_fail = job.failure.find("before") != std::string::npos || all_may_be_lost();
     if (!job.failure.empty() && !may_fail) note(one.strategy + " has failed: " + one.driver->state_of(job));
     if (!job.failure.empty()) return;
     const Trained* first = nullptr;
@@ -436,6 +473,8 @@ class TrainingLife {
 
   std::mt19937_64 random_;
   const bool harder_;
+  std::set<NodeId> killed_;  // Whose agents were,
+  std::map<NodeId, int> killed_workers_;  // and so many workers there.
   bool disk_was_full_ = false;
   const std::int32_t nodes_;
   SimulatedCluster cluster_;

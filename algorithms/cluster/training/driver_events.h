@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "algorithms/cluster/training/job_entry.h"
+#include "runtime/base/json.h"
+
+namespace paceline::cluster {
+
+/// What this node tells a job's driver: numbered, and the newest of it kept. A driver whose agent was lost comes back
+/// through another one, says up to which number it has heard this node, and is told what followed.
+class DriverEvents {
+ public:
+  struct Event {
+    std::uint64_t number = 0;  ///< From 1.
+    std::string json;
+    std::uint64_t oldest = 0;  ///< That is kept.
+  };
+  /// False: its node cannot be reached, perhaps for a while.
+  using Send = std::function<bool(const JobDriver&, const Event&)>;
+
+  static constexpr std::size_t kEventsMax = 4096;
+  static constexpr std::size_t kBytesMax = std::size_t{4} << 20;
+
+  DriverEvents(JobDriver driver, Send send) : driver_(std::move(driver)), send_(std::move(send)) {}
+
+  void tell(const nlohmann::json& event);
+  /// Nothing happens where that is known, or the driver has moved on since.
+  void on_driven(JobDriver driver, std::uint64_t heard);
+  const JobDriver& driver() const { return driver_; }
+
+ private:
+  void send_from(std::uint64_t number);
+
+  JobDriver driver_;
+  const Send send_;
+  std::deque<Event> kept_;
+  std::size_t bytes_ = 0;
+  std::uint64_t told_ = 0;
+  std::uint64_t unsent_ = 1;  ///< The first that was not sent.
+};
+
+}  // namespace paceline::cluster

@@ -1,0 +1,149 @@
+#include "algorithms/job/job_connection.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "actors/process_client.h"
+#include "runtime/base/steady_now.h"
+
+namespace paceline::job {
+namespace {
+
+using nlohmann::json;
+
+constexpr Duration kSilence = std::chrono::seconds(5);         // Nodes tell something four times a second.
+constexpr Duration kDrivePatience = std::chrono::seconds(10);  // As long as the head lets a job go on without a driver.
+
+}  // namespace
+
+/// Events come on the client's I/O thread and are read by the driver's. Bounded: progress is dropped first.
+class JobConnection::Events {
+ public:
+  void push(const actors::JobEvent& told) {
+    auto event = parse_json(told.json);
+    {
+      std::lock_guard lock(mutex_);
+      auto& heard = heard_[{told.job, told.node}];
+      if (told.number != 0 && told.number <= heard) return;  // It came through the agent before, too.
+      if (told.number > heard + 1 && told.oldest <= heard + 1) {
+        misses_ = true;
+        return;
+      }
+      heard = std::max(heard, told.number);
+      last_ = steady_now();
+      if (events_.size() >= kEventsMax && event.is_object() && event.value("event", "") == "progress") return;
+      events_.emplace_back(told.job, std::move(event));
+    }
+    changed_.notify_one();
+  }
+
+  /// Of this job; those of the process's run before are forgotten.
+  std::deque<json> take(JobId job, Duration timeout) {
+    std::deque<std::pair<JobId, json>> events;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, timeout, [&] { return !events_.empty(); });
+      events.swap(events_);
+    }
+    std::deque<json> its;
+    for (auto& [of, event] : events)
+      if (of == job) its.push_back(std::move(event));
+    return its;
+  }
+
+  json heard(JobId job) {
+    json list = json::array();
+    std::lock_guard lock(mutex_);
+    for (const auto& [from, number] : heard_)
+      if (from.first == job) list.push_back({from.second.value, number});
+    return list;
+  }
+
+  Instant last() const {
+    std::lock_guard lock(mutex_);
+    return last_;
+  }
+  /// Whether something got lost on its way since, that can be told again.
+  bool has_missed() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(misses_, false);
+  }
+  void begin_to_wait() {
+    std::lock_guard lock(mutex_);
+    last_ = steady_now();
+  }
+
+ private:
+  static constexpr std::size_t kEventsMax = 4096;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::pair<JobId, json>> events_;
+  std::map<std::pair<JobId, NodeId>, std::uint64_t> heard_;  // The number of the last.
+  Instant last_ = steady_now();
+  bool misses_ = false;
+};
+
+JobConnection::JobConnection() : events_(std::make_shared<Events>()) {}
+
+void JobConnection::listen(actors::Client& client) {
+  client.on_job_event([events = events_](const actors::JobEvent& event) { events->push(event); });
+}
+
+Result<json> JobConnection::submit(const json& options) {
+  auto& client = actors::process_client();
+  listen(client);
+  const auto answer = client.request("submit", json_text(options));
+  if (!answer) return tl::unexpected(answer.error());
+  auto placed = parse_json(*answer);
+  job_ = JobId{placed.value("job", std::uint64_t{0})};
+  return placed;
+}
+
+std::deque<json> JobConnection::take(Duration timeout) {
+  if (events_->has_missed()) (void)drive(actors::process_client());
+  return events_->take(job_, timeout);
+}
+
+bool JobConnection::request(const std::string& verb, json body, Duration patience) {
+  body["job"] = job_.value;
+  return actors::process_client().request(verb, json_text(body), patience).has_value();
+}
+
+bool JobConnection::is_cut_off(Instant now) const {
+  const auto ended = actors::process_client().ended();
+  return ended ? ended->kind == ErrorKind::disconnected : now - events_->last() >= kSilence;
+}
+
+Result<void> JobConnection::go_on_elsewhere() {
+  events_->begin_to_wait();
+  auto& before = actors::process_client();
+  const bool was_lost = before.ended().has_value();
+  const Instant until = steady_now() + kDrivePatience;
+  Result<void> moved;
+  do moved = move();
+  while (!moved && moved.error().kind == ErrorKind::disconnected && steady_now() < until);  // The next one is lost, too.
+  if (!moved && !was_lost) return moved;
+  const auto calls = before.take_calls_of(job_);
+  if (moved) actors::process_client().make_again(calls);
+  if (!moved)
+    for (const auto& call : calls) call->complete(tl::unexpected(moved.error()));
+  return moved;
+}
+
+Result<void> JobConnection::move() {
+  const auto client = actors::change_agent();
+  if (!client) return tl::unexpected(client.error());
+  listen(**client);
+  return drive(**client);
+}
+
+/// What nodes tell is to come here, from where it was last heard.
+Result<void> JobConnection::drive(actors::Client& client) {
+  const json body{{"job", job_.value}, {"heard", events_->heard(job_)}};
+  return client.request("drive", json_text(body), kDrivePatience).map([](const std::string&) {});
+}
+
+}  // namespace paceline::job
