@@ -402,13 +402,14 @@ std::vector<PendingResultPtr> Client::take_calls_of(JobId job) {
   return taken;
 }
 
-void Client::make_again(const std::vector<PendingResultPtr>& calls) {
+void Client::make_again(JobId job, const std::vector<PendingResultPtr>& calls) {
   std::lock_guard lock(mutex_);
   for (const auto& result : calls) {
     Call call;
     call.task = result->task();
     call.actor = result->actor();
     call.again = true;
+    job_of_.emplace(call.actor, job);
     auto frame = std::move(encode(call).front());
     in_flight_.emplace(call.task, InFlight{result, call.actor, frame.size()});
     windows_.add(call.actor, call.task, std::move(frame));

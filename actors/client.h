@@ -124,7 +124,7 @@ class Client final : public ResultLooker {
   /// are for whoever takes them to complete, or to make again through another agent.
   std::vector<PendingResultPtr> take_calls_of(JobId job);
   /// Makes them again, to actors that know them: their results come here.
-  void make_again(const std::vector<PendingResultPtr>& calls);
+  void make_again(JobId job, const std::vector<PendingResultPtr>& calls);
   /// Why nothing can be asked for any more; nullopt: it can.
   std::optional<Error> ended() const;
 

@@ -311,7 +311,7 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
   if (verb == kNamesVerb) return on_names(asker.agent, body);
   if (verb == "stop") return reply(asker, stop_job(body));
   if (verb == kDriveVerb) {
-    waiting_.push_back({asker, verb, body, std::max(now, options_.start + JobDirectory::kRegisterPatience)});
+    waiting_.push_back({asker, verb, body, now + kNodesPatience});
     return answer_drivers(now);
   }
   if (verb == "close") {
@@ -441,11 +441,20 @@ Result<json> Head::answer_of(JobId id) const {
   return answer;
 }
 
+/// Whether this node's agent can reach those of the job.
+bool Head::is_linked(NodeId node, const JobEntry& job) const {
+  return std::all_of(job.node_of.begin(), job.node_of.end(), [&](NodeId member) {
+    const auto first = nodes_.find(std::min(node, member)), second = nodes_.find(std::max(node, member));
+    if (job.without.contains(member) || node == member) return true;
+    return first != nodes_.end() && second != nodes_.end() && second->second.linked >= first->second.since;
+  });
+}
+
 /// Those whose jobs are known: a head that is started anew hears of them from the agents.
 void Head::answer_drivers(Instant now) {
   for (const auto& waiting : std::exchange(waiting_, {})) {
-    const bool is_known = jobs_.find(JobId{waiting.body.value("job", std::uint64_t{0})}) || now >= waiting.until;
-    if (waiting.verb == kDriveVerb && is_known) {
+    const bool is_known = jobs_.find(JobId{waiting.body.value("job", std::uint64_t{0})}) != nullptr;
+    if (waiting.verb == kDriveVerb && (is_known || now >= waiting.until)) {
       answer(waiting, now);
     } else {
       waiting_.push_back(waiting);
@@ -462,7 +471,8 @@ Result<json> Head::move_driver(const Asker& asker, const json& body, Instant now
       jobs_.move_driver(JobId{body.value("job", std::uint64_t{0})}, asker.from, node_of_peer(asker.agent), heard);
   if (!moved) return tl::unexpected(moved.error());
   act(*moved, now);
-  return json::object();
+  const JobEntry* const job = jobs_.find(JobId{body.value("job", std::uint64_t{0})});
+  return json{{"linked", !job || is_linked(node_of_peer(asker.agent), *job)}};
 }
 
 Result<json> Head::stop_job(const json& body) {

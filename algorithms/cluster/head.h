@@ -30,7 +30,8 @@ namespace paceline::cluster {
 ///   same
 ///           request of the same asker is the same job; waits up to 5 s for nodes that are missing
 ///   drive   {job, heard: [[node, number]]}: its driver, under the name of before, has another agent now, and has
-///           heard of each node's events up to a number
+///           heard of each node's events up to a number -> {linked: whether that can reach the job's nodes}; once more
+///           where it is not
 ///   stop    {job, reason} · close {job, outcome: {state, failure, updates, ...}} · down {}
 ///   status  {actors: "all", "detached", workers: "all", "waiting", tasks: "all", jobs_over: true: what is to be told
 ///   of
@@ -113,6 +114,7 @@ class Head {
   void carry_out(const NameDirectory::Again& again, Instant now);
   Result<nlohmann::json> submit(const Asker& asker, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> answer_of(JobId job) const;
+  bool is_linked(NodeId node, const JobEntry& job) const;
   void answer_drivers(Instant now);
   Result<nlohmann::json> move_driver(const Asker& asker, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> stop_job(const nlohmann::json& body);

@@ -253,11 +253,11 @@ void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) 
   }
 }
 
-/// Those that are left will say what they cannot reach; where none is here nobody will.
+/// Those that are left will say what they cannot reach; where all have ended nobody will.
 bool JobDirectory::goes_on_without(const JobEntry& entry, NodeId node) const {
   const auto left = left_of(entry);
   return may_go_on_without(entry, node) &&
-         std::any_of(left.begin(), left.end(), [this, node](NodeId each) { return each != node && is_here(each); });
+         std::any_of(left.begin(), left.end(), [this, node](NodeId each) { return each != node && (is_here(each) || !ended_.contains(each)); });
 }
 
 /// Nobody's word is waited for.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -103,7 +104,7 @@ Result<json> JobConnection::submit(const json& options) {
 }
 
 std::deque<json> JobConnection::take(Duration timeout) {
-  if (events_->has_missed()) (void)drive(actors::process_client());
+  if (events_->has_missed() || !unmade_.empty()) (void)drive();
   return events_->take(job_, timeout);
 }
 
@@ -126,10 +127,10 @@ Result<void> JobConnection::go_on_elsewhere() {
   do moved = move();
   while (!moved && moved.error().kind == ErrorKind::disconnected && steady_now() < until);  // The next one is lost, too.
   if (!moved && !was_lost) return moved;
-  const auto calls = before.take_calls_of(job_);
-  if (moved) actors::process_client().make_again(calls);
-  if (!moved)
-    for (const auto& call : calls) call->complete(tl::unexpected(moved.error()));
+  auto calls = before.take_calls_of(job_);
+  std::move(calls.begin(), calls.end(), std::back_inserter(unmade_));
+  if (moved) return drive();
+  for (const auto& call : std::exchange(unmade_, {})) call->complete(tl::unexpected(moved.error()));
   return moved;
 }
 
@@ -137,13 +138,19 @@ Result<void> JobConnection::move() {
   const auto client = actors::change_agent();
   if (!client) return tl::unexpected(client.error());
   listen(**client);
-  return drive(**client);
+  return drive();
 }
 
-/// What nodes tell is to come here, from where it was last heard.
-Result<void> JobConnection::drive(actors::Client& client) {
+/// What nodes tell is to come to the agent of now, from where it was last heard, and so are results, as soon as that
+/// reaches the nodes: it may just have been started.
+Result<void> JobConnection::drive() {
+  auto& client = actors::process_client();
   const json body{{"job", job_.value}, {"heard", events_->heard(job_)}};
-  return client.request("drive", json_text(body), kDrivePatience).map([](const std::string&) {});
+  const auto answer = client.request("drive", json_text(body), kDrivePatience);
+  if (!answer) return tl::unexpected(answer.error());
+  const auto said = parse_json(*answer);
+  if (said.is_object() && said.value("linked", false)) client.make_again(job_, std::exchange(unmade_, {}));
+  return {};
 }
 
 }  // namespace paceline::job

@@ -38,10 +38,11 @@ class JobConnection {
   class Events;
   void listen(actors::Client& client);
   Result<void> move();
-  Result<void> drive(actors::Client& client);
+  Result<void> drive();
 
   const std::shared_ptr<Events> events_;  // The client's thread has it, too.
   JobId job_;
+  std::vector<actors::PendingResultPtr> unmade_;  // Of workers, and to be made again through the agent of now.
 };
 
 }  // namespace paceline::job

@@ -9,6 +9,7 @@ TESTS = {
     "cluster": ("paceline_cluster_test", "algorithms/cluster/paceline_cluster_test"),
     "training": ("paceline_training_test", "algorithms/cluster/training/paceline_training_test"),
     "link": ("paceline_link_test", "runtime/link/paceline_link_test"),
+    "actors": ("paceline_actors_test", "actors/paceline_actors_test"),
     "channel": ("paceline_channel_test", "runtime/channel/paceline_channel_test"),
     "memory": ("paceline_memory_test", "runtime/memory/paceline_memory_test"),
     "clusters": ("paceline_sim_cluster_test", "tests/sim/paceline_sim_cluster_test"),
@@ -50,6 +51,7 @@ LINK = "runtime/link/link_core.cc"
 INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
 CORE, STEPS, GRADIENTS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps", "gradients"))
 JOB = "algorithms/cluster/training/training_job.cc"
+ROUTER = "actors/router/actor_router.cc"
 
 MUTATIONS = (
     # Rounds
@@ -135,9 +137,9 @@ MUTATIONS = (
     Mutation("who waits for a server that is lost waits for ever", "scheduler/asynchronous/server_coordinator.cc", "  if (moves) tell_again(now);\n", "", VIEWS),
     Mutation("a server that is lost at the end takes the last model with it", "scheduler/own_pace/model_means.cc", "  if (lacks_all(v)) return;  // Who had the model is lost, and the next one gives it anew.\n", "", VIEWS),
     Mutation("others have of a node what its record has not", "scheduler/shell/workplace.cc", "  chronicle.flush();\n", "", VIEWS),
-    Mutation("who leads is never lost", "algorithms/cluster/job_directory.cc", "  return node != entry.driver.node && (left.size() > 1", "  return node != entry.driver.node && node.value != 0 && (left.size() > 1", CLUSTER),
+    Mutation("who leads is never lost", "algorithms/cluster/job_directory.cc", "  return !is_the_drivers(node, entry) && (left.size() > 1", "  return !is_the_drivers(node, entry) && node.value != 0 && (left.size() > 1", CLUSTER),
     Mutation("a lost node's word counts", "algorithms/cluster/training/node_jobs.cc", "  if (job.lost_nodes().contains(from)) return;  // It may not know yet.\n", "", VIEWS),
-    Mutation("of two that cannot reach each other nobody is lost", "algorithms/cluster/job_directory.cc", "  part(now, out);\n  if", "  if", CLUSTER),
+    Mutation("of two that cannot reach each other nobody is lost", "algorithms/cluster/job_directory.cc", "  part(now, out);\n  close", "  close", CLUSTER),
     Mutation("the rest do not hear who is lost", "algorithms/cluster/job_directory.cc", "      if (!entry.without.contains(node) && is_here(node)) out", "      if (node.value == 0) out", CLUSTER),
     # Strategies' shell and its parts
     Mutation("who freezes in a batch that weighs the steps of all is waited for for ever", "scheduler/mixing/batch_coordinator.cc", "if (!means_.is_evaluating(rank)) leave_if_awaited_too_long(rank, v, since, now);", "if (!means_.is_evaluating(rank)) (void)(now - since), (void)v;", BATCHES),
@@ -175,5 +177,15 @@ MUTATIONS = (
     Mutation("who joins late is not told what is executed", "scheduler/shell/worker_windows.cc", "&Words::executed, &Words::hold", "&Words::hold", ("scheduler", "clusters")),
     Mutation("who has not come at the end finds nobody with the last model", JOB, "return members_.has_left(rank) || (window && ", "return members_.has_left(rank) || !window || (window && ", CLUSTER),
     Mutation("who answers is given up at the end as soon as who does not", JOB, "any_alive |= !members_.has_joined(rank) || life_.is_alive(rank, now);", "", CLUSTER),
-    Mutation("what is asked of a node that is gone gets no answer", "algorithms/cluster/agent.cc", "  act(router_.on_node_gone(node, how));\n", "", CLUSTER),
+    Mutation("what is asked of a node that is gone gets no answer", "algorithms/cluster/agent.cc", "  act(router_.on_node_gone(node, how, jobs_.open_ones()));\n", "", CLUSTER),
+    # A driver that goes on through another agent
+    Mutation("what works for a job ends with its driver's agent", ROUTER, "    if (jobs.contains(actor.create.job)) {", "    if (jobs.size() > 1000) {", CLUSTER),
+    Mutation("a result that was on its way is lost with the driver's agent", ROUTER, "      actor->second.answered.insert_or_assign(result.task, result);\n", "      actor->second.answered.clear();\n", ("actors",)),
+    Mutation("who takes over a call is not asked who it is", ROUTER, "  if (actor.create.owner != owner || actor.create.job.value == 0)", "  if (actor.create.job.value == 0)", ("actors",)),
+    Mutation("the agent that a driver has left ends its workers", ROUTER, " || actor->second.origin != from) continue;", ") continue;", ("actors",)),
+    Mutation("what works for a job waits for its driver for ever", "actors/router/starving.cc", "    if (until <= now) left_alone.push_back(id);\n", "    (void)until, (void)id;\n", ("actors",)),
+    Mutation("a job whose driver does not come back goes on", "algorithms/cluster/job_directory.cc", "      over.push_back(id);\n", "      (void)id;\n", CLUSTER),
+    Mutation("a driver's agent that is silent counts as one that has ended", "algorithms/cluster/job_directory.cc", "  if (!is_silent) ended_.insert(node);\n", "  ended_.insert(node);\n", CLUSTER),
+    Mutation("who knew the driver's last agent first is believed", "algorithms/cluster/job_directory.cc", "  if (driver.moves > known.driver.moves) known.driver = driver;\n", "", CLUSTER),
+    Mutation("a driver that has moved misses what was told meanwhile", "algorithms/cluster/training/driver_events.cc", "  send_from(heard + 1);\n", "  send_from(told_ + 1 + 0 * heard);\n", TRAINING),
 )

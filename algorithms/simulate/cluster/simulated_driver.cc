@@ -108,6 +108,7 @@ std::optional<Instant> SimulatedDriver::next_deadline() const {
   std::optional<Instant> next;
   if (!endpoint_) return clock_.now() + kAgentLook;
   for (const auto& job : jobs_) {
+    next = earlier(next, job->asks_again);
     if (job->closing) continue;
     if (job->stopped) next = earlier(next, *job->stopped + kStopPatience);
     if (!job->stopped && job->ended_early) next = earlier(next, *job->ended_early + kJoinPatience);
@@ -172,6 +173,7 @@ void SimulatedDriver::lose_agent() {
   for (auto& job : jobs_) {
     if (job->closing && !requests_.at(*job->closing).reply) job->closing.reset();  // It asks again.
     job->moved.reset();
+    job->asks_again.reset();
     for (const TaskId run : job->runs)
       if (actors::node_of(calls_.at(run).actor) != node_) go_on.insert(run);
   }
@@ -214,6 +216,13 @@ std::uint64_t SimulatedDriver::drive(const Job& job) {
 bool SimulatedDriver::take_up(Job& job) {
   const auto& answer = requests_.at(*job.moved).reply;
   if (!answer) return false;
+  if (*answer && !parse_json(**answer).value("linked", false)) {
+    if (!job.asks_again) job.asks_again = clock_.now() + kAgentLook;
+    if (clock_.now() < *job.asks_again) return false;
+    job.asks_again.reset();
+    job.moved = drive(job);
+    return true;
+  }
   job.moved.reset();
   for (const TaskId run : job.runs) {
     Made& made = calls_.at(run);

@@ -47,7 +47,8 @@ class SimulatedDriver {
     std::optional<std::uint64_t> closing{};  ///< The request.
     bool refused = false;
     std::map<NodeId, std::uint64_t> heard{};  ///< Of each node's events, up to this number.
-    std::optional<std::uint64_t> moved{};     ///< The request: it is to be told of through another agent.
+    std::optional<std::uint64_t> moved{};     ///< The request: it is to be told of through another agent,
+    std::optional<Instant> asks_again{};      ///< which does not reach its nodes yet.
     std::vector<nlohmann::json> news{};  ///< Events but for progress, for who takes them.
   };
 

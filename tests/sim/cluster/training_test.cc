@@ -460,6 +460,10 @@ class TrainingLife {
   /// Of jobs that are over no agent has a part. (What a status holds differs, as memory does.)
   void check_that_nothing_is_left() {
     cluster_.run(5s);
+    // Who was at an agent that was lost may not know of a job that it had asked for.
+    if (std::any_of(jobs_.begin(), jobs_.end(),
+                    [](const Submitted& one) { return one.driver->is_gone() || one.job->refused; }))
+      cluster_.run(cluster::JobDirectory::kDriverPatience);
     auto* const driver = cluster_.start_driver(NodeId{0});
     cluster_.run(20ms);
     const auto request = driver->request("status", R"({"jobs_over": true})");
@@ -473,7 +477,7 @@ class TrainingLife {
 
   std::mt19937_64 random_;
   const bool harder_;
-  std::set<NodeId> killed_;  // Whose agents were,
+  std::set<NodeId> killed_;               // Whose agents were,
   std::map<NodeId, int> killed_workers_;  // and so many workers there.
   bool disk_was_full_ = false;
   const std::int32_t nodes_;
