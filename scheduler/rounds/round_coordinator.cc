@@ -28,8 +28,6 @@ RoundCoordinator::RoundCoordinator(Workplace& work, Options options, std::unique
   abandons_ = engine_.plan().round(engine_.plan().next_round(work_.job.first)).late == Lateness::abandons;
 }
 
-RoundCoordinator::~RoundCoordinator() = default;
-
 // Events
 // ----------------------------------------------------------------------------------------------------------------
 
@@ -152,8 +150,9 @@ void RoundCoordinator::step(const Decision& d) {
     case Kind::gone_elsewhere: return act(engine_.on_gone_elsewhere(d.rank, d.at), d.at);
     case Kind::node_gone: used_.on_lost(d.node); return act(engine_.on_node_gone(d.node, d.at), d.at);
     case Kind::alive: return engine_.on_alive(d.rank, d.at);
+    case Kind::ends: return engine_.end_at(d.version);
     case Kind::looked: return act(engine_.tick(d.at), d.at);
-    default: return;  // Joined, ends: told to all; the others are of other cores.
+    default: return;  // Joined: told to all; the others are of other cores.
   }
 }
 

@@ -16,7 +16,7 @@ namespace paceline::scheduler {
 /// Coordinator of the round engine on one agent, for one job: decodes, steps the core, moves windows between their
 /// roles, runs the reductions on the agent's averaging threads and sends partial sums to other agents. Averagings and
 /// late merges run in the order in which the engine asked for them.
-class RoundCoordinator final : public Coordinator {
+class RoundCoordinator final : public Coordinator, private Pace {
  public:
   struct Options {
     Weighing weighing;
@@ -26,21 +26,22 @@ class RoundCoordinator final : public Coordinator {
   };
 
   RoundCoordinator(Workplace& work, Options options, std::unique_ptr<RoundPlan> plan);
-  ~RoundCoordinator() override;
 
+  Pace& pace() override { return *this; }
+  std::optional<Waiting> waiting() const override;
+
+ private:
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
   void on_alive(Rank rank, Instant now) override;
   void on_gone(Rank rank, Instant now) override;
   /// At the next sync.
-  void stop_soon(Instant) override { stop_wanted_ = true; }
-
+  void stop_soon() override { stop_wanted_ = true; }
   Version done() const override { return engine_.done(); }
   Version last() const override { return engine_.last(); }
   std::int64_t period() const override { return engine_.plan().period(); }
   Duration median_step() const override { return engine_.median_step(); }
-  std::optional<Waiting> waiting() const override;
+  bool evaluations_hold() const override { return true; }
 
- private:
   struct Contribution {
     Rank rank;
     memory::Buffer buffer;
@@ -67,7 +68,6 @@ class RoundCoordinator final : public Coordinator {
   void step(const Decision& decision) override;
   void look(Instant now) override;
   std::optional<Instant> core_deadline() const override { return engine_.next_deadline(); }
-  void step_end(Version v) override { engine_.end_at(v); }
   bool go_on() override;
   bool joins_early() const override { return abandons_ || outer_; }
   bool needs_nothing(const Decision& d) const override;
