@@ -45,7 +45,7 @@ ENGINE = "scheduler/rounds/round_engine.cc"
 MIX = "scheduler/mixing/mix_engine.cc"
 PAIRS = "scheduler/asynchronous/pair_engine.cc"
 AGREEMENT = "scheduler/views/agreement.h"
-VIEW, ROUND_SHELL = "scheduler/views/view_change.cc", "scheduler/rounds/round_coordinator.cc"
+VIEW, PARTIAL_SUMS = "scheduler/views/view_change.cc", "scheduler/rounds/partial_sums.cc"
 LINK = "runtime/link/link_core.cc"
 INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
 CORE, STEPS, GRADIENTS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps", "gradients"))
@@ -101,8 +101,8 @@ MUTATIONS = (
     Mutation("who goes on without a node waits for nobody's word", VIEW, "  if (!std::all_of(members_.begin(), members_.end(), has_flushed)) return out;\n", "  (void)has_flushed;\n", VIEWS),
     Mutation("a second loss starts no flush", VIEW, "    if (member != self_) out.push_back(Flush{member, lost_});", "    if (member != self_ && lost_.size() < 2) out.push_back(Flush{member, lost_});", VIEWS),
     Mutation("a flush of another loss counts", VIEW, "std::includes(flushed.begin(), flushed.end(), lost_.begin(), lost_.end())", "!flushed.empty()", VIEWS),
-    Mutation("what a lost node gave and this one has used is not passed on", ROUND_SHELL, "  used_.pass_on(lost, to, send);\n", "", VIEWS),
-    Mutation("what a lost node gave and this one has not used is not passed on", ROUND_SHELL, "if (const auto partial = round.remote.find(lost); partial != round.remote.end())", "if (const auto partial = round.remote.find(lost); false)", VIEWS),
+    Mutation("what a lost node gave and this one has used is not passed on", PARTIAL_SUMS, "  used_.pass_on(lost, to, pass);\n", "", VIEWS),
+    Mutation("what a lost node gave and this one has not used is not passed on", PARTIAL_SUMS, "if (const auto partial = group.remote.find(lost); partial != group.remote.end())", "if (const auto partial = group.remote.find(lost); false)", VIEWS),
     Mutation("what others may lack is forgotten", "scheduler/rounds/used_partials.cc", "  if (others.size() < 2) return;", "  return;", VIEWS),
     Mutation("who has given to a version has executed it", "scheduler/rounds/used_partials.cc", "given->second.value > version", "given->second.value >= version", VIEWS),
     Mutation("what has fired is not said again after a loss", ENGINE, "  if (s.fired >= s.options.first) s.forward(s.options.self, s.fired, out);  // It may have been lost on its way.\n", "", VIEWS),
