@@ -31,22 +31,23 @@ std::optional<PairEngine::Phase> from_wire(Wire phase) {
 }  // namespace
 
 PairCoordinator::PairCoordinator(Workplace& work, Partner partner)
-    : AsynchronousCoordinator(work),
+    : Coordinator(work),
       partner_(std::move(partner)),
+      pace_(work, *this, {.ends_apart = true}),
+      async_(work, pace_, *this),
       engine_({.self = work_.job.self, .node_of = work_.job.node_of}) {}
 
-std::vector<std::shared_ptr<AsynchronousCoordinator::Bytes>> PairCoordinator::own_models() const {
+std::vector<std::shared_ptr<AsynchronousWorkers::Bytes>> PairCoordinator::own_models() const {
   std::vector<std::shared_ptr<Bytes>> models;
-  for (const Rank rank : living_ranks())
+  for (const Rank rank : pace_.living_ranks())
     if (const auto it = models_.find(rank); it != models_.end()) models.push_back(it->second);
   return models;
 }
 
 // Events
-// ----------------------------------------------------------------------------------------------------------------
 
 void PairCoordinator::on_start(Rank rank, Instant) {
-  models_[rank] = std::make_shared<Bytes>(*workers_.at(rank).taken);
+  models_[rank] = std::make_shared<Bytes>(*async_.at(rank).taken);
   act(engine_.on_begun(rank));
 }
 
@@ -55,14 +56,13 @@ void PairCoordinator::step(const Decision& d) {
   switch (d.kind) {
     case Decision::Kind::averaged: return act(engine_.on_averaged(averaged_));
     case Decision::Kind::stepped: return act(engine_.on_stepped(d.rank));
-    default: return AsynchronousCoordinator::step(d);
+    default: return async_.step(d);
   }
 }
 
 void PairCoordinator::on_step(Rank rank, Worker& w, Instant) {
   const Changes& changes = changes_[rank];
-  const auto staleness = static_cast<std::size_t>(changes.all - changes.when_taken);
-  ++work_.counters.staleness[std::min(staleness, work_.counters.staleness.size() - 1)];
+  work_.counters.count_staleness(changes.all - changes.when_taken);
   act(engine_.on_arrival(rank, partner_(rank, w.t)));
 }
 
@@ -79,28 +79,26 @@ void PairCoordinator::on_exchange(NodeId from, const Message& message, std::shar
     if (meeting.low() != meeting.initiator) ++changes_[meeting.low()].all;
   }
   act(engine_.on_message(*phase, meeting));
-  look_at_end();
+  async_.look_at_end();
 }
 
-bool PairCoordinator::is_awaited(Rank rank) const {
-  if (AsynchronousCoordinator::is_awaited(rank)) return true;
+bool PairCoordinator::holds_others_up(Rank rank) const {
   const auto awaited = engine_.awaited();
   return std::find(awaited.begin(), awaited.end(), rank) != awaited.end();
 }
 
 void PairCoordinator::leave(Rank rank, Instant now) {
   act(engine_.on_gone(rank));
-  AsynchronousCoordinator::leave(rank, now);
+  async_.leave(now);
 }
 
-void PairCoordinator::on_node_lost(NodeId node, Instant now) {
+void PairCoordinator::on_node_lost(NodeId node, Instant) {
   act(engine_.on_node_gone(node));
   std::erase_if(visitors_, [&](const auto& visitor) { return work_.view.lives_on(visitor.first, node); });
-  AsynchronousCoordinator::on_node_lost(node, now);
+  async_.look_at_end();
 }
 
 // Actions of the core
-// -----------------------------------------------------------------------------------------------------
 
 void PairCoordinator::act(const PairEngine::Actions& actions) {
   for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
@@ -111,14 +109,14 @@ void PairCoordinator::carry_out(const PairEngine::Send& a) {
   switch (a.phase) {
     case PairEngine::Phase::offer: {
       Bytes model = *models_.at(a.meeting.low());  // It goes on from it where the other one is lost.
-      return send_exchange(a.to, message, piece_of(std::move(model)));
+      return async_.send(a.to, message, piece_of(std::move(model)));
     }
     case PairEngine::Phase::mean:
       if (auto visitor = visitors_.extract(a.meeting.initiator))
-        send_exchange(a.to, message, piece_of(std::move(visitor.mapped())));
+        async_.send(a.to, message, piece_of(std::move(visitor.mapped())));
       return;
     case PairEngine::Phase::ask:
-    case PairEngine::Phase::decline: return send_exchange(a.to, message);
+    case PairEngine::Phase::decline: return async_.send(a.to, message);
   }
 }
 
@@ -139,7 +137,7 @@ void PairCoordinator::carry_out(const PairEngine::Average& a) {
     if (work_.view.is_here(*meeting.partner)) ++changes_[*meeting.partner].all;
     averaged_ = meeting;
     work_.chronicle.decide(done);
-    look_at_end();
+    async_.look_at_end();
   };
   work_.averagings.add({average, averaged, done}, {});
 }
@@ -147,24 +145,24 @@ void PairCoordinator::carry_out(const PairEngine::Average& a) {
 void PairCoordinator::carry_out(const PairEngine::Step& a) {
   const Rank rank = a.initiator;
   const auto add_step = [this, rank] {
-    const Worker& w = workers_.at(rank);
+    const Worker& w = async_.at(rank);
     auto& model = *models_.at(rank);
     auto r = work_.windows.reduction();
     r.inputs = {work_.windows.at(rank).window.data(w.published).data(), w.taken->data(), model.data()};
     r.weights = {1, -1, 1};
     r.outputs.push_back({model.data(), 1.0});
-    add_result(rank, r);
+    async_.add_result(rank, r);
     return r;
   };
   const Decision done{.kind = Decision::Kind::stepped, .rank = rank};
   const auto stepped = [this, rank, done](Instant now) {
     Changes& changes = changes_[rank];
     changes.when_taken = changes.all;
-    work_.trace("pair", workers_.at(rank).t);
+    work_.trace("pair", async_.at(rank).t);
     work_.chronicle.decide(done);
-    deliver(rank, now);
-    count_iteration(living_ranks().size());
-    look_at_end();
+    async_.deliver(rank, now);
+    async_.count_iteration(pace_.living_ranks().size());
+    async_.look_at_end();
   };
   work_.averagings.add({add_step, stepped, done}, {rank});
 }

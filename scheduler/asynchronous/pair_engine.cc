@@ -14,7 +14,6 @@ PairEngine::PairEngine(Options options) : options_(std::move(options)) {
 }
 
 // Events
-// ----------------------------------------------------------------------------------------------------------------
 
 PairEngine::Actions PairEngine::on_begun(Rank rank) {
   models_.at(rank).begun = true;
@@ -142,7 +141,6 @@ std::string PairEngine::fingerprint() const {
 }
 
 // Locks
-// -----------------------------------------------------------------------------------------------------------------
 
 bool PairEngine::is_known(const Meeting& meeting) const {
   const auto size = static_cast<std::int32_t>(options_.node_of.size());

@@ -8,26 +8,30 @@
 namespace paceline::scheduler {
 
 ServerCoordinator::ServerCoordinator(Workplace& work, ServerEngine::Options options)
-    : AsynchronousCoordinator(work), options_(options), engine_(options), server_node_(work.view.leader()) {}
+    : Coordinator(work),
+      options_(options),
+      pace_(work, *this, {.ends_apart = true}),
+      async_(work, pace_, *this),
+      engine_(options),
+      server_node_(work.view.leader()) {}
 
-std::vector<std::shared_ptr<AsynchronousCoordinator::Bytes>> ServerCoordinator::own_models() const {
+std::vector<std::shared_ptr<AsynchronousWorkers::Bytes>> ServerCoordinator::own_models() const {
   if (!is_server() || !server_) return {};
   return {server_};
 }
 
 // Where a worker is
-// -------------------------------------------------------------------------------------------------------
 
 /// Everybody starts from the same model: the first that is there is the server's.
 void ServerCoordinator::on_start(Rank rank, Instant) {
   if (std::exchange(has_start_, true)) return;
-  const Bytes& start = *workers_.at(rank).taken;
+  const Bytes& start = *async_.at(rank).taken;
   const Version before{work_.job.first.value - 1};
   if (is_server()) {
     server_ = std::make_shared<Bytes>(start);
   } else {
     look_at_newest({std::make_shared<const Bytes>(start), applied()});
-    send_exchange(server_node_, {.phase = Phase::PUSH, .rank = rank, .version = before}, piece_of(Bytes(start)));
+    async_.send(server_node_, {.phase = Phase::PUSH, .rank = rank, .version = before}, piece_of(Bytes(start)));
   }
 }
 
@@ -39,7 +43,7 @@ void ServerCoordinator::on_step(Rank rank, Worker& w, Instant now) {
 void ServerCoordinator::push(Rank rank) {
   const auto made = work_.pool.get(work_.windows.bytes());
   const auto subtract = [this, rank, made] {
-    const Worker& of = workers_.at(rank);
+    const Worker& of = async_.at(rank);
     auto r = work_.windows.reduction();
     r.inputs = {work_.windows.at(rank).window.data(of.published).data(), of.taken->data()};
     r.weights = {1, -1};
@@ -47,7 +51,7 @@ void ServerCoordinator::push(Rank rank) {
     return r;
   };
   const auto push = [this, rank, made](Instant) {
-    send_exchange(server_node_, {.phase = Phase::PUSH, .rank = rank, .version = workers_.at(rank).t}, piece_of(made));
+    async_.send(server_node_, {.phase = Phase::PUSH, .rank = rank, .version = async_.at(rank).t}, piece_of(made));
   };
   work_.averagings.add({subtract, push}, {rank});
 }
@@ -57,19 +61,18 @@ void ServerCoordinator::take(Rank rank, std::shared_ptr<Bytes> model) {
   const auto copy = [this, rank, model] {
     auto r = work_.windows.reduction();
     r.inputs = {model->data()};
-    add_result(rank, r);
+    async_.add_result(rank, r);
     return r;
   };
   const auto given = [this, rank](Instant now) {
     taking_.erase(rank);
-    deliver(rank, now);
+    async_.deliver(rank, now);
   };
   taking_.insert(rank);
   work_.averagings.add({copy, given}, {});
 }
 
 // Where the server is
-// -------------------------------------------------------------------------------------------------------
 
 /// The order of the pushes, and who pulls after which, is decided here and nowhere else. `step`: what a worker of
 /// another node adds; nullptr: the worker is of this node.
@@ -81,14 +84,14 @@ void ServerCoordinator::on_push(Rank rank, Version t, std::shared_ptr<Bytes> ste
   }
   owed_.erase(rank);
   const auto push = engine_.on_push(rank);
-  const bool is_last = t >= last_of(rank);
+  const bool is_last = t >= pace_.last_of(rank);
   auto served = engine_.on_done(rank, is_last);
   if (is_last) served.push_back(rank);
   for (const Rank each : served) engine_.on_pull(each);
   pushed_[rank] = t;
   waiting_.emplace(rank, now);
   for (const Rank each : served) waiting_.erase(each);
-  ++work_.counters.staleness[std::min(static_cast<std::size_t>(push.staleness), work_.counters.staleness.size() - 1)];
+  work_.counters.count_staleness(push.staleness);
 
   const auto add_up = [this, rank, step, scale = push.scale] {
     auto r = work_.windows.reduction();
@@ -96,7 +99,7 @@ void ServerCoordinator::on_push(Rank rank, Version t, std::shared_ptr<Bytes> ste
       r.inputs = {step->data(), server_->data()};
       r.weights = {scale, 1};
     } else {
-      const Worker& w = workers_.at(rank);
+      const Worker& w = async_.at(rank);
       r.inputs = {work_.windows.at(rank).window.data(w.published).data(), w.taken->data(), server_->data()};
       r.weights = {scale, -scale, 1};
     }
@@ -113,7 +116,7 @@ void ServerCoordinator::serve(std::function<collective::Reduction()> inputs, std
     r.outputs.push_back({server_->data(), 1.0});
     for (const Rank rank : served) {
       if (work_.view.is_here(rank)) {
-        add_result(rank, r);
+        async_.add_result(rank, r);
       } else if (!*given) {
         *given = work_.pool.get(work_.windows.bytes());
         r.outputs.push_back({(*given)->data(), 1.0});
@@ -124,17 +127,17 @@ void ServerCoordinator::serve(std::function<collective::Reduction()> inputs, std
   const auto finish = [this, served, pushed, given, applied = applied()](Instant now) {
     for (const Rank rank : served) {
       if (work_.view.is_here(rank)) {
-        deliver(rank, now);
+        async_.deliver(rank, now);
       } else if (!gone_.contains(rank)) {
-        send_exchange(work_.view.node_of(rank),
-                      {.phase = Phase::PULL, .rank = rank, .version = pushed_.at(rank), .applied = applied},
-                      piece_of(*given));
+        async_.send(work_.view.node_of(rank),
+                    {.phase = Phase::PULL, .rank = rank, .version = pushed_.at(rank), .applied = applied},
+                    piece_of(*given));
       }
     }
     if (!pushed) return;
     work_.trace("push", pushed_.at(*pushed));
     ++work_.counters.group_averages;
-    count_iteration(work_.job.node_of.size() - gone_.size());
+    async_.count_iteration(work_.job.node_of.size() - gone_.size());
   };
   work_.averagings.add({prepare, finish}, pushed ? std::vector{*pushed} : std::vector<Rank>{});
 }
@@ -150,8 +153,8 @@ void ServerCoordinator::on_exchange(NodeId from, const Message& message, std::sh
     case Phase::PULL: {
       if (bulk->empty() || message.applied.size() != work_.job.node_of.size()) return;
       look_at_newest({bulk, message.applied});
-      const auto of = workers_.find(message.rank);
-      const bool waits = of != workers_.end() && !of->second.computes && of->second.t == message.version;
+      const Worker* const of = async_.find(message.rank);
+      const bool waits = of && !of->computes && of->t == message.version;
       if (waits && !taking_.contains(message.rank)) take(message.rank, std::move(bulk));
       return;
     }
@@ -171,7 +174,6 @@ std::vector<Version> ServerCoordinator::applied() const {
 }
 
 // Where the server was lost
-// -----------------------------------------------------------------------------------------------------
 
 /// Of two models of a server's the newer has all that is in the other one.
 void ServerCoordinator::look_at_newest(Snapshot snapshot) {
@@ -184,11 +186,11 @@ void ServerCoordinator::look_at_newest(Snapshot snapshot) {
 
 /// Who leads next is the lowest of those that are left: no higher one needs it.
 void ServerCoordinator::pass_on(NodeId lost, NodeId to) {
-  AsynchronousCoordinator::pass_on(lost, to);
+  pace_.pass_on(lost, to);
   if (lost > server_node_ || to > work_.job.self) return;
   if (newest_.model)
-    send_exchange(to, {.phase = Phase::MODEL, .rank = Rank{0}, .applied = newest_.applied},
-                  {newest_.model, std::span(*newest_.model)});
+    async_.send(to, {.phase = Phase::MODEL, .rank = Rank{0}, .applied = newest_.applied},
+                {newest_.model, std::span(*newest_.model)});
 }
 
 void ServerCoordinator::take_over(Instant now) {
@@ -205,24 +207,24 @@ void ServerCoordinator::take_over(Instant now) {
     owed_.insert(rank);
     steps += t.value - before;
     engine_.resume(rank, t.value - before);
-    if (t >= last_of(rank)) (void)engine_.on_done(rank, true);
+    if (t >= pace_.last_of(rank)) (void)engine_.on_done(rank, true);
   }
   newest_ = {};
   for (const Rank rank : gone_) (void)engine_.on_gone(rank);
-  resume_count(static_cast<double>(steps) / static_cast<double>(work_.job.node_of.size()));
+  async_.resume_count(static_cast<double>(steps) / static_cast<double>(work_.job.node_of.size()));
   for (auto& push : std::exchange(early_, {})) on_exchange(push.from, push.message, std::move(push.step), now);
-  gather_end_again();
+  async_.gather_end_again();
 }
 
 /// What the lost server was told, or may have been: who is gone, and the steps that workers wait with.
 void ServerCoordinator::tell_again(Instant now) {
-  const auto living = living_ranks();
+  const auto living = pace_.living_ranks();
   for (const Rank rank : work_.view.ranks_on(work_.job.self)) {
-    const auto w = workers_.find(rank);
+    const Worker* const w = async_.find(rank);
     if (std::find(living.begin(), living.end(), rank) == living.end()) {
       if (!is_server()) tell_gone(rank, server_node_);
-    } else if (w != workers_.end() && !w->second.computes && !taking_.contains(rank)) {
-      is_server() ? on_push(rank, w->second.t, nullptr, now) : push(rank);
+    } else if (w && !w->computes && !taking_.contains(rank)) {
+      is_server() ? on_push(rank, w->t, nullptr, now) : push(rank);
     }
   }
 }
@@ -230,7 +232,7 @@ void ServerCoordinator::tell_again(Instant now) {
 /// It has pushed what is in the model, and has not pulled.
 void ServerCoordinator::serve_again(Rank rank, Instant now) {
   owed_.erase(rank);
-  const bool is_last = pushed_.at(rank) >= last_of(rank);
+  const bool is_last = pushed_.at(rank) >= pace_.last_of(rank);
   waiting_.emplace(rank, now);
   auto served = engine_.on_back(rank, is_last);
   if (is_last) served.push_back(rank);
@@ -238,14 +240,13 @@ void ServerCoordinator::serve_again(Rank rank, Instant now) {
 }
 
 // Others
-// ------------------------------------------------------------------------------------------------------------------
 
 void ServerCoordinator::step(const Decision& d) {
-  d.kind == Decision::Kind::gone_elsewhere ? on_rank_gone(d.rank, work_.now()) : AsynchronousCoordinator::step(d);
+  d.kind == Decision::Kind::gone_elsewhere ? on_rank_gone(d.rank, work_.now()) : async_.step(d);
 }
 
-void ServerCoordinator::on_strategy_message(NodeId from, const wire::Envelope::Reader& message,
-                                            std::vector<std::byte> bulk, Instant now) {
+void ServerCoordinator::on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                                        Instant now) {
   if (message.isGone()) {
     if (const Rank rank{message.getGone().getRank()}; work_.view.lives_on(rank, from))
       work_.chronicle.hear({.kind = Decision::Kind::gone_elsewhere, .rank = rank, .at = now}, now);
@@ -253,13 +254,13 @@ void ServerCoordinator::on_strategy_message(NodeId from, const wire::Envelope::R
     awaited_.insert(Rank{message.getAwaited().getRank()});
     if (!work_.chronicle.replays()) look(now);
   }
-  AsynchronousCoordinator::on_strategy_message(from, message, std::move(bulk), now);
+  async_.on_message(from, message, std::move(bulk), now);
 }
 
 void ServerCoordinator::leave(Rank rank, Instant now) {
   on_rank_gone(rank, now);
   if (!is_server()) tell_gone(rank, server_node_);
-  AsynchronousCoordinator::leave(rank, now);
+  async_.leave(now);
 }
 
 void ServerCoordinator::tell_gone(Rank rank, NodeId to) {
@@ -277,7 +278,7 @@ void ServerCoordinator::on_node_lost(NodeId node, Instant now) {
   if (moves && is_server()) take_over(now);
   for (const Rank rank : work_.view.ranks_on(node)) on_rank_gone(rank, now);
   if (moves) tell_again(now);
-  AsynchronousCoordinator::on_node_lost(node, now);
+  async_.look_at_end();
 }
 
 void ServerCoordinator::on_rank_gone(Rank rank, Instant now) {
@@ -305,15 +306,15 @@ void ServerCoordinator::let_pull(std::vector<Rank> served) {
 void ServerCoordinator::on_ends_apart() {
   if (!is_server()) return;
   for (const auto& [rank, t] : pushed_) {
-    if (t < last_of(rank) || gone_.contains(rank)) continue;
+    if (t < pace_.last_of(rank) || gone_.contains(rank)) continue;
     auto served = engine_.on_done(rank, true);
     if (waiting_.contains(rank)) served.push_back(rank);
     let_pull(std::move(served));
   }
 }
 
-bool ServerCoordinator::is_awaited(Rank rank) const {
-  if (AsynchronousCoordinator::is_awaited(rank) || awaited_.contains(rank)) return true;
+bool ServerCoordinator::holds_others_up(Rank rank) const {
+  if (awaited_.contains(rank)) return true;
   if (!is_server() || waiting_.empty()) return false;
   const auto slowest = engine_.slowest();
   return std::find(slowest.begin(), slowest.end(), rank) != slowest.end();
@@ -321,21 +322,21 @@ bool ServerCoordinator::is_awaited(Rank rank) const {
 
 /// Where a bound has made somebody wait beyond patience, the nodes of the slowest are told, once a patience.
 void ServerCoordinator::look(Instant now) {
-  AsynchronousCoordinator::look(now);
+  async_.look(now);
   if (waiting_.empty()) return;
   Instant since = now;
   for (const auto& [rank, at] : waiting_) since = std::min(since, at);
-  if (now < std::max(since, complained_) + patience()) return;
+  if (now < std::max(since, complained_) + pace_.patience()) return;
   complained_ = now;
   for (const Rank rank : engine_.slowest()) {
-    if (!work_.view.is_here(rank)) complain_of(rank, {});
+    if (!work_.view.is_here(rank)) pace_.complain_of(rank, {});
   }
 }
 
 std::optional<Instant> ServerCoordinator::core_deadline() const {
-  auto next = AsynchronousCoordinator::core_deadline();
+  auto next = async_.core_deadline();
   for (const auto& [rank, at] : waiting_) {
-    next = earlier(next, std::max(at, complained_) + patience());
+    next = earlier(next, std::max(at, complained_) + pace_.patience());
   }
   return next;
 }

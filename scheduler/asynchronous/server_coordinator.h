@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "scheduler/asynchronous/asynchronous_coordinator.h"
+#include "scheduler/asynchronous/asynchronous_workers.h"
 #include "scheduler/asynchronous/server_engine.h"
 
 namespace paceline::scheduler {
@@ -19,27 +19,36 @@ namespace paceline::scheduler {
 ///   on another node        push: x' - taken ->   <- pull: the server's model, and which steps are in it
 ///   the server is lost     model: the newest that was pulled -> who leads now, and goes on from the newest of all;
 ///                          who waits for a model pushes its step again, which is added unless it is in that one
-class ServerCoordinator final : public AsynchronousCoordinator {
+class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, private AsynchronousWorkers::Strategy {
  public:
   ServerCoordinator(Workplace& work, ServerEngine::Options options);
 
+  Pace& pace() override { return pace_; }
   std::optional<Waiting> waiting() const override;
 
  private:
-  void step(const Decision& d) override;
-  void on_ends_apart() override;
+  using Bytes = AsynchronousWorkers::Bytes;
+  using Message = AsynchronousWorkers::Message;
+  using Phase = AsynchronousWorkers::Phase;
+  using Worker = AsynchronousWorkers::Worker;
+
+  void on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                       Instant now) override;
+  void pass_on(NodeId lost, NodeId to) override;
   void look(Instant now) override;
   std::optional<Instant> core_deadline() const override;
+  void step(const Decision& d) override;
+
+  void on_last(Rank rank, Instant) override { async_.on_last(rank); }
+  void on_ends_apart() override;
+  void leave(Rank rank, Instant now) override;
+  void on_node_lost(NodeId node, Instant now) override;
+
   void on_start(Rank rank, Instant now) override;
   void on_step(Rank rank, Worker& w, Instant now) override;
   void on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) override;
-  void on_strategy_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
-                           Instant now) override;
   std::vector<std::shared_ptr<Bytes>> own_models() const override;
-  void pass_on(NodeId lost, NodeId to) override;
-  void leave(Rank rank, Instant now) override;
-  void on_node_lost(NodeId node, Instant now) override;
-  bool is_awaited(Rank rank) const override;
+  bool holds_others_up(Rank rank) const override;
 
   /// A model of the server's, and the last iteration of each rank that is in it.
   struct Snapshot {
@@ -69,6 +78,8 @@ class ServerCoordinator final : public AsynchronousCoordinator {
   void take(Rank rank, std::shared_ptr<Bytes> model);
 
   const ServerEngine::Options options_;
+  OwnPace pace_;
+  AsynchronousWorkers async_;
   ServerEngine engine_;
   NodeId server_node_;
   bool has_start_ = false;  ///< The server has it, or was sent it.

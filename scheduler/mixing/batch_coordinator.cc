@@ -9,8 +9,14 @@ constexpr std::size_t kUpdatesApart = 256;  // More than two agents' workers can
 
 }  // namespace
 
-BatchCoordinator::BatchCoordinator(Workplace& work, Options options, BatchEngine::Options batches)
-    : MixCoordinator(work, std::move(options)), batches_(batches), most_(batches.batches) {}
+/// Who is held longer may be too late for its next update: so the record has holds.
+BatchCoordinator::BatchCoordinator(Workplace& work, const Options& options, BatchEngine::Options batches)
+    : Coordinator(work),
+      pace_(work, *this, {.records_holds = true}),
+      neighbours_(work, pace_, *this, {.plan = options.plan}),
+      mixing_(work, pace_, neighbours_, options),
+      batches_(batches),
+      most_(batches.batches) {}
 
 void BatchCoordinator::on_batch(Rank rank, Version t, std::int32_t bodies, Duration each, Instant now) {
   if (bodies < 0 || bodies > most_ || (!work_.windows.living(rank) && !work_.chronicle.replays())) return;
@@ -43,10 +49,12 @@ void BatchCoordinator::step(const Decision& d) {
         act(batches_.on_counts(d.node, d.version, counts.mapped()), now);
       }
       return;
-    case Decision::Kind::arrived: waiting_.insert(d.rank); break;
-    default: break;
+    case Decision::Kind::arrived:
+      waiting_.insert(d.rank);
+      return d.version < work_.job.first ? mixing_.on_start(d.rank, now)
+                                         : mixing_.on_arrival(d.rank, d.version, d.took, now);
+    default: return neighbours_.step(d);
   }
-  MixCoordinator::step(d);
 }
 
 void BatchCoordinator::reported(Rank rank, Version t, std::int32_t bodies, Instant now) {
@@ -55,7 +63,7 @@ void BatchCoordinator::reported(Rank rank, Version t, std::int32_t bodies, Insta
   const auto at = batches_.computing(rank);
   if (at == t) return settle(rank, t, bodies, now);
   // It was stood in for, and goes on with the update that is current, or with the next one once that is mixed.
-  if (at && waiting_.erase(rank) > 0) hand_over(rank, Version{at->value - 1}, now);
+  if (at && waiting_.erase(rank) > 0) mixing_.hand_over(rank, Version{at->value - 1}, now);
 }
 
 void BatchCoordinator::settle(Rank rank, Version v, std::int32_t bodies, Instant now) {
@@ -63,21 +71,24 @@ void BatchCoordinator::settle(Rank rank, Version v, std::int32_t bodies, Instant
   act(batches_.on_done(rank, v, bodies, now), now);
 }
 
-void BatchCoordinator::let_go(Rank rank, Version own, Instant now) {
+bool BatchCoordinator::lets_go(Rank rank, Version own, Instant now) {
   const Version next = own.next();
   batches_.on_begun(rank, next, now);
-  if (batches_.is_too_late_for(next)) return settle(rank, next, 0, now);
-  if (waiting_.erase(rank) == 0) return;  // It will report.
-  if (batches_.is_over(next)) end_batches_of(*work_.windows.living(rank), next);
-  hand_over(rank, own, now);
+  if (batches_.is_too_late_for(next)) {
+    settle(rank, next, 0, now);
+  } else if (waiting_.erase(rank) > 0) {  // Else it will report.
+    if (batches_.is_over(next)) end_batches_of(*work_.windows.living(rank), next);
+    mixing_.hand_over(rank, own, now);
+  }
+  return false;
 }
 
 void BatchCoordinator::look(Instant now) {
-  MixCoordinator::look(now);
+  neighbours_.look(now);
   pass_over(now);
   // Nobody waits for a mixing yet, so that no neighbour complains.
   for (const auto& [rank, v, since] : batches_.awaited())
-    if (!means_.is_evaluating(rank)) leave_if_awaited_too_long(rank, v, since, now);
+    if (!pace_.means.is_evaluating(rank)) pace_.leave_if_awaited_too_long(rank, v, since, now);
 }
 
 /// Under way with its first mini-batch of v, or with another update.
@@ -98,15 +109,15 @@ void BatchCoordinator::pass_over(Instant now) {
 }
 
 std::optional<Instant> BatchCoordinator::core_deadline() const {
-  auto next = earlier(MixCoordinator::core_deadline(), batches_.next_deadline());
+  auto next = earlier(neighbours_.core_deadline(), batches_.next_deadline());
   for (const auto& [rank, v, since] : batches_.awaited())
-    if (!means_.is_evaluating(rank)) next = earlier(next, awaited_until(rank, since));
+    if (!pace_.means.is_evaluating(rank)) next = earlier(next, pace_.awaited_until(rank, since));
   return next;
 }
 
-void BatchCoordinator::on_strategy_message(NodeId from, const wire::Envelope::Reader& message,
-                                           std::vector<std::byte> bulk, Instant now) {
-  if (!message.isBatch()) return MixCoordinator::on_strategy_message(from, message, std::move(bulk), now);
+void BatchCoordinator::on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                                       Instant now) {
+  if (!message.isBatch()) return neighbours_.on_message(from, message, std::move(bulk), now);
   const Version v{message.getBatch().getVersion()};
   const auto bodies = message.getBatch().getBodies();
   if (bodies >= 0) {
@@ -123,11 +134,10 @@ void BatchCoordinator::on_strategy_message(NodeId from, const wire::Envelope::Re
 void BatchCoordinator::leave(Rank rank, Instant now) {
   waiting_.erase(rank);
   act(batches_.on_gone(rank), now);
-  MixCoordinator::leave(rank, now);
+  neighbours_.leave(rank, now);
 }
 
 // Actions of the core
-// -------------------------------------------------------------------------------------------------------------------
 
 void BatchCoordinator::act(const BatchEngine::Actions& actions, Instant now) {
   for (const auto& action : actions) std::visit([&](const auto& a) { carry_out(a, now); }, action);
@@ -158,7 +168,7 @@ void BatchCoordinator::send_batch(NodeId to, Version v, std::int64_t bodies, Nod
 
 /// What it did of each update weighs the steps of all; and its signals.
 void BatchCoordinator::pass_on(NodeId lost, NodeId to) {
-  MixCoordinator::pass_on(lost, to);
+  neighbours_.pass_on(lost, to);
   for (const auto& [v, counts] : told_)
     if (const auto of = counts.find(lost); of != counts.end()) send_batch(to, v, of->second, lost);
   if (const auto over = batches_.last_over()) send_batch(to, *over, -1, work_.job.self);
@@ -169,6 +179,8 @@ void BatchCoordinator::carry_out(const BatchEngine::Step& a, Instant) {
   work_.windows.set_verdict(a.rank, {.own = a.version.value, .next = a.version.value, .scale = a.scale});
 }
 
-void BatchCoordinator::carry_out(const BatchEngine::StandIn& a, Instant now) { stand_in(a.rank, a.version, now); }
+void BatchCoordinator::carry_out(const BatchEngine::StandIn& a, Instant now) {
+  mixing_.stand_in(a.rank, a.version, now);
+}
 
 }  // namespace paceline::scheduler

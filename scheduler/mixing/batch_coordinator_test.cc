@@ -20,7 +20,7 @@ using std::chrono::seconds;
 class BatchCoordinatorTest : public ServiceTest {
  protected:
   BatchCoordinatorTest() {
-    MixCoordinator::Options options;
+    BatchCoordinator::Options options;
     options.plan = std::make_shared<NobodyMixes>();
     options.stands_in = true;
     const auto job = two_workers();

@@ -10,9 +10,22 @@ namespace {
 constexpr Duration kGraceMin = std::chrono::milliseconds(50);
 constexpr int kGraceBodies = 2;
 
+Weighing weighing_of(const BatchEngine::Options& options) {
+  using Weight = BatchEngine::Weight;
+  Weighing weighing{.divisor = Weighing::Divisor::members, .bodies = options.batches};
+  if (options.weight == Weight::of_all) weighing.divisor = Weighing::Divisor::bodies;
+  weighing.by_bodies = options.weight == Weight::share_squared;
+  return weighing;
+}
+
 }  // namespace
 
-BatchEngine::BatchEngine(Options options) : options_(std::move(options)) {}
+BatchEngine::BatchEngine(Options options) : options_(std::move(options)), weighing_(weighing_of(options_)) {}
+
+BatchEngine::Step BatchEngine::step(Rank rank, Version v, std::int32_t bodies, std::int64_t bodies_of_all) const {
+  const auto members = static_cast<std::int64_t>(options_.node_of.size());
+  return {rank, v, bodies, weighing_.of_own_step(bodies, {.bodies = bodies_of_all}, members)};
+}
 
 /// Those that have a worker left.
 std::set<NodeId> BatchEngine::others() const {
@@ -49,11 +62,10 @@ BatchEngine::Actions BatchEngine::on_done(Rank rank, Version v, std::int32_t bod
     out = signal(v, now);
     for (const NodeId node : others()) out.push_back(Tell{node, v, {}});
   }
-  const double all = options_.batches;
   if (bodies == 0) {
     out.push_back(StandIn{rank, v});
   } else if (options_.weight != Weight::of_all) {
-    out.push_back(Step{rank, v, bodies, options_.weight == Weight::share ? 1 / all : bodies / (all * all)});
+    out.push_back(step(rank, v, bodies, 0));
   }
   if (options_.weight != Weight::of_all) return out;
   tallies_[v].here[rank] = bodies;
@@ -110,10 +122,8 @@ BatchEngine::Actions BatchEngine::look_at(Version v) {
   if (!tally.total || !missing.empty()) return out;
   std::int64_t total = *tally.total;
   for (const auto& [node, bodies] : tally.elsewhere) total += bodies;
-  const double scale =
-      static_cast<double>(options_.node_of.size()) / static_cast<double>(std::max<std::int64_t>(1, total));
   for (const auto& [rank, bodies] : tally.here)
-    if (bodies > 0 && !gone_.contains(rank)) out.push_back(Step{rank, v, bodies, scale});
+    if (bodies > 0 && !gone_.contains(rank)) out.push_back(step(rank, v, bodies, total));
   tallies_.erase(v);
   weighed_ = v;
   return out;

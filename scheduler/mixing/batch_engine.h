@@ -11,6 +11,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
 #include "scheduler/rounds/running_median.h"
+#include "scheduler/rounds/weighing.h"
 
 namespace paceline::scheduler {
 
@@ -29,11 +30,11 @@ namespace paceline::scheduler {
 /// on with the update that is current when it reports.
 class BatchEngine {
  public:
-  /// What the sum of n mini-batch gradients is multiplied with, all of P workers told of N.
+  /// The readings of weighing.h.
   enum class Weight {
-    share,          ///< 1/N
-    share_squared,  ///< n/N^2
-    of_all,         ///< P / sum of all n; nobody steps before that is known
+    share,          ///< b
+    share_squared,  ///< a
+    of_all,         ///< d; nobody steps before it is known what all have done.
   };
   struct Options {
     NodeId self;
@@ -124,9 +125,11 @@ class BatchEngine {
 
   Actions signal(Version v, Instant now);
   Actions look_at(Version v);
+  Step step(Rank rank, Version v, std::int32_t bodies, std::int64_t bodies_of_all) const;
   std::set<NodeId> others() const;
 
   Options options_;
+  Weighing weighing_;
   std::optional<Version> over_;
   std::map<Rank, Worker> workers_;
   std::map<Version, Tally> tallies_;

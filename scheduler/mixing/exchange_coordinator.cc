@@ -8,9 +8,11 @@
 namespace paceline::scheduler {
 
 ExchangeCoordinator::ExchangeCoordinator(Workplace& work, Options options)
-    : NeighbourCoordinator(work, options.plan, false), options_(std::move(options)) {}
-
-ExchangeCoordinator::~ExchangeCoordinator() = default;
+    : Coordinator(work),
+      options_(std::move(options)),
+      pace_(work, *this, {}),
+      neighbours_(work, pace_, *this, {.plan = options_.plan, .alike = !is_whole()}),
+      averagings_(work) {}
 
 std::optional<Version> ExchangeCoordinator::sent_after(std::int64_t t) const {
   if (t < work_.job.first.value || (t + 1) % options_.every != 0) return std::nullopt;
@@ -49,7 +51,7 @@ std::size_t ExchangeCoordinator::contribution_bytes(Version r) const {
 }
 
 std::byte* ExchangeCoordinator::at(Member& member, const Worker& worker, std::size_t i) const {
-  return member.window.data(worker.published).data() + i * memory::size_of(work_.windows.dtype());
+  return member.window.data(worker.turn.published).data() + i * memory::size_of(work_.windows.dtype());
 }
 
 collective::Reduction ExchangeCoordinator::sum_of(Range range) const {
@@ -59,15 +61,13 @@ collective::Reduction ExchangeCoordinator::sum_of(Range range) const {
 }
 
 // A step
-// -----------------------------------------------------------------------------------------------------------------
 
 void ExchangeCoordinator::on_start(Rank rank, Instant now) {
   Member* const member = work_.windows.living(rank);
   if (!member || workers_.contains(rank)) return;
   const auto start = member->window.seal();
   if (!start) return work_.fail_job(damaged_window(rank));
-  Worker& w = workers_[rank];
-  add_turn(rank, w, now);
+  Worker& w = workers_.emplace(rank, Worker{neighbours_.add(rank, now), nullptr}).first->second;
   auto& slow = is_whole() ? w.slow : common_;  // All start alike.
   if (!slow) {
     slow = std::make_shared<Slow>();
@@ -77,33 +77,39 @@ void ExchangeCoordinator::on_start(Rank rank, Instant now) {
   }
   w.slow = slow;
   member->window.unseal(memory::Window::Unseal::keep);
-  begin(rank, now);
+  pace_.begin(rank, now);
 }
 
-void ExchangeCoordinator::arrived(Rank rank, Version t, Duration compute, Instant now) {
+void ExchangeCoordinator::step(const Decision& d) {
+  const Instant now = work_.now();
+  if (d.kind != Decision::Kind::arrived) return neighbours_.step(d);
+  d.version < work_.job.first ? on_start(d.rank, now) : on_arrival(d.rank, d.version, d.took, now);
+}
+
+void ExchangeCoordinator::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
   const auto it = workers_.find(rank);
-  if (it == workers_.end() || !begin_wait(rank, it->second, t, compute, now)) return;
+  if (it == workers_.end() || !neighbours_.begin_wait(rank, t, compute, now)) return;
   if (const auto sent = sent_after(t.value)) send_model(rank, *sent);
   const auto taken = sent_after(t.value - options_.delay);
-  add_for(
+  averagings_.add(
       rank, [this](Member&) { return work_.windows.reduction(); },
       [this, rank, taken](Member& member, Instant at) {
         if (!taken) return deliver(rank, member, at);
-        workers_.at(rank).exchange = *taken;
-        want(rank, at);
+        workers_.at(rank).turn.exchange = *taken;
+        neighbours_.want(rank, at);
       });
   work_.averagings.start(now);
 }
 
 void ExchangeCoordinator::send_model(Rank rank, Version r) {
   const auto contribution = work_.pool.get(contribution_bytes(r));
-  add_sum(rank, [this, rank, contribution, sent = part(r)](Member& member) {
+  averagings_.add_sum(rank, [this, rank, contribution, sent = part(r)](Member& member) {
     auto copy = sum_of(sent);
     copy.inputs = {at(member, workers_.at(rank), sent.from)};
     copy.outputs = {{contribution->data(), 1.0}};
     return copy;
   });
-  add_for(
+  averagings_.add(
       rank,
       [this, rank, contribution](Member&) {
         if (!is_whole()) return work_.windows.reduction();
@@ -113,13 +119,13 @@ void ExchangeCoordinator::send_model(Rank rank, Version r) {
         return copy;
       },
       [this, rank, r, contribution](Member&, Instant now) {
-        contribute(rank, r, {piece_of(contribution), 1}, now);
+        neighbours_.contribute(rank, r, {piece_of(contribution), 1}, now);
       });
 }
 
 void ExchangeCoordinator::carry_out(const MixEngine::Mix& a) {
   const Range taken = part(a.version);
-  const auto terms = terms_of(a);
+  const auto terms = neighbours_.terms_of(a);
   if (is_whole()) {
     step_own(a.rank, terms);
   } else {
@@ -128,7 +134,7 @@ void ExchangeCoordinator::carry_out(const MixEngine::Mix& a) {
     stepped_ = std::max(stepped_, a.version);
     take_step(a.rank, taken);
   }
-  add_for(
+  averagings_.add(
       a.rank,
       [this, rank = a.rank, terms, taken](Member& member) {
         const Range range = rest(taken);
@@ -144,7 +150,7 @@ void ExchangeCoordinator::carry_out(const MixEngine::Mix& a) {
         return mean;
       },
       [this, a](Member& member, Instant now) {
-        end_mix(a.rank, a.version, now);
+        neighbours_.end_mix(a.rank, a.version, now);
         deliver(a.rank, member, now);
       });
 }
@@ -169,7 +175,7 @@ void ExchangeCoordinator::step_all(Range taken, const std::shared_ptr<Terms>& te
 }
 
 void ExchangeCoordinator::take_step(Rank rank, Range taken) {
-  add_sum(rank, [this, rank, range = outer(taken)](Member& member) {
+  averagings_.add_sum(rank, [this, rank, range = outer(taken)](Member& member) {
     auto sum = sum_of(range);
     std::byte* const model = at(member, workers_.at(rank), range.from);
     sum.inputs = {model, at(common_->weights, range.from)};
@@ -181,7 +187,7 @@ void ExchangeCoordinator::take_step(Rank rank, Range taken) {
 
 void ExchangeCoordinator::step_own(Rank rank, const std::shared_ptr<Terms>& terms) {
   const Range range{0, outer_elements()};
-  add_sum(rank, [this, rank, terms, range](Member&) {
+  averagings_.add_sum(rank, [this, rank, terms, range](Member&) {
     auto sum = sum_of(range);
     Slow& slow = *workers_.at(rank).slow;
     const auto members = static_cast<double>(terms->size());
@@ -196,7 +202,7 @@ void ExchangeCoordinator::step_own(Rank rank, const std::shared_ptr<Terms>& term
     sum.outputs = {{slow.buffer.data(), 1.0}};
     return sum;
   });
-  add_sum(rank, [this, rank, range](Member& member) {
+  averagings_.add_sum(rank, [this, rank, range](Member& member) {
     auto sum = sum_of(range);
     Slow& slow = *workers_.at(rank).slow;
     sum.inputs = {slow.weights.data(), slow.buffer.data()};
@@ -208,12 +214,11 @@ void ExchangeCoordinator::step_own(Rank rank, const std::shared_ptr<Terms>& term
 void ExchangeCoordinator::deliver(Rank rank, Member& member, Instant now) {
   if (!member.window.begin_result_in_place()) return work_.fail_job(damaged_window(rank));
   member.window.deliver();
-  Worker& w = workers_.at(rank);
-  end_wait(w, now);
-  finish(rank, w.t, now);
+  neighbours_.end_wait(rank, now);
+  pace_.finish(rank, workers_.at(rank).turn.t, now);
 }
 
-OwnPaceCoordinator::ModelPart ExchangeCoordinator::model_of(Rank rank) {
+ModelMeans::Part ExchangeCoordinator::model_of(Rank rank) {
   return {at(work_.windows.at(rank), workers_.at(rank), 0), 1};
 }
 

@@ -7,7 +7,8 @@
 #include <memory>
 #include <optional>
 
-#include "scheduler/mixing/neighbour_coordinator.h"
+#include "scheduler/mixing/neighbours.h"
+#include "scheduler/mixing/worker_averagings.h"
 
 namespace paceline::scheduler {
 
@@ -25,7 +26,7 @@ namespace paceline::scheduler {
 ///
 /// Numbers without an outer step: x = keeps x + (1 - keeps) mean x. The agent keeps s and b, and writes the result into
 /// the very buffer that was published.
-class ExchangeCoordinator final : public NeighbourCoordinator {
+class ExchangeCoordinator final : public Coordinator, private OwnPace::Strategy, private Neighbours::Strategy {
  public:
   struct Options {
     std::shared_ptr<const MixPlan> plan;
@@ -40,13 +41,19 @@ class ExchangeCoordinator final : public NeighbourCoordinator {
   };
 
   ExchangeCoordinator(Workplace& work, Options options);
-  ~ExchangeCoordinator() override;
+
+  Pace& pace() override { return pace_; }
+  std::optional<Waiting> waiting() const override { return neighbours_.waiting(); }
 
  private:
+  using Bytes = ModelMeans::Bytes;
+  using Term = Neighbours::Term;
+  using Terms = Neighbours::Terms;
   struct Slow {
     Bytes weights, buffer;
   };
-  struct Worker : Turn {
+  struct Worker {
+    Neighbours::Turn& turn;
     std::shared_ptr<Slow> slow;
   };
   /// Numbers of a model: [from, to).
@@ -54,16 +61,25 @@ class ExchangeCoordinator final : public NeighbourCoordinator {
     std::size_t from, to;
   };
 
+  void on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                       Instant now) override {
+    neighbours_.on_message(from, message, std::move(bulk), now);
+  }
+  void pass_on(NodeId lost, NodeId to) override { neighbours_.pass_on(lost, to); }
+  void look(Instant now) override { neighbours_.look(now); }
+  std::optional<Instant> core_deadline() const override { return neighbours_.core_deadline(); }
+  void step(const Decision& d) override;
+
+  ModelMeans::Part model_of(Rank rank) override;
   Version next_publication(Version v) const override;
   bool averages(Version v) const override { return sent_after(v.value - options_.delay).has_value(); }
-  std::size_t contribution_bytes(Version r) const override;
-  void on_start(Rank rank, Instant now) override;
-  void arrived(Rank rank, Version t, Duration compute, Instant now) override;
+  void leave(Rank rank, Instant now) override { neighbours_.leave(rank, now); }
+  void on_node_lost(NodeId node, Instant now) override { neighbours_.on_node_lost(node, now); }
+
   void carry_out(const MixEngine::Mix& mix) override;
-  ModelPart model_of(Rank rank) override;
+  std::size_t contribution_bytes(Version r) const override;
 
   bool is_whole() const { return options_.parts == 0; }
-  bool rows_are_alike() const override { return !is_whole(); }
   std::size_t outer_elements() const { return std::min(options_.outer_elements, work_.windows.elements()); }
   std::optional<Version> sent_after(std::int64_t t) const;
   Range part(Version r) const;
@@ -77,13 +93,18 @@ class ExchangeCoordinator final : public NeighbourCoordinator {
   std::byte* at(Member& member, const Worker& worker, std::size_t i) const;
   collective::Reduction sum_of(Range range) const;
 
+  void on_start(Rank rank, Instant now);
+  void on_arrival(Rank rank, Version t, Duration compute, Instant now);
   void send_model(Rank rank, Version r);
   void step_all(Range taken, const std::shared_ptr<Terms>& terms);
   void take_step(Rank rank, Range taken);
   void step_own(Rank rank, const std::shared_ptr<Terms>& terms);
   void deliver(Rank rank, Member& member, Instant now);
 
-  Options options_;
+  const Options options_;
+  OwnPace pace_;
+  Neighbours neighbours_;
+  WorkerAveragings averagings_;
   std::map<Rank, Worker> workers_;
   std::shared_ptr<Slow> common_;  ///< Parts.
   Version stepped_{-1};           ///< Parts: the last exchange that `common_` has taken.

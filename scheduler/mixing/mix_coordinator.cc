@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/shell/worker_windows.h"
-
 namespace paceline::scheduler {
 namespace {
 
@@ -13,292 +11,36 @@ constexpr std::int64_t kFlowLook = 64;  // Versions in which a graph is taken to
 }  // namespace
 
 MixCoordinator::MixCoordinator(Workplace& work, Options options)
-    : NeighbourCoordinator(work, options.plan, options.push_sum), options_(std::move(options)) {}
+    : Coordinator(work),
+      options_(std::move(options)),
+      pace_(work, *this, {}),
+      neighbours_(work, pace_, *this, {.plan = options_.plan, .columns_add_up = options_.push_sum}),
+      mixing_(work, pace_, neighbours_, options_) {}
 
-MixCoordinator::~MixCoordinator() = default;
-
-void MixCoordinator::add_for(Rank rank, std::function<collective::Reduction(Member&, Worker&)> prepare,
-                             std::function<void(Member&, Worker&, Instant)> finish) {
-  NeighbourCoordinator::add_for(
-      rank, [this, rank, prepare = std::move(prepare)](Member& member) { return prepare(member, workers_.at(rank)); },
-      [this, rank, finish = std::move(finish)](Member& member, Instant now) {
-        finish(member, workers_.at(rank), now);
-      });
-}
-
-// A step
-// -----------------------------------------------------------------------------------------------------------------
-
-void MixCoordinator::on_start(Rank rank, Instant now) {
-  Member* const member = work_.windows.living(rank);
-  if (!member || workers_.contains(rank)) return;
-  const auto start = member->window.seal();
-  if (!start) return work_.fail_job(damaged_window(rank));
-  const auto data = member->window.data(*start);
-  Worker& w = workers_[rank];
-  add_turn(rank, w, now);
-  w.sent_at = work_.job.first;
-  if (options_.push_sum) w.x.assign(data.begin(), data.end());
-  if (overlaps()) w.total = w.x;
-  if (overlaps()) {
-    begin_exchange(rank);
-  } else if (options_.combine_then_adapt || options_.stands_in) {
-    w.model = work_.pool.get(data.size());
-    std::copy(data.begin(), data.end(), w.model->begin());
-    if (options_.combine_then_adapt) contribute(rank, work_.job.first, {piece_of(w.model), 1}, now);
-  }
-  member->window.unseal(memory::Window::Unseal::keep);
-  work_.averagings.start(now);
-  begin(rank, now);
-}
-
-void MixCoordinator::arrived(Rank rank, Version t, Duration compute, Instant now) {
-  const auto it = workers_.find(rank);
-  if (it == workers_.end() || !begin_wait(rank, it->second, t, compute, now)) return;
-  it->second.stood_in_for = false;
-  if (overlaps()) {
-    add_step(rank);
-  } else if (options_.combine_then_adapt) {
-    want(rank, now);
-  } else {
-    // The model after the step; under push-sum the numerator x + (after - x / w).
-    const auto contribution = work_.pool.get(work_.windows.bytes());
-    add_for(
-        rank,
-        [this, contribution](Member& member, Worker& of) {
-          auto r = work_.windows.reduction();
-          r.inputs = {member.window.data(of.published).data()};
-          if (options_.push_sum && of.weight != 1) {
-            r.inputs.push_back(of.x.data());
-            r.weights = {1, 1 - 1 / of.weight};
-          }
-          r.outputs.push_back({contribution->data(), 1.0});
-          return r;
-        },
-        [this, rank, contribution](Member&, Worker& of, Instant at) {
-          want(rank, at);  // Before what it contributes: mixings that this completes are then found together.
-          contribute(rank, of.exchange, {piece_of(contribution), of.weight}, at);
-        });
-  }
-  work_.averagings.start(now);
-}
-
-/// Overlap: the step's change goes to what the worker kept; shares that are here already are taken.
-void MixCoordinator::add_step(Rank rank) {
-  const auto change = [this](Member& member, const Worker& w, Bytes& to) {
-    auto r = work_.windows.reduction();
-    r.inputs = {to.data(), member.window.data(w.published).data(), w.x.data()};
-    r.weights = {1, 1, -1 / w.weight};
-    r.outputs.push_back({to.data(), 1.0});
-    return r;
-  };
-  add_sum(rank, [this, rank, change](Member& member) {
-    Worker& w = workers_.at(rank);
-    return change(member, w, w.total);
-  });
-  add_for(
-      rank, [change](Member& member, Worker& w) { return change(member, w, w.x); },
-      [this, rank](Member&, Worker& w, Instant at) {
-        const bool must_wait = w.t.value + 1 - w.sent_at.value >= options_.overlap;
-        if (must_wait || engine().ready(rank, w.exchange)) return want(rank, at);
-        go_on_without(rank);
-      });
-}
-
-void MixCoordinator::go_on_without(Rank rank) {
-  add_for(
-      rank,
-      [this, rank](Member& member, Worker& w) {
-        auto r = work_.windows.reduction();
-        const auto buffer = work_.begin_result(rank, member, w.t);
-        if (!buffer) return r;
-        r.inputs = {w.x.data()};
-        r.outputs.push_back({member.window.data(*buffer).data(), 1 / w.weight});
-        return r;
-      },
-      [this, rank](Member& member, Worker& w, Instant now) { deliver(rank, member, w, now); });
-}
-
-/// Overlap: what the worker gives away leaves x and w.
-void MixCoordinator::begin_exchange(Rank rank) {
-  const auto contribution = work_.pool.get(work_.windows.bytes());
-  Worker& w = workers_.at(rank);
-  w.outstanding = true;
-  const double kept = kept_share(rank, w.exchange);  // Known now: who leaves until it is done changes nothing.
-  add_for(
-      rank,
-      [this, kept, contribution](Member&, Worker& of) {
-        auto r = work_.windows.reduction();
-        r.inputs = {of.x.data()};
-        r.outputs = {{contribution->data(), 1.0}, {of.x.data(), kept}};
-        return r;
-      },
-      [this, rank, kept, contribution](Member&, Worker& of, Instant now) {
-        const double weight = of.weight;
-        of.weight *= kept;
-        contribute(rank, of.exchange, {piece_of(contribution), weight}, now);
-      });
-}
-
-/// Its own share, and those of workers that are gone and take none.
-double MixCoordinator::kept_share(Rank rank, Version v) const {
-  for (const Share& share : engine().row(rank, v))
-    if (share.from == rank) return share.weight;
-  return 1;
-}
-
-void MixCoordinator::carry_out(const MixEngine::Mix& a) {
-  if (!options_.combine_then_adapt && !options_.push_sum) return mix_alike(a);
-  const auto terms = terms_of(a);
-  const bool adds_change = !overlaps() && options_.combine_then_adapt;
-  const auto next = adds_change ? work_.pool.get(work_.windows.bytes()) : nullptr;
-  const bool has_change = adds_change && !workers_.at(a.rank).stood_in_for;
-  add_for(
-      a.rank,
-      [this, a, terms, next, adds_change, has_change](Member& member, Worker& w) {
-        auto r = work_.windows.reduction();
-        const auto buffer = w.stood_in_for ? std::nullopt : work_.begin_result(a.rank, member, w.t);
-        if (!buffer && !w.stood_in_for) return r;
-        double weight = 0;
-        if (overlaps()) {  // It has kept its own share.
-          r.inputs = {w.x.data()};
-          r.weights = {1};
-          weight = w.weight;
-        }
-        for (const Term& term : *terms) {
-          if (overlaps() && term.own) continue;
-          r.inputs.push_back(term.contribution.data.data());
-          r.weights.push_back(term.weight - (has_change && term.own ? 1 : 0));
-          weight += term.weight * term.contribution.weight;
-        }
-        if (has_change) {
-          r.inputs.push_back(member.window.data(w.published).data());
-          r.weights.push_back(1);
-        }
-        if (adds_change) r.outputs.push_back({next->data(), 1.0});
-        if (options_.push_sum) {
-          w.weight = weight;
-          r.outputs.push_back({w.x.data(), 1.0});
-        }
-        if (buffer) r.outputs.push_back({member.window.data(*buffer).data(), options_.push_sum ? 1 / weight : 1.0});
-        return r;
-      },
-      [this, a, next, adds_change](Member& member, Worker& w, Instant now) {
-        w.model = next;
-        end_mix(a.rank, a.version, member, w, now);
-        if (adds_change && a.version < last()) contribute(a.rank, a.version.next(), {piece_of(next), 1}, now);
-      });
-}
-
-/// Everybody here who is to get the very same mixture (the mean of a cluster, of all) gets it of one pass.
-void MixCoordinator::mix_alike(const MixEngine::Mix& a) {
-  const auto ranks = std::make_shared<std::vector<Rank>>(take_alike(a));
-  const auto terms = terms_of(a);
-  const auto kept = options_.stands_in ? work_.pool.get(work_.windows.bytes()) : nullptr;
-  const auto prepare = [this, ranks, terms, kept] {
-    auto r = work_.windows.reduction();
-    for (const Term& term : *terms) {
-      r.inputs.push_back(term.contribution.data.data());
-      r.weights.push_back(term.weight);
-    }
-    for (const Rank rank : *ranks) {
-      Member* const member = work_.windows.living(rank);
-      if (!member || workers_.at(rank).stood_in_for) continue;
-      const auto buffer = work_.begin_result(rank, *member, workers_.at(rank).t);
-      if (buffer) r.outputs.push_back({member->window.data(*buffer).data(), 1.0});
-    }
-    if (kept) r.outputs.push_back({kept->data(), 1.0});
-    return r;
-  };
-  const auto finish = [this, ranks, kept, v = a.version](Instant now) {
-    for (const Rank rank : *ranks) workers_.at(rank).model = kept;
-    for (const Rank rank : *ranks)
-      if (Member* const member = work_.windows.living(rank)) end_mix(rank, v, *member, workers_.at(rank), now);
-  };
-  add_told(a.rank, {prepare, finish}, *ranks);
-}
-
-void MixCoordinator::end_mix(Rank rank, Version v, Member& member, Worker& w, Instant now) {
-  w.outstanding = false;
-  NeighbourCoordinator::end_mix(rank, v, now);
-  deliver(rank, member, w, now);
-}
-
-void MixCoordinator::deliver(Rank rank, Member& member, Worker& w, Instant now) {
-  if (!w.stood_in_for) {
-    if (member.window.sealed()) member.window.unseal(memory::Window::Unseal::recycle);
-    member.window.deliver();
-  }
-  end_wait(w, now);
-  if (overlaps() && !w.outstanding && w.t < last()) {
-    w.sent_at = w.t.next();
-    begin_exchange(rank);
-  }
-  finish(rank, w.t, now);
-}
-
-void MixCoordinator::stand_in(Rank rank, Version v, Instant now) {
-  Worker& w = workers_.at(rank);
-  w.t = v;
-  w.stood_in_for = w.waits = true;
-  w.since = now;
-  want(rank, now);
-  if (!options_.combine_then_adapt) contribute(rank, v, {piece_of(w.model), 1}, now);
-}
-
-void MixCoordinator::hand_over(Rank rank, Version own, Instant now) {
-  if (!workers_.at(rank).stood_in_for) return verdict(rank, own, false);  // It is there.
-  add_for(
-      rank,
-      [this, rank, own](Member& member, Worker& w) {
-        auto r = work_.windows.reduction();
-        const auto buffer = work_.begin_result(rank, member, own);
-        if (!buffer) return r;
-        r.inputs = {w.model->data()};
-        r.outputs.push_back({member.window.data(*buffer).data(), 1.0});
-        return r;
-      },
-      [this, rank, own](Member& member, Worker& w, Instant at) {
-        member.window.deliver();
-        w.since = at;
-        verdict(rank, own, false);
-      });
-  work_.averagings.start(now);
-}
-
-OwnPaceCoordinator::ModelPart MixCoordinator::model_of(Rank rank) {
-  const Worker& w = workers_.at(rank);
-  if (options_.stands_in) return {w.model->data(), 1};
-  if (overlaps()) return {w.total.data(), 1};
-  if (options_.push_sum) return {w.x.data(), w.weight};
-  const auto& window = work_.windows.at(rank).window;
-  const auto result = window.writing();
-  return {result ? window.data(*result).data() : nullptr, 1};
+void MixCoordinator::step(const Decision& d) {
+  const Instant now = work_.now();
+  if (d.kind != Decision::Kind::arrived) return neighbours_.step(d);
+  d.version < work_.job.first ? mixing_.on_start(d.rank, now) : mixing_.on_arrival(d.rank, d.version, d.took, now);
 }
 
 /// Others may be more exchanges ahead than this worker will ever do.
 void MixCoordinator::on_last(Rank rank, Instant now) {
-  if (overlaps()) leave(rank, now);
+  if (mixing_.overlaps()) leave(rank, now);
 }
 
-/// Push-sum: whose weight only falls steps ever further, since z = x / w; its model would grow beyond all numbers.
 std::optional<Rank> MixCoordinator::running_dry() const {
-  Version step = std::max(work_.job.first, engine().furthest()), exchange = work_.job.first;
-  for (const auto& [rank, w] : workers_) {
-    step = std::max(step, w.t);
-    exchange = std::max(exchange, w.exchange);
-  }
-  if (last().value - step.value < kFlowLook) return {};  // It ends before that.
-  const auto dry = engine().running_dry(exchange.next(), kFlowLook);
+  const auto& engine = neighbours_.engine();
+  const auto [step, exchange] = mixing_.furthest();
+  if (pace_.last().value - std::max(step, engine.furthest()).value < kFlowLook) return {};  // It ends before that.
+  const auto dry = engine.running_dry(exchange.next(), kFlowLook);
   return dry.empty() ? std::nullopt : std::optional(dry.front());
 }
 
-/// Those that are left get a graph of their own then.
 void MixCoordinator::after_gone() {
   if (!options_.push_sum || !work_.view.leads()) return;
   const auto dry = running_dry();
   if (!dry) return;
-  if (options_.plan_of && options_.plan_of(engine().left())) return endings_.agree_on(Agreement::On::graph);
+  if (options_.plan_of && options_.plan_of(left())) return pace_.endings.agree_on(Agreement::On::graph);
   work_.fail_job(
       "what worker " + to_string(*dry) +
       " gives to others comes back to it no more, since workers have left: under push-sum its model would run "
@@ -306,10 +48,10 @@ void MixCoordinator::after_gone() {
 }
 
 /// With overlap an exchange may begin when an iteration is done, and there are no more of them than of iterations.
-Version MixCoordinator::last_given(Version frozen) const { return overlaps() ? frozen.next() : frozen; }
+Version MixCoordinator::last_given(Version frozen) const { return mixing_.overlaps() ? frozen.next() : frozen; }
 
 void MixCoordinator::on_remade(Version last, const std::vector<Rank>& members, Instant now) {
-  remake(last, options_.plan_of ? options_.plan_of(members) : nullptr, now);
+  neighbours_.remake(last, options_.plan_of ? options_.plan_of(members) : nullptr, now);
 }
 
 }  // namespace paceline::scheduler

@@ -1,84 +1,53 @@
 #pragma once
 
-#include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <vector>
 
-#include "scheduler/mixing/neighbour_coordinator.h"
+#include "scheduler/mixing/model_mixing.h"
 
 namespace paceline::scheduler {
 
-/// Coordinator of strategies whose workers publish their model after every local step: what was mixed is written into
-/// the worker's window.
+/// Coordinator of strategies whose workers mix their models with their neighbours' after every local step.
 ///
-///   adapt then combine  contribution: the model after the step; result: sum of W_ij c_j
-///
-///   combine then adapt  contribution: the model before the step, at its start;
-///                       result: sum of W_ij c_j + (after - before)
-///
-///   push-sum            the agent holds numerator x and weight w, the worker trains z = x / w;
-///                       a step adds after - z to x
-///
-///   overlap             what a worker does not give away of x and w it keeps; shares of an exchange may come so many
-///                       steps after its start, and the worker goes on without them until then
-class MixCoordinator : public NeighbourCoordinator {
+/// Under push-sum a graph may run dry when workers leave: whose weight only falls steps ever further, since z = x / w,
+/// and its model would grow beyond all numbers. Those that are left get a graph of their own then.
+class MixCoordinator final : public Coordinator, private OwnPace::Strategy, private Neighbours::Strategy {
  public:
-  struct Options {
-    std::shared_ptr<const MixPlan> plan;
-    bool combine_then_adapt = false;
-    bool push_sum = false;
-    std::int32_t overlap = 0;  ///< With push-sum and combine_then_adapt. 0: none.
-    bool stands_in = false;    ///< Models are kept, so that a worker can be stood in for. Without push-sum.
-    /// Push-sum: a plan for some of the workers; nullptr, or none: there is none.
-    std::function<std::shared_ptr<const MixPlan>(const std::vector<Rank>&)> plan_of = {};
-  };
+  using Options = ModelMixing::Options;
 
   MixCoordinator(Workplace& work, Options options);
-  ~MixCoordinator() override;
 
- protected:
-  /// The worker's model takes part in v as it is; let_go() follows, without a result in its window.
-  void stand_in(Rank rank, Version v, Instant now);
-  /// The model that the worker, which waits, has after `own` goes to its window, and it is told.
-  void hand_over(Rank rank, Version own, Instant now);
+  Pace& pace() override { return pace_; }
+  std::optional<Waiting> waiting() const override { return neighbours_.waiting(); }
 
  private:
-  struct Worker : Turn {
-    bool outstanding = false;            ///< Overlap.
-    Version sent_at;                     ///< Overlap: the iteration at whose start the outstanding one began.
-    Bytes x;                             ///< Push-sum: numerator; overlap: without what was given away.
-    double weight = 1;                   ///< Push-sum's.
-    Bytes total;                         ///< Overlap: start and all changes; what is under way belongs to nobody's x.
-    std::shared_ptr<PooledBytes> model;  ///< Where models are kept: as its last mixing left it.
-    bool stood_in_for = false;           ///< In the mixing under way, or the last one: its window has no result of it.
-  };
+  void on_peer_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
+                       Instant now) override {
+    neighbours_.on_message(from, message, std::move(bulk), now);
+  }
+  void pass_on(NodeId lost, NodeId to) override { neighbours_.pass_on(lost, to); }
+  void look(Instant now) override { neighbours_.look(now); }
+  std::optional<Instant> core_deadline() const override { return neighbours_.core_deadline(); }
+  void step(const Decision& d) override;
 
-  ModelPart model_of(Rank rank) override;
+  ModelMeans::Part model_of(Rank rank) override { return mixing_.model_of(rank); }
   void on_last(Rank rank, Instant now) override;
-  void after_gone() override;
-  void on_remade(Version last, const std::vector<Rank>& members, Instant now) override;
+  void leave(Rank rank, Instant now) override { neighbours_.leave(rank, now); }
+  void on_node_lost(NodeId node, Instant now) override { neighbours_.on_node_lost(node, now); }
+  std::vector<Rank> left() const override { return neighbours_.engine().left(); }
   Version last_given(Version frozen) const override;
+  void on_remade(Version last, const std::vector<Rank>& members, Instant now) override;
+
+  void carry_out(const MixEngine::Mix& mix) override { mixing_.carry_out(mix); }
+  std::size_t contribution_bytes(Version) const override { return work_.windows.bytes(); }
+  void after_gone() override;
+
   std::optional<Rank> running_dry() const;
 
-  void on_start(Rank rank, Instant now) override;
-  void arrived(Rank rank, Version t, Duration compute, Instant now) override;
-  bool overlaps() const { return options_.overlap > 0; }
-  /// An averaging for a worker that may be gone when its turn comes.
-  void add_for(Rank rank, std::function<collective::Reduction(Member&, Worker&)> prepare,
-               std::function<void(Member&, Worker&, Instant)> finish);
-  void begin_exchange(Rank rank);
-  double kept_share(Rank rank, Version v) const;
-  void add_step(Rank rank);
-  void carry_out(const MixEngine::Mix& mix) override;
-  void mix_alike(const MixEngine::Mix& mix);
-  void end_mix(Rank rank, Version v, Member& member, Worker& w, Instant now);
-  void go_on_without(Rank rank);
-  void deliver(Rank rank, Member& member, Worker& w, Instant now);
-
-  Options options_;
-  std::map<Rank, Worker> workers_;
+  const Options options_;
+  OwnPace pace_;
+  Neighbours neighbours_;
+  ModelMixing mixing_;
 };
 
 }  // namespace paceline::scheduler

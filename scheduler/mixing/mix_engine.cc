@@ -88,13 +88,13 @@ MixEngine::Actions MixEngine::on_gone(Rank rank, Version contributed, Version mi
   return out;
 }
 
-/// Of one that had left, it may not all have come.
+/// Of one that had left, not all may have come that it said it had given.
 MixEngine::Actions MixEngine::on_lost(Rank rank) {
   const auto last = contributed_.find(rank);
   const Version contributed = last == contributed_.end() ? Version{-1} : last->second;
   const auto left = gone_.find(rank);
   if (left == gone_.end()) return on_gone(rank, contributed, Version{-1});
-  left->second.contributed = std::min(left->second.contributed, contributed);
+  left->second.contributed = contributed;
   Actions out;
   mix_what_is_ready(out);
   return out;

@@ -41,7 +41,6 @@ void Endings::let_go() {
 }
 
 // Words between agents
-// ------------------------------------------------------------------------------------------------------
 
 void Endings::send(NodeId to, Phase phase, On what, Version v, const std::vector<std::pair<Rank, Version>>& begun,
                    std::int64_t number) {
@@ -97,7 +96,6 @@ void Endings::answer(NodeId to, On what) {
 }
 
 // The leader
-// ------------------------------------------------------------------------------------------------------------------
 
 void Endings::act(const Agreement::Actions& actions) {
   for (const auto& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
@@ -119,7 +117,6 @@ void Endings::carry_out(const Agreement::Decide& decided) {
 }
 
 // Everywhere
-// --------------------------------------------------------------------------------------------------------------
 
 void Endings::freeze(On what) {
   if (workers_.records_holds()) work_.chronicle.record({.kind = Decision::Kind::frozen});

@@ -14,7 +14,6 @@ constexpr std::int32_t kEnd = -2;
 }  // namespace
 
 // Gathering
-// -----------------------------------------------------------------------------------------------------------------
 
 void ModelMeans::give(Rank rank, Version v, bool copies) {
   const Part model = workers_.model_of(rank);
@@ -106,7 +105,6 @@ void ModelMeans::forget_evaluation(Version v) {
 }
 
 // Other nodes' sums
-// ---------------------------------------------------------------------------------------------------------
 
 void ModelMeans::send(NodeId to, Version v, const Sum& part, NodeId of) {
   wire::Message message;
@@ -151,7 +149,6 @@ void ModelMeans::pass_on(NodeId lost, NodeId to) {
 }
 
 // Means
-// ---------------------------------------------------------------------------------------------------------------------
 
 /// In the order of the nodes, so that all get the same bits.
 collective::Reduction ModelMeans::mean_of(const Sums& sums) const {
@@ -174,7 +171,7 @@ RoundSums ModelMeans::totals_of(const Sums& sums) {
 void ModelMeans::average_for_evaluation(Version v, const std::shared_ptr<const Sums>& sums) {
   const auto ranks = workers_.living_ranks();
   if (ranks.empty() || !work_.windows.living(ranks.front())) return;
-  if (under_evaluation_) return;  // One that is due while another runs is left out.
+  if (is_under_way()) return;  // One that is due while another runs is left out.
   const Rank evaluator = evaluator_ = ranks.front();
   under_evaluation_ = v;
   const auto prepare = [this, v, evaluator, sums] {
@@ -196,10 +193,6 @@ void ModelMeans::average_for_evaluation(Version v, const std::shared_ptr<const S
     work_.tell(Workplace::Executed{v, true, false, true, evaluator, totals_of(*sums)});
   };
   work_.averagings.add({prepare, evaluate}, {});
-}
-
-void ModelMeans::on_released(Version v) {
-  if (under_evaluation_ == v) under_evaluation_.reset();
 }
 
 void ModelMeans::average_at_end(Version v, const std::shared_ptr<const Sums>& sums) {

@@ -62,11 +62,8 @@ class ModelMeans {
   /// Of what was given for an evaluation after v nothing is a part of the end, which is that now, unless it had come
   /// already: each gives again.
   void forget_evaluation(Version v);
-  /// An evaluation is over.
-  void on_released(Version v);
-
   /// The worker evaluates: it may be silent for long.
-  bool is_evaluating(Rank rank) const { return under_evaluation_ && evaluator_ == rank; }
+  bool is_evaluating(Rank rank) const { return is_under_way() && evaluator_ == rank; }
   /// Nobody has given a model to the mean after v, as far as it is known here.
   bool lacks_all(Version v) const;
   /// All parts of the mean of all last models are there.
@@ -90,6 +87,8 @@ class ModelMeans {
     Sums sums;
   };
 
+  /// An evaluation is.
+  bool is_under_way() const { return work_.released() < under_evaluation_; }
   void sum_up(Version v, Gathering& gathering, Instant now);
   void send(NodeId to, Version v, const Sum& part, NodeId of);
   collective::Reduction mean_of(const Sums& sums) const;
@@ -100,7 +99,7 @@ class ModelMeans {
   Workplace& work_;
   Workers& workers_;
   std::map<Version, Gathering> open_;
-  std::optional<Version> under_evaluation_;
+  std::optional<Version> under_evaluation_;  ///< Until it is released.
   Rank evaluator_{};
   std::shared_ptr<const Sums> end_;  ///< The mean of all last models is made of it.
 };

@@ -365,7 +365,6 @@ TEST(OutOfRange, MessagesAreIgnored) {
 }
 
 // A quorum and its grace
-// -----------------------------------------------------------------------------------------------
 
 test::TestPlan::Answers quorum_of_two(Grace grace) {
   auto answers = test::local_sgd(1, Lateness::skips, grace);

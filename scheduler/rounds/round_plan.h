@@ -66,6 +66,9 @@ struct Round {
   Rank initiator{};                 ///< Trigger initiator: who.
   std::int32_t quorum = 0;          ///< Trigger quorum: how many.
   bool merges_own_version = false;  ///< A late worker merges with the version that it missed, not with the newest.
+
+  /// Gradients are given by whoever is there; the late apply the newest mean, so that models differ afterwards.
+  bool is_partial() const { return late == Lateness::accumulates || late == Lateness::drops; }
 };
 
 /// Which averagings there are: the strategy's answers, asked by the round engine. Pure and deterministic; every agent

@@ -7,8 +7,8 @@
 
 namespace paceline::scheduler {
 
-/// What contributions to a round weigh, and how their sum becomes the gradient or model that the members get. Pure:
-/// agents and the simulator ask it.
+/// What contributions to a round weigh, and how their sum becomes the gradient or model that the members get; and what
+/// the step of a worker weighs that makes it by itself, before models are mixed. Pure: agents and the simulator ask it.
 ///
 /// Gradients of a batch that some workers did not finish (Non-blocking SGD; docs name the readings a, b, d): worker i
 /// contributes s_i, the sum of the mean gradients of the n_i <= N mini-batches that it completed. With mean_i =
@@ -56,6 +56,12 @@ struct Weighing {
       case Divisor::bodies: return at_least_one(total.bodies);
     }
     return 1;
+  }
+  /// Factor on the sum of `done` mini-batches with which one of `members` workers makes a step of its own. The mean of
+  /// all these steps is the round's.
+  double of_own_step(std::int64_t done, const Total& total, std::int64_t members) const {
+    const std::int64_t counted = members * (by_bodies ? done : bodies);
+    return static_cast<double>(counted) / (divisor_of(total, members, Payload::gradients) * bodies);
   }
 };
 

@@ -13,7 +13,6 @@ AveragingService::AveragingService(JobOptions options, const MakeCoordinator& ma
       coordinator_(make(work_)) {}
 
 // Workers
-// ---------------------------------------------------------------------------------------------------------------
 
 Result<void> AveragingService::join(Rank rank, memory::Window window, memory::ControlPage control) {
   if (auto fits = work_.windows.fits(rank, window); !fits) return fits;
@@ -55,14 +54,13 @@ void AveragingService::limit(Rank rank) {
 }
 
 // The job
-// ---------------------------------------------------------------------------------------------------------------
 
 void AveragingService::on_told(const Decision& decision) {
   using Kind = Decision::Kind;
   if (decision.kind == Kind::joined) {
     if (auto waiting = joining_.extract(decision.rank)) add_member(decision.rank, std::move(waiting.mapped()));
   } else if (decision.kind == Kind::ends) {
-    coordinator_->step_end(decision.version);
+    coordinator_->step(decision);
     work_.windows.set_last(decision.version);
   } else {
     if (decision.kind == Kind::node_gone) work_.view.go_on_without(decision.node);
@@ -70,6 +68,12 @@ void AveragingService::on_told(const Decision& decision) {
     coordinator_->step(decision);
     if (decision.kind == Kind::node_gone) work_.tell(WentOn{decision.node});
   }
+}
+
+/// How a job ends whose evaluations hold nobody was agreed on in the recorded run.
+bool AveragingService::needs_nothing(const Decision& decision) const {
+  const bool ends_by_itself = decision.kind == Decision::Kind::ends && !evaluations_hold();
+  return ends_by_itself || coordinator_->needs_nothing(decision);
 }
 
 void AveragingService::tick(Instant now) {
@@ -80,10 +84,7 @@ std::optional<Instant> AveragingService::next_deadline() const {
   return work_.chronicle.replays() ? work_.chronicle.next_look() : coordinator_->core_deadline();
 }
 
-void AveragingService::release(Version v) {
-  coordinator_->on_released(v);
-  work_.release(v, v == last());
-}
+void AveragingService::release(Version v) { work_.release(v, v == last()); }
 
 void AveragingService::end_at(Version v) {
   const Decision ends{.kind = Decision::Kind::ends, .version = v};
@@ -103,7 +104,6 @@ void AveragingService::stop() {
 }
 
 // Other agents
-// -------------------------------------------------------------------------------------------------------------------
 
 void AveragingService::on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                                   Instant now) {

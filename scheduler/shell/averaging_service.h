@@ -35,22 +35,22 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
 
   // As the coordinator has it -----------------------------------------------------------------------------------------
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-    coordinator_->on_arrival(rank, t, compute, now);
+    coordinator_->pace().on_arrival(rank, t, compute, now);
   }
   void on_batch(Rank rank, Version t, std::int32_t bodies, Duration each, Instant now) {
     coordinator_->on_batch(rank, t, bodies, each, now);
   }
-  void on_alive(Rank rank, Instant now) { coordinator_->on_alive(rank, now); }
-  void on_gone(Rank rank, Instant now) { coordinator_->on_gone(rank, now); }
-  void stop_soon(Instant now) { coordinator_->stop_soon(now); }
-  Version done() const override { return coordinator_->done(); }
-  Version last() const { return coordinator_->last(); }
-  std::int64_t period() const { return coordinator_->period(); }
-  Duration median_step() const { return coordinator_->median_step(); }
+  void on_alive(Rank rank, Instant now) { coordinator_->pace().on_alive(rank, now); }
+  void on_gone(Rank rank, Instant now) { coordinator_->pace().on_gone(rank, now); }
+  void stop_soon(Instant) { coordinator_->pace().stop_soon(); }
+  Version done() const override { return coordinator_->pace().done(); }
+  Version last() const { return coordinator_->pace().last(); }
+  std::int64_t period() const { return coordinator_->pace().period(); }
+  Duration median_step() const { return coordinator_->pace().median_step(); }
   std::optional<Coordinator::Waiting> waiting() const { return coordinator_->waiting(); }
   /// This node asks and decides where one has to.
   bool leads() const { return work_.view.leads(); }
-  bool evaluations_hold() const { return coordinator_->evaluations_hold(); }
+  bool evaluations_hold() const { return coordinator_->pace().evaluations_hold(); }
 
   /// A message of the same job's service on another agent.
   void on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk, Instant now);
@@ -91,7 +91,7 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
   void on_told(const Decision& decision) override;
   bool go_on() override { return coordinator_->go_on(); }
   bool finish_averaging(Instant now) override { return work_.averagings.finish_what_waited(now); }
-  bool needs_nothing(const Decision& decision) const override { return coordinator_->needs_nothing(decision); }
+  bool needs_nothing(const Decision& decision) const override;
   void limit(Rank rank) override;
   void fail(std::string text) override { work_.fail_job(std::move(text)); }
   bool is_over() const override { return done() >= last(); }

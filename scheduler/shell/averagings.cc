@@ -20,10 +20,10 @@ TaskId Averagings::new_task_id() {
 void Averagings::begin_compute(Rank rank) {
   if (const auto it = computing_.find(rank); it != computing_.end()) {
     end_compute(rank);
-    (void)graph_.forget(it->second);
+    graph_.forget(it->second);
   }
   const TaskId id = new_task_id();
-  if (!graph_.add({id, TaskKind::compute, {}, 0}) || !graph_.lease(id)) return hooks_.fail(kFull);
+  if (!graph_.add({id, TaskKind::compute, {}}) || !graph_.lease(id)) return hooks_.fail(kFull);
   computing_[rank] = id;
 }
 
@@ -35,7 +35,7 @@ void Averagings::end_compute(Rank rank) {
 
 void Averagings::add(Averaging averaging, const std::vector<Rank>& contributors) {
   const TaskId id = new_task_id();
-  TaskGraph::Task node{id, TaskKind::averaging, {}, 0};
+  TaskGraph::Task node{id, TaskKind::averaging, {}};
   if (graph_.state(last_)) node.dependencies.push_back(last_);
   for (const Rank rank : contributors) {
     // A stale contribution is of a compute task that is over long ago; the one that still runs is not waited for.
@@ -46,12 +46,12 @@ void Averagings::add(Averaging averaging, const std::vector<Rank>& contributors)
   open_.emplace(id, std::move(averaging));
   const TaskId before = std::exchange(last_, id);
   if (const auto state = graph_.state(before); state && state != TaskState::waiting && !open_.contains(before))
-    (void)graph_.forget(before);
+    graph_.forget(before);
 }
 
 void Averagings::start(Instant now) {
   while (!running_) {
-    const auto id = graph_.next_ready(0, TaskKind::averaging);
+    const auto id = graph_.next_ready(TaskKind::averaging);
     if (!id || !open_.contains(*id) || !graph_.lease(*id)) return;
     in_flight_ = *id;
     auto reduction = open_.at(*id).prepare();
@@ -78,7 +78,7 @@ bool Averagings::must_wait() {
 void Averagings::finish(Instant now) {
   auto node = open_.extract(in_flight_);
   (void)graph_.on_done(in_flight_);
-  if (in_flight_ != last_) (void)graph_.forget(in_flight_);
+  if (in_flight_ != last_) graph_.forget(in_flight_);
   running_ = true;  // The next one may need the buffers that this one's results leave.
   node.mapped().finish(now);
   running_ = false;
@@ -101,17 +101,11 @@ bool Averagings::finish_what_waited(Instant now) {
 
 void Averagings::leave() {
   if (running_) left_ = open_.extract(in_flight_);  // What only it holds is read and written until it is done.
-  if (!left_.empty()) drop(left_.key());
-  for (const auto& [rank, id] : std::exchange(computing_, {})) drop(id);
-  for (const auto& [id, averaging] : std::exchange(open_, {})) drop(id);
-  drop(std::exchange(last_, TaskId{}));
+  if (!left_.empty()) graph_.forget(left_.key());
+  for (const auto& [rank, id] : std::exchange(computing_, {})) graph_.forget(id);
+  for (const auto& [id, averaging] : std::exchange(open_, {})) graph_.forget(id);
+  graph_.forget(std::exchange(last_, TaskId{}));
   running_ = reduced_ = false;
-}
-
-void Averagings::drop(TaskId id) {
-  if (id.value == 0) return;
-  (void)graph_.cancel(id);
-  (void)graph_.forget(id);
 }
 
 }  // namespace paceline::scheduler

@@ -58,7 +58,6 @@ class Averagings {
 
  private:
   TaskId new_task_id();
-  void drop(TaskId id);
   bool must_wait();
   void finish(Instant now);
 

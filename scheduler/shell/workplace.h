@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -82,6 +83,11 @@ class Workplace {
     std::int64_t abandoned_bodies = 0;
     /// Contributions by how many versions late they were; the last: as many or more.
     std::array<std::int64_t, 17> staleness{};
+
+    void count_staleness(std::int64_t versions) {
+      const auto late = static_cast<std::size_t>(std::max<std::int64_t>(0, versions));
+      ++staleness[std::min(late, staleness.size() - 1)];
+    }
   };
 
   /// `core` is told; `owner` owns this and all that is reduced for it.

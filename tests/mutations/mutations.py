@@ -46,7 +46,7 @@ ENGINE = "scheduler/rounds/round_engine.cc"
 MIX = "scheduler/mixing/mix_engine.cc"
 PAIRS = "scheduler/asynchronous/pair_engine.cc"
 AGREEMENT = "scheduler/views/agreement.h"
-VIEW, ROUND_SHELL = "scheduler/views/view_change.cc", "scheduler/rounds/round_coordinator.cc"
+VIEW, PARTIAL_SUMS = "scheduler/views/view_change.cc", "scheduler/rounds/partial_sums.cc"
 LINK = "runtime/link/link_core.cc"
 INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
 CORE, STEPS, GRADIENTS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps", "gradients"))
@@ -103,8 +103,8 @@ MUTATIONS = (
     Mutation("who goes on without a node waits for nobody's word", VIEW, "  if (!std::all_of(members_.begin(), members_.end(), has_flushed)) return out;\n", "  (void)has_flushed;\n", VIEWS),
     Mutation("a second loss starts no flush", VIEW, "    if (member != self_) out.push_back(Flush{member, lost_});", "    if (member != self_ && lost_.size() < 2) out.push_back(Flush{member, lost_});", VIEWS),
     Mutation("a flush of another loss counts", VIEW, "std::includes(flushed.begin(), flushed.end(), lost_.begin(), lost_.end())", "!flushed.empty()", VIEWS),
-    Mutation("what a lost node gave and this one has used is not passed on", ROUND_SHELL, "  used_.pass_on(lost, to, send);\n", "", VIEWS),
-    Mutation("what a lost node gave and this one has not used is not passed on", ROUND_SHELL, "if (const auto partial = round.remote.find(lost); partial != round.remote.end())", "if (const auto partial = round.remote.find(lost); false)", VIEWS),
+    Mutation("what a lost node gave and this one has used is not passed on", PARTIAL_SUMS, "  used_.pass_on(lost, to, pass);\n", "", VIEWS),
+    Mutation("what a lost node gave and this one has not used is not passed on", PARTIAL_SUMS, "if (const auto partial = group.remote.find(lost); partial != group.remote.end())", "if (const auto partial = group.remote.find(lost); false)", VIEWS),
     Mutation("what others may lack is forgotten", "scheduler/rounds/used_partials.cc", "  if (others.size() < 2) return;", "  return;", VIEWS),
     Mutation("who has given to a version has executed it", "scheduler/rounds/used_partials.cc", "given->second.value > version", "given->second.value >= version", VIEWS),
     Mutation("what has fired is not said again after a loss", ENGINE, "  if (s.fired >= s.options.first) s.forward(s.options.self, s.fired, out);  // It may have been lost on its way.\n", "", VIEWS),
@@ -115,13 +115,13 @@ MUTATIONS = (
     Mutation("what is agreed on comes before what somebody has begun", "scheduler/views/agreement.cc", "last = std::max(last, v);", "last = std::min(last, v);", VIEWS),
     Mutation("a graph is agreed on after an end", "scheduler/views/agreement.cc", "  if (ends_) return {};\n", "", VIEWS),
     Mutation("an end that is wished for meanwhile is forgotten", "scheduler/views/agreement.cc", "if (asked_ != what) next_ = what;", "", VIEWS),
-    Mutation("shares that all must have are not passed on", "scheduler/mixing/neighbour_coordinator.cc", "if (work_.view.lives_on(key.first, lost) && may_lack(to, key.second))", "if (false)", VIEWS),
-    Mutation("a lost node's workers are waited for by their neighbours", "scheduler/mixing/neighbour_coordinator.cc", "    act(engine_.on_lost(rank), now);\n", "", VIEWS),
+    Mutation("shares that all must have are not passed on", "scheduler/mixing/contributions.cc", "if (view_.lives_on(key.first, lost) && may_lack(to, key.second))", "if (false)", VIEWS),
+    Mutation("a lost node's workers are waited for by their neighbours", "scheduler/mixing/neighbours.cc", "    act(engine_.on_lost(rank), now);\n", "", VIEWS),
     Mutation("counts of a lost node are not passed on", "scheduler/mixing/batch_coordinator.cc", "if (const auto of = counts.find(lost); of != counts.end()) send_batch(to, v, of->second, lost);", "", VIEWS),
     Mutation("rows that lack a worker that is gone add up to less than one", MIX, "      if (own.from == rank) own.weight += gone;\n    return shares;", "      if (own.from == rank) own.weight += 0 * gone;\n    return shares;", MIXING),
-    Mutation("a graph that runs dry is not made anew", "scheduler/mixing/mix_coordinator.cc", "options_.plan_of(engine().left())) return endings_.agree_on(Agreement::On::graph);", "options_.plan_of(engine().left())) return;", VIEWS),
-    Mutation("what comes after a graph is given to the one before it", "scheduler/mixing/neighbour_coordinator.cc", "if (endings_.given_until() && given->version > *endings_.given_until())", "if (false)", VIEWS),
-    Mutation("a graph begins before what is given already", "scheduler/mixing/mix_coordinator.cc", "return overlaps() ? frozen.next() : frozen;", "return frozen;", VIEWS),
+    Mutation("a graph that runs dry is not made anew", "scheduler/mixing/mix_coordinator.cc", "options_.plan_of(left())) return pace_.endings.agree_on(Agreement::On::graph);", "options_.plan_of(left())) return;", VIEWS),
+    Mutation("what comes after a graph is given to the one before it", "scheduler/mixing/neighbours.cc", "until && given->version > *until)", "until && false)", VIEWS),
+    Mutation("a graph begins before what is given already", "scheduler/mixing/mix_coordinator.cc", "return mixing_.overlaps() ? frozen.next() : frozen;", "return frozen;", VIEWS),
     Mutation("a model that was lent to a lost node does not come back", PAIRS, "rank == holder->low() && holder->initiator != rank) release(rank, *holder);", "false) release(rank, *holder);", VIEWS),
     Mutation("a server waits for a lost node's workers", "scheduler/asynchronous/server_coordinator.cc", "  for (const Rank rank : work_.view.ranks_on(node)) on_rank_gone(rank, now);\n", "  (void)node;\n", VIEWS),
     Mutation("nobody leads where the first node is lost", "scheduler/views/view.cc", "return std::pair(is_without(a), a) < std::pair(is_without(b), b);", "return a < b;", VIEWS),
@@ -142,8 +142,8 @@ MUTATIONS = (
     Mutation("of two that cannot reach each other nobody is lost", "algorithms/cluster/job_directory.cc", "  part(now, out);\n  close", "  close", CLUSTER),
     Mutation("the rest do not hear who is lost", "algorithms/cluster/job_directory.cc", "      if (!entry.without.contains(node) && is_here(node)) out", "      if (node.value == 0) out", CLUSTER),
     # Strategies' shell and its parts
-    Mutation("who freezes in a batch that weighs the steps of all is waited for for ever", "scheduler/mixing/batch_coordinator.cc", "if (!means_.is_evaluating(rank)) leave_if_awaited_too_long(rank, v, since, now);", "if (!means_.is_evaluating(rank)) (void)(now - since), (void)v;", BATCHES),
-    Mutation("a batch that waits looks at no clock", "scheduler/mixing/batch_coordinator.cc", "if (!means_.is_evaluating(rank)) next = earlier(next, awaited_until(rank, since));", "(void)since, (void)rank, (void)v;", BATCHES),
+    Mutation("who freezes in a batch that weighs the steps of all is waited for for ever", "scheduler/mixing/batch_coordinator.cc", "if (!pace_.means.is_evaluating(rank)) pace_.leave_if_awaited_too_long(rank, v, since, now);", "if (!pace_.means.is_evaluating(rank)) (void)(now - since), (void)v;", BATCHES),
+    Mutation("a batch that waits looks at no clock", "scheduler/mixing/batch_coordinator.cc", "if (!pace_.means.is_evaluating(rank)) next = earlier(next, pace_.awaited_until(rank, since));", "(void)since, (void)rank, (void)v;", BATCHES),
     Mutation("who gives nothing does not count as zero", "scheduler/rounds/weighing.h", "return static_cast<double>(members) * bodies;", "return at_least_one(total.contributions) * bodies;", WEIGHTS),
     Mutation("unfinished batches weigh whole", "scheduler/rounds/weighing.h", "by_bodies ? static_cast<double>(done) / static_cast<double>(bodies) : 1;", "by_bodies && done < 0 ? 0 : 1;", WEIGHTS),
     Mutation("time stands still for good after an evaluation", "scheduler/shell/training_clock.h", "    held_since_.reset();\n", "", ROUNDS),

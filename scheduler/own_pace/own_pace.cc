@@ -1,4 +1,4 @@
-#include "scheduler/own_pace/own_pace_coordinator.h"
+#include "scheduler/own_pace/own_pace.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,45 +11,46 @@ constexpr int kPatienceSteps = 10;
 
 }  // namespace
 
-OwnPaceCoordinator::OwnPaceCoordinator(Workplace& work)
-    : Coordinator(work),
-      means_(work, *this),
-      endings_(work, *this),
+OwnPace::OwnPace(Workplace& work, Strategy& strategy, Options options)
+    : means(work, *this),
+      endings(work, *this),
+      work_(work),
+      strategy_(strategy),
+      options_(options),
       last_(work.job.last),
       reported_{work.job.first.value - 1},
       started_(work.now()) {}
 
 // Who is here, and until when it is waited for
-// ----------------------------------------------------------------------------------
 
-std::vector<Rank> OwnPaceCoordinator::living_ranks() const {
+std::vector<Rank> OwnPace::living_ranks() const {
   auto ranks = work_.view.ranks_on(work_.job.self);
   std::erase_if(ranks, [this](Rank rank) { return gone_.contains(rank); });
   return ranks;
 }
 
-Duration OwnPaceCoordinator::patience() const {
+Duration OwnPace::patience() const {
   const auto patience = std::max<Duration>(kPatienceMin, kPatienceSteps * steps_.get());
   return std::min(patience, work_.job.wait_limit.value_or(patience));
 }
 
-Instant OwnPaceCoordinator::silent_since(Rank rank, Instant word) const {
+Instant OwnPace::silent_since(Rank rank, Instant word) const {
   const auto it = alive_.find(rank);
   return it == alive_.end() ? word : std::max(word, it->second);
 }
 
-Instant OwnPaceCoordinator::awaited_until(Rank rank, Instant word) const {
+Instant OwnPace::awaited_until(Rank rank, Instant word) const {
   const Instant until = silent_since(rank, word) + patience();
   return work_.job.wait_limit ? std::min(until, word + *work_.job.wait_limit) : until;
 }
 
-void OwnPaceCoordinator::leave_if_awaited_too_long(Rank rank, Version t, Instant word, Instant now) {
+void OwnPace::leave_if_awaited_too_long(Rank rank, Version t, Instant word, Instant now) {
   if (now < awaited_until(rank, word)) return;
-  work_.tell(Left{rank, t, now - silent_since(rank, word), now - word});
+  work_.tell(Workplace::Left{rank, t, now - silent_since(rank, word), now - word});
   on_gone(rank, now);
 }
 
-void OwnPaceCoordinator::complain_of(Rank rank, Version v) {
+void OwnPace::complain_of(Rank rank, Version v) {
   wire::Message message;
   auto body = message.root().initAwaited();
   body.setJob(work_.job.job.value);
@@ -59,14 +60,13 @@ void OwnPaceCoordinator::complain_of(Rank rank, Version v) {
 }
 
 // How far it is
-// -------------------------------------------------------------------------------------------------------------
 
 /// Where no worker is left, what they had done; the job goes on elsewhere.
-Version OwnPaceCoordinator::done() const {
+Version OwnPace::done() const {
   const Version none{work_.job.first.value - 1};
   const auto ranks = living_ranks();
   Version done = last_;
-  if (ranks.empty() && !means_.has_end()) {
+  if (ranks.empty() && !means.has_end()) {
     done = none;
     for (const auto& [rank, finished] : finished_) done = std::max(done, finished);
   }
@@ -78,37 +78,36 @@ Version OwnPaceCoordinator::done() const {
   return done;
 }
 
-Version OwnPaceCoordinator::last_of(Rank rank) const {
+Version OwnPace::last_of(Rank rank) const {
   const auto it = ends_at_.find(rank);
   return it == ends_at_.end() ? last_ : std::min(last_, it->second);
 }
 
 /// Everybody does the first iteration.
-Version OwnPaceCoordinator::begun_of(Rank rank) const {
+Version OwnPace::begun_of(Rank rank) const {
   const auto it = begun_.find(rank);
   return it == begun_.end() ? work_.job.first : it->second;
 }
 
-Version OwnPaceCoordinator::furthest_begun() const {
+Version OwnPace::furthest_begun() const {
   Version furthest = work_.job.first;
   for (const auto& [rank, v] : begun_) furthest = std::max(furthest, v);
   return furthest;
 }
 
-RoundSums OwnPaceCoordinator::latest_of(Rank rank) const {
+RoundSums OwnPace::latest_of(Rank rank) const {
   const auto it = latest_.find(rank);
   return it == latest_.end() ? RoundSums{} : it->second;
 }
 
-bool OwnPaceCoordinator::is_due(Version v) const {
+bool OwnPace::is_due(Version v) const {
   return work_.job.evaluates && work_.job.evaluate_every > 0 && (v.value + 1) % work_.job.evaluate_every == 0;
 }
 
 // An iteration
-// ------------------------------------------------------------------------------------------------------------
 
-std::optional<memory::Buffer> OwnPaceCoordinator::on_published(Rank rank, Version t, Duration compute) {
-  Member* const member = work_.windows.living(rank);
+std::optional<memory::Buffer> OwnPace::on_published(Rank rank, Version t, Duration compute) {
+  auto* const member = work_.windows.living(rank);
   if (!member) return {};
   work_.averagings.end_compute(rank);
   if (compute > Duration::zero()) steps_.add(compute);
@@ -124,16 +123,16 @@ std::optional<memory::Buffer> OwnPaceCoordinator::on_published(Rank rank, Versio
   return buffer;
 }
 
-void OwnPaceCoordinator::finish(Rank rank, Version v, Instant now) {
+void OwnPace::finish(Rank rank, Version v, Instant now) {
   finished_[rank] = v;
-  if (v != last_ && is_due(v) && parts_are_by_version()) means_.give(rank, v, true);
+  if (v != last_ && is_due(v) && parts_are_by_version()) means.give(rank, v, true);
   go_on(rank, v, now);
-  means_.look_at(v, now);
+  means.look_at(v, now);
   report();
 }
 
 /// How far all here are, if that is further than before.
-void OwnPaceCoordinator::report() {
+void OwnPace::report() {
   if (done() <= reported_) return;
   reported_ = done();
   RoundSums sums = std::exchange(unreported_, {});
@@ -141,16 +140,16 @@ void OwnPaceCoordinator::report() {
     sums.loss_sum += latest.loss_sum;
     sums.loss_count += latest.loss_count;
   }
-  work_.tell(Executed{reported_, false, false, false, {}, sums});
+  work_.tell(Workplace::Executed{reported_, false, false, false, {}, sums});
 }
 
 /// Unless something is being agreed on that may come before its next iteration.
-void OwnPaceCoordinator::go_on(Rank rank, Version own, Instant now) {
+void OwnPace::go_on(Rank rank, Version own, Instant now) {
   if (own >= last_of(rank)) {
-    on_last(rank, now);
+    strategy_.on_last(rank, now);
     if (!parts_are_by_version()) return;
-    means_.give(rank, last_, false);
-    return means_.look_at(last_, now);
+    means.give(rank, last_, false);
+    return means.look_at(last_, now);
   }
   if (const auto stop = held_at(rank); stop && next_word(own) > *stop) {
     waiting_[rank] = own;
@@ -158,109 +157,114 @@ void OwnPaceCoordinator::go_on(Rank rank, Version own, Instant now) {
   }
   if (!work_.windows.living(rank)) return;
   begun_[rank] = next_word(own);
-  let_go(rank, own, now);
+  if (strategy_.lets_go(rank, own, now)) tell_to_go_on(rank, own);
 }
 
 /// Those that were held back.
-void OwnPaceCoordinator::go_on_all(Instant now) {
+void OwnPace::go_on_all(Instant now) {
   for (const auto& [rank, own] : std::exchange(waiting_, {})) go_on(rank, own, now);
   work_.averagings.start(now);
 }
 
 /// Where a worker is held while an end is agreed on; a replay's end is known from the start.
-std::optional<Version> OwnPaceCoordinator::held_at(Rank rank) const {
-  const auto& frozen = endings_.frozen();
+std::optional<Version> OwnPace::held_at(Rank rank) const {
+  const auto& frozen = endings.frozen();
   if (!frozen) return work_.chronicle.replays() ? work_.chronicle.replay().ends(rank) : std::nullopt;
   return ends_apart() ? begun_of(rank) : *frozen;
 }
 
 /// The iteration after which a worker that has done `own` waits next.
-Version OwnPaceCoordinator::next_word(Version own) const {
-  Version next = next_publication(own);
+Version OwnPace::next_word(Version own) const {
+  Version next = strategy_.next_publication(own);
   const std::int64_t every = work_.job.evaluate_every;
   if (work_.job.evaluates && every > 0) next = std::min(next, Version{((own.value + 1) / every + 1) * every - 1});
   return std::min(next, last_);
 }
 
-void OwnPaceCoordinator::verdict(Rank rank, Version own, bool end) {
+void OwnPace::verdict(Rank rank, Version own, bool end) {
   if (!work_.windows.living(rank)) return;
   const Version word = next_word(own);
   work_.windows.set_verdict(rank, {.own = own.value,
                                    .next = own.next().value,
                                    .next_round = word.value,
-                                   .averaged = end || averages(own),
+                                   .averaged = end || strategy_.averages(own),
                                    .end = end});
   if (!end) work_.averagings.begin_compute(rank);
 }
 
 // What is told
-// ----------------------------------------------------------------------------------------------------------------
 
-void OwnPaceCoordinator::on_peer_message(NodeId from, const wire::Envelope::Reader& message,
-                                         std::vector<std::byte> bulk, Instant now) {
-  if (message.isPartial()) return means_.on_partial(from, message.getPartial(), std::move(bulk), now);
-  if (message.isEnding()) return endings_.on_message(from, message.getEnding());
-  on_strategy_message(from, message, std::move(bulk), now);
+bool OwnPace::on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte>& bulk,
+                         Instant now) {
+  if (message.isPartial()) {
+    means.on_partial(from, message.getPartial(), std::move(bulk), now);
+  } else if (message.isEnding()) {
+    endings.on_message(from, message.getEnding());
+  } else {
+    return false;
+  }
+  return true;
 }
 
-void OwnPaceCoordinator::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
+void OwnPace::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
   if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
   work_.chronicle.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
 }
 
-void OwnPaceCoordinator::on_gone(Rank rank, Instant now) {
+void OwnPace::on_gone(Rank rank, Instant now) {
   if (work_.view.is_here(rank) && !gone_.contains(rank))
     work_.chronicle.hear({.kind = Decision::Kind::gone, .rank = rank, .at = now}, now);
 }
 
-void OwnPaceCoordinator::pass_on(NodeId lost, NodeId to) {
-  means_.pass_on(lost, to);
-  endings_.pass_on(lost, to);
+void OwnPace::pass_on(NodeId lost, NodeId to) {
+  means.pass_on(lost, to);
+  endings.pass_on(lost, to);
 }
 
-void OwnPaceCoordinator::step(const Decision& d) {
+void OwnPace::step(const Decision& d) {
   const Instant now = work_.now();
   switch (d.kind) {
     case Decision::Kind::gone: return go(d.rank, now);
     case Decision::Kind::node_gone:
-      on_node_lost(d.node, now);
-      endings_.on_node_lost();
-      means_.look_at_all(now);
+      strategy_.on_node_lost(d.node, now);
+      endings.on_node_lost();
+      means.look_at_all(now);
       return work_.averagings.start(now);
-    case Decision::Kind::frozen: return endings_.hold_back();
+    case Decision::Kind::frozen: return endings.hold_back();
     case Decision::Kind::remade: {
       std::vector<Rank> members;
       for (const auto& c : d.contributions) members.push_back(c.rank);
-      endings_.let_go();
-      on_remade(d.version, members, now);
+      endings.let_go();
+      strategy_.on_remade(d.version, members, now);
       return go_on_all(now);
     }
     case Decision::Kind::ends_apart:
       for (const auto& c : d.contributions) ends_at_[c.rank] = c.iteration.value_or(d.version);
-      return step_end(d.version);
+      return end_at(d.version);
+    case Decision::Kind::ends: return end_at(d.version);
     default: return;  // Of other cores.
   }
 }
 
-void OwnPaceCoordinator::step_end(Version last) {
-  if (last < last_) means_.forget_evaluation(last);
+void OwnPace::end_at(Version last) {
+  if (last < last_) means.forget_evaluation(last);
   last_ = std::min(last_, last);
   work_.windows.set_last(last_);
-  endings_.let_go();
-  if (!ends_at_.empty()) on_ends_apart();
+  endings.let_go();
+  if (!ends_at_.empty()) strategy_.on_ends_apart();
   go_on_all(work_.now());
 }
 
-void OwnPaceCoordinator::go(Rank rank, Instant now) {
+void OwnPace::go(Rank rank, Instant now) {
   if (!gone_.insert(rank).second) return;
-  if (Member* const member = work_.windows.living(rank)) member->gone = true;
+  if (auto* const member = work_.windows.living(rank)) member->gone = true;
   work_.averagings.end_compute(rank);
   waiting_.erase(rank);
   begun_.erase(rank);
   latest_.erase(rank);
-  means_.on_gone(rank);
-  leave(rank, now);
-  means_.look_at_all(now);
+  means.on_gone(rank);
+  strategy_.leave(rank, now);
+  means.look_at_all(now);
 }
 
 }  // namespace paceline::scheduler

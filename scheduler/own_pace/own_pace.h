@@ -1,0 +1,146 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "scheduler/own_pace/endings.h"
+#include "scheduler/own_pace/model_means.h"
+#include "scheduler/rounds/running_median.h"
+#include "scheduler/shell/coordinator.h"
+
+namespace paceline::scheduler {
+
+/// The pace of workers that are at versions of their own. There are no rounds of all, so what these give to other
+/// strategies has ways of its own here:
+///
+///   evaluation  of the mean of the models that the workers had after version v, beside training (model_means.h)
+///   end         a worker that has done the last version is held until the mean of all last models is there
+///   stop        the last version is agreed on (endings.h): the highest that anybody has begun, of all workers, where
+///               they wait for each other, else each ends with the iteration that it has begun
+///   death       told to all nodes by the worker's own
+///
+/// Each worker publishes the model that it starts from as the iteration before the first one, and then one an
+/// iteration, or at those iterations only that the strategy names; each time it waits for its verdict.
+class OwnPace final : public Pace, private ModelMeans::Workers, private Endings::Workers {
+ public:
+  /// What strategies differ in.
+  class Strategy {
+   public:
+    /// As ModelMeans::Workers has it, where workers do not end apart.
+    virtual ModelMeans::Part model_of(Rank) { return {}; }
+    /// The next iteration after v at which the strategy wants workers to publish. Evaluations, and the end, come
+    /// besides.
+    virtual Version next_publication(Version v) const { return v.next(); }
+    /// Whether what was published after v is changed: else the worker goes on with the same numbers.
+    virtual bool averages(Version) const { return true; }
+    /// Whether the worker, whose iteration `own` is done, is told at once to begin the next one; else the strategy sees
+    /// to it.
+    virtual bool lets_go(Rank, Version /*own*/, Instant) { return true; }
+    /// The worker has done its last iteration.
+    virtual void on_last(Rank, Instant) {}
+    /// The job ends early, and where its workers end is known (`last_of`).
+    virtual void on_ends_apart() {}
+    /// The worker, of this node, is gone: it will neither arrive nor take a result. To be told to all nodes.
+    virtual void leave(Rank rank, Instant now) = 0;
+    /// This agent goes on without another one: what that has given of its workers is all that there will be.
+    virtual void on_node_lost(NodeId node, Instant now) = 0;
+
+    // Where those that are left may get a graph of their own, as Endings::Workers has it
+    virtual std::vector<Rank> left() const { return {}; }
+    virtual Version last_given(Version frozen) const { return frozen; }
+    /// Nothing after `last` has been begun by anybody: from there on these workers have one.
+    virtual void on_remade(Version /*last*/, const std::vector<Rank>& /*members*/, Instant) {}
+
+   protected:
+    ~Strategy() = default;
+  };
+  struct Options {
+    /// Nobody waits for anybody: each worker ends with the iteration that it has begun, and gives no parts of means.
+    bool ends_apart = false;
+    bool records_holds = false;  ///< As Endings::Workers has it.
+  };
+
+  OwnPace(Workplace& work, Strategy& strategy, Options options);
+
+  void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
+  void on_alive(Rank rank, Instant now) override { alive_[rank] = now; }
+  void on_gone(Rank rank, Instant now) override;
+  void stop_soon() override { endings.stop_soon(); }
+  Version done() const override;
+  Version last() const override { return last_; }
+  Duration median_step() const override { return steps_.get(); }
+  bool evaluations_hold() const override { return false; }
+
+  /// Its own messages; false: it is the strategy's. Then `bulk` is as it was.
+  bool on_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte>& bulk, Instant now);
+  void pass_on(NodeId lost, NodeId to);
+  /// What the strategy has not taken for its own.
+  void step(const Decision& d);
+
+  /// To be called at every arrival: what the worker published, pinned. nullopt: it has published nothing of `t`.
+  std::optional<memory::Buffer> on_published(Rank rank, Version t, Duration compute);
+  /// The agent has what it needs of the worker's start.
+  void begin(Rank rank, Instant now) { go_on(rank, Version{work_.job.first.value - 1}, now); }
+  /// The worker's iteration v is averaged, its result delivered: it goes on, or waits for the end.
+  void finish(Rank rank, Version v, Instant now);
+  /// The worker begins the iteration after `own`.
+  void tell_to_go_on(Rank rank, Version own) { verdict(rank, own, false); }
+  /// The mean of all models after v is one of those that are evaluated on the way.
+  bool is_due(Version v) const;
+  /// The last iteration that the worker does, as far as it is known.
+  Version last_of(Rank rank) const;
+  std::vector<Rank> living_ranks() const override;
+  Duration patience() const;
+  /// Until when others wait for it, whose last word was at `word`: it may have given signs of life since.
+  Instant awaited_until(Rank rank, Instant word) const;
+  /// Others have waited for it at iteration t: if that is over, it leaves.
+  void leave_if_awaited_too_long(Rank rank, Version t, Instant word, Instant now);
+  /// Tells the node of a worker that others have waited for it beyond patience, for its v if that is known.
+  void complain_of(Rank rank, Version v);
+  Instant started() const { return started_; }
+
+  ModelMeans means;
+  Endings endings;
+
+ private:
+  ModelMeans::Part model_of(Rank rank) override { return strategy_.model_of(rank); }
+  RoundSums latest_of(Rank rank) const override;
+  bool parts_are_by_version() const override { return !options_.ends_apart; }
+  void on_end(Rank rank) override { verdict(rank, last_, true); }
+  Version begun_of(Rank rank) const override;
+  Version furthest_begun() const override;
+  bool ends_apart() const override { return options_.ends_apart; }
+  std::vector<Rank> left() const override { return strategy_.left(); }
+  Version last_given(Version frozen) const override { return strategy_.last_given(frozen); }
+  bool records_holds() const override { return options_.records_holds; }
+
+  Instant silent_since(Rank rank, Instant word) const;
+  Version next_word(Version own) const;
+  void verdict(Rank rank, Version own, bool end);
+  void go_on(Rank rank, Version own, Instant now);
+  void go_on_all(Instant now);
+  void go(Rank rank, Instant now);
+  void end_at(Version last);
+  void report();
+  std::optional<Version> held_at(Rank rank) const;
+
+  Workplace& work_;
+  Strategy& strategy_;
+  const Options options_;
+  Version last_;
+  RunningMedian steps_;
+  std::map<Rank, Instant> alive_;     ///< The last sign of life that is no word.
+  std::set<Rank> gone_;               ///< Of this node, those too that never opened a share.
+  std::map<Rank, Version> begun_;     ///< The last iteration that a local worker may do before it waits.
+  std::map<Rank, Version> finished_;  ///< The last one that was averaged.
+  std::map<Rank, RoundSums> latest_;  ///< Of what it last published.
+  std::map<Rank, Version> ends_at_;   ///< Where workers of this node end apart, on the leader those of all.
+  std::map<Rank, Version> waiting_;   ///< Those that are held back, with what they have finished.
+  RoundSums unreported_;
+  Version reported_;
+  Instant started_;
+};
+
+}  // namespace paceline::scheduler
