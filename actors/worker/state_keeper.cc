@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kAnswerMs = 30'000;
 
-Result<process::Fd> ask(int agent_socket, const char* what, const std::vector<int>& fds) {
+Result<process::Fd> ask(process::BorrowedFd agent_socket, const char* what,
+                        const std::vector<process::BorrowedFd>& fds) {
   PACELINE_TRY(process::send_with_fds(agent_socket, json_text(nlohmann::json{{"kind", what}}), fds));
   auto packet = process::receive_with_fds(agent_socket, kAnswerMs);
   if (!packet) return fail(packet.error().kind, "durable state: the agent does not keep it: " + packet.error().text);
@@ -25,10 +26,10 @@ Result<process::Fd> ask(int agent_socket, const char* what, const std::vector<in
 
 }  // namespace
 
-StateKeeper keep_at_agent(int agent_socket) {
+StateKeeper keep_at_agent(process::BorrowedFd agent_socket) {
   StateKeeper keeper;
   keeper.find = [agent_socket] { return ask(agent_socket, "state", {}); };
-  keeper.keep = [agent_socket](int fd) -> Result<void> {
+  keeper.keep = [agent_socket](process::BorrowedFd fd) -> Result<void> {
     const auto kept = ask(agent_socket, "keep", {fd});
     if (!kept) return tl::unexpected(kept.error());
     return {};

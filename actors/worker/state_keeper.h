@@ -9,6 +9,6 @@ namespace paceline::worker {
 ///
 ///   {"kind": "state"} -> {"kind": "state"} [descriptor, if there is one]
 ///   {"kind": "keep"} [descriptor] -> {"kind": "kept"}                             or {"error": text}
-StateKeeper keep_at_agent(int agent_socket);
+StateKeeper keep_at_agent(process::BorrowedFd agent_socket);
 
 }  // namespace paceline::worker

@@ -33,7 +33,7 @@ constexpr Duration kTaskPatience = std::chrono::milliseconds(5);
 }
 
 /// Its agent has them, too. Without them less is seen of this worker.
-std::unique_ptr<actors::SpanBook> spans_of(WorkerId worker, int agent_socket) {
+std::unique_ptr<actors::SpanBook> spans_of(WorkerId worker, process::BorrowedFd agent_socket) {
   auto spans = actors::SpanBook::create();
   const auto sent =
       spans ? process::send_with_fds(agent_socket, json_text(nlohmann::json{{"kind", "spans"}}), {(*spans)->fd()})
@@ -53,7 +53,7 @@ Context& current() {
   return *context;
 }
 
-void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFactory transport) {
+void worker_main(WorkerId worker, process::Fd agent_socket, actors::Client::TransportFactory transport) {
   // A worker ends by _exit or a signal, so what it printed must not wait in a buffer.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   static auto* shared = new CallThreads;  // The I/O thread uses it until the process ends, and the others do.
@@ -71,7 +71,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   options.line_path = actors::line_path_beside(options.agent_address, worker);
   options.welcome_patience =
       std::chrono::minutes(10);  // An agent that is gone hangs up; one that is slow is waited for.
-  options.hang_up = agent_socket;
+  options.hang_up = agent_socket.get();
   options.on_hang_up = [] { _exit(process::kExitAgentGone); };
   options.on_lost = [worker](const Error& error) { give_up(worker, error); };
   options.on_work = [](actors::Work work) { return shared->queues.push(std::move(work)); };
@@ -97,7 +97,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   // Work may arrive with the welcome: it waits in the queue until the context is there.
   auto client = actors::Client::connect(std::move(options), std::move(transport));
   if (!client) give_up(worker, client.error());
-  context = new Context{worker, (*client)->node(), address, agent_socket, client->get()};
+  context = new Context{worker, (*client)->node(), address, std::move(agent_socket), client->get()};
   actors::set_process_client(*std::move(client));
 
   shared->client = context->client;

@@ -667,7 +667,7 @@ void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
 }
 
 void Agent::open_session(WorkerId worker) {
-  const auto opened = sessions_.open(worker, [&](const std::vector<int>& descriptors) {
+  const auto opened = sessions_.open(worker, [&](const std::vector<process::BorrowedFd>& descriptors) {
     workers_->send(worker, json_text(json{{"kind", "channel"}}), descriptors);
   });
   if (!opened) workers_->send(worker, json_text(json{{"error", opened.error().text}}), {});
@@ -675,8 +675,9 @@ void Agent::open_session(WorkerId worker) {
 
 /// What the actor's process before this one has given to be kept.
 void Agent::give_state(WorkerId worker) {
-  const int fd = states_.find(router_.restartable_of(worker));
-  workers_->send(worker, json_text(json{{"kind", "state"}}), fd < 0 ? std::vector<int>{} : std::vector<int>{fd});
+  std::vector<process::BorrowedFd> found;
+  if (const auto* const state = states_.find(router_.restartable_of(worker))) found.emplace_back(*state);
+  workers_->send(worker, json_text(json{{"kind", "state"}}), found);
 }
 
 void Agent::keep_state(WorkerId worker, process::Packet packet) {
@@ -702,7 +703,7 @@ JobOutbox Agent::outbox_of(JobId job, const JobDriver& driver) {
     send_peer(agent_peer(node), message, std::move(bulk));
   };
   outbox.to_driver = [this, job, driver](const json& event) { to_driver(job, driver, event); };
-  outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
+  outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<process::BorrowedFd>& fds) {
     workers_->send(worker, json_text(body), fds);
   };
   outbox.ask_for_life = [this](WorkerId worker) {

@@ -25,10 +25,10 @@ class KeptStates {
       return fail(ErrorKind::invalid, "something is kept of this actor already");
     return {};
   }
-  /// -1: nothing is kept.
-  int find(ActorId actor) const {
+  /// nullptr: nothing is kept.
+  const process::Fd* find(ActorId actor) const {
     const auto found = states_.find(actor);
-    return found == states_.end() ? -1 : found->second.get();
+    return found == states_.end() ? nullptr : &found->second;
   }
   /// Its memory goes with the descriptor, which may take a while. Empty: nothing was kept.
   process::Fd forget(ActorId actor) {

@@ -283,11 +283,11 @@ void WorkerProcesses::end(WorkerId worker, const std::string& reason) {
   it->second.kill_when_forked = true;
   if (it->second.ended_because.empty()) it->second.ended_because = reason;
   if (!it->second.pidfd) return;
-  if (auto killed = process::kill_worker(it->second.pidfd.get(), SIGKILL); !killed)
+  if (auto killed = process::kill_worker(it->second.pidfd, SIGKILL); !killed)
     log_.debug("worker " + to_string(worker) + ": " + killed.error().text);
 }
 
-void WorkerProcesses::send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) {
+void WorkerProcesses::send(WorkerId worker, const std::string& bytes, const std::vector<process::BorrowedFd>& fds) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
   Worker& to = it->second;
@@ -296,18 +296,16 @@ void WorkerProcesses::send(WorkerId worker, const std::string& bytes, const std:
                       "it has not read the last " + std::to_string(kUnsentMax) + " packets that were sent to it"};
     return end(worker, error.text);
   }
-  Unsent& packet = to.unsent.emplace_back(Unsent{bytes, {}});
-  for (const int fd : fds) packet.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  auto& packet = to.unsent.emplace_back(process::Packet{bytes, {}});
+  for (const process::BorrowedFd fd : fds) packet.fds.push_back(fd.duplicate());
   send_unsent(worker, to);
 }
 
 void WorkerProcesses::send_unsent(WorkerId id, Worker& worker) {
   if (!worker.socket) return;
   for (; !worker.unsent.empty(); worker.unsent.pop_front()) {
-    const Unsent& packet = worker.unsent.front();
-    std::vector<int> fds;
-    for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
-    const auto sent = process::send_with_fds(worker.socket.get(), packet.bytes, fds);
+    const auto& packet = worker.unsent.front();
+    const auto sent = process::send_with_fds(worker.socket, packet.bytes, {packet.fds.begin(), packet.fds.end()});
     if (sent) continue;
     if (sent.error().kind == ErrorKind::overloaded) break;
     log_.warning("worker " + to_string(id) + ": " + sent.error().text);
@@ -334,7 +332,7 @@ void WorkerProcesses::on_socket(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
   send_unsent(worker, it->second);
-  auto packet = process::receive_with_fds(it->second.socket.get(), 0);
+  auto packet = process::receive_with_fds(it->second.socket, 0);
   if (packet) return listener_.packet(worker, std::move(*packet));
   if (packet.error().kind != ErrorKind::timed_out)
     loop_.forget(it->second.socket.get());  // Hung up: its exit is reported.

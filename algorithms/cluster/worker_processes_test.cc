@@ -81,11 +81,12 @@ class WorkerProcessesTest : public testing::Test {
 TEST_F(WorkerProcessesTest, WhatIsSentBeforeTheForkWasToldOfArrivesInItsOrder) {
   const WorkerId worker{7};
   fork(worker, PACELINE_FORK_TEST_SCRIPT);
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  sut_.send(worker, "first", {ends[0], ends[1]});
-  ::close(ends[0]);
-  ::close(ends[1]);
+  {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const process::Fd out(ends[0]), in(ends[1]);
+    sut_.send(worker, "first", {out, in});
+  }
   sut_.send(worker, "second", {});
   run_until_answered(2);
   sut_.send(worker, "third", {});

@@ -41,8 +41,8 @@ class Workers {
   virtual void on_connected(WorkerId worker, pid_t pid) = 0;
   /// SIGKILL; `ended` follows, with the first `reason` that is not empty as how.
   virtual void end(WorkerId worker, const std::string& reason) = 0;
-  /// Over its Unix socket, without waiting; the descriptors stay the caller's.
-  virtual void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) = 0;
+  /// Over its Unix socket, without waiting.
+  virtual void send(WorkerId worker, const std::string& bytes, const std::vector<process::BorrowedFd>& fds) = 0;
   /// As in /proc/PID/stat: 'R', 'S', 'T' (stopped), 'Z' ...; 0 if there is no such process.
   virtual char state(WorkerId worker) const = 0;
   /// -1 while it is not forked.

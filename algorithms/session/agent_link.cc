@@ -22,20 +22,17 @@ constexpr Duration kLook = std::chrono::milliseconds(200);  // How often a sende
 
 }  // namespace
 
-Result<AgentLink> AgentLink::connect(const std::string& endpoint, std::uint64_t worker, int fd_socket) {
-  AgentLink link;
-  link.fd_socket_ = fd_socket;
+Result<AgentLink> AgentLink::connect(const std::string& endpoint, std::uint64_t worker, process::BorrowedFd socket) {
+  AgentLink link(socket);
   PACELINE_TRY(channel::shares_memory() ? link.open_rings() : link.open_zmq(endpoint, worker));
   return link;
 }
 
 Result<void> AgentLink::open_rings() {
-  PACELINE_TRY(process::send_with_fds(fd_socket_, json_text(nlohmann::json{{"kind", "channel"}}), {}));
+  PACELINE_TRY(process::send_with_fds(socket_, json_text(nlohmann::json{{"kind", "channel"}}), {}));
   auto answer = receive(kOpenMs);
   if (!answer) return tl::unexpected(answer.error());
-  std::vector<int> descriptors;
-  for (auto& fd : answer->fds) descriptors.push_back(fd.release());
-  auto opened = channel::RingChannel::open(std::move(descriptors));
+  auto opened = channel::RingChannel::open(std::move(answer->fds));
   if (!opened) return tl::unexpected(opened.error());
   channel_ = *std::move(opened);
   return {};
@@ -68,7 +65,7 @@ Result<void> AgentLink::send(wire::Message& message) {
 }
 
 Result<Answer> AgentLink::receive(int timeout_ms) {
-  auto packet = process::receive_with_fds(fd_socket_, timeout_ms);
+  auto packet = process::receive_with_fds(socket_, timeout_ms);
   if (!packet) return tl::unexpected(packet.error());
   Answer answer;
   answer.fds = std::move(packet->fds);
@@ -80,12 +77,12 @@ Result<Answer> AgentLink::receive(int timeout_ms) {
   return answer;
 }
 
-Result<void> AgentLink::send_descriptor(const nlohmann::json& body, int fd) {
-  return process::send_with_fds(fd_socket_, json_text(body), {fd});
+Result<void> AgentLink::send_descriptor(const nlohmann::json& body, process::BorrowedFd fd) {
+  return process::send_with_fds(socket_, json_text(body), {fd});
 }
 
 bool AgentLink::agent_is_there() const {
-  pollfd p{fd_socket_, 0, 0};
+  pollfd p{socket_.get(), 0, 0};
   return ::poll(&p, 1, 0) == 0 || (p.revents & (POLLHUP | POLLERR)) == 0;
 }
 

@@ -23,8 +23,8 @@ struct Answer {
 /// channel is a connection over ZeroMQ. Owned by the compute thread.
 class AgentLink {
  public:
-  /// Connects and says hello. `fd_socket` stays the caller's.
-  static Result<AgentLink> connect(const std::string& endpoint, std::uint64_t worker, int fd_socket);
+  /// Connects and says hello.
+  static Result<AgentLink> connect(const std::string& endpoint, std::uint64_t worker, process::BorrowedFd socket);
 
   /// Waits for room as long as the agent is there.
   Result<void> send(wire::Message& message);
@@ -32,17 +32,17 @@ class AgentLink {
   /// that error.
   Result<Answer> receive(int timeout_ms);
   /// Sends a JSON object with a descriptor to the agent.
-  Result<void> send_descriptor(const nlohmann::json& body, int fd);
+  Result<void> send_descriptor(const nlohmann::json& body, process::BorrowedFd fd);
   /// False once the agent has hung up.
   bool agent_is_there() const;
 
  private:
-  AgentLink() = default;
+  explicit AgentLink(process::BorrowedFd socket) : socket_(socket) {}
   Result<void> open_rings();
   Result<void> open_zmq(const std::string& endpoint, std::uint64_t worker);
 
   std::unique_ptr<channel::Channel> channel_;
-  int fd_socket_ = -1;
+  process::BorrowedFd socket_;
 };
 
 }  // namespace paceline::session

@@ -26,7 +26,7 @@ void fill_share_request(wire::Message& message, const paceline_session_config& c
 }  // namespace
 
 Result<std::unique_ptr<BlockingSession>> BlockingSession::open(const paceline_session_config& config) {
-  auto link = AgentLink::connect(config.endpoint, config.worker, config.fd_socket);
+  auto link = AgentLink::connect(config.endpoint, config.worker, process::BorrowedFd(config.fd_socket));
   if (!link) return tl::unexpected(link.error());
   std::unique_ptr<BlockingSession> session(new BlockingSession(std::move(*link), config.job));
   wire::Message request;
@@ -46,10 +46,10 @@ Result<void> BlockingSession::configure(Answer answer, const paceline_session_co
   if (answer.fds.size() != 2)
     return fail(ErrorKind::internal, "the agent's answer to openShare lacks its two descriptors");
   const auto terms = job_terms(answer.body);
-  auto window = memory::Window::map(answer.fds[0].release(),
+  auto window = memory::Window::map(std::move(answer.fds[0]),
                                     {config.elements, static_cast<memory::Dtype>(config.dtype), terms.buffers});
   if (!window) return tl::unexpected(window.error());
-  auto control = memory::ControlPage::map(answer.fds[1].get());
+  auto control = memory::ControlPage::map(answer.fds[1]);
   if (!control) return tl::unexpected(control.error());
   rank_ = config.rank;
   if (!terms.trace.empty()) {
@@ -105,7 +105,7 @@ void BlockingSession::read_answer() {
   const auto update = answer->body.value("update", std::int64_t{0});
   if (kind == "go_on") return core_->on_go_on(update);
   if (kind != "replica" || answer->fds.size() != 1) return;
-  auto object = memory::SharedObject::map(answer->fds[0].release(),
+  auto object = memory::SharedObject::map(std::move(answer->fds[0]),
                                           std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
   if (!object) return core_->report("fail", "", 0, object.error().text.c_str());
   core_->on_replica(update, std::move(*object));
@@ -145,8 +145,9 @@ Result<void*> BlockingSession::object(const std::string& key, std::uint64_t size
     }
     if (answer->body.value("kind", "") != "object" || answer->fds.size() != 1) continue;
     fill = answer->body.value("fill", false);
-    const int fd = answer->fds[0].release();
-    auto object = fill ? memory::SharedObject::fill(fd, size) : memory::SharedObject::map(fd, size);
+    auto& fd = answer->fds[0];
+    auto object =
+        fill ? memory::SharedObject::fill(std::move(fd), size) : memory::SharedObject::map(std::move(fd), size);
     if (!object) return tl::unexpected(object.error());
     auto [it, inserted] = objects_.insert_or_assign(key, std::move(*object));
     return fill ? static_cast<void*>(it->second.writable().data()) : const_cast<std::byte*>(it->second.data().data());

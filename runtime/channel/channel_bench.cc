@@ -77,7 +77,7 @@ struct Ends {
   std::unique_ptr<RingChannel> here = RingChannel::create({}).value();
   std::unique_ptr<RingChannel> there = [this] {
     std::vector<int> fds;
-    for (const int fd : here->descriptors()) fds.push_back(::dup(fd));
+    for (const auto fd : here->descriptors()) fds.push_back(fd.duplicate());
     return RingChannel::open(std::move(fds)).value();
   }();
 };

@@ -1,14 +1,11 @@
 #include "algorithms/cluster/training/job_replicas.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "runtime/base/json.h"
 #include "runtime/memory/shared_object.h"
-#include "runtime/process/fd.h"
 
 namespace paceline::cluster {
 
@@ -98,28 +95,31 @@ void JobReplicas::on_wanted(const wire::Replica::Reader& wanted, NodeId from, st
   act(exchange_.on_wanted(Rank{wanted.getRank()}, from, least, donors(), now));
 }
 
-void JobReplicas::on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd) {
-  auto object = memory::SharedObject::map(fd, std::max<std::uint64_t>(1, size));
+void JobReplicas::on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state) {
+  auto object = memory::SharedObject::map(std::move(state), std::max<std::uint64_t>(1, size));
   if (!object)
     return fail_job_(Error{ErrorKind::internal, "worker " + to_string(rank) +
                                                     " gave a replica that cannot be mapped: " + object.error().text});
-  act(exchange_.on_captured(rank, {std::make_shared<memory::SharedObject>(std::move(*object)), update, size}));
+  act(exchange_.on_captured(rank, {std::make_shared<memory::SharedObject>(*std::move(object)), update, size}));
 }
 
 void JobReplicas::on_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes) {
-  const auto fd = std::make_shared<process::Fd>();
-  const auto bytes_in = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  struct Made {
+    std::vector<std::byte> bytes;
+    std::shared_ptr<memory::SharedObject> object;
+  };
+  const auto made = std::make_shared<Made>(Made{std::move(bytes), {}});
   beside_(
-      [bytes_in, fd]() -> Result<void> {
-        const auto object = memory::SharedObject::sealed_copy(*bytes_in);
+      [made]() -> Result<void> {
+        auto object = memory::SharedObject::sealed_copy(made->bytes);
         if (!object) return tl::unexpected(object.error());
-        fd->reset(fcntl(object->fd(), F_DUPFD_CLOEXEC, 0));
+        made->object = std::make_shared<memory::SharedObject>(*std::move(object));
         return {};
       },
-      [this, fd, rank = Rank{header.getRank()}, update = header.getUpdate(),
+      [this, made, rank = Rank{header.getRank()}, update = header.getUpdate(),
        size = header.getSize()](const Result<void>& done) {
         if (!done) return fail_job_(done.error());
-        on_captured(rank, update, size, fd->release());
+        act(exchange_.on_captured(rank, {std::move(made->object), update, size}));
       });
 }
 

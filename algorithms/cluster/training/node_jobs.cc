@@ -145,7 +145,7 @@ void NodeJobs::on_captured(WorkerId worker, const json& replica, process::Fd sta
     const Rank rank{replica.value("rank", -1)};
     const auto update = replica.value("update", std::int64_t{0});
     const auto size = replica.value("size", std::uint64_t{0});
-    job->on_captured(rank, update, size, state.release());
+    job->on_captured(rank, update, size, std::move(state));
   });
 }
 

@@ -18,7 +18,7 @@ namespace paceline::cluster {
 class SharedObjects {
  public:
   static constexpr std::uint64_t kBytesMax = std::uint64_t{64} << 30;  ///< Of one object.
-  using Answer = std::function<void(WorkerId, const nlohmann::json&, const std::vector<int>&)>;
+  using Answer = std::function<void(WorkerId, const nlohmann::json&, const std::vector<process::BorrowedFd>&)>;
 
   /// `answer` sends JSON with descriptors to a worker.
   explicit SharedObjects(Answer answer) : answer_(std::move(answer)) {}

@@ -84,7 +84,7 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
 
 void TrainingJob::on_share_made(Rank rank, WorkerId worker, WorkerShare& share) {
   if (members_.has_left(rank)) return;
-  outbox_.to_worker(worker, share.answer, {share.window->fd(), share.read_only.get()});
+  outbox_.to_worker(worker, share.answer, {share.window->fd(), share.read_only});
   outer_elements_ = share.outer_elements;
   const auto bytes = static_cast<double>(memory::Window::bytes_needed(share.layout));
   outbox_.to_driver({{"event", "memory"},
@@ -430,8 +430,8 @@ void TrainingJob::on_replica_none(const wire::Replica::Reader& none, NodeId from
   replicas_.on_none(none, from, now);
 }
 
-void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd) {
-  replicas_.on_captured(rank, update, size, fd);
+void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state) {
+  replicas_.on_captured(rank, update, size, std::move(state));
 }
 
 void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes) {

@@ -48,8 +48,8 @@ class TrainingJob {
   void on_seal_object(const wire::ObjectKey::Reader& key);
   void on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now);
   void on_replica_none(const wire::Replica::Reader& none, NodeId from, Instant now);
-  /// A worker's packet over its Unix socket: a captured replica. Takes the descriptor.
-  void on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd);
+  /// A worker's packet over its Unix socket: a captured replica.
+  void on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state);
   void on_replica_data(const wire::Replica::Reader& replica, std::vector<std::byte> bytes);
   /// A message of another agent for this job's averagings.
   void on_averaging_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,

@@ -1,7 +1,5 @@
 #include "algorithms/simulate/cluster/simulated_workers.h"
 
-#include <fcntl.h>
-
 #include <set>
 
 #include "actors/process_ids.h"
@@ -60,11 +58,11 @@ void SimulatedWorkers::fork(const actors::ActorRouter::Fork& fork) {
   workers_.emplace(fork.worker, std::move(worker));
 }
 
-void SimulatedWorkers::send(WorkerId id, const std::string& bytes, const std::vector<int>& fds) {
+void SimulatedWorkers::send(WorkerId id, const std::string& bytes, const std::vector<process::BorrowedFd>& fds) {
   const auto worker = workers_.find(id);
   if (worker == workers_.end()) return;
   process::Packet packet{bytes, {}};
-  for (const int fd : fds) packet.fds.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  for (const process::BorrowedFd fd : fds) packet.fds.push_back(fd.duplicate());
   worker->second->packets.push_back(std::move(packet));
 }
 

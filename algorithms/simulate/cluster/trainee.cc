@@ -1,7 +1,5 @@
 #include "algorithms/simulate/cluster/trainee.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -84,14 +82,14 @@ void Trainee::on_packet(process::Packet packet) {
   const auto kind = body.value("kind", "");
   if (kind == "go_on") core_->on_go_on(update);
   if (kind != "replica") return;
-  auto object = memory::SharedObject::map(packet.fds.at(0).release(), body.value("size", std::uint64_t{0}));
+  auto object = memory::SharedObject::map(std::move(packet.fds.at(0)), body.value("size", std::uint64_t{0}));
   object ? core_->on_replica(update, *std::move(object)) : end(object.error().text);
 }
 
 void Trainee::open_session(process::Packet packet, const nlohmann::json& body) {
   const auto terms = session::job_terms(body);
-  auto window = memory::Window::map(packet.fds.at(0).release(), {kElements, memory::Dtype::f64, terms.buffers});
-  auto control = memory::ControlPage::map(packet.fds.at(1).get());
+  auto window = memory::Window::map(std::move(packet.fds.at(0)), {kElements, memory::Dtype::f64, terms.buffers});
+  auto control = memory::ControlPage::map(packet.fds.at(1));
   if (!window || !control) return end("a window that cannot be mapped");
   session::SessionCore::Outbox outbox;
   outbox.message = agent_.say;
@@ -101,7 +99,7 @@ void Trainee::open_session(process::Packet packet, const nlohmann::json& body) {
                                          {"rank", training_.rank},
                                          {"update", update},
                                          {"size", state.size()}}),
-                process::Fd(fcntl(must(memory::SharedObject::sealed_copy(state)).fd(), F_DUPFD_CLOEXEC, 0)));
+                must(memory::SharedObject::sealed_copy(state)).fd().duplicate());
   };
   outbox.span = [](const char*, Instant, Instant, std::int64_t) {};
   core_.emplace(session::SessionCore::Share{training_.job, training_.rank, kElements}, terms, *std::move(window),
