@@ -1,6 +1,5 @@
 #include "actors/durable/durable_state.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,8 +10,8 @@
 #include <utility>
 
 #include "runtime/base/check.h"
-#include "runtime/memory/memfd.h"
-#include "runtime/memory/memory_room.h"
+#include "runtime/store/memory_room.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::actors {
 namespace {
@@ -38,13 +37,13 @@ struct DurableState::Root {
 
 DurableState::Root& DurableState::root() const { return *reinterpret_cast<Root*>(root_.data()); }
 
-Result<memory::Mapping> DurableState::map(std::size_t offset, std::size_t size) const {
-  return memory::Mapping::map(fd_, size, memory::Mapping::Access::write, kWhat, offset);
+Result<store::Mapping> DurableState::map(std::size_t offset, std::size_t size) const {
+  return store::Mapping::map(fd_, size, store::Mapping::Access::write, kWhat, offset);
 }
 
 UndoLog::Reserve DurableState::reserve_at(std::size_t begin) const {
   return [fd = process::BorrowedFd(fd_), begin](std::size_t offset, std::size_t size) -> Result<void> {
-    if (memory::allocate(fd, begin + offset, size)) return {};
+    if (store::allocate(fd, begin + offset, size)) return {};
     return fail(ErrorKind::infeasible, "durable state: the system refused " + std::to_string(size >> 10) +
                                            " KiB more: it may take twice its size, for what is being changed");
   };
@@ -61,7 +60,9 @@ Result<std::size_t> DurableState::grow(std::size_t bytes) {
 
 Result<std::unique_ptr<DurableState>> DurableState::create() {
   std::unique_ptr<DurableState> state(new DurableState);
-  auto fd = memory::create_memfd("paceline-durable", kRootBytes + CallRecords::memory_for());
+  auto fd = store::create_memory({.name = "paceline-durable",
+                                  .size = kRootBytes + CallRecords::memory_for(),
+                                  .sealed = store::MemoryShape::Sealed::later});
   if (!fd) return tl::unexpected(fd.error());
   state->fd_ = *std::move(fd);
   auto root = state->map(0, kRootBytes);
@@ -79,7 +80,7 @@ Result<std::unique_ptr<DurableState>> DurableState::create() {
 Result<std::unique_ptr<DurableState>> DurableState::open(process::Fd fd) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return fail_errno("durable state: fstat");
-  PACELINE_TRY(memory::check_memfd(fd, static_cast<std::uint64_t>(status.st_size), kWhat));
+  PACELINE_TRY(store::check_memory(fd, static_cast<std::uint64_t>(status.st_size), kWhat));
   std::unique_ptr<DurableState> state(new DurableState);
   state->fd_ = std::move(fd);
   const auto size = static_cast<std::size_t>(status.st_size);
@@ -121,7 +122,7 @@ Result<DurableState::Place> DurableState::add(DurableMember& member, std::size_t
                                           " was another one before the actor was started again: its constructor has to "
                                           "make the same ones each time");
   } else {
-    if (!is_sparse) PACELINE_TRY(memory::check_room(kWhat, bytes));
+    if (!is_sparse) PACELINE_TRY(store::check_room(kWhat, bytes));
     const auto offset = grow(size);
     if (!offset) return tl::unexpected(offset.error());
     PACELINE_TRY(reserve_at(*offset)(0, UndoLog::data_at(bytes) + (is_sparse ? 0 : bytes)));
@@ -147,7 +148,7 @@ Result<void> DurableState::finish() {
     return fail(ErrorKind::invalid, "durable state: the actor's constructor has made " +
                                         std::to_string(sections_.size()) + " durable members, and " +
                                         std::to_string(root().members) + " before it was started again");
-  if (!restored_) PACELINE_TRY(memory::add_seals(fd_, F_SEAL_SHRINK | F_SEAL_GROW));
+  if (!restored_) PACELINE_TRY(store::seal_size(fd_));
   PACELINE_TRY(publish({}));
   finished_ = true;
   return {};

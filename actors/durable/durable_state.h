@@ -9,8 +9,8 @@
 
 #include "actors/durable/call_records.h"
 #include "actors/durable/undo_log.h"
-#include "runtime/memory/mapping.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
 namespace paceline::actors {
 
@@ -73,19 +73,19 @@ class DurableState {
  private:
   struct Root;
   struct Section {
-    memory::Mapping memory;
+    store::Mapping memory;
     bool is_sparse = false;
     std::optional<UndoLog> log{};
   };
   DurableState() = default;
   Root& root() const;
-  Result<memory::Mapping> map(std::size_t offset, std::size_t size) const;
+  Result<store::Mapping> map(std::size_t offset, std::size_t size) const;
   UndoLog::Reserve reserve_at(std::size_t offset) const;
   Result<std::size_t> grow(std::size_t bytes);
 
   process::Fd fd_;
-  memory::Mapping root_;
-  memory::Mapping records_memory_;
+  store::Mapping root_;
+  store::Mapping records_memory_;
   std::unique_ptr<CallRecords> records_;
   std::vector<Section> sections_;
   std::vector<DurableMember*> members_;

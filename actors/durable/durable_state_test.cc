@@ -17,7 +17,7 @@
 #include <string>
 
 #include "actors/durable.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::actors {
 namespace {
@@ -141,9 +141,9 @@ TEST(DurableStateTest, AConstructorThatMakesSomethingElseIsRefused) {
 }
 
 TEST(DurableStateTest, WhatIsNoDurableStateIsNotOpened) {
-  auto fd = *memory::create_memfd("other", 1 << 20);
+  auto fd = *store::create_memory({.name = "other", .size = 1 << 20, .sealed = store::MemoryShape::Sealed::later});
   EXPECT_EQ(DurableState::open(process::Fd(::dup(fd.get()))).error().kind, ErrorKind::invalid);
-  ASSERT_TRUE(memory::add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW));
+  ASSERT_TRUE(store::seal_size(fd));
   EXPECT_EQ(DurableState::open(process::Fd(::dup(fd.get()))).error().text,
             "durable state: what was kept of it is none");
 }
@@ -174,7 +174,9 @@ TEST(DurableStateTest, AValueThatIsTooLargeChangesNothing) {
 process::Fd snapshot(int from) {
   struct stat status {};
   if (::fstat(from, &status) != 0) return {};
-  auto to = *memory::create_memfd("snapshot", static_cast<std::uint64_t>(status.st_size));
+  auto to = *store::create_memory({.name = "snapshot",
+                                   .size = static_cast<std::uint64_t>(status.st_size),
+                                   .sealed = store::MemoryShape::Sealed::later});
   Bytes bytes;
   for (off_t at = 0; (at = ::lseek(from, at, SEEK_DATA)) >= 0;) {
     const off_t end = ::lseek(from, at, SEEK_HOLE);
@@ -184,7 +186,7 @@ process::Fd snapshot(int from) {
     if (::pwrite(to.get(), bytes.data(), bytes.size(), at) != end - at) return {};
     at = end;
   }
-  EXPECT_TRUE(memory::add_seals(to, F_SEAL_SHRINK | F_SEAL_GROW));
+  EXPECT_TRUE(store::seal_size(to));
   return to;
 }
 

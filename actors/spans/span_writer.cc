@@ -1,7 +1,5 @@
 #include "actors/spans/span_writer.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -11,7 +9,7 @@
 #include "actors/protocol.h"
 #include "runtime/base/readable.h"
 #include "runtime/base/splitmix.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::actors {
 namespace {
@@ -29,10 +27,9 @@ void put(SpanSlot& slot, const SpanRecord& record) {
 }  // namespace
 
 Result<std::unique_ptr<SpanBook>> SpanBook::create() {
-  auto fd = memory::create_memfd("paceline-spans", kSpanMemoryBytes);
+  auto fd = store::create_memory({.name = "paceline-spans", .size = kSpanMemoryBytes});
   if (!fd) return tl::unexpected(fd.error());
-  PACELINE_TRY(memory::add_seals(*fd, F_SEAL_SHRINK | F_SEAL_GROW));
-  auto mapping = memory::Mapping::map(*fd, kSpanMemoryBytes, memory::Mapping::Access::write, "spans");
+  auto mapping = store::Mapping::map(*fd, kSpanMemoryBytes, store::Mapping::Access::write, "spans");
   if (!mapping) return tl::unexpected(mapping.error());
   std::unique_ptr<SpanBook> book(new SpanBook(*std::move(fd), *std::move(mapping)));
   book->memory_->header.names = alignof(NameHead);  // Id 0 is no name's.

@@ -15,8 +15,8 @@
 #include "actors/spans/span_memory.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
-#include "runtime/memory/mapping.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
 namespace paceline::actors {
 
@@ -37,11 +37,11 @@ class SpanBook {
 
  private:
   friend class SpanTrack;
-  SpanBook(process::Fd fd, memory::Mapping mapping)
+  SpanBook(process::Fd fd, store::Mapping mapping)
       : fd_(std::move(fd)), mapping_(std::move(mapping)), memory_(reinterpret_cast<SpanMemory*>(mapping_.data())) {}
 
   process::Fd fd_;
-  memory::Mapping mapping_;
+  store::Mapping mapping_;
   SpanMemory* const memory_;
   std::atomic<std::uint32_t> tracks_{0};
   std::mutex mutex_;                            ///< Guards what follows.

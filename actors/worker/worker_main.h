@@ -4,7 +4,7 @@
 
 #include "actors/client.h"
 #include "runtime/base/ids.h"
-#include "runtime/process/fd.h"
+#include "runtime/process/descriptor_channel.h"
 
 namespace paceline::worker {
 
@@ -13,8 +13,8 @@ struct Context {
   WorkerId worker;
   NodeId node;
   std::string agent_address;
-  process::Fd agent_socket;  ///< Unix socket to the agent, for descriptors; the I/O thread only watches it for hang-up.
-  actors::Client* client = nullptr;  ///< Lives as long as the process.
+  process::DescriptorChannel* agent = nullptr;  ///< These two live as long as the process.
+  actors::Client* client = nullptr;
 };
 
 /// Of this process; programmer error outside of a worker (ask is_worker()).

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::cluster {
 namespace {
@@ -11,8 +11,8 @@ namespace {
 const ActorId kActor{5};
 
 process::Fd sealed() {
-  auto fd = *memory::create_memfd("state", 4096);
-  EXPECT_TRUE(memory::add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW));
+  auto fd = *store::create_memory({.name = "state", .size = 4096, .sealed = store::MemoryShape::Sealed::later});
+  EXPECT_TRUE(store::seal_size(fd));
   return fd;
 }
 
@@ -29,7 +29,11 @@ TEST(KeptStatesTest, WhatIsKeptIsThereUntilItsActorIsForgotten) {
 
 TEST(KeptStatesTest, MemoryWhoseSizeMayChangeIsNotKept) {
   KeptStates sut;
-  EXPECT_EQ(sut.keep(kActor, *memory::create_memfd("state", 4096)).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(sut.keep(kActor, *store::create_memory(
+                                 {.name = "state", .size = 4096, .sealed = store::MemoryShape::Sealed::later}))
+                .error()
+                .kind,
+            ErrorKind::invalid);
   EXPECT_EQ(sut.keep(kActor, process::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC))).error().kind, ErrorKind::invalid);
   EXPECT_EQ(sut.size(), 0u);
 }

@@ -38,7 +38,8 @@ class WorkerProcesses final : public Workers {
   void end(WorkerId worker, const std::string& reason) override;
   /// What it has no room for is kept, as is what a worker asks for before its fork was told of here (it connects by
   /// itself). One that lets kUnsentMax packets lie is ended.
-  void send(WorkerId worker, const std::string& bytes, const std::vector<process::BorrowedFd>& fds) override;
+  void answer(WorkerId worker, std::uint64_t request, const Result<std::string>& body,
+              const std::vector<process::BorrowedFd>& fds) override;
   char state(WorkerId worker) const override;
   pid_t pid(WorkerId worker) const override;
   std::string log(WorkerId worker) const override;

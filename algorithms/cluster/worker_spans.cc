@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "actors/spans/span_memory.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 #include "runtime/wire/base64.h"
 
 namespace paceline::cluster {
@@ -39,13 +39,13 @@ WorkerSpans::Copy copy_of(const std::byte* memory, bool with_over) {
 }  // namespace
 
 void WorkerSpans::keep(WorkerId worker, pid_t pid, process::Fd fd) {
-  if (!memory::check_memfd(fd, actors::kSpanMemoryBytes, "shared object")) return;
+  if (!store::check_memory(fd, actors::kSpanMemoryBytes, "shared object")) return;
   Living& living = living_[worker];
   if (living.memory) return;
-  auto mapping = memory::Mapping::map(fd, actors::kSpanMemoryBytes, memory::Mapping::Access::read, "spans");
+  auto mapping = store::Mapping::map(fd, actors::kSpanMemoryBytes, store::Mapping::Access::read, "spans");
   if (!mapping) return;
   living.label.pid = pid;
-  living.memory = std::make_shared<const memory::Mapping>(*std::move(mapping));
+  living.memory = std::make_shared<const store::Mapping>(*std::move(mapping));
 }
 
 void WorkerSpans::end(WorkerId worker, Instant now) {

@@ -7,7 +7,7 @@
 #include "actors/protocol.h"
 #include "actors/spans/span_reader.h"
 #include "actors/spans/span_writer.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 #include "runtime/wire/base64.h"
 
 namespace paceline::cluster {
@@ -63,7 +63,7 @@ TEST_F(WorkerSpansTest, WhatIsNoMemoryIsNotKept) {
 
 TEST_F(WorkerSpansTest, TheFirstIsKept) {
   sut.keep(kWorker, 42, given());
-  sut.keep(kWorker, 42, *memory::create_memfd("other", 4096));
+  sut.keep(kWorker, 42, *store::create_memory({.name = "other", .size = 4096}));
   EXPECT_EQ(sut.sources().size(), 1u);
   EXPECT_EQ(read(sut.running(kWorker)).running.size(), 1u);
 }
@@ -73,11 +73,11 @@ TEST_F(WorkerSpansTest, MemoryOfAnotherShapeIsHarmless) {
   for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{4096}, kWhole - 4096, kWhole, kWhole + 4096}) {
     for (const bool is_sealed : {false, true}) {
       WorkerSpans other;
-      auto fd = *memory::create_memfd("other", size);
+      auto fd = *store::create_memory({.name = "other", .size = size, .sealed = store::MemoryShape::Sealed::later});
       const std::string ones(size, '\xff');
       ASSERT_EQ(::pwrite(fd.get(), ones.data(), ones.size(), 0), static_cast<ssize_t>(ones.size()));
       if (is_sealed) {
-        ASSERT_TRUE(memory::add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW));
+        ASSERT_TRUE(store::seal_size(fd));
       }
       other.keep(kWorker, 42, std::move(fd));
       EXPECT_EQ(other.sources().size(), is_sealed && size == kWhole ? 1u : 0u) << size;

@@ -76,7 +76,7 @@ void pipelined_bare_ring(benchmark::State& state) {
 struct Ends {
   std::unique_ptr<RingChannel> here = RingChannel::create({}).value();
   std::unique_ptr<RingChannel> there = [this] {
-    std::vector<int> fds;
+    std::vector<process::Fd> fds;
     for (const auto fd : here->descriptors()) fds.push_back(fd.duplicate());
     return RingChannel::open(std::move(fds)).value();
   }();

@@ -19,7 +19,7 @@
 #include "runtime/base/test_directory.h"
 #include "runtime/channel/ring_channel.h"
 #include "runtime/channel/zmq_channel.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
 namespace paceline::channel {
@@ -262,9 +262,10 @@ TEST(RingChannelTest, OnlyTheMemoryOfAChannelIsOpened) {
   EXPECT_FALSE(RingChannel::open({}));
   const process::BorrowedFd input(STDIN_FILENO);
   EXPECT_FALSE(RingChannel::open(copies({input, input})));
-  const auto fd = memory::create_memfd("x", 3 * 4096).value();
+  const auto fd =
+      store::create_memory({.name = "x", .size = 3 * 4096, .sealed = store::MemoryShape::Sealed::later}).value();
   EXPECT_FALSE(RingChannel::open(copies({fd, fd}))) << "not sealed";
-  ASSERT_TRUE(memory::add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW));
+  ASSERT_TRUE(store::seal_size(fd));
   EXPECT_FALSE(RingChannel::open(copies({fd, fd}))) << "empty";
   const std::uint64_t head[] = {0x31676e6972636170, 4096, std::uint64_t{1} << 63};
   ASSERT_EQ(::pwrite(fd.get(), head, sizeof head, 0), static_cast<ssize_t>(sizeof head));

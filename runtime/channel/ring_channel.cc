@@ -1,6 +1,5 @@
 #include "runtime/channel/ring_channel.h"
 
-#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "runtime/memory/mapping.h"
-#include "runtime/memory/memfd.h"
 #include "runtime/process/this_process.h"
+#include "runtime/store/mapping.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::channel {
 namespace {
@@ -43,23 +42,23 @@ std::uint64_t rounded(std::uint64_t capacity) { return std::bit_ceil(std::max(ca
 }  // namespace
 
 struct RingChannel::Mapping {
-  memory::Mapping head, to_maker, from_maker;
+  store::Mapping head, to_maker, from_maker;
   std::uint64_t to_maker_capacity = 0;  // The other end may write to the head.
   std::uint64_t from_maker_capacity = 0;
 
   Result<void> map(process::BorrowedFd fd, std::uint64_t to, std::uint64_t from) {
     to_maker_capacity = to;
     from_maker_capacity = from;
-    return keep(head, memory::Mapping::map(fd, page(), memory::Mapping::Access::write, "channel"))
-        .and_then([&] { return keep(to_maker, memory::Mapping::twice(fd, page(), to, "channel")); })
-        .and_then([&] { return keep(from_maker, memory::Mapping::twice(fd, page() + to, from, "channel")); });
+    return keep(head, store::Mapping::map(fd, page(), store::Mapping::Access::write, "channel"))
+        .and_then([&] { return keep(to_maker, store::Mapping::twice(fd, page(), to, "channel")); })
+        .and_then([&] { return keep(from_maker, store::Mapping::twice(fd, page() + to, from, "channel")); });
   }
   RingMemory ring_to_maker() const { return {&at()->to_maker, to_maker.data(), to_maker_capacity}; }
   RingMemory ring_from_maker() const { return {&at()->from_maker, from_maker.data(), from_maker_capacity}; }
 
  private:
   Head* at() const { return std::launder(reinterpret_cast<Head*>(head.data())); }
-  static Result<void> keep(memory::Mapping& where, Result<memory::Mapping> mapped) {
+  static Result<void> keep(store::Mapping& where, Result<store::Mapping> mapped) {
     if (!mapped) return tl::unexpected(mapped.error());
     where = *std::move(mapped);
     return {};
@@ -69,10 +68,12 @@ struct RingChannel::Mapping {
 Result<std::unique_ptr<RingChannel>> RingChannel::create(const Options& options) {
   static_assert(sizeof(Head) <= 4096 && std::atomic<std::uint64_t>::is_always_lock_free);
   const std::uint64_t to = rounded(options.to_maker), from = rounded(options.from_maker);
-  auto fd = memory::create_memfd("paceline-channel", page() + to + from);
+  const std::uint64_t size = page() + to + from;
+  auto fd = store::create_memory({.name = "paceline-channel",
+                                  .size = size,
+                                  .allocated = size,
+                                  .sealed = store::MemoryShape::Sealed::size_for_good});
   if (!fd) return tl::unexpected(fd.error());
-  PACELINE_TRY(memory::allocate(*fd, 0, page() + to + from));
-  PACELINE_TRY(memory::add_seals(*fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
   auto mapping = std::make_unique<Mapping>();
   PACELINE_TRY(mapping->map(*fd, to, from));
   auto* const head = new (mapping->head.data()) Head();
@@ -91,10 +92,10 @@ Result<std::unique_ptr<RingChannel>> RingChannel::open(std::vector<process::Fd> 
   struct stat status {};
   if (::fstat(fds[0].get(), &status) != 0) return fail_errno("channel: fstat");
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  PACELINE_TRY(memory::check_memfd(fds[0], size, "channel"));
+  PACELINE_TRY(store::check_memory(fds[0], size, "channel"));
   const auto strange = fail(ErrorKind::invalid, "channel: the shared memory is none of this version of Paceline");
   if (size < 3 * page()) return strange;
-  const auto first = memory::Mapping::map(fds[0], page(), memory::Mapping::Access::read, "channel");
+  const auto first = store::Mapping::map(fds[0], page(), store::Mapping::Access::read, "channel");
   if (!first) return tl::unexpected(first.error());
   const auto* const head = reinterpret_cast<const Head*>(first->data());
   const std::uint64_t magic = head->magic, to = head->to_maker_capacity, from = head->from_maker_capacity;

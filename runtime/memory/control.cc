@@ -1,6 +1,5 @@
 #include "runtime/memory/control.h"
 
-#include <fcntl.h>
 #include <sched.h>
 
 #include <array>
@@ -12,11 +11,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/futex.h"
 #include "runtime/base/steady_now.h"
-#include "runtime/memory/memfd.h"
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::memory {
 
@@ -40,20 +35,19 @@ struct ControlPage::Page {
 
 Result<ControlPage> ControlPage::create() {
   static_assert(sizeof(Page) <= kSize && std::atomic<std::uint64_t>::is_always_lock_free);
-  auto fd = create_memfd("paceline-control", kSize);
+  auto fd = store::create_memory({.name = "paceline-control", .size = kSize, .allocated = kSize});
   if (!fd) return tl::unexpected(fd.error());
-  PACELINE_TRY(allocate(*fd, 0, kSize));
-  auto memory = Mapping::map(*fd, kSize, Mapping::Access::write, "control page");
+  auto memory = store::Mapping::map(*fd, kSize, store::Mapping::Access::write, "control page");
   if (!memory) return tl::unexpected(memory.error());
   new (memory->data()) Page();
   // This mapping stays writable, no later one can be: not even one of the same descriptor.
-  PACELINE_TRY(add_seals(*fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL));
+  PACELINE_TRY(store::seal_for_readers(*fd));
   return ControlPage(*std::move(fd), *std::move(memory));
 }
 
 Result<ControlPage> ControlPage::map(process::BorrowedFd fd) {
-  PACELINE_TRY(check_memfd(fd, kSize, "control page"));
-  auto memory = Mapping::map(fd, kSize, Mapping::Access::read, "control page");
+  PACELINE_TRY(store::check_memory(fd, kSize, "control page"));
+  auto memory = store::Mapping::map(fd, kSize, store::Mapping::Access::read, "control page");
   if (!memory) return tl::unexpected(memory.error());
   ControlPage page({}, *std::move(memory));
   if (page.page().magic != kMagic)
@@ -69,7 +63,7 @@ ControlPage::Words& ControlPage::words() { return page().words; }
 
 Result<process::Fd> ControlPage::read_only_fd() const {
   PACELINE_CHECK(fd_, "only the agent gives descriptors of a control page");
-  return reopen_read_only(fd_);
+  return store::reopen_read_only(fd_);
 }
 
 void ControlPage::ring() {

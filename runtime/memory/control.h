@@ -7,8 +7,8 @@
 
 #include "runtime/base/instant.h"
 #include "runtime/base/result.h"
-#include "runtime/memory/mapping.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
 namespace paceline::memory {
 
@@ -95,11 +95,11 @@ class ControlPage {
 
  private:
   struct Page;
-  ControlPage(process::Fd fd, Mapping memory) : fd_(std::move(fd)), memory_(std::move(memory)) {}
+  ControlPage(process::Fd fd, store::Mapping memory) : fd_(std::move(fd)), memory_(std::move(memory)) {}
   Page& page() const;
 
   process::Fd fd_;  ///< The agent's.
-  Mapping memory_;
+  store::Mapping memory_;
 };
 
 }  // namespace paceline::memory

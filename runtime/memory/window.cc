@@ -1,6 +1,5 @@
 #include "runtime/memory/window.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -10,9 +9,8 @@
 #include <utility>
 
 #include "runtime/base/check.h"
-#include "runtime/memory/memfd.h"
-#include "runtime/memory/memory_room.h"
 #include "runtime/memory/window_roles.h"
+#include "runtime/store/shared_memory.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -58,10 +56,10 @@ std::uint64_t file_bytes(const Window::Layout& layout) { return data_offset(layo
 /// says): a range that holds one page is collapsed into a huge one, the rest of which the kernel zeroes.
 Result<void> allocate_data(process::BorrowedFd fd, std::byte* base, std::uint64_t offset, std::uint64_t size) {
   for (std::uint64_t at = 0; at + kHugePage <= size; at += kHugePage) {
-    PACELINE_TRY(allocate(fd, offset + at, kPage));
+    PACELINE_TRY(store::allocate(fd, offset + at, kPage));
     if (::madvise(base + offset + at, kHugePage, MADV_COLLAPSE) != 0) break;  // None to be had: small ones do.
   }
-  PACELINE_TRY(allocate(fd, offset, size));
+  PACELINE_TRY(store::allocate(fd, offset, size));
   ::madvise(base + offset, size,
             MADV_POPULATE_WRITE);  // Page tables now instead of in the first averaging; no harm if it fails.
   return {};
@@ -90,12 +88,14 @@ std::uint64_t Window::bytes_needed(const Layout& layout) {
 Result<Window> Window::create(const Layout& layout) {
   static_assert(sizeof(Header) <= kPage && std::atomic<std::uint64_t>::is_always_lock_free);
   PACELINE_TRY(check_layout(layout));
-  PACELINE_TRY(check_room("windows", bytes_needed(layout)));
-  auto fd = create_memfd("paceline-window", file_bytes(layout));
+  auto fd = store::create_memory({.name = "paceline-window",
+                                  .size = file_bytes(layout),
+                                  .allocated = kPage,
+                                  .sealed = store::MemoryShape::Sealed::size_for_good,
+                                  .room_of = "windows",
+                                  .room = bytes_needed(layout)});
   if (!fd) return tl::unexpected(fd.error());
-  PACELINE_TRY(add_seals(*fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
-  PACELINE_TRY(allocate(*fd, 0, kPage));
-  auto memory = Mapping::aligned(*fd, file_bytes(layout), kHugePage, "window");
+  auto memory = store::Mapping::aligned(*fd, file_bytes(layout), kHugePage, "window");
   if (!memory) return tl::unexpected(memory.error());
   PACELINE_TRY(allocate_data(*fd, memory->data(), data_offset(layout), data_bytes(layout)));
 
@@ -112,8 +112,8 @@ Result<Window> Window::create(const Layout& layout) {
 
 Result<Window> Window::map(process::Fd fd, const Layout& layout) {
   PACELINE_TRY(check_layout(layout));
-  PACELINE_TRY(check_memfd(fd, file_bytes(layout), "window"));
-  auto memory = Mapping::aligned(fd, file_bytes(layout), kHugePage, "window");
+  PACELINE_TRY(store::check_memory(fd, file_bytes(layout), "window"));
+  auto memory = store::Mapping::aligned(fd, file_bytes(layout), kHugePage, "window");
   if (!memory) return tl::unexpected(memory.error());
   Window window(std::move(fd), *std::move(memory), layout);
   const Header* header = window.header();

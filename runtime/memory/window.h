@@ -9,8 +9,8 @@
 
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
-#include "runtime/memory/mapping.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
 namespace paceline::memory {
 
@@ -122,12 +122,12 @@ class Window {
 
  private:
   struct Header;
-  Window(process::Fd fd, Mapping memory, const Layout& layout)
+  Window(process::Fd fd, store::Mapping memory, const Layout& layout)
       : fd_(std::move(fd)), memory_(std::move(memory)), layout_(layout) {}
   Header* header() const;
 
   process::Fd fd_;
-  Mapping memory_;
+  store::Mapping memory_;
   Layout layout_;
 };
 

@@ -50,6 +50,7 @@ void echo(const Child& child) {
 [[noreturn]] void act(const Child& child) {
   const std::string what = env("ACT");
   if (what == "describe") (void)send_with_fds(child.agent_socket, describe(child), {});
+  if (what == "nonsense") (void)send_with_fds(child.agent_socket, "nonsense", {child.agent_socket});
   if (what == "exit") std::_Exit(std::atoi(env("CODE").c_str()));
   if (what == "crash") {
     std::printf("last words\n");  // Not flushed by hand.

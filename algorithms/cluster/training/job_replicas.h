@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -58,6 +59,7 @@ class JobReplicas {
   Beside beside_;
   Fail fail_job_;
   ReplicaExchange exchange_;
+  std::map<Rank, std::uint64_t> requests_;  ///< Of local workers: the last one's number.
   std::shared_ptr<scheduler::AveragingService> averagings_;
 };
 

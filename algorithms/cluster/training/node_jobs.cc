@@ -139,6 +139,7 @@ void NodeJobs::on_unreadable(const wire::Envelope::Reader& envelope, const std::
 }
 
 void NodeJobs::on_captured(WorkerId worker, const json& replica, process::Fd state) {
+  if (!replica.is_object()) return;
   TrainingJob* const job = find(JobId{replica.value("job", std::uint64_t{0})});
   if (!job || !job->owns(worker)) return;
   within(*job, [&] {

@@ -1,4 +1,4 @@
-#include "runtime/memory/shared_object.h"
+#include "runtime/store/shared_object.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,24 +9,21 @@
 #include <string>
 #include <utility>
 
-#include "runtime/memory/memfd.h"
-#include "runtime/memory/memory_room.h"
+#include "runtime/store/shared_memory.h"
 
-namespace paceline::memory {
+namespace paceline::store {
 
 Result<SharedObject> SharedObject::create(std::uint64_t size) {
   if (size == 0 || size > (1ull << 46))
     return fail(ErrorKind::invalid, "shared object: " + std::to_string(size) + " bytes");
-  PACELINE_TRY(check_room("shared objects", size));
-  auto fd = create_memfd("paceline-object", size);
+  auto fd = create_memory(
+      {.name = "paceline-object", .size = size, .allocated = size, .room_of = "shared objects", .room = size});
   if (!fd) return tl::unexpected(fd.error());
-  PACELINE_TRY(allocate(*fd, 0, size));
-  PACELINE_TRY(add_seals(*fd, F_SEAL_SHRINK | F_SEAL_GROW));
   return SharedObject(*std::move(fd), size, {}, false);
 }
 
 Result<SharedObject> SharedObject::fill(process::Fd fd, std::uint64_t size) {
-  PACELINE_TRY(check_memfd(fd, size, "shared object"));
+  PACELINE_TRY(check_memory(fd, size, "shared object"));
   if (is_sealed(fd)) return fail(ErrorKind::invalid, "shared object: it is sealed: map it for reading");
   auto memory = Mapping::map(fd, size, Mapping::Access::write, "shared object");
   if (!memory) return tl::unexpected(memory.error());
@@ -34,7 +31,7 @@ Result<SharedObject> SharedObject::fill(process::Fd fd, std::uint64_t size) {
 }
 
 Result<SharedObject> SharedObject::map(process::Fd fd, std::uint64_t size) {
-  PACELINE_TRY(check_memfd(fd, size, "shared object"));
+  PACELINE_TRY(check_memory(fd, size, "shared object"));
   if (!is_sealed(fd)) return fail(ErrorKind::invalid, "shared object: it is not sealed yet");
   // Kernels before 6.7 map a write-sealed file through no other than a read-only descriptor.
   const auto reader = reopen_read_only(fd);
@@ -92,4 +89,4 @@ bool SharedObject::is_sealed(process::BorrowedFd fd) {
   return seals >= 0 && (seals & F_SEAL_WRITE) != 0;
 }
 
-}  // namespace paceline::memory
+}  // namespace paceline::store

@@ -1,4 +1,4 @@
-#include "runtime/memory/shared_object.h"
+#include "runtime/store/shared_object.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-namespace paceline::memory {
+namespace paceline::store {
 namespace {
 
 class SharedObjectTest : public testing::Test {
@@ -78,4 +78,4 @@ TEST_F(SharedObjectTest, AWrongSizeIsRefused) {
 }
 
 }  // namespace
-}  // namespace paceline::memory
+}  // namespace paceline::store

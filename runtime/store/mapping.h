@@ -7,7 +7,7 @@
 #include "runtime/base/result.h"
 #include "runtime/process/fd.h"
 
-namespace paceline::memory {
+namespace paceline::store {
 
 /// Bytes of shared memory at an address of this process, until it goes. The descriptor need not stay open.
 class Mapping {
@@ -39,4 +39,4 @@ class Mapping {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace paceline::memory
+}  // namespace paceline::store

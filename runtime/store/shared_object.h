@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "runtime/base/result.h"
-#include "runtime/memory/mapping.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
-namespace paceline::memory {
+namespace paceline::store {
 
 /// Bytes that are written once and then read by many processes: a memfd, filled by one process through fill(), sealed
 /// by it (the kernel refuses every later write), mapped read-only by all.
@@ -53,4 +53,4 @@ class SharedObject {
   bool writable_;
 };
 
-}  // namespace paceline::memory
+}  // namespace paceline::store

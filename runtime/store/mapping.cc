@@ -1,10 +1,10 @@
-#include "runtime/memory/mapping.h"
+#include "runtime/store/mapping.h"
 
 #include <sys/mman.h>
 
 #include <string>
 
-namespace paceline::memory {
+namespace paceline::store {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
@@ -67,4 +67,4 @@ Mapping::~Mapping() {
   if (base_ != nullptr) ::munmap(base_, size_);
 }
 
-}  // namespace paceline::memory
+}  // namespace paceline::store
