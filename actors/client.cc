@@ -41,9 +41,7 @@ Result<std::unique_ptr<Client>> Client::connect(Options options, TransportFactor
 }
 
 Client::Client(Options options, TransportFactory factory)
-    : options_(std::move(options)),
-      factory_(std::move(factory)),
-      other_(options_.on_other) {
+    : options_(std::move(options)), factory_(std::move(factory)), other_(options_.on_other) {
   open_lines();
   thread_ = std::thread([this] { run(); });
 }
@@ -366,7 +364,8 @@ void Client::finish(Error error) {
     failed.push_back(welcome_);
     for (auto& [task, call] : in_flight_) {
       const auto its = job_of_.find(call.actor);
-      const bool goes_on = error.kind == ErrorKind::disconnected && its != job_of_.end() && node_of(call.actor) != node();
+      const bool goes_on =
+          error.kind == ErrorKind::disconnected && its != job_of_.end() && node_of(call.actor) != node();
       (goes_on ? left_over_[its->second] : failed).push_back(std::move(call.result));
     }
     for (auto& [id, request] : requests_) failed.push_back(std::move(request));

@@ -120,8 +120,8 @@ class Client final : public ResultLooker {
   Result<ActorId> find(const std::string& name, const std::string& type);
   /// Ends an actor at once; returns when it takes no more calls. How it had ended before, if it had.
   Result<std::optional<Error>> end(ActorId actor);
-  /// Calls that have no result, to actors that work for this job; where the agent is gone, to those of other nodes. They
-  /// are for whoever takes them to complete, or to make again through another agent.
+  /// Calls that have no result, to actors that work for this job; where the agent is gone, to those of other nodes.
+  /// They are for whoever takes them to complete, or to make again through another agent.
   std::vector<PendingResultPtr> take_calls_of(JobId job);
   /// Makes them again, to actors that know them: their results come here.
   void make_again(JobId job, const std::vector<PendingResultPtr>& calls);
@@ -294,7 +294,7 @@ class Client final : public ResultLooker {
   int lost_ = 0;                   ///< Of line_to_.
   std::map<std::string, std::deque<std::vector<transport::Frame>>> signals_;  ///< For which the line had none.
   std::set<ActorId> full_;                                                    ///< Whose lines had no room.
-  std::unordered_map<ActorId, Error> dead_;  ///< Own actors that died, with the reason; erased by their release.
+  std::unordered_map<ActorId, Error> dead_;    ///< Own actors that died, with the reason; erased by their release.
   std::unordered_map<ActorId, JobId> job_of_;  ///< Own actors that work for one.
   std::map<JobId, std::vector<PendingResultPtr>> left_over_;  ///< Of take_calls_of().
   std::map<std::uint64_t, PendingResultPtr> requests_;

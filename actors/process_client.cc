@@ -29,7 +29,7 @@ namespace {
 struct Process {
   std::mutex mutex;
   std::optional<EmbeddedCluster> own;  // Outlives the client.
-  std::string directory;  // The cluster's.
+  std::string directory;               // The cluster's.
   std::unique_ptr<Client> client;
   std::vector<std::unique_ptr<Client>> before;  // To other agents.
   std::optional<DriverOutput> output;

@@ -15,8 +15,8 @@
 #include "cli/fitness.h"
 #include "cli/script_cache.h"
 #include "runtime/base/json.h"
-#include "runtime/memory/memory_room.h"
 #include "runtime/observe/table.h"
+#include "runtime/store/memory_room.h"
 
 namespace paceline::cli {
 namespace {
@@ -70,7 +70,7 @@ Machine this_machine() {
   machine.cores = usable_cores();
   machine.core_limit = core_limit();
   if (double load = 0; ::getloadavg(&load, 1) == 1) machine.load = load;
-  machine.memory = memory::available_bytes();
+  machine.memory = store::available_bytes();
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) machine.descriptors = files.rlim_cur;
   struct statvfs here {};

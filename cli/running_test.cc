@@ -30,7 +30,7 @@ json memory_of(const std::vector<std::string>& names) {
     tracks.back()->begin(call, Instant(std::chrono::seconds(5)));
   }
   std::string bytes(actors::kSpanMemoryBytes, '\0');
-  EXPECT_EQ(::pread(book->fd(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  EXPECT_EQ(::pread(book->fd().get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   constexpr auto kNames = offsetof(actors::SpanMemory, names);
   return {{"head", wire::to_base64({bytes.data(), kNames})},
           {"names", wire::to_base64({bytes.data() + kNames, actors::kNamesBytes})},

@@ -38,7 +38,7 @@ json worker(std::int64_t node, int number, More more) {
   track.end(at(220), true);
   more(*book, track);
   std::string bytes(actors::kSpanMemoryBytes, '\0');
-  EXPECT_EQ(::pread(book->fd(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  EXPECT_EQ(::pread(book->fd().get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   constexpr auto kNames = offsetof(actors::SpanMemory, names);
   constexpr auto kSpans = offsetof(actors::SpanMemory, spans);
   return {{"node", node},

@@ -1,7 +1,5 @@
 #include "actors/durable/durable_state.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,8 +10,8 @@
 #include <utility>
 
 #include "runtime/base/check.h"
-#include "runtime/memory/memfd.h"
-#include "runtime/memory/memory_room.h"
+#include "runtime/store/memory_room.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::actors {
 namespace {
@@ -37,23 +35,15 @@ struct DurableState::Root {
   Member member[kMembersMax];
 };
 
-DurableState::Root& DurableState::root() const { return *reinterpret_cast<Root*>(root_); }
+DurableState::Root& DurableState::root() const { return *reinterpret_cast<Root*>(root_.data()); }
 
-DurableState::~DurableState() {
-  for (const auto& section : sections_) ::munmap(section.memory, section.bytes);
-  if (records_memory_ != nullptr) ::munmap(records_memory_, CallRecords::memory_for());
-  if (root_ != nullptr) ::munmap(root_, kRootBytes);
-}
-
-Result<std::byte*> DurableState::map(std::size_t offset, std::size_t size) {
-  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), static_cast<off_t>(offset));
-  if (memory == MAP_FAILED) return fail_errno("durable state: map " + std::to_string(size) + " bytes (mmap)");
-  return static_cast<std::byte*>(memory);
+Result<store::Mapping> DurableState::map(std::size_t offset, std::size_t size) const {
+  return store::Mapping::map(fd_, size, store::Mapping::Access::write, kWhat, offset);
 }
 
 UndoLog::Reserve DurableState::reserve_at(std::size_t begin) const {
-  return [fd = fd_.get(), begin](std::size_t offset, std::size_t size) -> Result<void> {
-    if (memory::allocate(fd, begin + offset, size)) return {};
+  return [fd = process::BorrowedFd(fd_), begin](std::size_t offset, std::size_t size) -> Result<void> {
+    if (store::allocate(fd, begin + offset, size)) return {};
     return fail(ErrorKind::infeasible, "durable state: the system refused " + std::to_string(size >> 10) +
                                            " KiB more: it may take twice its size, for what is being changed");
   };
@@ -70,32 +60,34 @@ Result<std::size_t> DurableState::grow(std::size_t bytes) {
 
 Result<std::unique_ptr<DurableState>> DurableState::create() {
   std::unique_ptr<DurableState> state(new DurableState);
-  const auto fd = memory::create_memfd("paceline-durable", kRootBytes + CallRecords::memory_for());
+  auto fd = store::create_memory({.name = "paceline-durable",
+                                  .size = kRootBytes + CallRecords::memory_for(),
+                                  .sealed = store::MemoryShape::Sealed::later});
   if (!fd) return tl::unexpected(fd.error());
-  state->fd_.reset(*fd);
-  const auto root = state->map(0, kRootBytes);
+  state->fd_ = *std::move(fd);
+  auto root = state->map(0, kRootBytes);
   if (!root) return tl::unexpected(root.error());
-  state->root_ = *root;
+  state->root_ = *std::move(root);
   state->root().magic = kMagic;
   state->root().version.store(kConstructing);
-  const auto records = state->map(kRootBytes, CallRecords::memory_for());
+  auto records = state->map(kRootBytes, CallRecords::memory_for());
   if (!records) return tl::unexpected(records.error());
-  state->records_memory_ = *records;
-  state->records_ = std::make_unique<CallRecords>(*records, state->reserve_at(kRootBytes));
+  state->records_memory_ = *std::move(records);
+  state->records_ = std::make_unique<CallRecords>(state->records_memory_.data(), state->reserve_at(kRootBytes));
   return state;
 }
 
 Result<std::unique_ptr<DurableState>> DurableState::open(process::Fd fd) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return fail_errno("durable state: fstat");
-  PACELINE_TRY(memory::check_memfd(fd.get(), static_cast<std::uint64_t>(status.st_size), kWhat));
+  PACELINE_TRY(store::check_memory(fd, static_cast<std::uint64_t>(status.st_size), kWhat));
   std::unique_ptr<DurableState> state(new DurableState);
   state->fd_ = std::move(fd);
   const auto size = static_cast<std::size_t>(status.st_size);
   const std::size_t least = kRootBytes + CallRecords::memory_for();
-  const auto root = state->map(0, kRootBytes);
+  auto root = state->map(0, kRootBytes);
   if (!root) return tl::unexpected(root.error());
-  state->root_ = *root;
+  state->root_ = *std::move(root);
   bool is_one = size >= least && state->root().magic == kMagic && state->root().version.load() > kConstructing &&
                 state->root().members <= kMembersMax;
   for (std::size_t i = 0; is_one && i < state->root().members; ++i) {
@@ -105,10 +97,10 @@ Result<std::unique_ptr<DurableState>> DurableState::open(process::Fd fd) {
   }
   if (!is_one) return fail(ErrorKind::invalid, "durable state: what was kept of it is none");
   state->restored_ = true;
-  const auto records = state->map(kRootBytes, CallRecords::memory_for());
+  auto records = state->map(kRootBytes, CallRecords::memory_for());
   if (!records) return tl::unexpected(records.error());
-  state->records_memory_ = *records;
-  state->records_ = std::make_unique<CallRecords>(*records, state->reserve_at(kRootBytes));
+  state->records_memory_ = *std::move(records);
+  state->records_ = std::make_unique<CallRecords>(state->records_memory_.data(), state->reserve_at(kRootBytes));
   state->records_->roll_back(state->root().version.load());
   return state;
 }
@@ -130,7 +122,7 @@ Result<DurableState::Place> DurableState::add(DurableMember& member, std::size_t
                                           " was another one before the actor was started again: its constructor has to "
                                           "make the same ones each time");
   } else {
-    if (!is_sparse) PACELINE_TRY(memory::check_room(kWhat, bytes));
+    if (!is_sparse) PACELINE_TRY(store::check_room(kWhat, bytes));
     const auto offset = grow(size);
     if (!offset) return tl::unexpected(offset.error());
     PACELINE_TRY(reserve_at(*offset)(0, UndoLog::data_at(bytes) + (is_sparse ? 0 : bytes)));
@@ -138,10 +130,10 @@ Result<DurableState::Place> DurableState::add(DurableMember& member, std::size_t
     root().members = index + 1;
   }
   const std::size_t offset = root().member[index].offset;
-  const auto memory = map(offset, size);
+  auto memory = map(offset, size);
   if (!memory) return tl::unexpected(memory.error());
-  auto& section = sections_.emplace_back(Section{*memory, size, is_sparse, {}});
-  section.log.emplace(*memory, bytes, reserve_at(offset));
+  auto& section = sections_.emplace_back(Section{*std::move(memory), is_sparse, {}});
+  section.log.emplace(section.memory.data(), bytes, reserve_at(offset));
   if (restored_) section.log->roll_back(root().version.load());
   members_.push_back(&member);
   return Place{index, section.log->data().data(), restored_};
@@ -156,7 +148,7 @@ Result<void> DurableState::finish() {
     return fail(ErrorKind::invalid, "durable state: the actor's constructor has made " +
                                         std::to_string(sections_.size()) + " durable members, and " +
                                         std::to_string(root().members) + " before it was started again");
-  if (!restored_) PACELINE_TRY(memory::add_seals(fd_.get(), F_SEAL_SHRINK | F_SEAL_GROW));
+  if (!restored_) PACELINE_TRY(store::seal_size(fd_));
   PACELINE_TRY(publish({}));
   finished_ = true;
   return {};

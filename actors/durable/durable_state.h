@@ -10,6 +10,7 @@
 #include "actors/durable/call_records.h"
 #include "actors/durable/undo_log.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
 namespace paceline::actors {
 
@@ -39,7 +40,6 @@ class DurableState {
   static Result<std::unique_ptr<DurableState>> create();
   /// What finish() has sealed, and perhaps a process that is dead has changed. `invalid`: it is none.
   static Result<std::unique_ptr<DurableState>> open(process::Fd fd);
-  ~DurableState();
   DurableState(const DurableState&) = delete;
   DurableState& operator=(const DurableState&) = delete;
 
@@ -55,7 +55,7 @@ class DurableState {
   /// The constructor has returned: all that it made counts, and nothing can be added.
   Result<void> finish();
   bool is_finished() const { return finished_; }
-  int fd() const { return fd_.get(); }
+  process::BorrowedFd fd() const { return fd_; }
 
   /// Bytes of a member may be changed until the next publication.
   Result<void> save(std::size_t index, std::size_t offset, std::size_t size);
@@ -73,20 +73,19 @@ class DurableState {
  private:
   struct Root;
   struct Section {
-    std::byte* memory = nullptr;
-    std::size_t bytes = 0;  ///< Of memory.
+    store::Mapping memory;
     bool is_sparse = false;
     std::optional<UndoLog> log{};
   };
   DurableState() = default;
   Root& root() const;
-  Result<std::byte*> map(std::size_t offset, std::size_t size);
+  Result<store::Mapping> map(std::size_t offset, std::size_t size) const;
   UndoLog::Reserve reserve_at(std::size_t offset) const;
   Result<std::size_t> grow(std::size_t bytes);
 
   process::Fd fd_;
-  std::byte* root_ = nullptr;
-  std::byte* records_memory_ = nullptr;
+  store::Mapping root_;
+  store::Mapping records_memory_;
   std::unique_ptr<CallRecords> records_;
   std::vector<Section> sections_;
   std::vector<DurableMember*> members_;

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "actors/durable.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::actors {
 namespace {
@@ -75,7 +75,7 @@ struct Life {
     const Bytes answer = to_bytes(*counter->number);
     if (!at().publish(DurableState::Done{kCaller, static_cast<std::uint64_t>(*counter->number), true, answer})) abort();
   }
-  process::Fd copy_of_fd() { return process::Fd(::fcntl(at().fd(), F_DUPFD_CLOEXEC, 0)); }
+  process::Fd copy_of_fd() { return at().fd().duplicate(); }
 
   Result<std::unique_ptr<DurableState>> state;
   std::unique_ptr<Counter> counter;
@@ -141,9 +141,9 @@ TEST(DurableStateTest, AConstructorThatMakesSomethingElseIsRefused) {
 }
 
 TEST(DurableStateTest, WhatIsNoDurableStateIsNotOpened) {
-  process::Fd fd(*memory::create_memfd("other", 1 << 20));
+  auto fd = *store::create_memory({.name = "other", .size = 1 << 20, .sealed = store::MemoryShape::Sealed::later});
   EXPECT_EQ(DurableState::open(process::Fd(::dup(fd.get()))).error().kind, ErrorKind::invalid);
-  ASSERT_TRUE(memory::add_seals(fd.get(), F_SEAL_SHRINK | F_SEAL_GROW));
+  ASSERT_TRUE(store::seal_size(fd));
   EXPECT_EQ(DurableState::open(process::Fd(::dup(fd.get()))).error().text,
             "durable state: what was kept of it is none");
 }
@@ -174,7 +174,9 @@ TEST(DurableStateTest, AValueThatIsTooLargeChangesNothing) {
 process::Fd snapshot(int from) {
   struct stat status {};
   if (::fstat(from, &status) != 0) return {};
-  process::Fd to(*memory::create_memfd("snapshot", static_cast<std::uint64_t>(status.st_size)));
+  auto to = *store::create_memory({.name = "snapshot",
+                                   .size = static_cast<std::uint64_t>(status.st_size),
+                                   .sealed = store::MemoryShape::Sealed::later});
   Bytes bytes;
   for (off_t at = 0; (at = ::lseek(from, at, SEEK_DATA)) >= 0;) {
     const off_t end = ::lseek(from, at, SEEK_HOLE);
@@ -184,14 +186,14 @@ process::Fd snapshot(int from) {
     if (::pwrite(to.get(), bytes.data(), bytes.size(), at) != end - at) return {};
     at = end;
   }
-  EXPECT_TRUE(memory::add_seals(to.get(), F_SEAL_SHRINK | F_SEAL_GROW));
+  EXPECT_TRUE(store::seal_size(to));
   return to;
 }
 
 TEST(DurableStateTest, BeforeWhicheverInstructionAProcessDiesACallHasBeenDoneOrNot) {
   Life life;
   life.call();
-  ASSERT_TRUE(snapshot(life.at().fd()));
+  ASSERT_TRUE(snapshot(life.at().fd().get()));
   const pid_t child = ::fork();
   if (child == 0) {
     Life mine(life.copy_of_fd());
@@ -208,7 +210,7 @@ TEST(DurableStateTest, BeforeWhicheverInstructionAProcessDiesACallHasBeenDoneOrN
   int looks[2] = {0, 0}, last = 2;
   for (int step = 0;; ++step) {
     if (step % kStride == 0) {
-      Life next(snapshot(life.at().fd()));
+      Life next(snapshot(life.at().fd().get()));
       const int value = checked(next);
       ASSERT_TRUE(value == 2 || value == 3) << "at step " << step << ": " << value;
       ASSERT_GE(value, last) << "at step " << step;

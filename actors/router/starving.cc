@@ -85,7 +85,8 @@ ActorRouter::Actions ActorRouter::tick(Instant now) {
     if (until <= now) left_alone.push_back(id);
   for (const ActorId id : left_alone) {
     const Actor& actor = actors_.at(id);
-    end_living(actions, actor, {ErrorKind::disconnected, describe(actor) + " has ended: its owner's node is gone"}, false);
+    end_living(actions, actor, {ErrorKind::disconnected, describe(actor) + " has ended: its owner's node is gone"},
+               false);
   }
   return actions;
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "actors/process_client.h"
 #include "actors/worker/worker_main.h"
@@ -23,9 +24,9 @@ namespace {
     std::_Exit(2);
   }
   // Nothing is warmed up: a step of libtorch before the fork made the first step of a job no sooner.
-  const auto child = paceline::process::run_fork_server(static_cast<int>(descriptor), {});
+  auto child = paceline::process::run_fork_server(paceline::process::Fd(static_cast<int>(descriptor)), {});
   unsetenv(paceline::process::kForkServerEnv);  // What the worker starts itself is no fork server.
-  paceline::worker::worker_main(child.worker, child.agent_socket, paceline::actors::process_transport());
+  paceline::worker::worker_main(child.worker, std::move(child.agent_socket), paceline::actors::process_transport());
 }
 
 }  // namespace

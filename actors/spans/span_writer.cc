@@ -1,8 +1,5 @@
 #include "actors/spans/span_writer.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -12,7 +9,7 @@
 #include "actors/protocol.h"
 #include "runtime/base/readable.h"
 #include "runtime/base/splitmix.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::actors {
 namespace {
@@ -30,19 +27,15 @@ void put(SpanSlot& slot, const SpanRecord& record) {
 }  // namespace
 
 Result<std::unique_ptr<SpanBook>> SpanBook::create() {
-  auto made = memory::create_memfd("paceline-spans", kSpanMemoryBytes);
-  if (!made) return tl::unexpected(made.error());
-  process::Fd fd(*made);
-  PACELINE_TRY(memory::add_seals(fd.get(), F_SEAL_SHRINK | F_SEAL_GROW));
-  void* const at = ::mmap(nullptr, kSpanMemoryBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (at == MAP_FAILED) return fail_errno("map shared memory (mmap)");
-  auto* const memory = static_cast<SpanMemory*>(at);
-  memory->header.names = alignof(NameHead);  // Id 0 is no name's.
-  memory->header.magic = kSpanMagic;
-  return std::unique_ptr<SpanBook>(new SpanBook(std::move(fd), memory));
+  auto fd = store::create_memory({.name = "paceline-spans", .size = kSpanMemoryBytes});
+  if (!fd) return tl::unexpected(fd.error());
+  auto mapping = store::Mapping::map(*fd, kSpanMemoryBytes, store::Mapping::Access::write, "spans");
+  if (!mapping) return tl::unexpected(mapping.error());
+  std::unique_ptr<SpanBook> book(new SpanBook(*std::move(fd), *std::move(mapping)));
+  book->memory_->header.names = alignof(NameHead);  // Id 0 is no name's.
+  book->memory_->header.magic = kSpanMagic;
+  return book;
 }
-
-SpanBook::~SpanBook() { ::munmap(memory_, kSpanMemoryBytes); }
 
 std::uint32_t SpanBook::name(NameKind kind, std::string_view text, std::size_t room) {
   text = first_of(text, kNameMax);

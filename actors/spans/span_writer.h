@@ -16,6 +16,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
 namespace paceline::actors {
 
@@ -25,21 +26,22 @@ struct Call;
 class SpanBook {
  public:
   static Result<std::unique_ptr<SpanBook>> create();
-  ~SpanBook();
   SpanBook(const SpanBook&) = delete;
   SpanBook& operator=(const SpanBook&) = delete;
 
   /// For the agent.
-  int fd() const { return fd_.get(); }
+  process::BorrowedFd fd() const { return fd_; }
   /// The id of a name, which is written once; 0 where there is no room for it among the first `room` bytes of names.
   /// What is longer than kNameMax is cut.
   std::uint32_t name(NameKind kind, std::string_view text, std::size_t room = kNamesBytes);
 
  private:
   friend class SpanTrack;
-  SpanBook(process::Fd fd, SpanMemory* memory) : fd_(std::move(fd)), memory_(memory) {}
+  SpanBook(process::Fd fd, store::Mapping mapping)
+      : fd_(std::move(fd)), mapping_(std::move(mapping)), memory_(reinterpret_cast<SpanMemory*>(mapping_.data())) {}
 
   process::Fd fd_;
+  store::Mapping mapping_;
   SpanMemory* const memory_;
   std::atomic<std::uint32_t> tracks_{0};
   std::mutex mutex_;                            ///< Guards what follows.

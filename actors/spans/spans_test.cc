@@ -23,7 +23,7 @@ class SpansTest : public testing::Test {
  protected:
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> bytes(kSpanMemoryBytes);
-    EXPECT_EQ(::pread(book->fd(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(::pread(book->fd().get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
     return bytes;
   }
   ReadSpans read() const { return read_spans(bytes()); }

@@ -177,7 +177,7 @@ class MiniAgent {
     if (worker == workers_.end()) {
       kill_when_forked_.insert(id);
     } else {
-      (void)process::kill_worker(worker->second.pidfd.get(), SIGKILL);
+      (void)process::kill_worker(worker->second.pidfd, SIGKILL);
     }
   }
 

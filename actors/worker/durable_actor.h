@@ -13,8 +13,8 @@ namespace paceline::worker {
 
 /// Who keeps an actor's durable state while it has no process.
 struct StateKeeper {
-  std::function<Result<process::Fd>()> find;  ///< What a process before this one has given; none: empty.
-  std::function<Result<void>(int fd)> keep;   ///< Returns when it is kept.
+  std::function<Result<process::Fd>()> find;              ///< What a process before this one has given; none: empty.
+  std::function<Result<void>(process::BorrowedFd)> keep;  ///< Returns when it is kept.
 };
 
 /// The durable state of a worker's actor, from its constructor on, and its calls around it. Owned by the actor's

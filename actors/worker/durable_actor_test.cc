@@ -48,10 +48,10 @@ class DurableActorTest : public testing::Test {
   std::string start(actors::Concurrency concurrency = {}, int restarts = 1) {
     StateKeeper keeper;
     keeper.find = [this]() -> Result<process::Fd> {
-      return kept_ ? process::Fd(::fcntl(kept_.get(), F_DUPFD_CLOEXEC, 0)) : process::Fd();
+      return kept_ ? process::BorrowedFd(kept_).duplicate() : process::Fd();
     };
-    keeper.keep = [this](int fd) -> Result<void> {
-      kept_.reset(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    keeper.keep = [this](process::BorrowedFd fd) -> Result<void> {
+      kept_ = fd.duplicate();
       return {};
     };
     sut_ = std::make_unique<Executor>([] { return actors::Place{}; }, std::move(keeper));

@@ -1,35 +1,31 @@
 #include "actors/worker/state_keeper.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/process/fd_passing.h"
-
 namespace paceline::worker {
 namespace {
 
-constexpr int kAnswerMs = 30'000;
+using process::DescriptorChannel;
 
-Result<process::Fd> ask(int agent_socket, const char* what, const std::vector<int>& fds) {
-  PACELINE_TRY(process::send_with_fds(agent_socket, json_text(nlohmann::json{{"kind", what}}), fds));
-  auto packet = process::receive_with_fds(agent_socket, kAnswerMs);
-  if (!packet) return fail(packet.error().kind, "durable state: the agent does not keep it: " + packet.error().text);
-  const auto body = parse_json(packet->bytes);
-  if (!body.is_object() || body.contains("error"))
-    return fail(ErrorKind::invalid, "durable state: the agent does not keep it: " +
-                                        (body.is_object() ? body.value("error", "") : packet->bytes));
-  return packet->fds.empty() ? process::Fd() : std::move(packet->fds.front());
+constexpr Duration kPatience = std::chrono::seconds(30);
+
+Result<process::Fd> ask(DescriptorChannel& agent, DescriptorChannel::Kind what,
+                        const std::vector<process::BorrowedFd>& fds) {
+  auto answer = agent.ask(what, fds, kPatience);
+  if (!answer) return fail(answer.error().kind, "durable state: the agent does not keep it: " + answer.error().text);
+  return answer->fds.empty() ? process::Fd() : std::move(answer->fds.front());
 }
 
 }  // namespace
 
-StateKeeper keep_at_agent(int agent_socket) {
+StateKeeper keep_at_agent(DescriptorChannel& agent) {
   StateKeeper keeper;
-  keeper.find = [agent_socket] { return ask(agent_socket, "state", {}); };
-  keeper.keep = [agent_socket](int fd) -> Result<void> {
-    const auto kept = ask(agent_socket, "keep", {fd});
+  keeper.find = [&agent] { return ask(agent, DescriptorChannel::Kind::find_state, {}); };
+  keeper.keep = [&agent](process::BorrowedFd fd) -> Result<void> {
+    const auto kept = ask(agent, DescriptorChannel::Kind::keep_state, {fd});
     if (!kept) return tl::unexpected(kept.error());
     return {};
   };

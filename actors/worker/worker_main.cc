@@ -13,9 +13,7 @@
 #include "actors/worker/call_thread.h"
 #include "actors/worker/state_keeper.h"
 #include "runtime/base/check.h"
-#include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
-#include "runtime/process/fd_passing.h"
 #include "runtime/process/supervise.h"
 
 namespace paceline::worker {
@@ -33,11 +31,10 @@ constexpr Duration kTaskPatience = std::chrono::milliseconds(5);
 }
 
 /// Its agent has them, too. Without them less is seen of this worker.
-std::unique_ptr<actors::SpanBook> spans_of(WorkerId worker, int agent_socket) {
+std::unique_ptr<actors::SpanBook> spans_of(WorkerId worker, process::DescriptorChannel& agent) {
   auto spans = actors::SpanBook::create();
   const auto sent =
-      spans ? process::send_with_fds(agent_socket, json_text(nlohmann::json{{"kind", "spans"}}), {(*spans)->fd()})
-            : tl::unexpected(spans.error());
+      spans ? agent.tell(process::DescriptorMessage::Kind::spans, {}, {(*spans)->fd()}) : tl::unexpected(spans.error());
   if (sent) return *std::move(spans);
   std::fprintf(stderr, "paceline: %s: what it runs is not seen: %s\n", where(worker).c_str(),
                sent.error().text.c_str());
@@ -53,13 +50,14 @@ Context& current() {
   return *context;
 }
 
-void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFactory transport) {
+void worker_main(WorkerId worker, process::Fd agent_socket, actors::Client::TransportFactory transport) {
   // A worker ends by _exit or a signal, so what it printed must not wait in a buffer.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   static auto* shared = new CallThreads;  // The I/O thread uses it until the process ends, and the others do.
   shared->worker = worker;
-  shared->keeper = keep_at_agent(agent_socket);
-  shared->spans = spans_of(worker, agent_socket);
+  static auto* agent = new process::DescriptorChannel(std::move(agent_socket));
+  shared->keeper = keep_at_agent(*agent);
+  shared->spans = spans_of(worker, *agent);
   shared->give_up = [worker](const Error& error) { give_up(worker, error); };
   auto executable = actors::this_executable();
   if (!executable) give_up(worker, executable.error());
@@ -71,7 +69,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   options.line_path = actors::line_path_beside(options.agent_address, worker);
   options.welcome_patience =
       std::chrono::minutes(10);  // An agent that is gone hangs up; one that is slow is waited for.
-  options.hang_up = agent_socket;
+  options.hang_up = agent->socket().get();
   options.on_hang_up = [] { _exit(process::kExitAgentGone); };
   options.on_lost = [worker](const Error& error) { give_up(worker, error); };
   options.on_work = [](actors::Work work) { return shared->queues.push(std::move(work)); };
@@ -97,7 +95,7 @@ void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFac
   // Work may arrive with the welcome: it waits in the queue until the context is there.
   auto client = actors::Client::connect(std::move(options), std::move(transport));
   if (!client) give_up(worker, client.error());
-  context = new Context{worker, (*client)->node(), address, agent_socket, client->get()};
+  context = new Context{worker, (*client)->node(), address, agent, client->get()};
   actors::set_process_client(*std::move(client));
 
   shared->client = context->client;

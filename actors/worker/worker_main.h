@@ -4,6 +4,7 @@
 
 #include "actors/client.h"
 #include "runtime/base/ids.h"
+#include "runtime/process/descriptor_channel.h"
 
 namespace paceline::worker {
 
@@ -12,8 +13,8 @@ struct Context {
   WorkerId worker;
   NodeId node;
   std::string agent_address;
-  int agent_socket = -1;  ///< Unix socket to the agent, for descriptors; the I/O thread only watches it for hang-up.
-  actors::Client* client = nullptr;  ///< Lives as long as the process.
+  process::DescriptorChannel* agent = nullptr;  ///< These two live as long as the process.
+  actors::Client* client = nullptr;
 };
 
 /// Of this process; programmer error outside of a worker (ask is_worker()).
@@ -22,6 +23,6 @@ bool is_worker();
 
 /// The life of a forked worker: connects to the agent that PACELINE_AGENT names, says hello as "worker/ID", executes
 /// what comes, on the calling thread. Ends the process (_exit) when the agent hangs up; never returns.
-[[noreturn]] void worker_main(WorkerId worker, int agent_socket, actors::Client::TransportFactory transport);
+[[noreturn]] void worker_main(WorkerId worker, process::Fd agent_socket, actors::Client::TransportFactory transport);
 
 }  // namespace paceline::worker

@@ -83,7 +83,8 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
       process_ids_(options_.node, options_.starts),
       workers_(make_workers(
           {.ended = [this](WorkerId worker, const auto& end) { on_worker_ended(worker, end); },
-           .packet = [this](WorkerId worker, process::Packet packet) { on_worker_packet(worker, std::move(packet)); },
+           .said = [this](WorkerId worker,
+                          process::DescriptorMessage message) { on_worker_said(worker, std::move(message)); },
            .prints = [this](WorkerOutput::Source source) { output_.watch(std::move(source)); },
            .printed = [this](WorkerId worker) { output_.on_worker_ended(worker); }})),
       sessions_(loop_, {.message = [this](WorkerId worker,
@@ -654,38 +655,39 @@ void Agent::on_worker_ended(WorkerId worker, const Workers::Listener::End& end) 
   act(router_.on_worker_gone(worker, end.how, end.log));
 }
 
-void Agent::on_worker_packet(WorkerId worker, process::Packet packet) {
-  const auto body = parse_json(packet.bytes);
-  const auto kind = body.is_object() ? body.value("kind", "") : "";
-  if (kind == "channel") return open_session(worker);
-  if (kind == "state") return give_state(worker);
-  if (kind == "keep") return keep_state(worker, std::move(packet));
-  if (kind == "spans" && packet.fds.size() == 1) {
-    return spans_.keep(worker, workers_->pid(worker), std::move(packet.fds.front()));
+void Agent::on_worker_said(WorkerId worker, process::DescriptorMessage message) {
+  using Kind = process::DescriptorMessage::Kind;
+  switch (message.kind) {
+    case Kind::open_channel: return open_session(worker, message.request);
+    case Kind::find_state: return give_state(worker, message.request);
+    case Kind::keep_state: return keep_state(worker, message.request, std::move(message.fds.front()));
+    case Kind::spans: return spans_.keep(worker, workers_->pid(worker), std::move(message.fds.front()));
+    case Kind::captured: return jobs_.on_captured(worker, parse_json(message.body), std::move(message.fds.front()));
+    case Kind::answer:
+    case Kind::failure: return;  // It has not been asked.
   }
-  if (kind != "replica" || packet.fds.size() != 1) return;
-  jobs_.on_captured(worker, body, std::move(packet.fds.front()));
 }
 
-void Agent::open_session(WorkerId worker) {
-  const auto opened = sessions_.open(worker, [&](const std::vector<int>& descriptors) {
-    workers_->send(worker, json_text(json{{"kind", "channel"}}), descriptors);
+void Agent::open_session(WorkerId worker, std::uint64_t request) {
+  const auto opened = sessions_.open(worker, [&](const std::vector<process::BorrowedFd>& descriptors) {
+    workers_->answer(worker, request, {}, descriptors);
   });
-  if (!opened) workers_->send(worker, json_text(json{{"error", opened.error().text}}), {});
+  if (!opened) workers_->answer(worker, request, tl::unexpected(opened.error()), {});
 }
 
 /// What the actor's process before this one has given to be kept.
-void Agent::give_state(WorkerId worker) {
-  const int fd = states_.find(router_.restartable_of(worker));
-  workers_->send(worker, json_text(json{{"kind", "state"}}), fd < 0 ? std::vector<int>{} : std::vector<int>{fd});
+void Agent::give_state(WorkerId worker, std::uint64_t request) {
+  std::vector<process::BorrowedFd> found;
+  if (const auto* const state = states_.find(router_.restartable_of(worker))) found.emplace_back(*state);
+  workers_->answer(worker, request, {}, found);
 }
 
-void Agent::keep_state(WorkerId worker, process::Packet packet) {
+void Agent::keep_state(WorkerId worker, std::uint64_t request, process::Fd state) {
   const ActorId actor = router_.restartable_of(worker);
-  const auto kept = actor.value == 0 || packet.fds.size() != 1
+  const auto kept = actor.value == 0
                         ? fail(ErrorKind::invalid, "nothing is kept of what is no actor that may be started again")
-                        : states_.keep(actor, std::move(packet.fds.front()));
-  workers_->send(worker, json_text(kept ? json{{"kind", "kept"}} : json{{"error", kept.error().text}}), {});
+                        : states_.keep(actor, std::move(state));
+  workers_->answer(worker, request, kept.map([] { return std::string(); }), {});
 }
 
 // Jobs
@@ -707,8 +709,9 @@ JobOutbox Agent::outbox_of_job() {
   outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<transport::Piece> bulk) {
     send_peer(agent_peer(node), message, std::move(bulk));
   };
-  outbox.to_worker = [this](WorkerId worker, const json& body, const std::vector<int>& fds) {
-    workers_->send(worker, json_text(body), fds);
+  outbox.answer = [this](WorkerId worker, std::uint64_t request, const Result<json>& body,
+                         const std::vector<process::BorrowedFd>& fds) {
+    workers_->answer(worker, request, body.map([](const json& said) { return json_text(said); }), fds);
   };
   outbox.ask_for_life = [this](WorkerId worker) {
     wire::Message message;
@@ -817,9 +820,9 @@ void Agent::on_unsent(const transport::Peer& peer, const Error& error) {
   if (error.kind == ErrorKind::disconnected) report_cut_off(node, error.text);
   if (error.kind == ErrorKind::overloaded) jobs_.fail_those_on(node, error.text);
   act(router_.on_node_gone(node,
-                           node.value < options_.nodes ? error.text
-                                                       : "the cluster has " + std::to_string(options_.nodes) +
-                                                             " nodes, numbered from 0",
+                           node.value < options_.nodes
+                               ? error.text
+                               : "the cluster has " + std::to_string(options_.nodes) + " nodes, numbered from 0",
                            jobs_.open_ones()));
 }
 

@@ -137,10 +137,10 @@ class Agent {
   void carry_out(const actors::ActorRouter::Forget& forget);
   // Processes
   void on_worker_ended(WorkerId worker, const Workers::Listener::End& end);
-  void on_worker_packet(WorkerId worker, process::Packet packet);
-  void open_session(WorkerId worker);
-  void give_state(WorkerId worker);
-  void keep_state(WorkerId worker, process::Packet packet);
+  void on_worker_said(WorkerId worker, process::DescriptorMessage message);
+  void open_session(WorkerId worker, std::uint64_t request);
+  void give_state(WorkerId worker, std::uint64_t request);
+  void keep_state(WorkerId worker, std::uint64_t request, process::Fd state);
   // Jobs
   NodeJobs::Around around_jobs();
   JobOutbox outbox_of_job();

@@ -1,7 +1,7 @@
 // Looks at what memory the workers of a node take, beside the loop: it means reading a file for each of them.
 #include "algorithms/cluster/agent.h"
 #include "runtime/base/steady_now.h"
-#include "runtime/memory/memory_room.h"
+#include "runtime/store/memory_room.h"
 
 namespace paceline::cluster {
 
@@ -10,7 +10,7 @@ MemoryWatch::Options Agent::memory_options(const Options& options) {
   MemoryWatch::Options watch;
   watch.node = options.node;
   watch.limit = options.memory_limit;
-  watch.reserve = std::min(memory::total_bytes() / 20, kReserveMax);
+  watch.reserve = std::min(store::total_bytes() / 20, kReserveMax);
   return watch;
 }
 
@@ -26,7 +26,7 @@ void Agent::look_at_memory(Instant now) {
   auto look = std::make_shared<MemoryWatch::Look>();
   look->at_all = false;
   auto read = [look]() -> Result<void> {
-    look->available = memory::available_bytes();
+    look->available = store::available_bytes();
     return {};
   };
   lookout_->run(std::move(read), [this, look](const Result<void>& done) {
@@ -43,10 +43,10 @@ void Agent::look_at_workers() {
   auto sources = workers_->memory_sources();
   look->took = steady_now() - now;
   auto read = [look, sources = std::move(sources)]() -> Result<void> {
-    look->available = memory::available_bytes();
+    look->available = store::available_bytes();
     const Instant begin = steady_now();
     for (const auto& source : sources) {
-      const auto has = memory::private_bytes(source.pid);
+      const auto has = store::private_bytes(source.pid);
       look->workers.push_back({source.worker, has - std::min(has, source.born_with), 0});
     }
     look->took += steady_now() - begin;

@@ -12,9 +12,9 @@
 #include "algorithms/cluster/training/peer_names.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/channel/line_transport.h"
-#include "runtime/memory/memory_room.h"
 #include "runtime/observe/atomic_file.h"
 #include "runtime/process/descriptor_limit.h"
+#include "runtime/store/memory_room.h"
 
 namespace paceline::cluster {
 namespace {
@@ -57,7 +57,7 @@ Result<std::unique_ptr<Agent>> open_agent(const ProcessOptions& options, EventLo
   const auto of_machine = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
   agent.cpus = options.cpus > 0 ? static_cast<std::int32_t>(options.cpus) : of_machine;
   agent.memory_limit = static_cast<std::uint64_t>(options.memory);
-  agent.memory = options.memory > 0 ? agent.memory_limit : memory::total_bytes();
+  agent.memory = options.memory > 0 ? agent.memory_limit : store::total_bytes();
   agent.descriptors = process::raise_descriptor_limit();
   agent.descriptors -= std::min(agent.descriptors, channel::LineTransport::listener_descriptors());
   agent.directory = options.directory;

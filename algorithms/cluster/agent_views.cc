@@ -12,8 +12,8 @@
 #include "algorithms/cluster/done_reply.h"
 #include "runtime/base/json.h"
 #include "runtime/base/readable.h"
-#include "runtime/memory/memory_room.h"
 #include "runtime/process/this_machine.h"
+#include "runtime/store/memory_room.h"
 
 namespace paceline::cluster {
 namespace {
@@ -53,7 +53,7 @@ void Agent::on_node_status(std::uint64_t query, const json& asked) {
               {"cpus_free", std::max(0.0, std::round(router_.free().cpus * 1e6) / 1e6)},
               {"memory_free", std::max(0.0, router_.free().memory)},
               {"memory_used", memory_.used()},
-              {"rss", memory::resident_bytes(::getpid())},
+              {"rss", store::resident_bytes(::getpid())},
               {"machine", process::this_machine()},
               {"longest_turn_s", seconds(longest.wall)},
               {"longest_turn_cpu_s", seconds(longest.processor)},

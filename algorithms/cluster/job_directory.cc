@@ -122,7 +122,8 @@ JobDirectory::Actions JobDirectory::on_gone(NodeId node, std::string cause, bool
   if (!is_silent) ended_.insert(node);
   for (auto& [job, pairs] : apart_)
     for (Apart& one : pairs)
-      if ((one.from == node || one.node == node) && !is_the_drivers(one.node, jobs_.at(job))) one.until = Instant::min();  // Nobody's word is needed.
+      if ((one.from == node || one.node == node) && !is_the_drivers(one.node, jobs_.at(job)))
+        one.until = Instant::min();  // Nobody's word is needed.
   runs_.erase(node);
   Actions out;
   for (const auto& [id, entry] : jobs_)
@@ -256,8 +257,9 @@ void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) 
 /// Those that are left will say what they cannot reach; where all have ended nobody will.
 bool JobDirectory::goes_on_without(const JobEntry& entry, NodeId node) const {
   const auto left = left_of(entry);
-  return may_go_on_without(entry, node) &&
-         std::any_of(left.begin(), left.end(), [this, node](NodeId each) { return each != node && (is_here(each) || !ended_.contains(each)); });
+  return may_go_on_without(entry, node) && std::any_of(left.begin(), left.end(), [this, node](NodeId each) {
+           return each != node && (is_here(each) || !ended_.contains(each));
+         });
 }
 
 /// Nobody's word is waited for.

@@ -118,8 +118,8 @@ class JobDirectory {
   };
   std::map<JobId, std::vector<Apart>> apart_;
   std::map<JobId, Instant> without_driver_;  ///< Until when they may go on so.
-  std::set<NodeId> ended_;  ///< Nodes whose agents have ended, and that have no other ones yet.
-  std::map<NodeId, std::string> causes_;  ///< Why each that ever went did, the last time.
+  std::set<NodeId> ended_;                   ///< Nodes whose agents have ended, and that have no other ones yet.
+  std::map<NodeId, std::string> causes_;     ///< Why each that ever went did, the last time.
   JobId newest_;
 };
 

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <fcntl.h>
-
 #include <map>
 #include <utility>
 
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::cluster {
 
@@ -17,18 +16,16 @@ class KeptStates {
  public:
   /// `invalid`: no memory whose size is sealed, or the actor has some already.
   Result<void> keep(ActorId actor, process::Fd fd) {
-    constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW;
-    const int seals = ::fcntl(fd.get(), F_GET_SEALS);
-    if (seals < 0 || (seals & kNeeded) != kNeeded)
+    if (!store::is_size_sealed(fd))
       return fail(ErrorKind::invalid, "what is to be kept is no memory whose size is sealed");
     if (!states_.try_emplace(actor, std::move(fd)).second)
       return fail(ErrorKind::invalid, "something is kept of this actor already");
     return {};
   }
-  /// -1: nothing is kept.
-  int find(ActorId actor) const {
+  /// nullptr: nothing is kept.
+  const process::Fd* find(ActorId actor) const {
     const auto found = states_.find(actor);
-    return found == states_.end() ? -1 : found->second.get();
+    return found == states_.end() ? nullptr : &found->second;
   }
   /// Its memory goes with the descriptor, which may take a while. Empty: nothing was kept.
   process::Fd forget(ActorId actor) {

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::cluster {
 namespace {
@@ -11,17 +11,17 @@ namespace {
 const ActorId kActor{5};
 
 process::Fd sealed() {
-  process::Fd fd(*memory::create_memfd("state", 4096));
-  EXPECT_TRUE(memory::add_seals(fd.get(), F_SEAL_SHRINK | F_SEAL_GROW));
+  auto fd = *store::create_memory({.name = "state", .size = 4096, .sealed = store::MemoryShape::Sealed::later});
+  EXPECT_TRUE(store::seal_size(fd));
   return fd;
 }
 
 TEST(KeptStatesTest, WhatIsKeptIsThereUntilItsActorIsForgotten) {
   KeptStates sut;
-  EXPECT_EQ(sut.find(kActor), -1);
+  EXPECT_EQ(sut.find(kActor), nullptr);
   ASSERT_TRUE(sut.keep(kActor, sealed()));
-  EXPECT_GE(sut.find(kActor), 0);
-  EXPECT_EQ(sut.find(ActorId{6}), -1);
+  EXPECT_NE(sut.find(kActor), nullptr);
+  EXPECT_EQ(sut.find(ActorId{6}), nullptr);
   EXPECT_TRUE(sut.forget(kActor));
   EXPECT_FALSE(sut.forget(kActor));
   EXPECT_EQ(sut.size(), 0u);
@@ -29,7 +29,11 @@ TEST(KeptStatesTest, WhatIsKeptIsThereUntilItsActorIsForgotten) {
 
 TEST(KeptStatesTest, MemoryWhoseSizeMayChangeIsNotKept) {
   KeptStates sut;
-  EXPECT_EQ(sut.keep(kActor, process::Fd(*memory::create_memfd("state", 4096))).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(sut.keep(kActor, *store::create_memory(
+                                 {.name = "state", .size = 4096, .sealed = store::MemoryShape::Sealed::later}))
+                .error()
+                .kind,
+            ErrorKind::invalid);
   EXPECT_EQ(sut.keep(kActor, process::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC))).error().kind, ErrorKind::invalid);
   EXPECT_EQ(sut.size(), 0u);
 }
@@ -37,9 +41,9 @@ TEST(KeptStatesTest, MemoryWhoseSizeMayChangeIsNotKept) {
 TEST(KeptStatesTest, AnActorHasOne) {
   KeptStates sut;
   ASSERT_TRUE(sut.keep(kActor, sealed()));
-  const int first = sut.find(kActor);
+  const int first = sut.find(kActor)->get();
   EXPECT_EQ(sut.keep(kActor, sealed()).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(sut.find(kActor), first);
+  EXPECT_EQ(sut.find(kActor)->get(), first);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ SessionChannels::~SessionChannels() {
   for (const auto& [worker, channel] : channels_) loop_.forget(channel->descriptor());
 }
 
-Result<void> SessionChannels::open(WorkerId worker, const std::function<void(const std::vector<int>&)>& send) {
+Result<void> SessionChannels::open(WorkerId worker,
+                                   const std::function<void(const std::vector<process::BorrowedFd>&)>& send) {
   close(worker);
   auto made = channel::RingChannel::create({.to_maker = kRingBytes, .from_maker = 1});
   if (!made) return tl::unexpected(made.error());

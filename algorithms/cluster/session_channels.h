@@ -25,7 +25,7 @@ class SessionChannels {
   ~SessionChannels();
 
   /// A worker's session asks for its channel (again: the old one is closed). Hands `send` the descriptors for it.
-  Result<void> open(WorkerId worker, const std::function<void(const std::vector<int>&)>& send);
+  Result<void> open(WorkerId worker, const std::function<void(const std::vector<process::BorrowedFd>&)>& send);
   /// The worker has ended: what it had said before is heard first.
   void close(WorkerId worker);
 

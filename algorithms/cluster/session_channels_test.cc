@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 namespace paceline::cluster {
 namespace {
@@ -13,12 +14,12 @@ using namespace std::chrono_literals;
 class SessionChannelsTest : public testing::Test {
  protected:
   std::unique_ptr<channel::RingChannel> open(WorkerId worker) {
-    std::vector<int> copies;
-    EXPECT_TRUE(sut_.open(worker, [&](const std::vector<int>& fds) {
-      for (const int fd : fds) copies.push_back(::dup(fd));
-      memory_ = copies.front() >= 0 ? ::dup(copies.front()) : -1;
+    std::vector<process::Fd> copies;
+    EXPECT_TRUE(sut_.open(worker, [&](const std::vector<process::BorrowedFd>& fds) {
+      for (const auto fd : fds) copies.push_back(fd.duplicate());
+      memory_ = fds.front().duplicate();
     }));
-    return channel::RingChannel::open(copies).value();
+    return channel::RingChannel::open(std::move(copies)).value();
   }
   static void say(channel::RingChannel& session, const std::string& text) {
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
@@ -30,11 +31,10 @@ class SessionChannelsTest : public testing::Test {
     EXPECT_TRUE(loop_.run_once(0ns));
     return heard_;
   }
-  ~SessionChannelsTest() override { ::close(memory_); }
 
   EventLoop loop_ = EventLoop::create().value();
   std::string heard_;
-  int memory_ = -1;
+  process::Fd memory_;
   SessionChannels sut_{
       loop_,
       {.message =
@@ -83,9 +83,9 @@ TEST_F(SessionChannelsTest, WhatWasSaidBeforeTheEndIsHeard) {
 TEST_F(SessionChannelsTest, ABrokenChannelIsSaidOnce) {
   const auto one = open(WorkerId{1});
   const std::uint64_t far = 1 << 30;
-  ASSERT_EQ(::pwrite(memory_, &far, sizeof far, 64), static_cast<ssize_t>(sizeof far));  // The ring's tail.
+  ASSERT_EQ(::pwrite(memory_.get(), &far, sizeof far, 64), static_cast<ssize_t>(sizeof far));  // The ring's tail.
   say(*one, "a");
-  ASSERT_EQ(::pwrite(memory_, &far, sizeof far, 64), static_cast<ssize_t>(sizeof far));
+  ASSERT_EQ(::pwrite(memory_.get(), &far, sizeof far, 64), static_cast<ssize_t>(sizeof far));
   EXPECT_EQ(turn(), "1 is broken ");
   EXPECT_EQ(turn(), "");
 }

@@ -19,9 +19,9 @@
 #include "actors/process_client.h"
 #include "actors/process_ids.h"
 #include "runtime/base/readable.h"
-#include "runtime/memory/memory_room.h"
 #include "runtime/process/log_tail.h"
 #include "runtime/process/supervise.h"
+#include "runtime/store/memory_room.h"
 
 namespace paceline::cluster {
 namespace {
@@ -206,7 +206,7 @@ void WorkerProcesses::on_forked(std::uint32_t server, process::ForkServer::Event
   auto& worker = workers_[event.worker];
   worker.server = server;
   worker.pid = event.pid;
-  worker.born_with = memory::private_bytes(event.pid);
+  worker.born_with = store::private_bytes(event.pid);
   worker.pidfd = std::move(event.pidfd);
   worker.socket = std::move(event.socket);
   (void)loop_.watch(worker.socket.get(), [this, forked = event.worker] { on_socket(forked); });
@@ -283,11 +283,13 @@ void WorkerProcesses::end(WorkerId worker, const std::string& reason) {
   it->second.kill_when_forked = true;
   if (it->second.ended_because.empty()) it->second.ended_because = reason;
   if (!it->second.pidfd) return;
-  if (auto killed = process::kill_worker(it->second.pidfd.get(), SIGKILL); !killed)
+  if (auto killed = process::kill_worker(it->second.pidfd, SIGKILL); !killed)
     log_.debug("worker " + to_string(worker) + ": " + killed.error().text);
 }
 
-void WorkerProcesses::send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) {
+void WorkerProcesses::answer(WorkerId worker, std::uint64_t request, const Result<std::string>& body,
+                             const std::vector<process::BorrowedFd>& fds) {
+  using Kind = process::DescriptorMessage::Kind;
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
   Worker& to = it->second;
@@ -296,18 +298,21 @@ void WorkerProcesses::send(WorkerId worker, const std::string& bytes, const std:
                       "it has not read the last " + std::to_string(kUnsentMax) + " packets that were sent to it"};
     return end(worker, error.text);
   }
-  Unsent& packet = to.unsent.emplace_back(Unsent{bytes, {}});
-  for (const int fd : fds) packet.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  process::Packet packet;
+  for (const process::BorrowedFd fd : fds) packet.fds.push_back(fd.duplicate());
+  if (!std::all_of(packet.fds.begin(), packet.fds.end(), [](const process::Fd& fd) { return static_cast<bool>(fd); }))
+    return answer(worker, request, fail(ErrorKind::overloaded, "its agent has no descriptors left (ulimit -n)"), {});
+  packet.bytes = body ? process::encode(Kind::answer, request, *body, fds.size())
+                      : process::encode(Kind::failure, request, body.error().text, 0);
+  to.unsent.push_back(std::move(packet));
   send_unsent(worker, to);
 }
 
 void WorkerProcesses::send_unsent(WorkerId id, Worker& worker) {
   if (!worker.socket) return;
   for (; !worker.unsent.empty(); worker.unsent.pop_front()) {
-    const Unsent& packet = worker.unsent.front();
-    std::vector<int> fds;
-    for (const process::Fd& fd : packet.fds) fds.push_back(fd.get());
-    const auto sent = process::send_with_fds(worker.socket.get(), packet.bytes, fds);
+    const auto& packet = worker.unsent.front();
+    const auto sent = process::send_with_fds(worker.socket, packet.bytes, {packet.fds.begin(), packet.fds.end()});
     if (sent) continue;
     if (sent.error().kind == ErrorKind::overloaded) break;
     log_.warning("worker " + to_string(id) + ": " + sent.error().text);
@@ -334,10 +339,14 @@ void WorkerProcesses::on_socket(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
   send_unsent(worker, it->second);
-  auto packet = process::receive_with_fds(it->second.socket.get(), 0);
-  if (packet) return listener_.packet(worker, std::move(*packet));
-  if (packet.error().kind != ErrorKind::timed_out)
-    loop_.forget(it->second.socket.get());  // Hung up: its exit is reported.
+  auto packet = process::receive_with_fds(it->second.socket, 0);
+  if (!packet && packet.error().kind == ErrorKind::timed_out) return;
+  if (!packet && packet.error().kind != ErrorKind::invalid)
+    return loop_.forget(it->second.socket.get());  // Hung up: its exit is reported.
+  auto message = std::move(packet).and_then(process::decode_descriptor_message);
+  if (message) return listener_.said(worker, *std::move(message));
+  log_.warning("worker " + to_string(worker) + ": " + message.error().text);
+  end(worker, message.error().text);
 }
 
 }  // namespace paceline::cluster

@@ -38,7 +38,8 @@ class WorkerProcesses final : public Workers {
   void end(WorkerId worker, const std::string& reason) override;
   /// What it has no room for is kept, as is what a worker asks for before its fork was told of here (it connects by
   /// itself). One that lets kUnsentMax packets lie is ended.
-  void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) override;
+  void answer(WorkerId worker, std::uint64_t request, const Result<std::string>& body,
+              const std::vector<process::BorrowedFd>& fds) override;
   char state(WorkerId worker) const override;
   pid_t pid(WorkerId worker) const override;
   std::string log(WorkerId worker) const override;
@@ -51,10 +52,6 @@ class WorkerProcesses final : public Workers {
   static constexpr std::size_t kUnsentMax = 1024;
 
  private:
-  struct Unsent {
-    std::string bytes;
-    std::vector<process::Fd> fds;
-  };
   /// A worker's own while it lives: the lock keeps other workers, also of other agents, from the same file.
   struct Log {
     std::string path;
@@ -70,7 +67,7 @@ class WorkerProcesses final : public Workers {
     process::Fd pidfd, socket;
     std::string ended_because;  ///< Set when its end is our doing.
     bool kill_when_forked = false;
-    std::deque<Unsent> unsent{};                   ///< While it has no socket, or its socket no room.
+    std::deque<process::Packet> unsent{};          ///< While it has no socket, or its socket no room.
     std::optional<WorkerOutput::Source> output{};  ///< Until it is forked.
   };
 

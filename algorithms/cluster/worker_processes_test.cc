@@ -51,6 +51,9 @@ class WorkerProcessesTest : public testing::Test {
     fork.executable.args = std::move(args);
     sut_.fork(fork);
   }
+  void send(WorkerId worker, const std::string& what, const std::vector<process::BorrowedFd>& fds = {}) {
+    sut_.answer(worker, 1, what, fds);
+  }
   void fork_named(WorkerId worker, const std::string& name, std::vector<std::string> env) {
     ActorRouter::Fork fork;
     fork.worker = worker;
@@ -73,22 +76,23 @@ class WorkerProcessesTest : public testing::Test {
                        loop_,
                        log_,
                        {[this](WorkerId worker, const auto& end) { ended_[worker] = end.how; },
-                        [this](WorkerId, process::Packet packet) {
-                          answers_.push_back(packet.bytes + "+" + std::to_string(packet.fds.size()));
+                        [this](WorkerId, process::DescriptorMessage message) {
+                          answers_.push_back(message.body + "+" + std::to_string(message.fds.size()));
                         }}};
 };
 
 TEST_F(WorkerProcessesTest, WhatIsSentBeforeTheForkWasToldOfArrivesInItsOrder) {
   const WorkerId worker{7};
   fork(worker, PACELINE_FORK_TEST_SCRIPT);
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  sut_.send(worker, "first", {ends[0], ends[1]});
-  ::close(ends[0]);
-  ::close(ends[1]);
-  sut_.send(worker, "second", {});
+  {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const process::Fd out(ends[0]), in(ends[1]);
+    send(worker, "first", {out, in});
+  }
+  send(worker, "second");
   run_until_answered(2);
-  sut_.send(worker, "third", {});
+  send(worker, "third");
   run_until_answered(3);
   EXPECT_EQ(answers_, (std::vector<std::string>{"first+2", "second+0", "third+0"}));
 }
@@ -97,13 +101,13 @@ TEST_F(WorkerProcessesTest, WhereAServerCannotBeStartedAgainItsWorkersGoOnAndNew
   const std::string script = directory_.path / "script";
   std::filesystem::copy_file(PACELINE_FORK_TEST_SCRIPT, script);
   fork(WorkerId{1}, script);
-  sut_.send(WorkerId{1}, "first", {});
+  send(WorkerId{1}, "first");
   run_until_answered(1);
   std::filesystem::remove(script);
   ASSERT_EQ(::kill(parent_of(sut_.pid(WorkerId{1})), SIGKILL), 0);
   fork(WorkerId{2}, script);
   EXPECT_THAT(how_ended(WorkerId{2}), HasSubstr("start " + script + ": No such file"));
-  sut_.send(WorkerId{1}, "second", {});
+  send(WorkerId{1}, "second");
   run_until_answered(2);
   fork(WorkerId{3}, script);
   EXPECT_THAT(how_ended(WorkerId{3}), HasSubstr("start " + script + ": No such file"));
@@ -117,17 +121,23 @@ TEST_F(WorkerProcessesTest, NobodyWaitsForAWorkerThatDoesNotRead) {
   constexpr std::size_t kPackets = 500;
   const std::string packet(4096, 'x');
   fork(WorkerId{1}, PACELINE_FORK_TEST_SCRIPT);
-  sut_.send(WorkerId{1}, "first", {});
+  send(WorkerId{1}, "first");
   run_until_answered(1);
   ASSERT_EQ(::kill(sut_.pid(WorkerId{1}), SIGSTOP), 0);
-  for (std::size_t i = 0; i < kPackets; ++i) sut_.send(WorkerId{1}, packet + std::to_string(i), {});
+  for (std::size_t i = 0; i < kPackets; ++i) send(WorkerId{1}, packet + std::to_string(i));
   ASSERT_EQ(::kill(sut_.pid(WorkerId{1}), SIGCONT), 0);
   run_until_answered(1 + kPackets);
   for (std::size_t i = 0; i < kPackets; ++i) EXPECT_EQ(answers_[1 + i], packet + std::to_string(i) + "+0");
 
   ASSERT_EQ(::kill(sut_.pid(WorkerId{1}), SIGSTOP), 0);
-  for (std::size_t i = 0; i < 2 * WorkerProcesses::kUnsentMax; ++i) sut_.send(WorkerId{1}, packet, {});
+  for (std::size_t i = 0; i < 2 * WorkerProcesses::kUnsentMax; ++i) send(WorkerId{1}, packet);
   EXPECT_THAT(how_ended(WorkerId{1}), HasSubstr("has not read the last 1024 packets"));
+}
+
+TEST_F(WorkerProcessesTest, WhoSaysNonsenseOverItsSocketIsEnded) {
+  fork_named(WorkerId{1}, "other", {"ACT=nonsense"});
+  EXPECT_EQ(how_ended(WorkerId{1}), "a packet between worker and agent has 8 bytes");
+  EXPECT_TRUE(answers_.empty());
 }
 
 TEST_F(WorkerProcessesTest, ADeathQuotesTheLinesOfTheProcessThatDiedWhateverOthersAreCalled) {
@@ -139,7 +149,7 @@ TEST_F(WorkerProcessesTest, ADeathQuotesTheLinesOfTheProcessThatDiedWhateverOthe
   fork_named(WorkerId{3}, "counter", {"ACT=echo"});
   fork_named(WorkerId{4}, "counter", {"ACT=crash"});
   EXPECT_THAT(how_ended(WorkerId{4}), HasSubstr("its log " + log + "-2.log ends with: last words"));
-  sut_.send(WorkerId{3}, "still there", {});
+  send(WorkerId{3}, "still there");
   run_until_answered(1);
 }
 

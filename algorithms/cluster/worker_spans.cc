@@ -1,14 +1,12 @@
 #include "algorithms/cluster/worker_spans.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include "actors/spans/span_memory.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 #include "runtime/wire/base64.h"
 
 namespace paceline::cluster {
@@ -41,15 +39,13 @@ WorkerSpans::Copy copy_of(const std::byte* memory, bool with_over) {
 }  // namespace
 
 void WorkerSpans::keep(WorkerId worker, pid_t pid, process::Fd fd) {
-  if (!memory::check_memfd(fd.get(), actors::kSpanMemoryBytes, "shared object")) return;
+  if (!store::check_memory(fd, actors::kSpanMemoryBytes, "shared object")) return;
   Living& living = living_[worker];
   if (living.memory) return;
-  void* const at = ::mmap(nullptr, actors::kSpanMemoryBytes, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (at == MAP_FAILED) return;
+  auto mapping = store::Mapping::map(fd, actors::kSpanMemoryBytes, store::Mapping::Access::read, "spans");
+  if (!mapping) return;
   living.label.pid = pid;
-  living.memory.reset(static_cast<const std::byte*>(at), [](const std::byte* memory) {
-    ::munmap(const_cast<std::byte*>(memory), actors::kSpanMemoryBytes);
-  });
+  living.memory = std::make_shared<const store::Mapping>(*std::move(mapping));
 }
 
 void WorkerSpans::end(WorkerId worker, Instant now) {
@@ -61,7 +57,7 @@ void WorkerSpans::end(WorkerId worker, Instant now) {
 
 WorkerSpans::Copy WorkerSpans::running(WorkerId worker) const {
   const auto found = living_.find(worker);
-  return found == living_.end() || !found->second.memory ? Copy() : copy_of(found->second.memory.get(), false);
+  return found == living_.end() || !found->second.memory ? Copy() : copy_of(found->second.memory->data(), false);
 }
 
 std::vector<WorkerSpans::Source> WorkerSpans::sources() const {
@@ -72,6 +68,6 @@ std::vector<WorkerSpans::Source> WorkerSpans::sources() const {
   return sources;
 }
 
-WorkerSpans::Copy WorkerSpans::copy(const Source& source) { return copy_of(source.memory.get(), true); }
+WorkerSpans::Copy WorkerSpans::copy(const Source& source) { return copy_of(source.memory->data(), true); }
 
 }  // namespace paceline::cluster

@@ -14,6 +14,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
 namespace paceline::cluster {
 
@@ -49,7 +50,7 @@ class WorkerSpans {
     WorkerId worker;
     Label label;
     std::optional<Instant> ended{};
-    std::shared_ptr<const std::byte> memory;
+    std::shared_ptr<const store::Mapping> memory;
   };
   /// Those that live in the order of ids, then those that have ended, the last first.
   std::vector<Source> sources() const;
@@ -59,7 +60,7 @@ class WorkerSpans {
  private:
   struct Living {
     Label label{};
-    std::shared_ptr<const std::byte> memory{};
+    std::shared_ptr<const store::Mapping> memory{};
   };
   std::map<WorkerId, Living> living_;
   std::deque<Source> ended_;

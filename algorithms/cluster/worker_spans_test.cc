@@ -7,7 +7,7 @@
 #include "actors/protocol.h"
 #include "actors/spans/span_reader.h"
 #include "actors/spans/span_writer.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 #include "runtime/wire/base64.h"
 
 namespace paceline::cluster {
@@ -31,7 +31,7 @@ class WorkerSpansTest : public testing::Test {
     call.owner = "driver/1";
     track.begin(call, Instant(std::chrono::seconds(1)));
   }
-  process::Fd given() const { return process::Fd(::dup(book->fd())); }
+  process::Fd given() const { return book->fd().duplicate(); }
 
   std::unique_ptr<actors::SpanBook> book = *actors::SpanBook::create();
   actors::SpanTrack track{*book};
@@ -63,7 +63,7 @@ TEST_F(WorkerSpansTest, WhatIsNoMemoryIsNotKept) {
 
 TEST_F(WorkerSpansTest, TheFirstIsKept) {
   sut.keep(kWorker, 42, given());
-  sut.keep(kWorker, 42, process::Fd(*memory::create_memfd("other", 4096)));
+  sut.keep(kWorker, 42, *store::create_memory({.name = "other", .size = 4096}));
   EXPECT_EQ(sut.sources().size(), 1u);
   EXPECT_EQ(read(sut.running(kWorker)).running.size(), 1u);
 }
@@ -73,11 +73,11 @@ TEST_F(WorkerSpansTest, MemoryOfAnotherShapeIsHarmless) {
   for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{4096}, kWhole - 4096, kWhole, kWhole + 4096}) {
     for (const bool is_sealed : {false, true}) {
       WorkerSpans other;
-      process::Fd fd(*memory::create_memfd("other", size));
+      auto fd = *store::create_memory({.name = "other", .size = size, .sealed = store::MemoryShape::Sealed::later});
       const std::string ones(size, '\xff');
       ASSERT_EQ(::pwrite(fd.get(), ones.data(), ones.size(), 0), static_cast<ssize_t>(ones.size()));
       if (is_sealed) {
-        ASSERT_TRUE(memory::add_seals(fd.get(), F_SEAL_SHRINK | F_SEAL_GROW));
+        ASSERT_TRUE(store::seal_size(fd));
       }
       other.keep(kWorker, 42, std::move(fd));
       EXPECT_EQ(other.sources().size(), is_sealed && size == kWhole ? 1u : 0u) << size;

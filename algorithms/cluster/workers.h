@@ -10,7 +10,7 @@
 #include "actors/router/actor_router.h"
 #include "algorithms/cluster/worker_output.h"
 #include "runtime/base/ids.h"
-#include "runtime/process/fd_passing.h"
+#include "runtime/process/descriptor_message.h"
 
 namespace paceline::cluster {
 
@@ -26,8 +26,8 @@ class Workers {
     };
     /// It ended, or could not be started.
     std::function<void(WorkerId, const End&)> ended;
-    /// Came over its Unix socket; the descriptors are the listener's.
-    std::function<void(WorkerId, process::Packet)> packet;
+    /// Came over its Unix socket.
+    std::function<void(WorkerId, process::DescriptorMessage)> said;
     /// It is there, and somebody shows what it prints.
     std::function<void(WorkerOutput::Source)> prints{};
     /// It has ended, and its log is not yet another's. `ended` follows.
@@ -41,8 +41,10 @@ class Workers {
   virtual void on_connected(WorkerId worker, pid_t pid) = 0;
   /// SIGKILL; `ended` follows, with the first `reason` that is not empty as how.
   virtual void end(WorkerId worker, const std::string& reason) = 0;
-  /// Over its Unix socket, without waiting; the descriptors stay the caller's.
-  virtual void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) = 0;
+  /// To what it has asked for under this number: what there is to say, or why not, over its Unix socket and without
+  /// waiting.
+  virtual void answer(WorkerId worker, std::uint64_t request, const Result<std::string>& body,
+                      const std::vector<process::BorrowedFd>& fds) = 0;
   /// As in /proc/PID/stat: 'R', 'S', 'T' (stopped), 'Z' ...; 0 if there is no such process.
   virtual char state(WorkerId worker) const = 0;
   /// -1 while it is not forked.

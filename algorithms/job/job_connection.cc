@@ -125,7 +125,8 @@ Result<void> JobConnection::go_on_elsewhere() {
   const Instant until = steady_now() + kDrivePatience;
   Result<void> moved;
   do moved = move();
-  while (!moved && moved.error().kind == ErrorKind::disconnected && steady_now() < until);  // The next one is lost, too.
+  while (!moved && moved.error().kind == ErrorKind::disconnected &&
+         steady_now() < until);  // The next one is lost, too.
   if (!moved && !was_lost) return moved;
   auto calls = before.take_calls_of(job_);
   std::move(calls.begin(), calls.end(), std::back_inserter(unmade_));

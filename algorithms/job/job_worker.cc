@@ -24,7 +24,7 @@ void JobWorker::run(actors::FunctionRef main, actors::FunctionRef call, std::vec
   const auto& here = worker::current();
   const WorkerStart start{here.agent_address,
                           here.worker.value,
-                          here.agent_socket,
+                          here.agent,
                           job,
                           rank,
                           std::move(options),

@@ -100,7 +100,8 @@ class Job {
       workers_.push_back(actors::create_called<JobWorker>(called, NodeId(nodes[rank]), {}, {}));
       // Borrowed: workers that do not come to their end go with this job's handles.
       runs_.push_back(workers_.back().borrowed().call(&JobWorker::run, *main, *call, program_.arguments,
-                                                      connection_.job().value, static_cast<std::int32_t>(rank), json_text(options_)));
+                                                      connection_.job().value, static_cast<std::int32_t>(rank),
+                                                      json_text(options_)));
     }
     return {};
   }

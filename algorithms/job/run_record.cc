@@ -24,9 +24,12 @@ json environment_record() {
 }
 
 json program_record(const actors::Executable& executable, json& options, int run) {
-  json record{{"path", executable.path},      {"build", executable.build},
-              {"arguments", executable.args}, {"directory", executable.directory},
-              {"run", run},          {"begun", observe::utc_text(std::chrono::system_clock::now())}};
+  json record{{"path", executable.path},
+              {"build", executable.build},
+              {"arguments", executable.args},
+              {"directory", executable.directory},
+              {"run", run},
+              {"begun", observe::utc_text(std::chrono::system_clock::now())}};
   if (const auto script = options.find("script"); script != options.end()) {
     record["script"] = *script;
     options.erase(script);

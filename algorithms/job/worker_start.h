@@ -7,13 +7,17 @@
 #include "actors/invoke.h"
 #include "runtime/base/result.h"
 
+namespace paceline::process {
+class DescriptorChannel;
+}
+
 namespace paceline::job {
 
 /// What a worker process knows when it begins its part of a job.
 struct WorkerStart {
-  std::string endpoint;      ///< The agent's ZeroMQ address.
-  std::uint64_t worker = 0;  ///< Its WorkerId.
-  int fd_socket = -1;        ///< Unix socket to the agent; stays the caller's.
+  std::string endpoint;                         ///< The agent's ZeroMQ address.
+  std::uint64_t worker = 0;                     ///< Its WorkerId.
+  process::DescriptorChannel* agent = nullptr;  ///< Lives as long as the process.
   std::uint64_t job = 0;
   std::int32_t rank = 0;
   std::string options;           ///< The job's JSON.

@@ -1,41 +1,35 @@
 #include "algorithms/session/agent_link.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "runtime/base/json.h"
 #include "runtime/channel/ring_channel.h"
 #include "runtime/channel/zmq_channel.h"
-#include "runtime/process/fd_passing.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
 namespace paceline::session {
 namespace {
 
 constexpr const char* kAgent = "agent";
-constexpr int kOpenMs = 30'000;
+constexpr Duration kOpenWithin = std::chrono::seconds(30);
 constexpr Duration kLook = std::chrono::milliseconds(200);  // How often a sender looks whether the agent still lives.
 
 }  // namespace
 
-Result<AgentLink> AgentLink::connect(const std::string& endpoint, std::uint64_t worker, int fd_socket) {
-  AgentLink link;
-  link.fd_socket_ = fd_socket;
+Result<AgentLink> AgentLink::connect(const std::string& endpoint, std::uint64_t worker,
+                                     process::DescriptorChannel& agent) {
+  AgentLink link(agent);
   PACELINE_TRY(channel::shares_memory() ? link.open_rings() : link.open_zmq(endpoint, worker));
   return link;
 }
 
 Result<void> AgentLink::open_rings() {
-  PACELINE_TRY(process::send_with_fds(fd_socket_, json_text(nlohmann::json{{"kind", "channel"}}), {}));
-  auto answer = receive(kOpenMs);
+  auto answer = agent_.ask(process::DescriptorMessage::Kind::open_channel, {}, kOpenWithin);
   if (!answer) return tl::unexpected(answer.error());
-  std::vector<int> descriptors;
-  for (auto& fd : answer->fds) descriptors.push_back(fd.release());
-  auto opened = channel::RingChannel::open(std::move(descriptors));
+  auto opened = channel::RingChannel::open(std::move(answer->fds));
   if (!opened) return tl::unexpected(opened.error());
   channel_ = *std::move(opened);
   return {};
@@ -67,26 +61,17 @@ Result<void> AgentLink::send(wire::Message& message) {
   }
 }
 
-Result<Answer> AgentLink::receive(int timeout_ms) {
-  auto packet = process::receive_with_fds(fd_socket_, timeout_ms);
-  if (!packet) return tl::unexpected(packet.error());
-  Answer answer;
-  answer.fds = std::move(packet->fds);
-  answer.body = parse_json(packet->bytes);
-  const bool failed = answer.body.is_object() && answer.body.contains("error");
-  if (!answer.body.is_object() || failed)
-    return failed ? fail(ErrorKind::invalid, answer.body.value("error", std::string("unknown error")))
-                  : fail(ErrorKind::internal, "the agent sent an answer that is no JSON object");
+Result<Answer> AgentLink::wait(const process::DescriptorChannel::Request& request, Duration timeout) {
+  auto came = agent_.wait(request, timeout);
+  if (!came) return tl::unexpected(came.error());
+  Answer answer{parse_json(came->body), std::move(came->fds)};
+  if (!answer.body.is_object()) return fail(ErrorKind::internal, "the agent sent an answer that is no JSON object");
   return answer;
 }
 
-Result<void> AgentLink::send_descriptor(const nlohmann::json& body, int fd) {
-  return process::send_with_fds(fd_socket_, json_text(body), {fd});
-}
-
-bool AgentLink::agent_is_there() const {
-  pollfd p{fd_socket_, 0, 0};
-  return ::poll(&p, 1, 0) == 0 || (p.revents & (POLLHUP | POLLERR)) == 0;
+Result<void> AgentLink::give(process::DescriptorMessage::Kind kind, const nlohmann::json& body,
+                             process::BorrowedFd fd) {
+  return agent_.tell(kind, json_text(body), {fd});
 }
 
 }  // namespace paceline::session

@@ -7,12 +7,12 @@
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/channel/channel.h"
-#include "runtime/process/fd.h"
+#include "runtime/process/descriptor_channel.h"
 #include "runtime/wire/codec.h"
 
 namespace paceline::session {
 
-/// An answer of the agent over the Unix socket: a small JSON object with the descriptors that it speaks of.
+/// Of the agent: a small JSON object with the descriptors that it speaks of.
 struct Answer {
   nlohmann::json body;
   std::vector<process::Fd> fds;
@@ -23,26 +23,28 @@ struct Answer {
 /// channel is a connection over ZeroMQ. Owned by the compute thread.
 class AgentLink {
  public:
-  /// Connects and says hello. `fd_socket` stays the caller's.
-  static Result<AgentLink> connect(const std::string& endpoint, std::uint64_t worker, int fd_socket);
+  /// Connects and says hello.
+  static Result<AgentLink> connect(const std::string& endpoint, std::uint64_t worker,
+                                   process::DescriptorChannel& agent);
 
   /// Waits for room as long as the agent is there.
   Result<void> send(wire::Message& message);
-  /// The next answer; `disconnected` when the agent has gone, `timed_out` after `timeout_ms`. An {"error": ...} body is
-  /// that error.
-  Result<Answer> receive(int timeout_ms);
-  /// Sends a JSON object with a descriptor to the agent.
-  Result<void> send_descriptor(const nlohmann::json& body, int fd);
+  /// Of a message that asks for something over this link.
+  process::DescriptorChannel::Request begin() { return agent_.begin(); }
+  /// As the channel's, for an answer that says something.
+  Result<Answer> wait(const process::DescriptorChannel::Request& request, Duration timeout);
+  /// Gives the agent a descriptor.
+  Result<void> give(process::DescriptorMessage::Kind kind, const nlohmann::json& body, process::BorrowedFd fd);
   /// False once the agent has hung up.
-  bool agent_is_there() const;
+  bool agent_is_there() const { return agent_.agent_is_there(); }
 
  private:
-  AgentLink() = default;
+  explicit AgentLink(process::DescriptorChannel& agent) : agent_(agent) {}
   Result<void> open_rings();
   Result<void> open_zmq(const std::string& endpoint, std::uint64_t worker);
 
+  process::DescriptorChannel& agent_;
   std::unique_ptr<channel::Channel> channel_;
-  int fd_socket_ = -1;
 };
 
 }  // namespace paceline::session

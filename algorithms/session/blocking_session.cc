@@ -11,9 +11,9 @@
 namespace paceline::session {
 namespace {
 
-constexpr int kOpenMs = 30'000;
+constexpr Duration kOpenWithin = std::chrono::seconds(30);
 
-void fill_share_request(wire::Message& message, const paceline_session_config& config) {
+void fill_share_request(wire::Message& message, const paceline_session_config& config, std::uint64_t request) {
   auto body = message.root().initOpenShare();
   body.setJob(config.job);
   body.setRank(config.rank);
@@ -21,18 +21,21 @@ void fill_share_request(wire::Message& message, const paceline_session_config& c
   body.setDtype(static_cast<std::uint8_t>(config.dtype));
   body.setWorker(config.worker);
   body.setOuterElements(config.outer_elements > 0 ? config.outer_elements : config.elements);
+  body.setRequest(request);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<BlockingSession>> BlockingSession::open(const paceline_session_config& config) {
-  auto link = AgentLink::connect(config.endpoint, config.worker, config.fd_socket);
+  auto link =
+      AgentLink::connect(config.endpoint, config.worker, *static_cast<process::DescriptorChannel*>(config.agent));
   if (!link) return tl::unexpected(link.error());
   std::unique_ptr<BlockingSession> session(new BlockingSession(std::move(*link), config.job));
-  wire::Message request;
-  fill_share_request(request, config);
-  PACELINE_TRY(session->link_.send(request));
-  auto answer = session->link_.receive(kOpenMs);
+  const auto request = session->link_.begin();
+  wire::Message message;
+  fill_share_request(message, config, request.number());
+  PACELINE_TRY(session->link_.send(message));
+  auto answer = session->link_.wait(request, kOpenWithin);
   if (!answer) return tl::unexpected(answer.error());
   PACELINE_TRY(session->configure(*std::move(answer), config));
   return session;
@@ -46,10 +49,10 @@ Result<void> BlockingSession::configure(Answer answer, const paceline_session_co
   if (answer.fds.size() != 2)
     return fail(ErrorKind::internal, "the agent's answer to openShare lacks its two descriptors");
   const auto terms = job_terms(answer.body);
-  auto window = memory::Window::map(answer.fds[0].release(),
+  auto window = memory::Window::map(std::move(answer.fds[0]),
                                     {config.elements, static_cast<memory::Dtype>(config.dtype), terms.buffers});
   if (!window) return tl::unexpected(window.error());
-  auto control = memory::ControlPage::map(answer.fds[1].get());
+  auto control = memory::ControlPage::map(answer.fds[1]);
   if (!control) return tl::unexpected(control.error());
   rank_ = config.rank;
   if (!terms.trace.empty()) {
@@ -66,6 +69,7 @@ Result<void> BlockingSession::configure(Answer answer, const paceline_session_co
 
 SessionCore::Outbox BlockingSession::outbox(std::int32_t node) {
   return {[this](wire::Message& message) { post(message); },
+          [this] { return replica_.emplace(link_.begin()).number(); },
           [this](std::int64_t update, std::span<const std::byte> state) { send_replica(update, state); },
           [this, node](const char* what, Instant begin, Instant end, std::int64_t update) {
             if (!trace_) return;
@@ -81,11 +85,11 @@ void BlockingSession::post(wire::Message& message) {
 }
 
 void BlockingSession::send_replica(std::int64_t update, std::span<const std::byte> state) {
-  const auto object = memory::SharedObject::sealed_copy(state);
+  const auto object = store::SharedObject::sealed_copy(state);
   if (!object) return core_->report("fail", "", 0, object.error().text.c_str());
-  const nlohmann::json body{
-      {"kind", "replica"}, {"job", job_}, {"rank", rank_}, {"update", update}, {"size", state.size()}};
-  if (!link_.send_descriptor(body, object->fd()) && !link_.agent_is_there()) core_->on_agent_gone();
+  const nlohmann::json body{{"job", job_}, {"rank", rank_}, {"update", update}, {"size", state.size()}};
+  const auto given = link_.give(process::DescriptorMessage::Kind::captured, body, object->fd());
+  if (!given && !link_.agent_is_there()) core_->on_agent_gone();
 }
 
 /// For the bell, since it was `bell`.
@@ -95,18 +99,16 @@ void BlockingSession::wait(std::uint32_t bell, Duration most) {
 
 /// Waits for a donor's replica, or the word that there is none to be had.
 void BlockingSession::read_answer() {
-  auto answer = link_.receive(static_cast<int>(kLook / std::chrono::milliseconds(1)));
+  auto answer = link_.wait(*replica_, kLook);
   if (!answer) {
     if (answer.error().kind == ErrorKind::invalid) return core_->report("fail", "", 0, answer.error().text.c_str());
     if (answer.error().kind != ErrorKind::timed_out) core_->on_agent_gone();
     return;
   }
-  const auto kind = answer->body.value("kind", "");
   const auto update = answer->body.value("update", std::int64_t{0});
-  if (kind == "go_on") return core_->on_go_on(update);
-  if (kind != "replica" || answer->fds.size() != 1) return;
-  auto object = memory::SharedObject::map(answer->fds[0].release(),
-                                          std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
+  if (answer->fds.empty()) return core_->on_go_on(update);
+  auto object = store::SharedObject::map(std::move(answer->fds[0]),
+                                         std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
   if (!object) return core_->report("fail", "", 0, object.error().text.c_str());
   core_->on_replica(update, std::move(*object));
 }
@@ -136,17 +138,20 @@ Result<void*> BlockingSession::object(const std::string& key, std::uint64_t size
   body.setKey(key);
   body.setSize(size);
   body.setWorker(0);
+  const auto request = link_.begin();
+  body.setRequest(request.number());
   PACELINE_TRY(link_.send(message));
   while (true) {
-    auto answer = link_.receive(1000);
+    auto answer = link_.wait(request, std::chrono::seconds(1));
     if (!answer) {
       if (answer.error().kind == ErrorKind::timed_out && !core_->is_stopped()) continue;
       return tl::unexpected(answer.error());
     }
-    if (answer->body.value("kind", "") != "object" || answer->fds.size() != 1) continue;
+    if (answer->fds.size() != 1)
+      return fail(ErrorKind::internal, "the agent's answer to openObject lacks its descriptor");
     fill = answer->body.value("fill", false);
-    const int fd = answer->fds[0].release();
-    auto object = fill ? memory::SharedObject::fill(fd, size) : memory::SharedObject::map(fd, size);
+    auto& fd = answer->fds[0];
+    auto object = fill ? store::SharedObject::fill(std::move(fd), size) : store::SharedObject::map(std::move(fd), size);
     if (!object) return tl::unexpected(object.error());
     auto [it, inserted] = objects_.insert_or_assign(key, std::move(*object));
     return fill ? static_cast<void*>(it->second.writable().data()) : const_cast<std::byte*>(it->second.data().data());

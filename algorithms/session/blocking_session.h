@@ -9,8 +9,8 @@
 
 #include "algorithms/session/agent_link.h"
 #include "algorithms/session/session_core.h"
-#include "runtime/memory/shared_object.h"
 #include "runtime/observe/trace.h"
+#include "runtime/store/shared_object.h"
 
 namespace paceline::session {
 
@@ -49,9 +49,10 @@ class BlockingSession {
   AgentLink link_;
   const std::uint64_t job_;
   std::int32_t rank_ = 0;
+  std::optional<process::DescriptorChannel::Request> replica_;  ///< The last one's that was wanted.
   std::optional<observe::TraceWriter> trace_;
   std::optional<SessionCore> core_;
-  std::map<std::string, memory::SharedObject> objects_;
+  std::map<std::string, store::SharedObject> objects_;
 };
 
 template <class Call>

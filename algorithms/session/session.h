@@ -33,7 +33,7 @@ typedef enum paceline_payload {
 typedef struct paceline_session_config {
   const char* endpoint; /* the agent's ZeroMQ address */
   uint64_t worker;      /* this process's WorkerId */
-  int fd_socket;        /* Unix socket to the agent that carries descriptors; stays the caller's */
+  void* agent;          /* this process's process::DescriptorChannel to it; stays the caller's */
   uint64_t job;
   int32_t rank;
   uint64_t elements; /* of all parameters and whatever else travels with them, together */

@@ -278,10 +278,11 @@ void SessionCore::ask_for_replica() {
   body.setJob(share_.job);
   body.setRank(share_.rank);
   body.setUpdate(lease_.update);
+  body.setRequest(outbox_.wants_replica());
   outbox_.message(message);
 }
 
-void SessionCore::on_replica(std::int64_t update, memory::SharedObject state) {
+void SessionCore::on_replica(std::int64_t update, store::SharedObject state) {
   replica_update_ = update;
   replica_.emplace(std::move(state));
 }

@@ -14,8 +14,8 @@
 #include "algorithms/session/session_state.h"
 #include "runtime/base/clock.h"
 #include "runtime/memory/control.h"
-#include "runtime/memory/shared_object.h"
 #include "runtime/memory/window.h"
+#include "runtime/store/shared_object.h"
 #include "runtime/wire/codec.h"
 
 namespace paceline::session {
@@ -34,6 +34,7 @@ class SessionCore {
   /// How it reaches its agent, and who reads the run's trace.
   struct Outbox {
     std::function<void(wire::Message&)> message;
+    std::function<std::uint64_t()> wants_replica;  ///< The number that the answer is to have.
     /// The worker's whole state at an update.
     std::function<void(std::int64_t update, std::span<const std::byte> state)> replica;
     std::function<void(const char* what, Instant begin, Instant end, std::int64_t update)> span;
@@ -76,7 +77,7 @@ class SessionCore {
   // ------------------------------------------------------------------------------------------------
 
   /// A donor's state, which it had at `update`.
-  void on_replica(std::int64_t update, memory::SharedObject state);
+  void on_replica(std::int64_t update, store::SharedObject state);
   /// There is no replica to be had: it goes on with what it has.
   void on_go_on(std::int64_t update);
   /// The agent is gone: whatever waits ends.
@@ -204,7 +205,7 @@ class SessionCore {
   std::int64_t evaluate_every_ = 0;
   std::int64_t evaluated_ = -1;
   std::int64_t evaluating_ = -1;  ///< -1: no evaluation runs.
-  std::optional<memory::SharedObject> replica_;
+  std::optional<store::SharedObject> replica_;
   std::optional<std::int64_t> replica_update_;  ///< The answer is there.
   std::uint64_t verdicts_seen_ = 0;
   std::uint32_t captures_seen_ = 0;

@@ -45,18 +45,16 @@ class SessionCoreTest : public testing::Test {
     const Window::Layout layout{kElements, memory::Dtype::f64, terms.buffers};
     window.emplace(must(Window::create(layout)));
     control.emplace(must(memory::ControlPage::create()));
-    const int page = must(control->read_only_fd());
-    core.emplace(SessionCore::Share{7, rank, kElements}, terms,
-                 must(Window::map(fcntl(window->fd(), F_DUPFD_CLOEXEC, 0), layout)),
+    const auto page = must(control->read_only_fd());
+    core.emplace(SessionCore::Share{7, rank, kElements}, terms, must(Window::map(window->fd().duplicate(), layout)),
                  must(memory::ControlPage::map(page)),
-                 SessionCore::Outbox{[this](wire::Message& message) { note(message); },
+                 SessionCore::Outbox{[this](wire::Message& message) { note(message); }, [] { return std::uint64_t{1}; },
                                      [this](std::int64_t update, std::span<const std::byte> state) {
                                        said.push_back("replica " + std::to_string(update) + " of " +
                                                       std::to_string(state.size()));
                                      },
                                      [](const char*, Instant, Instant, std::int64_t) {}},
                  clock);
-    close(page);
   }
   void note(wire::Message& message) {
     const auto envelope = message.root().asReader();
@@ -207,10 +205,10 @@ TEST_F(SessionCoreTest, OthersStartFromAReplica) {
   open({}, 1);
   expect_waits([&] { return next().has_value(); });
   EXPECT_TRUE(core->awaits_replica());
-  auto object = must(memory::SharedObject::create(8));
-  auto filled = must(memory::SharedObject::fill(fcntl(object.fd(), F_DUPFD_CLOEXEC, 0), 8));
+  auto object = must(store::SharedObject::create(8));
+  auto filled = must(store::SharedObject::fill(object.fd().duplicate(), 8));
   ASSERT_TRUE(filled.seal());
-  core->on_replica(3, must(memory::SharedObject::map(fcntl(object.fd(), F_DUPFD_CLOEXEC, 0), 8)));
+  core->on_replica(3, must(store::SharedObject::map(object.fd().duplicate(), 8)));
   EXPECT_EQ(next(), PACELINE_RESTORE);
   EXPECT_EQ(core->replica().elements, 8u);
   EXPECT_TRUE(core->restored());

@@ -54,7 +54,7 @@ void Core::open() {
   if (settings_.optimizer_state == OptimizerState::average) share_optimizer_state();
   const paceline_session_config config{start_.endpoint.c_str(),
                                        start_.worker,
-                                       start_.fd_socket,
+                                       start_.agent,
                                        start_.job,
                                        start_.rank,
                                        parameters_.elements(),

@@ -76,8 +76,8 @@ void pipelined_bare_ring(benchmark::State& state) {
 struct Ends {
   std::unique_ptr<RingChannel> here = RingChannel::create({}).value();
   std::unique_ptr<RingChannel> there = [this] {
-    std::vector<int> fds;
-    for (const int fd : here->descriptors()) fds.push_back(::dup(fd));
+    std::vector<process::Fd> fds;
+    for (const auto fd : here->descriptors()) fds.push_back(fd.duplicate());
     return RingChannel::open(std::move(fds)).value();
   }();
 };

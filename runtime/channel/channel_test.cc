@@ -19,7 +19,7 @@
 #include "runtime/base/test_directory.h"
 #include "runtime/channel/ring_channel.h"
 #include "runtime/channel/zmq_channel.h"
-#include "runtime/memory/memfd.h"
+#include "runtime/store/shared_memory.h"
 #include "runtime/transport/zmq/zmq_transport.h"
 
 namespace paceline::channel {
@@ -52,9 +52,9 @@ std::string hear(Channel& channel, Duration timeout = 10s) {
   return *came ? text(message) : "nothing";
 }
 
-std::vector<int> copies(const std::vector<int>& descriptors) {
-  std::vector<int> all;
-  for (const int fd : descriptors) all.push_back(::dup(fd));
+std::vector<process::Fd> copies(const std::vector<process::BorrowedFd>& descriptors) {
+  std::vector<process::Fd> all;
+  for (const auto fd : descriptors) all.push_back(fd.duplicate());
   return all;
 }
 
@@ -228,16 +228,16 @@ TEST(RingChannelTest, AForkedCopyIsToldSo) {
 
 TEST(RingChannelTest, WhatWasSentBeforeADeathIsReceived) {
   RingPair pair;
-  const auto descriptors = copies(pair.agent->descriptors());
+  auto descriptors = copies(pair.agent->descriptors());
   const pid_t child = ::fork();
   if (child == 0) {  // Opens an end of its own, sends without end, is killed in the midst of it.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    auto mine = RingChannel::open(descriptors).value();
+    auto mine = RingChannel::open(std::move(descriptors)).value();
     for (int i = 0; mine->send(Message{frame(std::to_string(i))}, -1ns); ++i) {
     }
     _exit(1);
   }
-  for (const int fd : descriptors) ::close(fd);
+  descriptors.clear();
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(hear(*pair.agent), std::to_string(i));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
@@ -260,15 +260,16 @@ TEST(RingChannelTest, AMessageGivenUpHalfWayEndsTheChannel) {
 
 TEST(RingChannelTest, OnlyTheMemoryOfAChannelIsOpened) {
   EXPECT_FALSE(RingChannel::open({}));
-  EXPECT_FALSE(RingChannel::open({::dup(0), ::dup(0)}));
-  auto fd = memory::create_memfd("x", 3 * 4096).value();
-  EXPECT_FALSE(RingChannel::open({::dup(fd), ::dup(fd)})) << "not sealed";
-  ASSERT_TRUE(memory::add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW));
-  EXPECT_FALSE(RingChannel::open({::dup(fd), ::dup(fd)})) << "empty";
+  const process::BorrowedFd input(STDIN_FILENO);
+  EXPECT_FALSE(RingChannel::open(copies({input, input})));
+  const auto fd =
+      store::create_memory({.name = "x", .size = 3 * 4096, .sealed = store::MemoryShape::Sealed::later}).value();
+  EXPECT_FALSE(RingChannel::open(copies({fd, fd}))) << "not sealed";
+  ASSERT_TRUE(store::seal_size(fd));
+  EXPECT_FALSE(RingChannel::open(copies({fd, fd}))) << "empty";
   const std::uint64_t head[] = {0x31676e6972636170, 4096, std::uint64_t{1} << 63};
-  ASSERT_EQ(::pwrite(fd, head, sizeof head, 0), static_cast<ssize_t>(sizeof head));
-  EXPECT_FALSE(RingChannel::open({::dup(fd), ::dup(fd)})) << "larger than the memory";
-  ::close(fd);
+  ASSERT_EQ(::pwrite(fd.get(), head, sizeof head, 0), static_cast<ssize_t>(sizeof head));
+  EXPECT_FALSE(RingChannel::open(copies({fd, fd}))) << "larger than the memory";
 }
 
 /// The other end writes whatever it likes into the memory, at any time: a message comes out, or the channel's end.
@@ -276,7 +277,7 @@ TEST(RingChannelTest, AnyBytesInTheMemoryAreAnswered) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     RingPair pair;
-    const int memory = pair.agent->descriptors()[0];
+    const int memory = pair.agent->descriptors()[0].get();
     for (int step = 0; step < 60; ++step) {
       if (random() % 3 == 0) (void)pair.worker->send(Message{Frame(random() % 3000)}, 0ns);
       if (random() % 3 == 0) {

@@ -86,7 +86,7 @@ Result<void> Lines::connect(const std::string& peer, const std::string& path) {
     return fail(ErrorKind::disconnected, "nobody listens at " + path + ": " + std::strerror(errno));
   auto channel = RingChannel::create({.to_maker = kRingBytes, .from_maker = kRingBytes, .other_has_bell = true});
   if (!channel) return tl::unexpected(channel.error());
-  PACELINE_TRY(process::send_with_fds(socket.get(), self_, (*channel)->descriptors()));
+  PACELINE_TRY(process::send_with_fds(socket, self_, (*channel)->descriptors()));
   (*channel)->are_sent();
   return add(out_, peer, *std::move(channel), std::move(socket));
 }
@@ -105,11 +105,9 @@ void Lines::accept() {
 void Lines::on_first_word(int fd) {
   loop_.forget(fd);
   auto socket = std::move(accepted_.extract(fd).mapped());
-  auto word = process::receive_with_fds(fd, 0);
+  auto word = process::receive_with_fds(socket, 0);
   if (!word) return;
-  std::vector<int> descriptors;
-  for (auto& one : word->fds) descriptors.push_back(one.release());
-  auto channel = RingChannel::open(std::move(descriptors));
+  auto channel = RingChannel::open(std::move(word->fds));
   if (!channel || word->bytes.empty() || word->bytes.size() > kNameMax || in_.size() >= kInMax ||
       in_.contains(word->bytes))
     return;

@@ -174,13 +174,13 @@ TEST_F(LinesTest, ManyThreadsSendWhileOneReceives) {
 }
 
 TEST_F(LinesTest, StrangeFirstWordsAreHungUpOn) {
-  const auto strange = [&](const std::string& word, const std::vector<int>& fds) {
+  const auto strange = [&](const std::string& word, const std::vector<process::BorrowedFd>& fds) {
     const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, path().c_str(), sizeof address.sun_path - 1);
     EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    EXPECT_TRUE(process::send_with_fds(socket, word, fds));
+    EXPECT_TRUE(process::send_with_fds(process::BorrowedFd(socket), word, fds));
     callee.serve(0);
     for (int i = 0; i < 5; ++i) callee.lines->serve();
     pollfd wait{socket, POLLIN, 0};
@@ -189,11 +189,10 @@ TEST_F(LinesTest, StrangeFirstWordsAreHungUpOn) {
     EXPECT_LE(::recv(socket, &byte, 1, 0), 0) << word;
     ::close(socket);
   };
-  const int null = ::open("/dev/null", O_RDWR);
+  const process::Fd null(::open("/dev/null", O_RDWR));
   strange("no descriptors", {});
   strange("none of a channel", {null, null, null});
   strange(std::string(1000, 'x'), {null});
-  ::close(null);
   EXPECT_TRUE(caller.lines->send_out("callee", message("goes on")));
   callee.serve();
   EXPECT_THAT(callee.told, ElementsAre("caller calls goes on"));

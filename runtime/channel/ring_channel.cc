@@ -1,8 +1,6 @@
 #include "runtime/channel/ring_channel.h"
 
-#include <fcntl.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,8 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "runtime/memory/memfd.h"
 #include "runtime/process/this_process.h"
+#include "runtime/store/mapping.h"
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::channel {
 namespace {
@@ -43,43 +42,25 @@ std::uint64_t rounded(std::uint64_t capacity) { return std::bit_ceil(std::max(ca
 }  // namespace
 
 struct RingChannel::Mapping {
-  Head* head = nullptr;
-  std::byte* to_maker = nullptr;
-  std::byte* from_maker = nullptr;
-  std::uint64_t to_maker_capacity = 0;  // The other end may write to *head.
+  store::Mapping head, to_maker, from_maker;
+  std::uint64_t to_maker_capacity = 0;  // The other end may write to the head.
   std::uint64_t from_maker_capacity = 0;
 
-  Mapping() = default;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (head != nullptr) ::munmap(head, page());
-    if (to_maker != nullptr) ::munmap(to_maker, 2 * to_maker_capacity);
-    if (from_maker != nullptr) ::munmap(from_maker, 2 * from_maker_capacity);
-  }
-
-  Result<void> map(int fd, std::uint64_t to, std::uint64_t from) {
-    void* base = ::mmap(nullptr, page(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (base == MAP_FAILED) return fail_errno("channel: mmap");
-    head = static_cast<Head*>(base);
+  Result<void> map(process::BorrowedFd fd, std::uint64_t to, std::uint64_t from) {
     to_maker_capacity = to;
     from_maker_capacity = from;
-    PACELINE_TRY(map_twice(fd, page(), to, to_maker));
-    return map_twice(fd, page() + to, from, from_maker);
+    return keep(head, store::Mapping::map(fd, page(), store::Mapping::Access::write, "channel"))
+        .and_then([&] { return keep(to_maker, store::Mapping::twice(fd, page(), to, "channel")); })
+        .and_then([&] { return keep(from_maker, store::Mapping::twice(fd, page() + to, from, "channel")); });
   }
-  RingMemory ring_to_maker() const { return {&head->to_maker, to_maker, to_maker_capacity}; }
-  RingMemory ring_from_maker() const { return {&head->from_maker, from_maker, from_maker_capacity}; }
+  RingMemory ring_to_maker() const { return {&at()->to_maker, to_maker.data(), to_maker_capacity}; }
+  RingMemory ring_from_maker() const { return {&at()->from_maker, from_maker.data(), from_maker_capacity}; }
 
  private:
-  static Result<void> map_twice(int fd, std::uint64_t offset, std::uint64_t capacity, std::byte*& bytes) {
-    void* place = ::mmap(nullptr, 2 * capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (place == MAP_FAILED) return fail_errno("channel: mmap");
-    bytes = static_cast<std::byte*>(place);
-    for (std::byte* const at : {bytes, bytes + capacity}) {
-      if (::mmap(at, capacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(offset)) ==
-          MAP_FAILED)
-        return fail_errno("channel: mmap");
-    }
+  Head* at() const { return std::launder(reinterpret_cast<Head*>(head.data())); }
+  static Result<void> keep(store::Mapping& where, Result<store::Mapping> mapped) {
+    if (!mapped) return tl::unexpected(mapped.error());
+    where = *std::move(mapped);
     return {};
   }
 };
@@ -87,43 +68,42 @@ struct RingChannel::Mapping {
 Result<std::unique_ptr<RingChannel>> RingChannel::create(const Options& options) {
   static_assert(sizeof(Head) <= 4096 && std::atomic<std::uint64_t>::is_always_lock_free);
   const std::uint64_t to = rounded(options.to_maker), from = rounded(options.from_maker);
-  auto memory = memory::create_memfd("paceline-channel", page() + to + from);
-  if (!memory) return tl::unexpected(memory.error());
-  process::Fd fd(*memory);
-  PACELINE_TRY(memory::allocate(fd.get(), 0, page() + to + from));
-  PACELINE_TRY(memory::add_seals(fd.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
+  const std::uint64_t size = page() + to + from;
+  auto fd = store::create_memory({.name = "paceline-channel",
+                                  .size = size,
+                                  .allocated = size,
+                                  .sealed = store::MemoryShape::Sealed::size_for_good});
+  if (!fd) return tl::unexpected(fd.error());
   auto mapping = std::make_unique<Mapping>();
-  PACELINE_TRY(mapping->map(fd.get(), to, from));
-  auto* const head = new (mapping->head) Head();
+  PACELINE_TRY(mapping->map(*fd, to, from));
+  auto* const head = new (mapping->head.data()) Head();
   head->to_maker_capacity = to;
   head->from_maker_capacity = from;
   process::Fd own(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   process::Fd other(options.other_has_bell ? ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1);
   if (!own || (options.other_has_bell && !other)) return fail_errno("channel: eventfd");
   return std::unique_ptr<RingChannel>(
-      new RingChannel(std::move(mapping), std::move(fd), std::move(own), std::move(other), true));
+      new RingChannel(std::move(mapping), *std::move(fd), std::move(own), std::move(other), true));
 }
 
-Result<std::unique_ptr<RingChannel>> RingChannel::open(std::vector<int> descriptors) {
-  std::vector<process::Fd> fds(descriptors.begin(), descriptors.end());  // Closed whatever comes.
+Result<std::unique_ptr<RingChannel>> RingChannel::open(std::vector<process::Fd> fds) {
   if (fds.size() != 2 && fds.size() != 3)
     return fail(ErrorKind::invalid, "channel: " + std::to_string(fds.size()) + " descriptors, expected 2 or 3");
   struct stat status {};
   if (::fstat(fds[0].get(), &status) != 0) return fail_errno("channel: fstat");
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  PACELINE_TRY(memory::check_memfd(fds[0].get(), size, "channel"));
+  PACELINE_TRY(store::check_memory(fds[0], size, "channel"));
   const auto strange = fail(ErrorKind::invalid, "channel: the shared memory is none of this version of Paceline");
   if (size < 3 * page()) return strange;
-  void* base = ::mmap(nullptr, page(), PROT_READ, MAP_SHARED, fds[0].get(), 0);
-  if (base == MAP_FAILED) return fail_errno("channel: mmap");
-  const auto* const head = static_cast<const Head*>(base);
+  const auto first = store::Mapping::map(fds[0], page(), store::Mapping::Access::read, "channel");
+  if (!first) return tl::unexpected(first.error());
+  const auto* const head = reinterpret_cast<const Head*>(first->data());
   const std::uint64_t magic = head->magic, to = head->to_maker_capacity, from = head->from_maker_capacity;
-  ::munmap(base, page());
   if (magic != kMagic || to > size || from > size || to != rounded(to) || from != rounded(from) ||
       page() + to + from != size)
     return strange;
   auto mapping = std::make_unique<Mapping>();
-  PACELINE_TRY(mapping->map(fds[0].get(), to, from));
+  PACELINE_TRY(mapping->map(fds[0], to, from));
   process::Fd own = fds.size() == 3 ? std::move(fds[2]) : process::Fd();
   return std::unique_ptr<RingChannel>(
       new RingChannel(std::move(mapping), process::Fd(), std::move(own), std::move(fds[1]), false));
@@ -141,9 +121,9 @@ RingChannel::RingChannel(std::unique_ptr<Mapping> mapping, process::Fd memory, p
 
 RingChannel::~RingChannel() = default;
 
-std::vector<int> RingChannel::descriptors() const {
-  std::vector<int> all{memory_.get(), own_bell_.get()};
-  if (other_bell_) all.push_back(other_bell_.get());
+std::vector<process::BorrowedFd> RingChannel::descriptors() const {
+  std::vector<process::BorrowedFd> all{memory_, own_bell_};
+  if (other_bell_) all.emplace_back(other_bell_);
   return all;
 }
 

@@ -27,14 +27,14 @@ class RingChannel final : public Channel {
 
   /// `infeasible`: no memory; `internal`: no descriptors.
   static Result<std::unique_ptr<RingChannel>> create(const Options& options);
-  /// Takes the descriptors that descriptors() of the other end gave. `invalid` if they are none of a channel.
-  static Result<std::unique_ptr<RingChannel>> open(std::vector<int> descriptors);
+  /// From what descriptors() of the other end gave. `invalid` if they are none of a channel.
+  static Result<std::unique_ptr<RingChannel>> open(std::vector<process::Fd> descriptors);
   ~RingChannel() override;
   RingChannel(const RingChannel&) = delete;
   RingChannel& operator=(const RingChannel&) = delete;
 
-  /// For the other process, in the order in which open() wants them. They stay ours.
-  std::vector<int> descriptors() const;
+  /// For the other process, in the order in which open() wants them.
+  std::vector<process::BorrowedFd> descriptors() const;
   /// They have been: what only the other process needs is closed.
   void are_sent() { memory_.reset(); }
 

@@ -1,14 +1,9 @@
 #include "runtime/memory/control.h"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <climits>
 #include <new>
 #include <utility>
@@ -16,11 +11,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/futex.h"
 #include "runtime/base/steady_now.h"
-#include "runtime/memory/memfd.h"
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
+#include "runtime/store/shared_memory.h"
 
 namespace paceline::memory {
 
@@ -44,77 +35,62 @@ struct ControlPage::Page {
 
 Result<ControlPage> ControlPage::create() {
   static_assert(sizeof(Page) <= kSize && std::atomic<std::uint64_t>::is_always_lock_free);
-  auto fd = create_memfd("paceline-control", kSize);
+  auto fd = store::create_memory({.name = "paceline-control", .size = kSize, .allocated = kSize});
   if (!fd) return tl::unexpected(fd.error());
-  ControlPage page(*fd, nullptr, true);
-  PACELINE_TRY(allocate(*fd, 0, kSize));
-  void* base = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-  if (base == MAP_FAILED) return fail_errno("control page: mmap");
-  page.page_ = new (base) Page();
+  auto memory = store::Mapping::map(*fd, kSize, store::Mapping::Access::write, "control page");
+  if (!memory) return tl::unexpected(memory.error());
+  new (memory->data()) Page();
   // This mapping stays writable, no later one can be: not even one of the same descriptor.
-  PACELINE_TRY(add_seals(*fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL));
-  return page;
+  PACELINE_TRY(store::seal_for_readers(*fd));
+  return ControlPage(*std::move(fd), *std::move(memory));
 }
 
-Result<ControlPage> ControlPage::map(int fd) {
-  PACELINE_TRY(check_memfd(fd, kSize, "control page"));
-  void* base = ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) return fail_errno("control page: mmap");
-  ControlPage page(-1, static_cast<Page*>(base), false);
-  if (page.page_->magic != kMagic)
+Result<ControlPage> ControlPage::map(process::BorrowedFd fd) {
+  PACELINE_TRY(store::check_memory(fd, kSize, "control page"));
+  auto memory = store::Mapping::map(fd, kSize, store::Mapping::Access::read, "control page");
+  if (!memory) return tl::unexpected(memory.error());
+  ControlPage page({}, *std::move(memory));
+  if (page.page().magic != kMagic)
     return fail(ErrorKind::invalid, "control page: the shared memory is none of this version of Paceline");
   return page;
 }
 
-ControlPage::ControlPage(ControlPage&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), page_(std::exchange(other.page_, nullptr)), writable_(other.writable_) {}
+ControlPage::Page& ControlPage::page() const { return *std::launder(reinterpret_cast<Page*>(memory_.data())); }
 
-ControlPage& ControlPage::operator=(ControlPage&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(page_, other.page_);
-  std::swap(writable_, other.writable_);
-  return *this;
-}
+const ControlPage::Words& ControlPage::words() const { return page().words; }
 
-ControlPage::~ControlPage() {
-  if (page_ != nullptr) ::munmap(page_, kSize);
-  if (fd_ >= 0) ::close(fd_);
-}
+ControlPage::Words& ControlPage::words() { return page().words; }
 
-const ControlPage::Words& ControlPage::words() const { return page_->words; }
-
-ControlPage::Words& ControlPage::words() { return page_->words; }
-
-Result<int> ControlPage::read_only_fd() const {
-  PACELINE_CHECK(writable_, "only the agent gives descriptors of a control page");
-  return reopen_read_only(fd_);
+Result<process::Fd> ControlPage::read_only_fd() const {
+  PACELINE_CHECK(fd_, "only the agent gives descriptors of a control page");
+  return store::reopen_read_only(fd_);
 }
 
 void ControlPage::ring() {
-  PACELINE_CHECK(writable_, "a worker maps its control page read-only");
+  PACELINE_CHECK(fd_, "a worker maps its control page read-only");
   words().bell.fetch_add(1, std::memory_order_release);
   futex_wake(words().bell, INT_MAX);
 }
 
 void ControlPage::set_verdict(const WorkerVerdict& verdict) {
-  PACELINE_CHECK(writable_, "a worker maps its control page read-only");
-  const std::uint64_t sequence = page_->sequence.load(std::memory_order_relaxed);
-  page_->sequence.store(sequence + 1, std::memory_order_relaxed);
+  PACELINE_CHECK(fd_, "a worker maps its control page read-only");
+  const std::uint64_t sequence = page().sequence.load(std::memory_order_relaxed);
+  page().sequence.store(sequence + 1, std::memory_order_relaxed);
   // Release on every field: who reads a new one also sees the odd sequence.
   const std::int64_t flags = (verdict.fresh ? kFresh : 0) | (verdict.averaged ? kAveraged : 0) |
                              (verdict.end ? kEnd : 0) | (verdict.lr_may_decay ? kLrMayDecay : 0);
   const std::array<std::int64_t, 6> values{verdict.own,     verdict.next, verdict.next_round,
                                            verdict.skipped, flags,        std::bit_cast<std::int64_t>(verdict.scale)};
-  for (std::size_t i = 0; i < values.size(); ++i) page_->fields[i].store(values[i], std::memory_order_release);
-  page_->sequence.store(sequence + 2, std::memory_order_release);
+  for (std::size_t i = 0; i < values.size(); ++i) page().fields[i].store(values[i], std::memory_order_release);
+  page().sequence.store(sequence + 2, std::memory_order_release);
 }
 
 std::optional<ControlPage::Numbered> ControlPage::verdict(std::uint64_t seen) const {
-  const std::uint64_t before = page_->sequence.load(std::memory_order_acquire);
+  const std::uint64_t before = page().sequence.load(std::memory_order_acquire);
   if (before % 2 != 0 || before / 2 <= seen) return std::nullopt;
   std::array<std::int64_t, 6> values{};
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = page_->fields[i].load(std::memory_order_acquire);
-  if (page_->sequence.load(std::memory_order_relaxed) != before) return std::nullopt;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = page().fields[i].load(std::memory_order_acquire);
+  if (page().sequence.load(std::memory_order_relaxed) != before) return std::nullopt;
   return Numbered{before / 2,
                   {.own = values[0],
                    .next = values[1],

@@ -3,9 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "runtime/base/instant.h"
 #include "runtime/base/result.h"
+#include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
 namespace paceline::memory {
 
@@ -50,13 +53,8 @@ class ControlPage {
 
   /// Agent: allocates the page. `infeasible` when there is no memory for it.
   static Result<ControlPage> create();
-  /// Worker: maps the read-only descriptor that read_only_fd() gave (not kept: the caller's to close). `invalid` if it
-  /// is none.
-  static Result<ControlPage> map(int fd);
-
-  ControlPage(ControlPage&& other) noexcept;
-  ControlPage& operator=(ControlPage&& other) noexcept;
-  ~ControlPage();
+  /// Worker: maps the descriptor that read_only_fd() gave. `invalid` if it is none.
+  static Result<ControlPage> map(process::BorrowedFd fd);
 
   /// To load from on both sides; stores are the agent's (on a page that was mapped they fault).
   const Words& words() const;
@@ -66,8 +64,8 @@ class ControlPage {
   // The agent's side (a defect, and checked, on a page that was mapped)
   // ------------------------------------------------
 
-  /// A descriptor for the worker, close-on-exec, the caller's to close after it was sent.
-  Result<int> read_only_fd() const;
+  /// A descriptor for the worker.
+  Result<process::Fd> read_only_fd() const;
   /// Says that something changed: increments the bell and wakes all that wait.
   void ring();
   /// Writes the verdict slot (and does not ring). The number that verdict() gives with it is one higher than before.
@@ -97,11 +95,11 @@ class ControlPage {
 
  private:
   struct Page;
-  ControlPage(int fd, Page* page, bool writable) : fd_(fd), page_(page), writable_(writable) {}
+  ControlPage(process::Fd fd, store::Mapping memory) : fd_(std::move(fd)), memory_(std::move(memory)) {}
+  Page& page() const;
 
-  int fd_ = -1;
-  Page* page_ = nullptr;
-  bool writable_ = false;
+  process::Fd fd_;  ///< The agent's.
+  store::Mapping memory_;
 };
 
 }  // namespace paceline::memory

@@ -16,13 +16,12 @@ class ControlPageTest : public testing::Test {
  protected:
   ControlPageTest()
       : agent(must(ControlPage::create())), fd(*agent.read_only_fd()), worker(must(ControlPage::map(fd))) {}
-  ~ControlPageTest() override { ::close(fd); }
   static ControlPage must(Result<ControlPage> page) {
     if (!page) throw std::runtime_error(page.error().text);
     return std::move(*page);
   }
   ControlPage agent;
-  int fd;
+  process::Fd fd;
   ControlPage worker;
 };
 
@@ -106,10 +105,10 @@ TEST_F(ControlPageTest, AVerdictReadWhileItIsOverwrittenIsNeverAMixture) {
 }
 
 TEST_F(ControlPageTest, TheDescriptorGivesNoWayToWrite) {
-  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
-  EXPECT_LT(::pwrite(fd, "x", 1, 0), 0);
+  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0), MAP_FAILED);
+  EXPECT_LT(::pwrite(fd.get(), "x", 1, 0), 0);
   // Not even opened anew.
-  const int again = ::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC);
+  const int again = ::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_RDWR | O_CLOEXEC);
   if (again >= 0) {
     EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0), MAP_FAILED);
     EXPECT_LT(::pwrite(again, "x", 1, 0), 0);
@@ -118,13 +117,12 @@ TEST_F(ControlPageTest, TheDescriptorGivesNoWayToWrite) {
 }
 
 TEST_F(ControlPageTest, SomethingElseIsRefused) {
-  EXPECT_FALSE(ControlPage::map(-1));
-  const int other = ::memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  ASSERT_EQ(::ftruncate(other, 4096), 0);
+  EXPECT_FALSE(ControlPage::map(process::Fd()));
+  const process::Fd other(::memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(other.get(), 4096), 0);
   EXPECT_FALSE(ControlPage::map(other)) << "its size is not sealed";
-  ASSERT_EQ(::fcntl(other, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  ASSERT_EQ(::fcntl(other.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
   EXPECT_FALSE(ControlPage::map(other)) << "it holds zeros";
-  ::close(other);
 }
 
 TEST_F(ControlPageTest, SpinningIsForMachinesWithACoreForEveryRunnableThread) {

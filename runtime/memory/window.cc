@@ -1,8 +1,6 @@
 #include "runtime/memory/window.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,9 +9,8 @@
 #include <utility>
 
 #include "runtime/base/check.h"
-#include "runtime/memory/memfd.h"
-#include "runtime/memory/memory_room.h"
 #include "runtime/memory/window_roles.h"
+#include "runtime/store/shared_memory.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -55,34 +52,14 @@ std::uint64_t data_bytes(const Window::Layout& layout) {
 std::uint64_t data_offset(const Window::Layout& layout) { return data_bytes(layout) >= kHugePage ? kHugePage : kPage; }
 std::uint64_t file_bytes(const Window::Layout& layout) { return data_offset(layout) + data_bytes(layout); }
 
-/// Maps `fd` at an address that is a multiple of a huge page, so that the kernel can use them.
-Result<std::byte*> map_aligned(int fd, std::uint64_t size) {
-  void* hold = ::mmap(nullptr, size + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (hold == MAP_FAILED)
-    return fail_errno("window: reserve " + std::to_string(size >> 20) + " MiB of addresses (mmap)");
-  const auto start = reinterpret_cast<std::uintptr_t>(hold);
-  const auto aligned = round_up(start, kHugePage);
-  void* base = ::mmap(reinterpret_cast<void*>(aligned), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-  if (base == MAP_FAILED) {
-    auto error = fail_errno("window: map " + std::to_string(size >> 20) + " MiB (mmap)");
-    ::munmap(hold, size + kHugePage);
-    return error;
-  }
-  if (aligned > start) ::munmap(hold, aligned - start);
-  const std::uint64_t end = round_up(aligned + size, kPage);
-  if (const std::uint64_t hold_end = start + size + kHugePage; end < hold_end)
-    ::munmap(reinterpret_cast<void*>(end), hold_end - end);
-  return static_cast<std::byte*>(base);
-}
-
 /// Allocates the data, in huge pages where the kernel gives them for the asking (Linux 6.1, whatever shmem_enabled
 /// says): a range that holds one page is collapsed into a huge one, the rest of which the kernel zeroes.
-Result<void> allocate_data(int fd, std::byte* base, std::uint64_t offset, std::uint64_t size) {
+Result<void> allocate_data(process::BorrowedFd fd, std::byte* base, std::uint64_t offset, std::uint64_t size) {
   for (std::uint64_t at = 0; at + kHugePage <= size; at += kHugePage) {
-    PACELINE_TRY(allocate(fd, offset + at, kPage));
+    PACELINE_TRY(store::allocate(fd, offset + at, kPage));
     if (::madvise(base + offset + at, kHugePage, MADV_COLLAPSE) != 0) break;  // None to be had: small ones do.
   }
-  PACELINE_TRY(allocate(fd, offset, size));
+  PACELINE_TRY(store::allocate(fd, offset, size));
   ::madvise(base + offset, size,
             MADV_POPULATE_WRITE);  // Page tables now instead of in the first averaging; no harm if it fails.
   return {};
@@ -111,21 +88,19 @@ std::uint64_t Window::bytes_needed(const Layout& layout) {
 Result<Window> Window::create(const Layout& layout) {
   static_assert(sizeof(Header) <= kPage && std::atomic<std::uint64_t>::is_always_lock_free);
   PACELINE_TRY(check_layout(layout));
-  PACELINE_TRY(check_room("windows", bytes_needed(layout)));
-  auto fd = create_memfd("paceline-window", file_bytes(layout));
+  auto fd = store::create_memory({.name = "paceline-window",
+                                  .size = file_bytes(layout),
+                                  .allocated = kPage,
+                                  .sealed = store::MemoryShape::Sealed::size_for_good,
+                                  .room_of = "windows",
+                                  .room = bytes_needed(layout)});
   if (!fd) return tl::unexpected(fd.error());
-  Window window;
-  window.fd_ = *fd;
-  window.layout_ = layout;
-  PACELINE_TRY(add_seals(*fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
-  PACELINE_TRY(allocate(*fd, 0, kPage));
-  auto base = map_aligned(*fd, file_bytes(layout));
-  if (!base) return tl::unexpected(base.error());
-  window.base_ = *base;
-  window.size_ = file_bytes(layout);
-  PACELINE_TRY(allocate_data(*fd, *base, data_offset(layout), data_bytes(layout)));
+  auto memory = store::Mapping::aligned(*fd, file_bytes(layout), kHugePage, "window");
+  if (!memory) return tl::unexpected(memory.error());
+  PACELINE_TRY(allocate_data(*fd, memory->data(), data_offset(layout), data_bytes(layout)));
 
-  auto* header = new (window.base_) Header{};
+  Window window(*std::move(fd), *std::move(memory), layout);
+  auto* header = new (window.memory_.data()) Header{};
   header->magic = kMagic;
   header->elements = layout.elements;
   header->dtype = static_cast<std::uint32_t>(layout.dtype);
@@ -135,16 +110,12 @@ Result<Window> Window::create(const Layout& layout) {
   return window;
 }
 
-Result<Window> Window::map(int fd, const Layout& layout) {
-  Window window;
-  window.fd_ = fd;
-  window.layout_ = layout;
+Result<Window> Window::map(process::Fd fd, const Layout& layout) {
   PACELINE_TRY(check_layout(layout));
-  PACELINE_TRY(check_memfd(fd, file_bytes(layout), "window"));
-  auto base = map_aligned(fd, file_bytes(layout));
-  if (!base) return tl::unexpected(base.error());
-  window.base_ = *base;
-  window.size_ = file_bytes(layout);
+  PACELINE_TRY(store::check_memory(fd, file_bytes(layout), "window"));
+  auto memory = store::Mapping::aligned(fd, file_bytes(layout), kHugePage, "window");
+  if (!memory) return tl::unexpected(memory.error());
+  Window window(std::move(fd), *std::move(memory), layout);
   const Header* header = window.header();
   if (header->magic != kMagic)
     return fail(ErrorKind::invalid, "window: the shared memory is no window of this version of Paceline");
@@ -154,37 +125,15 @@ Result<Window> Window::map(int fd, const Layout& layout) {
                                         std::to_string(header->elements) + " elements, expected " +
                                         std::to_string(layout.buffers) + " of " + std::to_string(layout.elements) +
                                         ", or of another element type");
-  ::madvise(window.base_ + data_offset(layout), data_bytes(layout), MADV_POPULATE_WRITE);
+  ::madvise(window.memory_.data() + data_offset(layout), data_bytes(layout), MADV_POPULATE_WRITE);
   return window;
 }
 
-Window::Window(Window&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)),
-      base_(std::exchange(other.base_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      layout_(other.layout_) {}
-
-Window& Window::operator=(Window&& other) noexcept {
-  if (this != &other) {
-    Window old(std::move(*this));
-    fd_ = std::exchange(other.fd_, -1);
-    base_ = std::exchange(other.base_, nullptr);
-    size_ = std::exchange(other.size_, 0);
-    layout_ = other.layout_;
-  }
-  return *this;
-}
-
-Window::~Window() {
-  if (base_ != nullptr) ::munmap(base_, size_);
-  if (fd_ >= 0) ::close(fd_);
-}
-
-Window::Header* Window::header() const { return std::launder(reinterpret_cast<Header*>(base_)); }
+Window::Header* Window::header() const { return std::launder(reinterpret_cast<Header*>(memory_.data())); }
 
 std::span<std::byte> Window::data(Buffer buffer) const {
   PACELINE_CHECK(buffer >= 0 && buffer < layout_.buffers, "no such buffer");
-  return {base_ + data_offset(layout_) + stride(layout_) * static_cast<std::uint64_t>(buffer),
+  return {memory_.data() + data_offset(layout_) + stride(layout_) * static_cast<std::uint64_t>(buffer),
           layout_.elements * size_of(layout_.dtype)};
 }
 

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
+#include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
 namespace paceline::memory {
 
@@ -63,15 +66,10 @@ class Window {
 
   /// Agent: allocates and zeroes. `infeasible` names what is needed and what is there (MemAvailable, cgroup limit).
   static Result<Window> create(const Layout& layout);
-  /// Worker: maps the descriptor (kept open, owned by the window; closed on failure). `invalid` if it is no window of
-  /// `layout`.
-  static Result<Window> map(int fd, const Layout& layout);
+  /// Worker: maps the descriptor. `invalid` if it is no window of `layout`.
+  static Result<Window> map(process::Fd fd, const Layout& layout);
 
-  Window(Window&&) noexcept;
-  Window& operator=(Window&&) noexcept;
-  ~Window();
-
-  int fd() const { return fd_; }
+  process::BorrowedFd fd() const { return fd_; }
   const Layout& layout() const { return layout_; }
   /// Contents of a buffer, 4096-byte aligned, `elements * size_of(dtype)` bytes.
   std::span<std::byte> data(Buffer buffer) const;
@@ -124,12 +122,12 @@ class Window {
 
  private:
   struct Header;
-  Window() = default;
+  Window(process::Fd fd, store::Mapping memory, const Layout& layout)
+      : fd_(std::move(fd)), memory_(std::move(memory)), layout_(layout) {}
   Header* header() const;
 
-  int fd_ = -1;
-  std::byte* base_ = nullptr;
-  std::uint64_t size_ = 0;
+  process::Fd fd_;
+  store::Mapping memory_;
   Layout layout_;
 };
 

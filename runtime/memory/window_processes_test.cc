@@ -72,8 +72,8 @@ pid_t child(Body body) {
 }
 
 /// Publishes for ever, taking a retained result now and then.
-[[noreturn]] void publish_for_ever(int fd, std::uint64_t version) {
-  auto window = Window::map(fd, kLayout);
+[[noreturn]] void publish_for_ever(process::Fd fd, std::uint64_t version) {
+  auto window = Window::map(std::move(fd), kLayout);
   if (!window) ::_exit(3);
   for (;; ++version) {
     const auto writing = window->writing();
@@ -121,7 +121,7 @@ TEST(WindowProcessesTest, WhatAnotherProcessPublishesIsNeverTornAndOutlivesItsDe
   // same window.
   for (int life = 0; life < 20; ++life) {
     const std::uint64_t first = newest + 1'000'000;
-    const pid_t worker = child([&] { publish_for_ever(::dup(window.fd()), first); });
+    const pid_t worker = child([&] { publish_for_ever(window.fd().duplicate(), first); });
     const Instant deadline = steady_now() + std::chrono::seconds(20);
     int seen = 0;
     while (seen < 40 && steady_now() < deadline && !HasFailure()) {
@@ -144,7 +144,7 @@ TEST(WindowProcessesTest, WhatAnotherProcessPublishesIsNeverTornAndOutlivesItsDe
 TEST(WindowProcessesTest, AWorkerStoppedInMidWriteSpoilsNothing) {
   auto created = Window::create(kLayout);
   ASSERT_TRUE(created) << created.error().text;
-  const pid_t worker = child([&] { publish_for_ever(::dup(created->fd()), 1); });
+  const pid_t worker = child([&] { publish_for_ever(created->fd().duplicate(), 1); });
   const Instant deadline = steady_now() + std::chrono::seconds(20);
   while (round(*created) == 0 && steady_now() < deadline) {
   }
@@ -186,7 +186,7 @@ TEST(WindowProcessesTest, NothingIsLeftWhenAgentAndWorkerAreKilled) {
     auto window = Window::create(kLarge);
     if (!window) ::_exit(3);
     const pid_t worker = child([&] {
-      auto mapped = Window::map(::dup(window->fd()), kLarge);
+      auto mapped = Window::map(window->fd().duplicate(), kLarge);
       const pid_t self = mapped ? ::getpid() : -1;
       [[maybe_unused]] const auto written = ::write(ready[1], &self, sizeof self);
       for (;;) ::pause();
@@ -234,7 +234,6 @@ TEST(ControlPageProcessesTest, AWorkerSleepsOnItsReadOnlyPageUntilTheAgentRings)
   page->set_verdict({.own = 7, .next = 8, .next_round = 8});
   page->ring();
   EXPECT_EQ(end_of(worker), 0);
-  ::close(*fd);
   ::close(ready[0]);
   ::close(ready[1]);
 }

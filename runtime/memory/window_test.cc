@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace paceline::memory {
 namespace {
@@ -19,8 +20,6 @@ Window make(const Window::Layout& layout = kLayout) {
   EXPECT_TRUE(window) << window.error().text;
   return std::move(*window);
 }
-
-int copy_of(int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 
 /// The roles word, at its place in the first page: what a broken worker could scribble over.
 std::uint64_t* roles_word(const Window& window) {
@@ -94,7 +93,7 @@ TEST(WindowTest, ASealedBufferStaysAsItIsWhateverTheWorkerPublishes) {
 
 TEST(WindowTest, AMappedWindowSeesTheSameRolesDataAndTags) {
   auto agent = make();
-  auto worker = Window::map(copy_of(agent.fd()), kLayout);
+  auto worker = Window::map(agent.fd().duplicate(), kLayout);
   ASSERT_TRUE(worker) << worker.error().text;
   worker->data(0)[11999] = std::byte{42};
   worker->tag(0) = {.iteration = 17,
@@ -118,11 +117,11 @@ TEST(WindowTest, AMappedWindowSeesTheSameRolesDataAndTags) {
 
 TEST(WindowTest, AWindowOfAnotherLayoutIsRefused) {
   auto agent = make();
-  const auto longer = Window::map(copy_of(agent.fd()), {.elements = 9000, .dtype = Dtype::f32, .buffers = 5});
+  const auto longer = Window::map(agent.fd().duplicate(), {.elements = 9000, .dtype = Dtype::f32, .buffers = 5});
   ASSERT_FALSE(longer);
   EXPECT_EQ(longer.error().kind, ErrorKind::invalid);
   // The same number of bytes, but other elements.
-  const auto other = Window::map(copy_of(agent.fd()), {.elements = 1500, .dtype = Dtype::f64, .buffers = 5});
+  const auto other = Window::map(agent.fd().duplicate(), {.elements = 1500, .dtype = Dtype::f64, .buffers = 5});
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().kind, ErrorKind::invalid);
   EXPECT_NE(other.error().text.find("3000"), std::string::npos) << other.error().text;
@@ -133,25 +132,25 @@ TEST(WindowTest, ADescriptorOfSomethingElseIsRefused) {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     ::close(ends[1]);
-    return ends[0];
+    return process::Fd(ends[0]);
   };
   EXPECT_FALSE(Window::map(pipe(), kLayout));
-  EXPECT_FALSE(Window::map(-1, kLayout));
+  EXPECT_FALSE(Window::map({}, kLayout));
   const auto size = static_cast<off_t>(Window::bytes_needed(kLayout));
   // A file that its owner can shrink under our feet.
-  const int unsealed = ::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  ASSERT_EQ(::ftruncate(unsealed, size), 0);
-  EXPECT_FALSE(Window::map(copy_of(unsealed), kLayout));
+  process::Fd unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), size), 0);
+  EXPECT_FALSE(Window::map(process::BorrowedFd(unsealed).duplicate(), kLayout));
   // Sealed and of the right size, but full of zeros.
-  ASSERT_EQ(::fcntl(unsealed, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
-  const auto zeros = Window::map(unsealed, kLayout);
+  ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  const auto zeros = Window::map(std::move(unsealed), kLayout);
   ASSERT_FALSE(zeros);
   EXPECT_NE(zeros.error().text.find("no window"), std::string::npos) << zeros.error().text;
 }
 
 TEST(WindowTest, TheFileCannotBeShrunkUnderTheMapping) {
   const auto sut = make();
-  EXPECT_NE(::ftruncate(sut.fd(), 4096), 0);
+  EXPECT_NE(::ftruncate(sut.fd().get(), 4096), 0);
 }
 
 TEST(WindowTest, ImpossibleLayoutsAreRefusedInOneLine) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -28,6 +29,20 @@ class Fd {
 
  private:
   int fd_ = -1;
+};
+
+/// A descriptor whose owner keeps it open meanwhile.
+class BorrowedFd {
+ public:
+  BorrowedFd(const Fd& owner) : fd_(owner.get()) {}
+  explicit BorrowedFd(int fd) : fd_(fd) {}
+
+  int get() const { return fd_; }
+  /// The same file, close-on-exec. Empty: there is none, or this process can have no more descriptors.
+  Fd duplicate() const { return Fd(::fcntl(fd_, F_DUPFD_CLOEXEC, 0)); }
+
+ private:
+  int fd_;
 };
 
 }  // namespace paceline::process

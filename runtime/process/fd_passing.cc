@@ -11,7 +11,7 @@
 
 namespace paceline::process {
 
-Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector<int>& fds) {
+Result<void> send_with_fds(BorrowedFd socket, std::string_view bytes, const std::vector<BorrowedFd>& fds) {
   if (bytes.empty() || bytes.size() > kPacketBytesMax)
     return fail(ErrorKind::invalid, "packet of " + std::to_string(bytes.size()) +
                                         " bytes: a packet on a Unix socket has 1 to " +
@@ -32,11 +32,16 @@ Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
+    auto* at = CMSG_DATA(header);
+    for (const BorrowedFd fd : fds) {
+      const int number = fd.get();
+      std::memcpy(at, &number, sizeof number);
+      at += sizeof number;
+    }
   }
 
   ssize_t sent;
-  do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+  do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(bytes.size())) return {};
   if (sent >= 0) return fail(ErrorKind::internal, "a Unix socket took half a packet: it is no SOCK_SEQPACKET socket");
@@ -49,11 +54,11 @@ Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector
   return fail_errno("send on a Unix socket");
 }
 
-Result<Packet> receive_with_fds(int socket, int timeout_ms) {
+Result<Packet> receive_with_fds(BorrowedFd socket, int timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::milliseconds(std::max(timeout_ms, 0));
   for (;;) {
-    pollfd waiting{socket, POLLIN, 0};
+    pollfd waiting{socket.get(), POLLIN, 0};
     int left = timeout_ms;
     if (timeout_ms > 0) {
       const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
@@ -78,7 +83,7 @@ Result<Packet> receive_with_fds(int socket, int timeout_ms) {
   message.msg_controllen = sizeof control;
 
   ssize_t got;
-  do got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  do got = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   while (got < 0 && errno == EINTR);
   if (got < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK)

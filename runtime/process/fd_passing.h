@@ -17,7 +17,7 @@ inline constexpr std::size_t kPacketFdsMax = 64;
 /// Sends `bytes` (1..kPacketBytesMax) with descriptors (at most kPacketFdsMax) over a Unix socket (SOCK_SEQPACKET), all
 /// or nothing; the descriptors stay the caller's. Blocks as the socket does. `invalid`: out of bounds; `overloaded`: a
 /// non-blocking socket's buffer is full; `disconnected`: the peer hung up (no SIGPIPE).
-Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector<int>& fds);
+Result<void> send_with_fds(BorrowedFd socket, std::string_view bytes, const std::vector<BorrowedFd>& fds);
 
 struct Packet {
   std::string bytes;
@@ -27,6 +27,6 @@ struct Packet {
 /// One packet with its descriptors. `timeout_ms` < 0 waits for ever, 0 not at all. `disconnected` when the peer hung up
 /// and everything that it had sent was received; `timed_out`; `invalid`: beyond the bounds (its descriptors are
 /// closed).
-Result<Packet> receive_with_fds(int socket, int timeout_ms);
+Result<Packet> receive_with_fds(BorrowedFd socket, int timeout_ms);
 
 }  // namespace paceline::process

@@ -24,14 +24,12 @@ class FdPassingTest : public testing::Test {
 
 TEST_F(FdPassingTest, DescriptorsArriveInOrderCloseOnExecAndNameTheSameFiles) {
   std::vector<Fd> files;
-  std::vector<int> fds;
   for (char i = 0; i < 3; ++i) {
     files.emplace_back(::memfd_create("x", MFD_CLOEXEC));
-    fds.push_back(files.back().get());
-    ASSERT_EQ(::pwrite(fds.back(), &i, 1, 0), 1);
+    ASSERT_EQ(::pwrite(files.back().get(), &i, 1, 0), 1);
   }
-  ASSERT_TRUE(send_with_fds(a.get(), "three", fds));
-  auto packet = receive_with_fds(b.get(), 1000);
+  ASSERT_TRUE(send_with_fds(a, "three", {files.begin(), files.end()}));
+  auto packet = receive_with_fds(b, 1000);
   ASSERT_TRUE(packet);
   EXPECT_EQ(packet->bytes, "three");
   ASSERT_EQ(packet->fds.size(), 3u);
@@ -46,43 +44,43 @@ TEST_F(FdPassingTest, DescriptorsArriveInOrderCloseOnExecAndNameTheSameFiles) {
 
 TEST_F(FdPassingTest, LargestPacketArrivesWholeAndALargerOneIsRefused) {
   const std::string largest(kPacketBytesMax, 'x');
-  ASSERT_TRUE(send_with_fds(a.get(), largest, std::vector<int>(kPacketFdsMax, a.get())));
-  const auto packet = receive_with_fds(b.get(), 1000);
+  ASSERT_TRUE(send_with_fds(a, largest, std::vector<BorrowedFd>(kPacketFdsMax, a)));
+  const auto packet = receive_with_fds(b, 1000);
   ASSERT_TRUE(packet);
   EXPECT_EQ(packet->bytes, largest);
   EXPECT_EQ(packet->fds.size(), kPacketFdsMax);
 
-  EXPECT_EQ(send_with_fds(a.get(), largest + "x", {}).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(send_with_fds(a.get(), "x", std::vector<int>(kPacketFdsMax + 1, a.get())).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(send_with_fds(a.get(), "", {}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(send_with_fds(a, largest + "x", {}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(send_with_fds(a, "x", std::vector<BorrowedFd>(kPacketFdsMax + 1, a)).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(send_with_fds(a, "", {}).error().kind, ErrorKind::invalid);
 }
 
 TEST_F(FdPassingTest, PacketBeyondTheBoundsFromAPeerIsRefusedAndTheNextArrives) {
   const std::string large(kPacketBytesMax + 1, 'x');
   ASSERT_EQ(::send(a.get(), large.data(), large.size(), 0), static_cast<ssize_t>(large.size()));
-  ASSERT_TRUE(send_with_fds(a.get(), "next", {}));
-  EXPECT_EQ(receive_with_fds(b.get(), 1000).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(receive_with_fds(b.get(), 1000)->bytes, "next");
+  ASSERT_TRUE(send_with_fds(a, "next", {}));
+  EXPECT_EQ(receive_with_fds(b, 1000).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(receive_with_fds(b, 1000)->bytes, "next");
 }
 
 TEST_F(FdPassingTest, NothingSentTimesOut) {
-  EXPECT_EQ(receive_with_fds(b.get(), 0).error().kind, ErrorKind::timed_out);
-  EXPECT_EQ(receive_with_fds(b.get(), 1).error().kind, ErrorKind::timed_out);
+  EXPECT_EQ(receive_with_fds(b, 0).error().kind, ErrorKind::timed_out);
+  EXPECT_EQ(receive_with_fds(b, 1).error().kind, ErrorKind::timed_out);
 }
 
 TEST_F(FdPassingTest, HangUpIsSeenAfterTheLastPacketAndWithoutASignal) {
-  ASSERT_TRUE(send_with_fds(a.get(), "last", {}));
+  ASSERT_TRUE(send_with_fds(a, "last", {}));
   a.reset();
-  EXPECT_EQ(receive_with_fds(b.get(), -1)->bytes, "last");
-  EXPECT_EQ(receive_with_fds(b.get(), -1).error().kind, ErrorKind::disconnected);
-  EXPECT_EQ(send_with_fds(b.get(), "x", {}).error().kind, ErrorKind::disconnected);
+  EXPECT_EQ(receive_with_fds(b, -1)->bytes, "last");
+  EXPECT_EQ(receive_with_fds(b, -1).error().kind, ErrorKind::disconnected);
+  EXPECT_EQ(send_with_fds(b, "x", {}).error().kind, ErrorKind::disconnected);
 }
 
 TEST_F(FdPassingTest, FullBufferOfANonBlockingSocketIsOverloaded) {
   ASSERT_EQ(::fcntl(a.get(), F_SETFL, O_NONBLOCK), 0);
   const std::string block(1024, 'x');
   Result<void> sent;
-  for (int i = 0; i < 100'000 && sent; ++i) sent = send_with_fds(a.get(), block, {});
+  for (int i = 0; i < 100'000 && sent; ++i) sent = send_with_fds(a, block, {});
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().kind, ErrorKind::overloaded);
 }

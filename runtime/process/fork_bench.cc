@@ -35,7 +35,7 @@ void fork_workers(benchmark::State& state) {
         return state.SkipWithError(asked.error().text.c_str());
     while (events.size() < count) wait_events(*server, events);
     state.PauseTiming();
-    for (const auto& event : events) (void)kill_worker(event.pidfd.get(), SIGKILL);
+    for (const auto& event : events) (void)kill_worker(event.pidfd, SIGKILL);
     while (events.size() < 2 * count) wait_events(*server, events);
     state.ResumeTiming();
   };

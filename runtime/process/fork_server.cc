@@ -171,12 +171,12 @@ bool ForkServer::State::timer_fired() {
 
 void ForkServer::State::receive() {
   while (socket) {
-    auto packet = receive_with_fds(socket.get(), 0);
+    auto packet = receive_with_fds(socket, 0);
     if (!packet) {
       if (packet.error().kind == ErrorKind::timed_out) return;
       drop(socket.get());
       socket.reset();  // Its end is seen through its pidfd.
-      if (server) (void)kill_worker(server.get(), SIGKILL);
+      if (server) (void)kill_worker(server, SIGKILL);
       if (packet.error().kind != ErrorKind::disconnected) fail_for_good(packet.error().text);
       return;
     }
@@ -212,7 +212,7 @@ void ForkServer::State::on_ready() {
   ever_ready = true;
   const auto adopt = encode({.kind = ForkMessage::Kind::adopt});
   for (const auto& [id, worker] : workers)
-    if (worker.adopted) (void)send_with_fds(socket.get(), *adopt, {worker.pidfd.get()});
+    if (worker.adopted) (void)send_with_fds(socket, *adopt, {worker.pidfd});
 }
 
 void ForkServer::State::on_forked(const ForkMessage& message, std::vector<Fd> fds) {
@@ -222,7 +222,7 @@ void ForkServer::State::on_forked(const ForkMessage& message, std::vector<Fd> fd
   forked_in_life = true;
   Fd own(::fcntl(fds[0].get(), F_DUPFD_CLOEXEC, 0));
   if (!own) {
-    (void)kill_worker(fds[0].get(), SIGKILL);
+    (void)kill_worker(fds[0], SIGKILL);
     events.push_back({.kind = Event::Kind::fork_refused,
                       .worker = message.worker,
                       .text = fail_errno("no descriptor for a new worker").value().text});
@@ -257,7 +257,7 @@ void ForkServer::State::send_requests() {
   for (Pending& request : pending) {
     if (request.sent) continue;
     if (in_flight == kSentMax) break;
-    const auto sent = send_with_fds(socket.get(), request.bytes, {});
+    const auto sent = send_with_fds(socket, request.bytes, {});
     if (!sent) {
       full = sent.error().kind == ErrorKind::overloaded;
       break;  // A server that hung up is seen by receive().
@@ -313,7 +313,7 @@ void ForkServer::State::relaunch(std::string why) {
 void ForkServer::State::fail_for_good(std::string why) {
   if (phase == Phase::over) return;
   end_server(why);
-  if (server) (void)kill_worker(server.get(), SIGKILL);  // Reaped when its pidfd says so.
+  if (server) (void)kill_worker(server, SIGKILL);  // Reaped when its pidfd says so.
   events.push_back({.kind = Event::Kind::server_failed, .text = std::move(why)});
 }
 
@@ -328,7 +328,7 @@ void ForkServer::State::end_server(std::string why) {
 void ForkServer::State::hang_up() {
   if (socket) drop(socket.get());
   socket.reset();
-  if (server) (void)kill_worker(server.get(), SIGCONT);
+  if (server) (void)kill_worker(server, SIGCONT);
 }
 
 void ForkServer::State::reap_adopted() {
@@ -360,13 +360,13 @@ ForkServer::State::~State() {
   if (server) {
     hang_up();
     wait_ended(server.get(), steady_now() + kHangUpPatience);
-    (void)kill_worker(server.get(), SIGKILL);
+    (void)kill_worker(server, SIGKILL);
     wait_ended(server.get(), deadline);
     if (const auto exit = try_reap(server.get())) on_server_ended(*exit);
   }
   for (const auto& [id, worker] : workers) {
     if (worker.adopted) ::kill(-worker.pid, SIGKILL);
-    (void)kill_worker(worker.pidfd.get(), SIGKILL);
+    (void)kill_worker(worker.pidfd, SIGKILL);
   }
   for (const auto& [id, worker] : workers) wait_ended(worker.pidfd.get(), deadline);
   reap_adopted();
@@ -411,7 +411,7 @@ void ForkServer::retire() {
   State& s = *state_;
   if (s.phase == State::Phase::over) return;
   s.end_server("it was not needed any more");
-  if (!s.workers.empty()) return (void)kill_worker(s.server.get(), SIGKILL);  // It would end them.
+  if (!s.workers.empty()) return (void)kill_worker(s.server, SIGKILL);  // It would end them.
   s.hang_up();
   s.set_timer(kHangUpPatience);
 }
@@ -427,7 +427,7 @@ std::vector<ForkServer::Event> ForkServer::events() {
   State& s = *state_;
   s.receive();
   const bool due = s.timer_fired();
-  if (due && s.phase == State::Phase::over && s.server) (void)kill_worker(s.server.get(), SIGKILL);
+  if (due && s.phase == State::Phase::over && s.server) (void)kill_worker(s.server, SIGKILL);
   if (due && s.phase == State::Phase::starting)
     s.fail_for_good(s.with_log(s.options.executable + " did not become ready to fork workers within " +
                                std::to_string(s.options.ready_timeout / std::chrono::milliseconds(1)) +

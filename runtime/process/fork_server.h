@@ -29,11 +29,11 @@ struct ForkRequest {
 /// The child's side of a fork: who it is, and its Unix socket to the agent (carries descriptors; hang-up = agent gone).
 struct Child {
   WorkerId worker{};
-  int agent_socket = -1;
+  Fd agent_socket{};
 };
 
 /// Runs in the script's executable, before `main`, where the environment names a fork server (kForkServerEnv; `socket`
-/// is its number): single-threaded, forks at the agent's request, reaps, reports exits. When the agent's end of the
+/// is the agent's): single-threaded, forks at the agent's request, reaps, reports exits. When the agent's end of the
 /// socket closes it kills its children, stopped ones too, and what they had started, also in sessions of their own, and
 /// ends. Where no worker of it lives, nothing that one left behind does. Before each fork it checks that
 /// /proc/self/task has one entry, and refuses otherwise. Never returns in the server. Returns in each child, with its
@@ -41,7 +41,7 @@ struct Child {
 /// blocked, and none of the server's descriptors. A child's duty: watch_agent() of supervise.h. `warm_up` is called
 /// once before the first fork (libtorch: run OpenMP with one thread, touch the allocator); what it throws ends the
 /// server, with the text in its log.
-Child run_fork_server(int socket, const std::function<void()>& warm_up);
+Child run_fork_server(Fd socket, const std::function<void()>& warm_up);
 
 /// Set by the agent for the fork server's exec: the number of its socket.
 inline constexpr const char* kForkServerEnv = "PACELINE_FORK_SERVER_FD";

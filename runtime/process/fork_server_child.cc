@@ -78,14 +78,14 @@ std::set<pid_t> children_of_this_process() {
 /// The server's state; a child leaves it behind.
 class Server {
  public:
-  Server(int socket, int signals, const sigset_t& mask)
-      : socket_(socket), signals_(signals), mask_(mask), own_(children_of_this_process()) {
+  Server(Fd socket, Fd signals, const sigset_t& mask)
+      : socket_(std::move(socket)), signals_(std::move(signals)), mask_(mask), own_(children_of_this_process()) {
     send({.kind = ForkMessage::Kind::ready});
   }
 
   Child run() {
     for (;;) {
-      pollfd waiting[] = {{socket_, POLLIN | POLLRDHUP, 0}, {signals_, POLLIN, 0}};
+      pollfd waiting[] = {{socket_.get(), POLLIN | POLLRDHUP, 0}, {signals_.get(), POLLIN, 0}};
       if (::poll(waiting, 2, -1) < 0) {
         if (errno == EINTR) continue;
         end_server(errno_text("poll"));
@@ -93,7 +93,7 @@ class Server {
       if (waiting[0].revents & (POLLHUP | POLLRDHUP | POLLERR)) end_with_agent();
       if (waiting[1].revents) reap();
       if (waiting[0].revents & POLLIN)
-        if (auto child = serve()) return *child;
+        if (auto child = serve()) return *std::move(child);
     }
   }
 
@@ -107,7 +107,7 @@ class Server {
       ::kill(-pid, SIGKILL);  // What the worker started, too; not reaped yet, so the number is still its own.
       ::kill(pid, SIGKILL);
     }
-    for (const Adopted& former : adopted_) (void)kill_worker(former.pidfd.get(), SIGKILL);
+    for (const Adopted& former : adopted_) (void)kill_worker(former.pidfd, SIGKILL);
     children_.clear();
     // What they leave behind in sessions of their own becomes ours with their ends, and what that leaves with its end.
     for (int round = 0; round < kRoundsMax && end_left_behind(); ++round) {
@@ -129,7 +129,7 @@ class Server {
     return any;
   }
 
-  void send(const ForkMessage& message, const std::vector<int>& fds = {}) {
+  void send(const ForkMessage& message, const std::vector<BorrowedFd>& fds = {}) {
     const auto bytes = encode(message);
     if (!bytes) end_server(bytes.error().text);
     if (const auto sent = send_with_fds(socket_, *bytes, fds); !sent) {
@@ -141,7 +141,7 @@ class Server {
   /// Reports before it reaps: a server killed in between leaves a zombie that the agent, knowing its pidfd, reaps.
   void reap() {
     signalfd_siginfo drained[16];
-    while (::read(signals_, drained, sizeof drained) > 0) {
+    while (::read(signals_.get(), drained, sizeof drained) > 0) {
     }
     for (;;) {
       siginfo_t info{};
@@ -168,7 +168,7 @@ class Server {
     const auto message = decode_fork_message(packet->bytes);
     if (!message) end_server(message.error().text);
     if (message->kind == ForkMessage::Kind::adopt && packet->fds.size() == 1) {
-      std::erase_if(adopted_, [](const Adopted& former) { return !kill_worker(former.pidfd.get(), 0); });
+      std::erase_if(adopted_, [](const Adopted& former) { return !kill_worker(former.pidfd, 0); });
       adopted_.push_back({std::move(packet->fds[0])});
       return std::nullopt;
     }
@@ -213,14 +213,14 @@ class Server {
       children_.erase(pid);  // `let_go` closes: the child ends.
       return refuse(request.worker, why);
     }
-    send({.kind = ForkMessage::Kind::forked, .worker = request.worker, .pid = pid}, {pidfd.get(), agent_end.get()});
+    send({.kind = ForkMessage::Kind::forked, .worker = request.worker, .pid = pid}, {pidfd, agent_end});
     (void)!::write(let_go.get(), "", 1);
     return std::nullopt;
   }
 
   Child become_worker(const ForkMessage& request, Fd log, Fd child_end, Fd may_go) {
-    ::close(socket_);
-    ::close(signals_);
+    socket_.reset();
+    signals_.reset();
     adopted_.clear();
     ::setsid();
     const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -245,11 +245,11 @@ class Server {
       pollfd agent{child_end.get(), POLLRDHUP, 0};
       if (::poll(&agent, 1, kServerDeathMs) != 0) ::_exit(kExitAgentGone);
     }
-    return {.worker = request.worker, .agent_socket = child_end.release()};
+    return {.worker = request.worker, .agent_socket = std::move(child_end)};
   }
 
-  int socket_;
-  int signals_;
+  Fd socket_;
+  Fd signals_;
   sigset_t mask_;
   const std::set<pid_t> own_;  // Children that the program had when it became a server.
   std::map<pid_t, WorkerId> children_;
@@ -258,12 +258,12 @@ class Server {
 
 }  // namespace
 
-Child run_fork_server(int socket, const std::function<void()>& warm_up) {
+Child run_fork_server(Fd socket, const std::function<void()>& warm_up) {
   int type = 0;
   socklen_t size = sizeof type;
-  if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_SEQPACKET)
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_SEQPACKET)
     end_server(std::string(kForkServerEnv) + " names no agent's socket: it is set by an agent only, unset it");
-  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+  ::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
   ::unsetenv(kForkServerEnv);          // Programs that workers start are no fork servers.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // What a dead worker leaves behind is reaped here.
 
@@ -272,8 +272,8 @@ Child run_fork_server(int socket, const std::function<void()>& warm_up) {
   sigaddset(&blocked, SIGCHLD);
   sigprocmask(SIG_BLOCK, &blocked, &before);
   sigdelset(&before, SIGCHLD);
-  const int signals = ::signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals < 0) end_server(errno_text("signalfd"));
+  Fd signals(::signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals) end_server(errno_text("signalfd"));
 
   if (warm_up) {
     try {
@@ -284,7 +284,7 @@ Child run_fork_server(int socket, const std::function<void()>& warm_up) {
       end_server("warm-up failed with an exception that is no std::exception");
     }
   }
-  return Server(socket, signals, before).run();
+  return Server(std::move(socket), std::move(signals), before).run();
 }
 
 }  // namespace paceline::process

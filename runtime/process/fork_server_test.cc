@@ -89,7 +89,7 @@ class ForkServerTest : public Test {
   }
 
   bool answers(std::uint64_t worker) {
-    const int socket = workers.at(worker).socket.get();
+    const Fd& socket = workers.at(worker).socket;
     if (!send_with_fds(socket, "are you there", {})) return false;
     const auto packet = receive_with_fds(socket, static_cast<int>(kDeadline / 1ms));
     return packet && packet->bytes == "are you there";
@@ -103,7 +103,7 @@ class ForkServerTest : public Test {
 
   void kill_server() {
     const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, sut->pid(), 0)));
-    ASSERT_TRUE(kill_worker(pidfd.get(), SIGKILL));
+    ASSERT_TRUE(kill_worker(pidfd, SIGKILL));
     ASSERT_TRUE(readable_within(pidfd.get(), kDeadline));
   }
 
@@ -120,7 +120,7 @@ class ForkServerFamilyTest : public ForkServerTest, public testing::WithParamInt
   Fd start_family() {
     start();
     fork_one(1, {{"ACT", GetParam()}});
-    const auto told = receive_with_fds(workers.at(1).socket.get(), static_cast<int>(kDeadline / 1ms));
+    const auto told = receive_with_fds(workers.at(1).socket, static_cast<int>(kDeadline / 1ms));
     return Fd(told ? static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(told->bytes), 0)) : -1);
   }
 };
@@ -155,7 +155,7 @@ TEST_F(ForkServerTest, WorkerLeadsASessionWithCleanDescriptorsAndItsEnvironment)
   start();
   ::unsetenv("GLIBC_TUNABLES");
   fork_one(7, {{"ACT", "describe"}, {"OWN", "with = and space"}});
-  const auto answer = receive_with_fds(workers.at(7).socket.get(), static_cast<int>(kDeadline / 1ms));
+  const auto answer = receive_with_fds(workers.at(7).socket, static_cast<int>(kDeadline / 1ms));
   ASSERT_TRUE(answer);
   // One descriptor: the agent's socket. The user's own tunable wins.
   EXPECT_EQ(answer->bytes,
@@ -188,13 +188,13 @@ TEST_F(ForkServerTest, CrashIsReportedAndItsLastLinesAreInALogOfItsOwn) {
 TEST_F(ForkServerTest, StoppedWorkerIsKilledThroughItsPidfd) {
   start();
   fork_one(1, {});
-  ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGSTOP));
-  ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGKILL));
+  ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGSTOP));
+  ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGKILL));
   const auto event = wait_for(Kind::exited);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->exit, (Exit{.signalled = true, .code = SIGKILL}));
   fork_one(2, {});  // The server's next message: the first was reaped.
-  const auto again = kill_worker(workers.at(1).pidfd.get(), SIGKILL);
+  const auto again = kill_worker(workers.at(1).pidfd, SIGKILL);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().kind, ErrorKind::not_found);
 }
@@ -202,7 +202,7 @@ TEST_F(ForkServerTest, StoppedWorkerIsKilledThroughItsPidfd) {
 TEST_P(ForkServerFamilyTest, ProcessesThatADeadWorkerStartedEndWithIt) {
   const Fd grandchild = start_family();
   ASSERT_TRUE(grandchild);
-  ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGKILL));
+  ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGKILL));
   EXPECT_TRUE(wait_for(Kind::exited));
   EXPECT_TRUE(readable_within(grandchild.get(), 10s));
 }
@@ -226,8 +226,8 @@ TEST_F(ForkServerTest, WorkersOutliveAKilledServerAndAreReapedByTheAgent) {
   EXPECT_TRUE(answers(1));
   EXPECT_TRUE(answers(2));
 
-  fork_one(3, {});                                               // The new server works,
-  ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGKILL));  // an orphan's end is seen,
+  fork_one(3, {});                                         // The new server works,
+  ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGKILL));  // an orphan's end is seen,
   const auto event = wait_for(Kind::exited);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->worker, WorkerId(1));
@@ -245,7 +245,7 @@ TEST_F(ForkServerTest, WorkersOfARetiredServerGoOnUntilTheyEnd) {
   EXPECT_THAT(sut->fork(request(2, {})).error().text, HasSubstr("has ended: it was not needed any more"));
   EXPECT_TRUE(answers(1));
   EXPECT_FALSE(sut->is_empty());
-  ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGKILL));
+  ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGKILL));
   ASSERT_TRUE(wait_for(Kind::exited));
   EXPECT_TRUE(sut->is_empty());
 }
@@ -269,8 +269,8 @@ TEST_F(ForkServerTest, DestructionEndsTheServerAndAllWorkersOfEveryServer) {
   kill_server();
   ASSERT_TRUE(wait_for(Kind::server_restarted));
   fork_one(2, {});
-  ASSERT_TRUE(kill_worker(workers.at(1).pidfd.get(), SIGSTOP));
-  ASSERT_TRUE(kill_worker(workers.at(2).pidfd.get(), SIGSTOP));
+  ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGSTOP));
+  ASSERT_TRUE(kill_worker(workers.at(2).pidfd, SIGSTOP));
   sut.reset();
   for (auto& [id, worker] : workers) EXPECT_TRUE(readable_within(worker.pidfd.get(), 0ms)) << id;
 }
@@ -289,16 +289,15 @@ TEST_F(ForkServerTest, NoWorkerOutlivesAKilledAgentNotEvenAStoppedOne) {
     if (!wait_for(Kind::server_restarted)) ::_exit(1);
     fork_one(2, {});
     fork_one(3, {});
-    (void)kill_worker(workers.at(1).pidfd.get(), SIGSTOP);
-    (void)kill_worker(workers.at(2).pidfd.get(), SIGSTOP);
+    (void)kill_worker(workers.at(1).pidfd, SIGSTOP);
+    (void)kill_worker(workers.at(2).pidfd, SIGSTOP);
     const Fd server(static_cast<int>(::syscall(SYS_pidfd_open, sut->pid(), 0)));
-    (void)send_with_fds(
-        ends[1], "started",
-        {workers.at(1).pidfd.get(), workers.at(2).pidfd.get(), workers.at(3).pidfd.get(), server.get()});
+    (void)send_with_fds(BorrowedFd(ends[1]), "started",
+                        {workers.at(1).pidfd, workers.at(2).pidfd, workers.at(3).pidfd, server});
     for (;;) ::pause();
   }
   ::close(ends[1]);
-  const auto told = receive_with_fds(ours.get(), static_cast<int>(kDeadline / 1ms));
+  const auto told = receive_with_fds(ours, static_cast<int>(kDeadline / 1ms));
   EXPECT_EQ(::kill(agent, SIGKILL), 0);
   EXPECT_EQ(::waitpid(agent, nullptr, 0), agent);
   ASSERT_TRUE(told) << told.error().text;
@@ -334,7 +333,7 @@ TEST_F(ForkServerTest, WorkersHaveTheEnvironmentAndTheDirectoryThatAreAskedFor) 
   ASSERT_EQ(::mkdir(given.directory.c_str(), 0700), 0);
   start(given);
   fork_one(1, {{"ACT", "describe"}});
-  const auto packet = receive_with_fds(workers.at(1).socket.get(), static_cast<int>(kDeadline / 1ms));
+  const auto packet = receive_with_fds(workers.at(1).socket, static_cast<int>(kDeadline / 1ms));
   ASSERT_TRUE(packet);
   EXPECT_THAT(packet->bytes, HasSubstr("own=of the driver"));
   EXPECT_THAT(packet->bytes, HasSubstr("blas=111"));

@@ -43,15 +43,14 @@ void echo(const Child& child) {
   for (;;) {
     auto packet = receive_with_fds(child.agent_socket, -1);
     if (!packet) return watch_agent(child.agent_socket);
-    std::vector<int> fds;
-    for (const Fd& fd : packet->fds) fds.push_back(fd.get());
-    (void)send_with_fds(child.agent_socket, packet->bytes, fds);
+    (void)send_with_fds(child.agent_socket, packet->bytes, {packet->fds.begin(), packet->fds.end()});
   }
 }
 
 [[noreturn]] void act(const Child& child) {
   const std::string what = env("ACT");
   if (what == "describe") (void)send_with_fds(child.agent_socket, describe(child), {});
+  if (what == "nonsense") (void)send_with_fds(child.agent_socket, "nonsense", {child.agent_socket});
   if (what == "exit") std::_Exit(std::atoi(env("CODE").c_str()));
   if (what == "crash") {
     std::printf("last words\n");  // Not flushed by hand.
@@ -66,7 +65,7 @@ void echo(const Child& child) {
     if (grandchild == 0) {
       if (what == "daemon") ::setsid();
       (void)!::write(is_up[1], &byte, 1);
-      ::close(child.agent_socket);
+      ::close(child.agent_socket.get());
       for (;;) ::pause();
     }
     (void)!::read(is_up[0], &byte, 1);
@@ -86,7 +85,7 @@ int main() {
     early = std::thread([] {
       for (;;) ::pause();
     });
-  const Child child = run_fork_server(std::stoi(socket), [] {
+  const Child child = run_fork_server(Fd(std::stoi(socket)), [] {
     if (!env("BAD_WARM_UP").empty()) throw std::runtime_error("no such model file");
     std::printf("warm\n");
   });

@@ -40,12 +40,12 @@ struct Envelope {
     outputWanted @43 :OutputWanted; # from the driver, maybe through its node's agent
 
     # worker's session <-> its agent
-    openShare @16 :OpenShare;       # answered over the Unix socket, with descriptors
+    openShare @16 :OpenShare;       # these are answered over the Unix socket, under their request's number (runtime/process/descriptor_message.h)
     arrive @17 :Arrive;
     report @18 :Report;
     replicaOffer @19 :Replica;      # the descriptor follows over the Unix socket
-    replicaWanted @20 :Replica;
-    openObject @21 :ObjectKey;      # answered over the Unix socket
+    replicaWanted @20 :Replica;     # and this
+    openObject @21 :ObjectKey;      # so is this
     sealObject @22 :ObjectKey;
 
     # agent <-> agent
@@ -152,11 +152,11 @@ struct Output { to @0 :Text; node @1 :Int32; bytes @2 :UInt32; parts @3 :List(Pa
 }
 struct OutputWanted { driver @0 :Text; node @1 :Int32; bytes @2 :UInt32; all @3 :Bool; gone @4 :Bool; }   # node: whose workers'; bytes: shown; all: now, the driver ends; gone: nobody is there who would show it
 
-struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; }
+struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; request @6 :UInt64; }
 struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; loss @4 :Float64; bodies @5 :Int32 = -1; }  # bodies: not published yet, a batch is over after so many mini-batches that took computeNs each
 struct Report { job @0 :UInt64; rank @1 :Int32; kind @2 :Text; name @3 :Text; value @4 :Float64; text @5 :Text; update @6 :Int64; }
-struct Replica { job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt64; node @4 :Int32; }
-struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UInt64; }
+struct Replica { job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt64; node @4 :Int32; request @5 :UInt64; }
+struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UInt64; request @4 :UInt64; }
 
 struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; count @3 :Bool; gone @4 :Int32 = -1; }  # count: one worker more has arrived, a quorum fires; gone: this worker has left, no version
 struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; of @12 :Int32 = -1; }   # of: the node whose it is, where another passes it on

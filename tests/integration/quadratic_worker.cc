@@ -62,7 +62,7 @@ class Quadratic {
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(of_this_worker(loading).get<double>()));
     const paceline_session_config config{start_.endpoint.c_str(),
                                          start_.worker,
-                                         start_.fd_socket,
+                                         start_.agent,
                                          start_.job,
                                          start_.rank,
                                          elements_,

@@ -20,7 +20,8 @@ class DriverEventsTest : public ::testing::Test {
 
   bool cut_off_ = false;
   std::vector<std::string> sent_;
-  DriverEvents sut_{{NodeId{0}, "driver/1"}, [this](const auto& driver, const auto& event) { return send(driver, event); }};
+  DriverEvents sut_{{NodeId{0}, "driver/1"},
+                    [this](const auto& driver, const auto& event) { return send(driver, event); }};
 };
 
 TEST_F(DriverEventsTest, EventsAreNumberedAndSentAtOnce) {

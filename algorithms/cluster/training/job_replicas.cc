@@ -1,14 +1,11 @@
 #include "algorithms/cluster/training/job_replicas.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "runtime/base/json.h"
-#include "runtime/memory/shared_object.h"
-#include "runtime/process/fd.h"
+#include "runtime/store/shared_object.h"
 
 namespace paceline::cluster {
 
@@ -40,8 +37,9 @@ void JobReplicas::act(const ReplicaExchange::Actions& actions) {
 void JobReplicas::carry_out(const ReplicaExchange::Give& give) {
   const auto worker = members_.worker_of(give.rank);
   if (!worker) return;
-  outbox_.to_worker(*worker, {{"kind", "replica"}, {"update", give.replica.update}, {"size", give.replica.size}},
-                    {give.replica.object->fd()});
+  outbox_.answer(*worker, requests_[give.rank],
+                 nlohmann::json{{"update", give.replica.update}, {"size", give.replica.size}},
+                 {give.replica.object->fd()});
 }
 
 void JobReplicas::carry_out(const ReplicaExchange::Send& send) {
@@ -81,7 +79,7 @@ void JobReplicas::carry_out(const ReplicaExchange::SendNone& none) {
 void JobReplicas::carry_out(const ReplicaExchange::GoOn& go_on) {
   const auto worker = members_.worker_of(go_on.rank);
   if (!worker || !averagings_) return;
-  outbox_.to_worker(*worker, {{"kind", "go_on"}, {"update", averagings_->done().value + 1}}, {});
+  outbox_.answer(*worker, requests_[go_on.rank], nlohmann::json{{"update", averagings_->done().value + 1}}, {});
   outbox_.to_driver(
       {{"event", "warning"},
        {"text", "worker " + to_string(go_on.rank) + " missed update " + std::to_string(averagings_->done().value + 1) +
@@ -93,33 +91,37 @@ void JobReplicas::on_none(const wire::Replica::Reader& none, NodeId from, Instan
 }
 
 void JobReplicas::on_wanted(const wire::Replica::Reader& wanted, NodeId from, std::optional<Version> end, Instant now) {
+  if (from == settings_.self) requests_[Rank{wanted.getRank()}] = wanted.getRequest();
   std::int64_t least = from == settings_.self ? 0 : wanted.getUpdate();
   if (end) least = std::max(least, end->value + 1);
   act(exchange_.on_wanted(Rank{wanted.getRank()}, from, least, donors(), now));
 }
 
-void JobReplicas::on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd) {
-  auto object = memory::SharedObject::map(fd, std::max<std::uint64_t>(1, size));
+void JobReplicas::on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state) {
+  auto object = store::SharedObject::map(std::move(state), std::max<std::uint64_t>(1, size));
   if (!object)
     return fail_job_(Error{ErrorKind::internal, "worker " + to_string(rank) +
                                                     " gave a replica that cannot be mapped: " + object.error().text});
-  act(exchange_.on_captured(rank, {std::make_shared<memory::SharedObject>(std::move(*object)), update, size}));
+  act(exchange_.on_captured(rank, {std::make_shared<store::SharedObject>(*std::move(object)), update, size}));
 }
 
 void JobReplicas::on_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes) {
-  const auto fd = std::make_shared<process::Fd>();
-  const auto bytes_in = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  struct Made {
+    std::vector<std::byte> bytes;
+    std::shared_ptr<store::SharedObject> object;
+  };
+  const auto made = std::make_shared<Made>(Made{std::move(bytes), {}});
   beside_(
-      [bytes_in, fd]() -> Result<void> {
-        const auto object = memory::SharedObject::sealed_copy(*bytes_in);
+      [made]() -> Result<void> {
+        auto object = store::SharedObject::sealed_copy(made->bytes);
         if (!object) return tl::unexpected(object.error());
-        fd->reset(fcntl(object->fd(), F_DUPFD_CLOEXEC, 0));
+        made->object = std::make_shared<store::SharedObject>(*std::move(object));
         return {};
       },
-      [this, fd, rank = Rank{header.getRank()}, update = header.getUpdate(),
+      [this, made, rank = Rank{header.getRank()}, update = header.getUpdate(),
        size = header.getSize()](const Result<void>& done) {
         if (!done) return fail_job_(done.error());
-        on_captured(rank, update, size, fd->release());
+        act(exchange_.on_captured(rank, {std::move(made->object), update, size}));
       });
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "algorithms/cluster/training/job_members.h"
 #include "algorithms/cluster/training/job_settings.h"
 #include "algorithms/cluster/training/replica_exchange.h"
+#include "runtime/process/fd.h"
 #include "scheduler/shell/averaging_service.h"
 
 namespace paceline::cluster {
@@ -32,8 +34,8 @@ class JobReplicas {
   /// `end`: the job's last version, if it has come to it: an older state would be of no use.
   void on_wanted(const wire::Replica::Reader& wanted, NodeId from, std::optional<Version> end, Instant now);
   void on_none(const wire::Replica::Reader& none, NodeId from, Instant now);
-  /// A captured state, of a local worker or of another node. Takes the descriptor.
-  void on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd);
+  /// A captured state of a local worker.
+  void on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state);
   void on_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes);
   void on_node_gone(NodeId node, Instant now);
   void tick(Instant now);
@@ -57,6 +59,7 @@ class JobReplicas {
   Beside beside_;
   Fail fail_job_;
   ReplicaExchange exchange_;
+  std::map<Rank, std::uint64_t> requests_;  ///< Of local workers: the last one's number.
   std::shared_ptr<scheduler::AveragingService> averagings_;
 };
 

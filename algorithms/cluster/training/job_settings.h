@@ -11,6 +11,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
+#include "runtime/process/fd.h"
 #include "runtime/transport/transport.h"
 #include "runtime/wire/codec.h"
 
@@ -35,8 +36,10 @@ struct JobOutbox {
   /// With bulk that stays its keepers' until the node has it.
   std::function<void(NodeId, wire::Message&, std::vector<transport::Piece>)> to_node;
   std::function<void(const nlohmann::json&)> to_driver;
-  /// A JSON answer with descriptors to a worker's session.
-  std::function<void(WorkerId, const nlohmann::json&, const std::vector<int>&)> to_worker;
+  /// To what a worker's session has asked for under this number.
+  std::function<void(WorkerId, std::uint64_t request, const Result<nlohmann::json>&,
+                     const std::vector<process::BorrowedFd>&)>
+      answer;
   /// Ends a worker, for good; whoever waits for it hears the reason.
   std::function<void(WorkerId, const std::string&)> end_worker;
   /// Asks a worker's I/O thread for a sign of life.

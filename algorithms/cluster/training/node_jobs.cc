@@ -30,9 +30,10 @@ Result<void> NodeJobs::open(const wire::OpenJob::Reader& open) {
   const JobId id{open.getJob()};
   if (jobs_.contains(id)) return {};  // A head that was started anew could not know.
   Part opened;
-  opened.events = std::make_shared<DriverEvents>(
-      read_driver(open.getDriver()),
-      [this, id](const JobDriver& driver, const DriverEvents::Event& event) { return around_.tell(id, driver, event); });
+  opened.events = std::make_shared<DriverEvents>(read_driver(open.getDriver()),
+                                                 [this, id](const JobDriver& driver, const DriverEvents::Event& event) {
+                                                   return around_.tell(id, driver, event);
+                                                 });
   auto done = contained([&]() -> Result<void> {
     auto made = make(id, open, opened.events);
     if (!made) return tl::unexpected(made.error());
@@ -145,13 +146,14 @@ void NodeJobs::on_unreadable(const wire::Envelope::Reader& envelope, const std::
 }
 
 void NodeJobs::on_captured(WorkerId worker, const json& replica, process::Fd state) {
+  if (!replica.is_object()) return;
   TrainingJob* const job = find(JobId{replica.value("job", std::uint64_t{0})});
   if (!job || !job->owns(worker)) return;
   within(*job, [&] {
     const Rank rank{replica.value("rank", -1)};
     const auto update = replica.value("update", std::int64_t{0});
     const auto size = replica.value("size", std::uint64_t{0});
-    job->on_captured(rank, update, size, state.release());
+    job->on_captured(rank, update, size, std::move(state));
   });
 }
 
@@ -183,7 +185,8 @@ void NodeJobs::on_node_gone(const wire::NodeGone::Reader& gone) {
 
 void NodeJobs::fail_those_on(NodeId node, const std::string& why) {
   for (const auto& [id, part] : jobs_)
-    if (part.job->other_nodes().contains(node)) within(*part.job, [&, &its = *part.job] { its.fail_job(why, around_.clock.now()); });
+    if (part.job->other_nodes().contains(node))
+      within(*part.job, [&, &its = *part.job] { its.fail_job(why, around_.clock.now()); });
 }
 
 void NodeJobs::on_averaged() {

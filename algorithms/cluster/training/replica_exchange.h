@@ -10,13 +10,13 @@
 
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
-#include "runtime/memory/shared_object.h"
+#include "runtime/store/shared_object.h"
 
 namespace paceline::cluster {
 
 /// A worker's whole state at an update, in the format of its own program.
 struct Replica {
-  std::shared_ptr<memory::SharedObject> object;
+  std::shared_ptr<store::SharedObject> object;
   std::int64_t update = 0;
   std::uint64_t size = 0;
 };

@@ -37,7 +37,6 @@ TrainingJob::TrainingJob(JobSettings settings, scheduler::TaskGraph& graph, coll
       averager_(averager),
       outbox_(std::move(outbox)),
       members_(settings_.self, settings_.entry.node_of),
-      objects_(outbox_.to_worker),
       replicas_(
           settings_, members_, outbox_,
           [this](auto work, auto follows) { beside(std::move(work), std::move(follows)); },
@@ -62,7 +61,9 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   const WorkerId worker{share.getWorker()};
   const Rank rank{share.getRank()};
   if (outbox_.process_id(worker) < 0) return;  // It has ended, and what it said came later.
-  const auto refuse = [&](const std::string& text) { outbox_.to_worker(worker, {{"error", text}}, {}); };
+  const auto refuse = [this, worker, request = share.getRequest()](const std::string& text) {
+    outbox_.answer(worker, request, fail(ErrorKind::invalid, text), {});
+  };
   if (!members_.is_local(rank)) return refuse("worker " + to_string(rank) + " does not belong to this node");
   if (finished_at_ && !stopped_ && !members_.has_left(rank)) leave_behind(rank);
   if (members_.has_left(rank))
@@ -75,16 +76,16 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
   members_.join(rank, worker);
   const auto made = std::make_shared<WorkerShare>(share_of(settings_, rank, model));
   beside([made] { return made->make(); },
-         [this, made, rank, worker](const Result<void>& done) {
-           if (done) return on_share_made(rank, worker, *made);
+         [this, made, rank, worker, refuse, request = share.getRequest()](const Result<void>& done) {
+           if (done) return on_share_made(rank, worker, request, *made);
            members_.withdraw(rank);
-           outbox_.to_worker(worker, {{"error", done.error().text}}, {});
+           refuse(done.error().text);
          });
 }
 
-void TrainingJob::on_share_made(Rank rank, WorkerId worker, WorkerShare& share) {
+void TrainingJob::on_share_made(Rank rank, WorkerId worker, std::uint64_t request, WorkerShare& share) {
   if (members_.has_left(rank)) return;
-  outbox_.to_worker(worker, share.answer, {share.window->fd(), share.read_only.get()});
+  outbox_.answer(worker, request, share.answer, {share.window->fd(), share.read_only});
   outer_elements_ = share.outer_elements;
   const auto bytes = static_cast<double>(memory::Window::bytes_needed(share.layout));
   outbox_.to_driver({{"event", "memory"},
@@ -430,8 +431,8 @@ void TrainingJob::on_replica_none(const wire::Replica::Reader& none, NodeId from
   replicas_.on_none(none, from, now);
 }
 
-void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd) {
-  replicas_.on_captured(rank, update, size, fd);
+void TrainingJob::on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state) {
+  replicas_.on_captured(rank, update, size, std::move(state));
 }
 
 void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes) {
@@ -442,11 +443,17 @@ void TrainingJob::on_replica_data(const wire::Replica::Reader& header, std::vect
 // ------------------------------------------------------------------------------------------------------------
 
 void TrainingJob::on_open_object(WorkerId worker, const wire::ObjectKey::Reader& request) {
-  objects_.open(worker, wire::text(request.getKey()), request.getSize());
+  const auto given = objects_.open({worker, request.getRequest()}, wire::text(request.getKey()), request.getSize());
+  if (!given) return outbox_.answer(worker, request.getRequest(), tl::unexpected(given.error()), {});
+  if (*given) give(**given);
 }
 
 void TrainingJob::on_seal_object(const wire::ObjectKey::Reader& request) {
-  objects_.seal(wire::text(request.getKey()));
+  for (const auto& object : objects_.on_sealed(wire::text(request.getKey()))) give(object);
+}
+
+void TrainingJob::give(const store::NamedObjects::Given& object) {
+  outbox_.answer(object.to.worker, object.to.request, json{{"fill", object.fill}}, {object.object});
 }
 
 // Rounds

@@ -16,11 +16,11 @@
 #include "algorithms/cluster/training/job_settings.h"
 #include "algorithms/cluster/training/job_view.h"
 #include "algorithms/cluster/training/logged_values.h"
-#include "algorithms/cluster/training/shared_objects.h"
 #include "algorithms/cluster/training/signs_of_life.h"
 #include "algorithms/cluster/training/worker_share.h"
 #include "runtime/base/json.h"
 #include "runtime/collective/averager.h"
+#include "runtime/store/named_objects.h"
 #include "runtime/wire/codec.h"
 #include "scheduler/shell/averaging_service.h"
 
@@ -48,8 +48,8 @@ class TrainingJob {
   void on_seal_object(const wire::ObjectKey::Reader& key);
   void on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now);
   void on_replica_none(const wire::Replica::Reader& none, NodeId from, Instant now);
-  /// A worker's packet over its Unix socket: a captured replica. Takes the descriptor.
-  void on_captured(Rank rank, std::int64_t update, std::uint64_t size, int fd);
+  /// A worker's packet over its Unix socket: a captured replica.
+  void on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state);
   void on_replica_data(const wire::Replica::Reader& replica, std::vector<std::byte> bytes);
   /// A message of another agent for this job's averagings.
   void on_averaging_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
@@ -86,7 +86,8 @@ class TrainingJob {
 
   /// Nothing follows where the job was let go of.
   void beside(std::function<Result<void>()> work, JobOutbox::Follows follows);
-  void on_share_made(Rank rank, WorkerId worker, WorkerShare& share);
+  void on_share_made(Rank rank, WorkerId worker, std::uint64_t request, WorkerShare& share);
+  void give(const store::NamedObjects::Given& object);
   void on_plan(const nlohmann::json& plan, Instant now);
   void on_metric(const wire::Report::Reader& report, Instant now);
 
@@ -143,7 +144,7 @@ class TrainingJob {
   std::vector<std::function<void()>> early_;  // Messages of other nodes that came before the plan.
   std::uint64_t outer_elements_ = 0;
   JobMembers members_;
-  SharedObjects objects_;
+  store::NamedObjects objects_;
   JobReplicas replicas_;
   JobEvaluation evaluation_;
   /// Executed, and neither released nor, where this node leads, begun.

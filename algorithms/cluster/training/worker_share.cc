@@ -69,9 +69,9 @@ Result<void> WorkerShare::make() {
   if (!page) return tl::unexpected(page.error());
   control.emplace(std::move(*page));
   if (waits_for_turn) control->words().may_publish.store(INT64_MIN, std::memory_order_release);
-  const auto descriptor = control->read_only_fd();
+  auto descriptor = control->read_only_fd();
   if (!descriptor) return tl::unexpected(descriptor.error());
-  read_only.reset(*descriptor);
+  read_only = *std::move(descriptor);
   return {};
 }
 

@@ -18,8 +18,8 @@
 
 namespace paceline::simulate {
 
-/// A process of a user's, at the agent of one node. It speaks the protocol of drivers. When its agent ends it does, too,
-/// unless it runs jobs: it goes on with those through another agent.
+/// A process of a user's, at the agent of one node. It speaks the protocol of drivers. When its agent ends it does,
+/// too, unless it runs jobs: it goes on with those through another agent.
 class SimulatedDriver {
  public:
   /// A call that it has made, and what became of it.
@@ -49,7 +49,7 @@ class SimulatedDriver {
     std::map<NodeId, std::uint64_t> heard{};  ///< Of each node's events, up to this number.
     std::optional<std::uint64_t> moved{};     ///< The request: it is to be told of through another agent,
     std::optional<Instant> asks_again{};      ///< which does not reach its nodes yet.
-    std::vector<nlohmann::json> news{};  ///< Events but for progress, for who takes them.
+    std::vector<nlohmann::json> news{};       ///< Events but for progress, for who takes them.
   };
 
   /// To the agent of a node, under a driver's name; null: none can be reached there.

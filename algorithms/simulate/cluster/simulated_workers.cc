@@ -1,7 +1,5 @@
 #include "algorithms/simulate/cluster/simulated_workers.h"
 
-#include <fcntl.h>
-
 #include <set>
 
 #include "actors/process_ids.h"
@@ -34,8 +32,8 @@ struct SimulatedWorkers::Worker {
   std::optional<Trainee> trainee{};
   Training training{};
   actors::Call call{};
-  std::vector<process::Packet> packets{};  ///< Of its agent, over its Unix socket.
-  std::vector<process::Packet> handed{};   ///< To its agent.
+  std::vector<process::DescriptorMessage> answers{};  ///< Of its agent, over its Unix socket.
+  std::vector<process::DescriptorMessage> handed{};   ///< To its agent.
 
   void say(actors::Frames frames) { (void)endpoint->send("agent", std::move(frames)); }
 };
@@ -60,12 +58,14 @@ void SimulatedWorkers::fork(const actors::ActorRouter::Fork& fork) {
   workers_.emplace(fork.worker, std::move(worker));
 }
 
-void SimulatedWorkers::send(WorkerId id, const std::string& bytes, const std::vector<int>& fds) {
+void SimulatedWorkers::answer(WorkerId id, std::uint64_t request, const Result<std::string>& body,
+                              const std::vector<process::BorrowedFd>& fds) {
+  using Kind = process::DescriptorMessage::Kind;
   const auto worker = workers_.find(id);
   if (worker == workers_.end()) return;
-  process::Packet packet{bytes, {}};
-  for (const int fd : fds) packet.fds.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  worker->second->packets.push_back(std::move(packet));
+  process::DescriptorMessage message{body ? Kind::answer : Kind::failure, request, body ? *body : body.error().text};
+  for (const process::BorrowedFd fd : fds) message.fds.push_back(fd.duplicate());
+  worker->second->answers.push_back(std::move(message));
 }
 
 char SimulatedWorkers::state(WorkerId id) const {
@@ -129,14 +129,14 @@ bool SimulatedWorkers::step(Worker& worker) {
     worker.say(actors::encode(actors::CallResult{call.task, call.owner, Bytes(8)}));
   }
   if (!worker.trainee) return any;
-  for (auto& packet : std::exchange(worker.packets, {})) {
+  for (auto& answer : std::exchange(worker.answers, {})) {
     any = true;
-    worker.trainee->on_packet(std::move(packet));
+    worker.trainee->on_answer(std::move(answer));
   }
   any = worker.trainee->step() || any;
-  for (auto& packet : std::exchange(worker.handed, {})) {
+  for (auto& message : std::exchange(worker.handed, {})) {
     any = true;
-    listener_.packet(worker.id, std::move(packet));
+    listener_.said(worker.id, std::move(message));
   }
   if (worker.trainee->is_over()) end_training(worker);
   return any;
@@ -200,11 +200,7 @@ void SimulatedWorkers::begin_training(Worker& worker, actors::Call call) {
   worker.call = std::move(call);
   Trainee::Agent agent;
   agent.say = [&worker](wire::Message& message) { (void)worker.session->send("agent", {message.to_frame()}); };
-  agent.hand = [&worker](const std::string& json, process::Fd descriptor) {
-    process::Packet packet{json, {}};
-    packet.fds.push_back(std::move(descriptor));
-    worker.handed.push_back(std::move(packet));
-  };
+  agent.hand = [&worker](process::DescriptorMessage message) { worker.handed.push_back(std::move(message)); };
   worker.trainee.emplace(worker.id, worker.training, std::move(agent), node_.clock);
 }
 

@@ -49,7 +49,8 @@ class SimulatedWorkers final : public cluster::Workers {
   void fork(const actors::ActorRouter::Fork& fork) override;
   void on_connected(WorkerId, pid_t) override {}
   void end(WorkerId worker, const std::string& reason) override { ending_.emplace_back(worker, reason); }
-  void send(WorkerId worker, const std::string& bytes, const std::vector<int>& fds) override;
+  void answer(WorkerId worker, std::uint64_t request, const Result<std::string>& body,
+              const std::vector<process::BorrowedFd>& fds) override;
   char state(WorkerId worker) const override;
   pid_t pid(WorkerId worker) const override;
   std::string log(WorkerId) const override { return {}; }

@@ -1,7 +1,5 @@
 #include "algorithms/simulate/cluster/trainee.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -72,36 +70,37 @@ void Trainee::open() {
   body.setDtype(PACELINE_F64);
   body.setWorker(worker_.value);
   body.setOuterElements(kElements);
+  body.setRequest(request_);
   agent_.say(message);
   until_ = clock_.now() + kOpenWithin;
 }
 
-void Trainee::on_packet(process::Packet packet) {
-  const auto body = parse_json(packet.bytes);
-  if (body.contains("error")) return end(body.value("error", ""));
-  if (!core_) return open_session(std::move(packet), body);
+void Trainee::on_answer(process::DescriptorMessage answer) {
+  if (answer.request != request_) return;
+  if (answer.kind == process::DescriptorMessage::Kind::failure) return end(answer.body);
+  const auto body = parse_json(answer.body);
+  if (!core_) return open_session(std::move(answer), body);
   const auto update = body.value("update", std::int64_t{0});
-  const auto kind = body.value("kind", "");
-  if (kind == "go_on") core_->on_go_on(update);
-  if (kind != "replica") return;
-  auto object = memory::SharedObject::map(packet.fds.at(0).release(), body.value("size", std::uint64_t{0}));
+  if (answer.fds.empty()) return core_->on_go_on(update);
+  auto object = store::SharedObject::map(std::move(answer.fds.front()), body.value("size", std::uint64_t{0}));
   object ? core_->on_replica(update, *std::move(object)) : end(object.error().text);
 }
 
-void Trainee::open_session(process::Packet packet, const nlohmann::json& body) {
+void Trainee::open_session(process::DescriptorMessage answer, const nlohmann::json& body) {
   const auto terms = session::job_terms(body);
-  auto window = memory::Window::map(packet.fds.at(0).release(), {kElements, memory::Dtype::f64, terms.buffers});
-  auto control = memory::ControlPage::map(packet.fds.at(1).get());
+  auto window = memory::Window::map(std::move(answer.fds.at(0)), {kElements, memory::Dtype::f64, terms.buffers});
+  auto control = memory::ControlPage::map(answer.fds.at(1));
   if (!window || !control) return end("a window that cannot be mapped");
   session::SessionCore::Outbox outbox;
   outbox.message = agent_.say;
+  outbox.wants_replica = [this] { return ++request_; };
   outbox.replica = [this](std::int64_t update, std::span<const std::byte> state) {
-    agent_.hand(json_text(nlohmann::json{{"kind", "replica"},
-                                         {"job", training_.job},
-                                         {"rank", training_.rank},
-                                         {"update", update},
-                                         {"size", state.size()}}),
-                process::Fd(fcntl(must(memory::SharedObject::sealed_copy(state)).fd(), F_DUPFD_CLOEXEC, 0)));
+    process::DescriptorMessage message;
+    message.kind = process::DescriptorMessage::Kind::captured;
+    message.body = json_text(
+        nlohmann::json{{"job", training_.job}, {"rank", training_.rank}, {"update", update}, {"size", state.size()}});
+    message.fds.push_back(must(store::SharedObject::sealed_copy(state)).fd().duplicate());
+    agent_.hand(std::move(message));
   };
   outbox.span = [](const char*, Instant, Instant, std::int64_t) {};
   core_.emplace(session::SessionCore::Share{training_.job, training_.rank, kElements}, terms, *std::move(window),

@@ -12,7 +12,7 @@
 #include "algorithms/session/session_core.h"
 #include "algorithms/simulate/scenario.h"
 #include "runtime/base/clock.h"
-#include "runtime/process/fd_passing.h"
+#include "runtime/process/descriptor_message.h"
 
 namespace paceline::simulate {
 
@@ -42,13 +42,13 @@ struct Training {
 class Trainee {
  public:
   struct Agent {
-    std::function<void(wire::Message&)> say;                                    ///< By its session.
-    std::function<void(const std::string& json, process::Fd descriptor)> hand;  ///< By its Unix socket.
+    std::function<void(wire::Message&)> say;               ///< By its session.
+    std::function<void(process::DescriptorMessage)> hand;  ///< By its Unix socket.
   };
   Trainee(WorkerId worker, Training training, Agent agent, const Clock& clock);
 
   /// Of its agent, over its Unix socket.
-  void on_packet(process::Packet packet);
+  void on_answer(process::DescriptorMessage answer);
   /// Whether anything happened.
   bool step();
   std::optional<Instant> next_deadline() const;
@@ -77,7 +77,7 @@ class Trainee {
   };
 
   void open();
-  void open_session(process::Packet packet, const nlohmann::json& body);
+  void open_session(process::DescriptorMessage answer, const nlohmann::json& body);
   bool advance();
   bool follow();
   void follow_then(Doing next);
@@ -95,6 +95,7 @@ class Trainee {
   const Clock& clock_;
   std::optional<session::SessionCore> core_;
   Doing doing_ = Doing::opening;
+  std::uint64_t request_ = 1;    ///< That waits for an answer.
   Doing then_ = Doing::looking;  ///< After `following`.
   bool placing_ = false;
   Instant until_{};  ///< Opening, computing, evaluating.

@@ -1,4 +1,4 @@
-#include "runtime/memory/shared_object.h"
+#include "runtime/store/shared_object.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,8 @@
 #include <cstring>
 #include <optional>
 
-namespace paceline::memory {
+namespace paceline::store {
 namespace {
-
-int copy_of(int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 
 class SharedObjectTest : public testing::Test {
  protected:
@@ -25,7 +23,7 @@ class SharedObjectTest : public testing::Test {
 };
 
 TEST_F(SharedObjectTest, WhatIsFilledAndSealedIsReadByOthers) {
-  auto filler = SharedObject::fill(copy_of(owner->fd()), kSize);
+  auto filler = SharedObject::fill(owner->fd().duplicate(), kSize);
   ASSERT_TRUE(filler) << filler.error().text;
   ASSERT_EQ(filler->writable().size(), kSize);
   std::memset(filler->writable().data(), 9, kSize);
@@ -37,29 +35,29 @@ TEST_F(SharedObjectTest, WhatIsFilledAndSealedIsReadByOthers) {
   EXPECT_EQ(filler->data().data(), address);
   EXPECT_EQ(filler->data()[kSize - 1], std::byte{9});
 
-  const auto reader = SharedObject::map(copy_of(owner->fd()), kSize);
+  const auto reader = SharedObject::map(owner->fd().duplicate(), kSize);
   ASSERT_TRUE(reader) << reader.error().text;
   EXPECT_EQ(reader->data()[kSize - 1], std::byte{9});
 }
 
 TEST_F(SharedObjectTest, ASealedOneCannotBeWrittenByAnybody) {
-  auto filler = SharedObject::fill(copy_of(owner->fd()), kSize);
+  auto filler = SharedObject::fill(owner->fd().duplicate(), kSize);
   ASSERT_TRUE(filler && filler->seal());
-  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, owner->fd(), 0), MAP_FAILED);
-  EXPECT_LT(::pwrite(owner->fd(), "x", 1, 0), 0);
-  EXPECT_FALSE(SharedObject::fill(copy_of(owner->fd()), kSize));
+  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, owner->fd().get(), 0), MAP_FAILED);
+  EXPECT_LT(::pwrite(owner->fd().get(), "x", 1, 0), 0);
+  EXPECT_FALSE(SharedObject::fill(owner->fd().duplicate(), kSize));
   EXPECT_FALSE(filler->seal()) << "only once";
 }
 
 TEST_F(SharedObjectTest, OneThatIsNotSealedIsNotRead) {
-  const auto early = SharedObject::map(copy_of(owner->fd()), kSize);
+  const auto early = SharedObject::map(owner->fd().duplicate(), kSize);
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().kind, ErrorKind::invalid);
 }
 
 TEST_F(SharedObjectTest, TheSealIsRefusedWhileSomebodyElseStillWrites) {
-  auto one = SharedObject::fill(copy_of(owner->fd()), kSize);
-  auto other = SharedObject::fill(copy_of(owner->fd()), kSize);
+  auto one = SharedObject::fill(owner->fd().duplicate(), kSize);
+  auto other = SharedObject::fill(owner->fd().duplicate(), kSize);
   ASSERT_TRUE(one && other);
   const auto refused = one->seal();
   ASSERT_FALSE(refused);
@@ -71,8 +69,8 @@ TEST_F(SharedObjectTest, TheSealIsRefusedWhileSomebodyElseStillWrites) {
 }
 
 TEST_F(SharedObjectTest, AWrongSizeIsRefused) {
-  EXPECT_FALSE(SharedObject::fill(copy_of(owner->fd()), kSize + 1));
-  EXPECT_FALSE(SharedObject::fill(-1, kSize));
+  EXPECT_FALSE(SharedObject::fill(owner->fd().duplicate(), kSize + 1));
+  EXPECT_FALSE(SharedObject::fill({}, kSize));
   EXPECT_FALSE(SharedObject::create(0));
   const auto huge = SharedObject::create(1ull << 45);
   ASSERT_FALSE(huge);
@@ -80,4 +78,4 @@ TEST_F(SharedObjectTest, AWrongSizeIsRefused) {
 }
 
 }  // namespace
-}  // namespace paceline::memory
+}  // namespace paceline::store

@@ -8,7 +8,7 @@
 
 #include "runtime/base/result.h"
 
-namespace paceline::memory {
+namespace paceline::store {
 
 /// Bytes that this process may still take without being killed for it: the least of MemAvailable and, for its cgroup
 /// (v2 or v1) and every one above it, limit - usage + reclaimable file pages. `root` is prefixed to every path that is
@@ -28,4 +28,4 @@ std::uint64_t private_bytes(pid_t process);
 /// everything else. `what` begins the sentence: "windows".
 Result<void> check_room(std::string_view what, std::uint64_t bytes, const std::string& root = "");
 
-}  // namespace paceline::memory
+}  // namespace paceline::store

@@ -3,10 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "runtime/base/result.h"
+#include "runtime/process/fd.h"
+#include "runtime/store/mapping.h"
 
-namespace paceline::memory {
+namespace paceline::store {
 
 /// Bytes that are written once and then read by many processes: a memfd, filled by one process through fill(), sealed
 /// by it (the kernel refuses every later write), mapped read-only by all.
@@ -20,20 +23,15 @@ class SharedObject {
  public:
   /// Allocates `size` zero bytes (at least 1) and maps nothing. `infeasible` names what is needed and what is there.
   static Result<SharedObject> create(std::uint64_t size);
-  /// Takes the descriptor of an object that nobody sealed yet and maps it for writing. `invalid`: it is none of `size`
-  /// bytes.
-  static Result<SharedObject> fill(int fd, std::uint64_t size);
-  /// Takes the descriptor of a sealed object and maps it for reading. `invalid`: it is none, or not sealed yet.
-  static Result<SharedObject> map(int fd, std::uint64_t size);
+  /// Maps an object that nobody sealed yet for writing. `invalid`: it is none of `size` bytes.
+  static Result<SharedObject> fill(process::Fd fd, std::uint64_t size);
+  /// Maps a sealed object for reading. `invalid`: it is none, or not sealed yet.
+  static Result<SharedObject> map(process::Fd fd, std::uint64_t size);
 
   /// A new object with these bytes, sealed and mapped for reading (of one zero byte if there are none).
   static Result<SharedObject> sealed_copy(std::span<const std::byte> bytes);
 
-  SharedObject(SharedObject&& other) noexcept;
-  SharedObject& operator=(SharedObject&& other) noexcept;
-  ~SharedObject();
-
-  int fd() const { return fd_; }
+  process::BorrowedFd fd() const { return fd_; }
   std::uint64_t size() const { return size_; }
   /// The filler's view; empty unless this came from fill() and is not sealed.
   std::span<std::byte> writable() const;
@@ -43,15 +41,16 @@ class SharedObject {
   /// writing.
   Result<void> seal();
   /// True once the kernel refuses writes; the agent asks this instead of believing the filler.
-  static bool is_sealed(int fd);
+  static bool is_sealed(process::BorrowedFd fd);
 
  private:
-  SharedObject() = default;
+  SharedObject(process::Fd fd, std::uint64_t size, Mapping memory, bool writable)
+      : fd_(std::move(fd)), memory_(std::move(memory)), size_(size), writable_(writable) {}
 
-  int fd_ = -1;
-  std::byte* base_ = nullptr;
-  std::uint64_t size_ = 0;
-  bool writable_ = false;
+  process::Fd fd_;
+  Mapping memory_;
+  std::uint64_t size_;
+  bool writable_;
 };
 
-}  // namespace paceline::memory
+}  // namespace paceline::store

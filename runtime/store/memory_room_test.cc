@@ -1,4 +1,4 @@
-#include "runtime/memory/memory_room.h"
+#include "runtime/store/memory_room.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 
 #include "runtime/base/test_directory.h"
 
-namespace paceline::memory {
+namespace paceline::store {
 namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
@@ -109,4 +109,4 @@ TEST(PrivateBytesTest, WhatAProcessAllocatesIsItsOwnFilesAndSharedMemoryAreNot) 
 }
 
 }  // namespace
-}  // namespace paceline::memory
+}  // namespace paceline::store

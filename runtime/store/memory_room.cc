@@ -1,4 +1,4 @@
-#include "runtime/memory/memory_room.h"
+#include "runtime/store/memory_room.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <optional>
 #include <sstream>
 
-namespace paceline::memory {
+namespace paceline::store {
 
 namespace {
 
@@ -133,4 +133,4 @@ Result<void> check_room(std::string_view what, std::uint64_t bytes, const std::s
                                          " MiB are available: fewer workers, or a strategy with fewer buffers");
 }
 
-}  // namespace paceline::memory
+}  // namespace paceline::store

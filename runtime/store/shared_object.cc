@@ -1,0 +1,92 @@
+#include "runtime/store/shared_object.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "runtime/store/shared_memory.h"
+
+namespace paceline::store {
+
+Result<SharedObject> SharedObject::create(std::uint64_t size) {
+  if (size == 0 || size > (1ull << 46))
+    return fail(ErrorKind::invalid, "shared object: " + std::to_string(size) + " bytes");
+  auto fd = create_memory(
+      {.name = "paceline-object", .size = size, .allocated = size, .room_of = "shared objects", .room = size});
+  if (!fd) return tl::unexpected(fd.error());
+  return SharedObject(*std::move(fd), size, {}, false);
+}
+
+Result<SharedObject> SharedObject::fill(process::Fd fd, std::uint64_t size) {
+  PACELINE_TRY(check_memory(fd, size, "shared object"));
+  if (is_sealed(fd)) return fail(ErrorKind::invalid, "shared object: it is sealed: map it for reading");
+  auto memory = Mapping::map(fd, size, Mapping::Access::write, "shared object");
+  if (!memory) return tl::unexpected(memory.error());
+  return SharedObject(std::move(fd), size, *std::move(memory), true);
+}
+
+Result<SharedObject> SharedObject::map(process::Fd fd, std::uint64_t size) {
+  PACELINE_TRY(check_memory(fd, size, "shared object"));
+  if (!is_sealed(fd)) return fail(ErrorKind::invalid, "shared object: it is not sealed yet");
+  // Kernels before 6.7 map a write-sealed file through no other than a read-only descriptor.
+  const auto reader = reopen_read_only(fd);
+  if (!reader) return tl::unexpected(reader.error());
+  auto memory = Mapping::map(*reader, size, Mapping::Access::read, "shared object");
+  if (!memory) return tl::unexpected(memory.error());
+  return SharedObject(std::move(fd), size, *std::move(memory), false);
+}
+
+std::span<std::byte> SharedObject::writable() const {
+  if (!writable_) return {};
+  return {memory_.data(), memory_.size()};
+}
+
+std::span<const std::byte> SharedObject::data() const { return {memory_.data(), memory_.size()}; }
+
+Result<SharedObject> SharedObject::sealed_copy(std::span<const std::byte> bytes) {
+  const std::uint64_t size = std::max<std::size_t>(1, bytes.size());
+  auto created = create(size);
+  if (!created) return created;
+  auto object = fill(std::move(created->fd_), size);
+  if (!object) return object;
+  if (!bytes.empty()) std::memcpy(object->writable().data(), bytes.data(), bytes.size());
+  PACELINE_TRY(object->seal());
+  return object;
+}
+
+Result<void> SharedObject::seal() {
+  if (!writable_) return fail(ErrorKind::invalid, "shared object: only the process that fills it can seal it");
+  // The kernel refuses the seal while anybody, ourselves included, has the file mapped for writing. The addresses stay
+  // reserved.
+  std::byte* const base = memory_.data();
+  if (::mmap(base, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+    return fail_errno("shared object: give up the writable mapping (mmap)");
+  if (::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+    const int code = errno;
+    // Still to be filled: back to the state before.
+    if (::mmap(base, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), 0) == MAP_FAILED)
+      return fail_errno("shared object: map it again after the seal was refused (mmap)");
+    errno = code;
+    if (code == EBUSY)
+      return fail(ErrorKind::invalid, "shared object: another process has it mapped for writing: it cannot be sealed");
+    return fail_errno("shared object: F_SEAL_WRITE");
+  }
+  writable_ = false;
+  const auto reader = reopen_read_only(fd_);
+  if (!reader) return tl::unexpected(reader.error());
+  if (::mmap(base, size_, PROT_READ, MAP_SHARED | MAP_FIXED, reader->get(), 0) == MAP_FAILED)
+    return fail_errno("shared object: map it for reading (mmap)");
+  return {};
+}
+
+bool SharedObject::is_sealed(process::BorrowedFd fd) {
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_WRITE) != 0;
+}
+
+}  // namespace paceline::store
