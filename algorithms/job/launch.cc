@@ -183,11 +183,12 @@ class Job {
   /// The driver's agent is gone, or stands still.
   void go_on_elsewhere() {
     const auto moved = connection_.go_on_elsewhere();
-    const std::string gone = "the agent of this program is gone, or stands still";
     if (moved) {
-      display_->warn(gone + ": it goes on through that of node " + to_string(actors::process_client().node()));
+      display_->warn("the agent of this program is gone, or stands still: it goes on through that of node " +
+                     to_string(actors::process_client().node()));
     } else if (!std::exchange(is_stuck_, true)) {
-      display_->warn(gone + ", and there is no other: " + moved.error().text);
+      display_->warn("the agent of this program is gone, or stands still, and there is no other: " +
+                     moved.error().text);
     }
   }
 
