@@ -426,7 +426,12 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
     case wire::Envelope::OPEN_JOB: return jobs_.open(envelope.getOpenJob());
     case wire::Envelope::CLOSE_JOB: close_job(JobId{envelope.getCloseJob().getJob()}); break;
     case wire::Envelope::NODE_GONE: jobs_.on_node_gone(envelope.getNodeGone()); break;
-    case wire::Envelope::JOB_DRIVEN: jobs_.on_driven(envelope.getJobDriven()); break;
+    case wire::Envelope::JOB_DRIVEN: {
+      const auto driver = read_driver(envelope.getJobDriven().getDriver());
+      output_.on_driver_moved(driver.peer, driver.node);
+      jobs_.on_driven(envelope.getJobDriven());
+      break;
+    }
     case wire::Envelope::REPLY: on_reply(envelope.getReply()); break;
     case wire::Envelope::JOB_EVENT: {
       wire::Message copy;

@@ -3,6 +3,11 @@
 #include <utility>
 
 namespace paceline::cluster {
+namespace {
+
+constexpr Duration kDriverPatience = std::chrono::seconds(10);  // To come to another node.
+
+}  // namespace
 
 OutputPost::OutputPost(NodeId self, EventLoop& loop, observe::Log& log, Ways ways)
     : self_(self),
@@ -74,6 +79,7 @@ void OutputPost::on_wanted(const std::string& driver, const actors::OutputWanted
 
 void OutputPost::on_wanted(NodeId from, const actors::OutputWanted& wanted) {
   if (from.value < 0) return;
+  if (held_.erase(from) > 0) output_.hold_node(from, false);
   const WorkerOutput::Reader reader{wanted.driver, from};
   if (wanted.gone) return gone_.push_back(reader);
   if (wanted.all) return output_.on_all_wanted(reader);
@@ -94,7 +100,8 @@ void OutputPost::on_node_gone(NodeId node) { gone_nodes_.push_back(node); }
 
 void OutputPost::tick(Instant now) {
   for (const NodeId node : std::exchange(gone_nodes_, {})) {
-    output_.forget_node(node);
+    output_.hold_node(node, true);
+    held_[node] = now + kDriverPatience;
     std::vector<std::string> answered;
     for (auto& [driver, known] : drivers_) {
       known.elsewhere.erase(node);
@@ -108,13 +115,20 @@ void OutputPost::tick(Instant now) {
       (void)ways_.to_driver(driver, actors::encode(all));
     }
   }
+  std::erase_if(held_, [&](const auto& one) {
+    if (now < one.second) return false;
+    output_.forget_node(one.first);
+    return true;
+  });
   for (const auto& reader : std::exchange(gone_, {})) output_.forget(reader);
   output_.tick(now);
 }
 
 std::optional<Instant> OutputPost::next_deadline() const {
   if (!gone_.empty() || !gone_nodes_.empty()) return Instant{};
-  return output_.next_deadline();
+  auto next = output_.next_deadline();
+  for (const auto& [node, until] : held_) next = earlier(next, until);
+  return next;
 }
 
 }  // namespace paceline::cluster

@@ -144,18 +144,35 @@ void WorkerOutput::forget_node(NodeId node) {
   for (const auto& [reader, state] : readers_)
     if (reader.node == node) gone.push_back(reader);
   for (const Reader& reader : gone) forget(reader);
+  held_.erase(node);
+}
+
+void WorkerOutput::hold_node(NodeId node, bool held) { held ? void(held_.insert(node)) : void(held_.erase(node)); }
+
+void WorkerOutput::move(const std::string& driver, NodeId to) {
+  for (auto& [worker, stream] : streams_) {
+    if (stream.source.reader.driver != driver || stream.source.reader.node == to) continue;
+    stream.source.reader.node = to;
+    stream.all_wanted = stream.queued = false;  // It asks again.
+    queue(stream, true);
+    if (stream.ended) readers_[stream.source.reader].ended.push_back(worker);
+  }
+  std::erase_if(readers_, [&](const auto& one) { return one.first.driver == driver && one.first.node != to; });
+}
+
+bool WorkerOutput::may_send(const Reader& reader, const State& state) const {
+  return (!state.queue.empty() || state.all_wanted) && state.under_way < kUnderWayMax && !held_.contains(reader.node);
 }
 
 void WorkerOutput::tick(Instant now) {
   for (auto& [reader, state] : readers_)
-    if ((!state.queue.empty() || state.all_wanted) && state.under_way < kUnderWayMax && state.due <= now)
-      serve(reader, state, now);
+    if (may_send(reader, state) && state.due <= now) serve(reader, state, now);
 }
 
 std::optional<Instant> WorkerOutput::next_deadline() const {
   std::optional<Instant> next;
   for (const auto& [reader, state] : readers_)
-    if ((!state.queue.empty() || state.all_wanted) && state.under_way < kUnderWayMax) next = earlier(next, state.due);
+    if (may_send(reader, state)) next = earlier(next, state.due);
   return next;
 }
 

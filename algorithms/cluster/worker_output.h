@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,10 @@ class WorkerOutput {
   void on_all_wanted(const Reader& reader);
   void forget(const Reader& reader);
   void forget_node(NodeId node);
+  /// What is for drivers of this node waits; or not any more.
+  void hold_node(NodeId node, bool held);
+  /// The driver is at this node now: what it has not been sent goes there.
+  void move(const std::string& driver, NodeId to);
 
   void tick(Instant now);
   std::optional<Instant> next_deadline() const;
@@ -94,6 +99,7 @@ class WorkerOutput {
     std::deque<WorkerId> ended;    ///< Of those that are still read, the oldest first.
   };
 
+  bool may_send(const Reader& reader, const State& state) const;
   void on_events();
   void queue(Stream& stream, bool at_once = false);
   void answer(Stream& stream, State& state);
@@ -113,6 +119,7 @@ class WorkerOutput {
   std::map<WorkerId, Stream> streams_;
   std::map<int, WorkerId> watches_;
   std::map<Reader, State> readers_;
+  std::set<NodeId> held_;
 };
 
 }  // namespace paceline::cluster

@@ -50,6 +50,15 @@ class DriverMoves(IntegrationTest):
         evaluated = [event["update"] for event in run.metrics() if event["event"] == "evaluated"]
         self.assertEqual(evaluated, list(range(5, 1501, 5)))
 
+    def test_what_workers_print_is_shown_from_there_on(self):
+        run = self.begin(updates=1500, say_every=1)
+        self.kill_agent(0)
+        self.assert_went_on(run, [0, 1])
+        lines = [line for line in (run.out + run.err).splitlines() if "worker-3" in line and "at update" in line]
+        seen = [int(line.rsplit(" ", 1)[1]) for line in lines]
+        self.assertEqual(seen, sorted(set(seen)), "in order, each once")
+        self.assertEqual(seen[-1], 1499, "what was on its way to the lost agent is in the log only")
+
     def test_the_next_agent_may_be_lost_too(self):
         run = self.begin(nodes=4, updates=3000)
         for node in (0, 1):
