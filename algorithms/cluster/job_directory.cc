@@ -23,7 +23,10 @@ bool JobDirectory::has_driver(const JobEntry& entry) const {
 }
 
 bool JobDirectory::is_the_drivers(NodeId node, const JobEntry& entry) const {
-  return node == entry.driver.node && has_driver(entry);
+  const auto member = entry.incarnation_of.find(node);
+  const bool is_its_agent =
+      member == entry.incarnation_of.end() || incarnation(node).value_or(member->second) == member->second;
+  return node == entry.driver.node && has_driver(entry) && is_its_agent;
 }
 
 /// Not the driver's, and not the last one.

@@ -178,6 +178,23 @@ TEST(JobDirectoryTest, ADriverComesBackThroughAnotherAgent) {
   EXPECT_EQ(words(sut.on_driver_gone(NodeId{2}, "driver/1")), "close 1");
 }
 
+/// Its workers there are lost all the same.
+TEST(JobDirectoryTest, ADriverComesBackThroughTheAgentThatIsStartedInPlaceOfItsOwn) {
+  JobDirectory sut = with_a_driver_on(NodeId{0});
+  (void)sut.on_gone(NodeId{0}, "killed");
+  EXPECT_EQ(words(sut.on_registered(NodeId{0}, 9, JobId{0})), "go on 1 on 1 without 0: killed");
+  EXPECT_EQ(words(*sut.move_driver(JobId{1}, "driver/1", NodeId{0}, {})),
+            "driven 1 on 1 from 0, go on 1 on 1 without 0: killed");
+  (void)sut.on_gone(NodeId{1}, "silent", true);
+  EXPECT_EQ(words(sut.tick(kLater)), "") << "the last one may come back";
+  JobDirectory anew(kStart);
+  JobEntry job = running(7, 8);
+  job.driver = {NodeId{0}, "driver/1", 9, 0, 1};
+  anew.on_runs(NodeId{1}, JobId{1}, job);
+  (void)anew.on_registered(NodeId{0}, 9, JobId{0});
+  EXPECT_EQ(words(anew.on_registered(NodeId{1}, 8, JobId{1})), "go on 1 on 1 without 0, driven 1 on 1 from 0");
+}
+
 TEST(JobDirectoryTest, OnlyTheDriverOfAJobComesBackToIt) {
   JobDirectory sut = with_a_driver_on(NodeId{0});
   EXPECT_FALSE(sut.move_driver(JobId{1}, "driver/2", NodeId{2}, {}));

@@ -284,7 +284,8 @@ bool SimulatedDriver::carry_on(Job& job) {
   if (has_all_results(job) || (job.stopped && now - *job.stopped >= kStopPatience)) {
     const auto& first = calls_.at(job.runs.front()).result;
     const auto has_failed = [this](TaskId run) { return calls_.at(run).result && !*calls_.at(run).result; };
-    if (is_moved_ && job.failure.empty() && std::all_of(job.runs.begin(), job.runs.end(), has_failed))
+    if (!std::exchange(job.has_told_outcome, true) && is_moved_ && job.failure.empty() &&
+        std::all_of(job.runs.begin(), job.runs.end(), has_failed))
       job.failure = first->error().text;
     job.closing = request("close", json_text(json{{"job", job.training.job},
                                                   {"outcome",

@@ -46,6 +46,7 @@ class SimulatedDriver {
     std::optional<Instant> ended_early{};    ///< A worker has ended that its node does not know.
     std::optional<std::uint64_t> closing{};  ///< The request.
     bool refused = false;
+    bool has_told_outcome = false;
     std::map<NodeId, std::uint64_t> heard{};  ///< Of each node's events, up to this number.
     std::optional<std::uint64_t> moved{};     ///< The request: it is to be told of through another agent,
     std::optional<Instant> asks_again{};      ///< which does not reach its nodes yet.

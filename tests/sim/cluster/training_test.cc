@@ -415,7 +415,10 @@ class TrainingLife {
   void check(const Submitted& one) {
     const auto& job = *one.job;
     if (!one.driver->is_over(job)) return note("no end: " + one.driver->state_of(job));
-    const bool may_fail = job.failure.find("before") != std::string::npos || all_may_be_lost();
+    const auto said = one.driver->state_of(job);  // Also of each worker: what was just being begun may be lost.
+    const bool may_fail = job.failure.find("before") != std::string::npos || all_may_be_lost() ||
+                          said.find("agent before node") != std::string::npos ||
+                          said.find("has never had this call") != std::string::npos;
     if (!job.failure.empty() && !may_fail) note(one.strategy + " has failed: " + one.driver->state_of(job));
     if (!job.failure.empty()) return;
     const Trained* first = nullptr;
