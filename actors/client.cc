@@ -141,6 +141,7 @@ std::vector<transport::Frame> Client::release_message(const Release& release) {
   std::lock_guard lock(mutex_);
   for (auto actor : release.actors) {
     dead_.erase(actor);
+    job_of_.erase(actor);
     if (const auto line = line_to_.find(actor);
         line != line_to_.end() && line->second.peer.empty() && line->second.state != Line::State::lost)
       line_to_.erase(line);

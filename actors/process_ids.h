@@ -21,8 +21,8 @@ inline ProcessId process_id(NodeId node, std::uint32_t number) {
   return static_cast<std::uint32_t>(node.value) * kProcessesMax + number;
 }
 
-/// The `count`-th call or task that a process makes (of the first 2^33). The top bit is clear: averagings, which share
-/// a node's task graph with tasks, have it set.
+/// The `count`-th call or task that a process makes (of the first 2^33). The top bit is clear: ids of
+/// compute and averaging tasks have it set.
 inline TaskId task_id(ProcessId process, std::uint64_t count) {
   return TaskId((std::uint64_t{process} << 33) | (count & ((std::uint64_t{1} << 33) - 1)));
 }

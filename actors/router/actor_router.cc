@@ -199,7 +199,6 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
     answer(actions, owner, from, {task, owner, fail(kind, std::move(text))});
     return actions;
   };
-  if (call.again) return on_call_again(std::move(call), from);
   if (in_flight_.size() + early_.size() >= options_.calls_max) {
     return refuse(ErrorKind::overloaded, "node " + to_string(options_.node) + " has " +
                                              std::to_string(options_.calls_max) +
@@ -239,7 +238,7 @@ ActorRouter::Actions ActorRouter::on_call(Call call, NodeId from) {
 }
 
 /// The owner's agent is gone, and it has another one: what it is told of its actor goes there.
-ActorRouter::Actions ActorRouter::on_call_again(Call call, NodeId from) {
+ActorRouter::Actions ActorRouter::on_call_again(Call call, NodeId from, const std::set<JobId>& jobs) {
   Actions actions;
   const auto task = call.task;
   const auto owner = call.owner;
@@ -249,9 +248,11 @@ ActorRouter::Actions ActorRouter::on_call_again(Call call, NodeId from) {
     return actions;
   };
   if (!is_here(node)) {
-    if (!is_here(from) || in_flight_.contains(task))
+    const auto known = in_flight_.find(task);
+    if (!is_here(from) ||
+        (known != in_flight_.end() && (known->second.owner != owner || known->second.actor != call.actor)))
       return refuse({ErrorKind::invalid, "call " + to_string(task) + " cannot be made again through this node"});
-    in_flight_.emplace(task, InFlight{owner, from, node, call.actor});
+    in_flight_.insert_or_assign(task, InFlight{owner, from, node, call.actor});
     remote_[call.actor] = {owner, root_of(owner, from)};
     note_owner(owner, from);
     actions.push_back(Forward{node, std::move(call), owner});
@@ -267,6 +268,11 @@ ActorRouter::Actions ActorRouter::on_call_again(Call call, NodeId from) {
   Actor& actor = found->second;
   if (actor.create.owner != owner || actor.create.job.value == 0)
     return refuse({ErrorKind::invalid, describe(actor) + " is not " + owner + "'s, or works for no job"});
+  if (!jobs.contains(actor.create.job)) {
+    const Error over{ErrorKind::cancelled, describe(actor) + " has ended: its job is over"};
+    end_living(actions, actor, over, false);
+    return refuse(over);
+  }
   actor.origin = from;
   actor.outlives = true;
   orphans_.erase(call.actor);
@@ -776,6 +782,15 @@ bool ActorRouter::owns_actors_on(NodeId node) const {
   return (first != remote_.end() && node_of(first->first) == node) || !lending_.lent_elsewhere(node).empty();
 }
 
+void ActorRouter::on_driver_moved(const std::string& driver, NodeId to) {
+  const auto move = [&](Executable& executable) {
+    if (executable.driver == driver) executable.driver_node = to;
+  };
+  for (auto& [owner, executable] : executables_) move(executable);
+  for (auto& [id, worker] : workers_) move(worker.output);
+  for (auto& [id, actor] : actors_) move(actor.executable);
+}
+
 ActorRouter::Actions ActorRouter::on_job_closed(JobId job) {
   Actions actions;
   std::vector<ActorId> its;
@@ -783,7 +798,7 @@ ActorRouter::Actions ActorRouter::on_job_closed(JobId job) {
     if (actor.create.job == job && actor.outlives) its.push_back(id);
   for (const ActorId id : its) {
     const Actor& actor = actors_.at(id);
-    end_living(actions, actor, {ErrorKind::cancelled, describe(actor) + " has ended: its job is over"}, false);
+    end_living(actions, actor, {ErrorKind::cancelled, describe(actor) + " has ended: its job is over"}, true);
   }
   return actions;
 }
@@ -817,7 +832,7 @@ ActorRouter::Actions ActorRouter::on_node_gone(NodeId node, const std::string& h
     if (actor.origin != node) continue;
     if (jobs.contains(actor.create.job)) {
       actor.outlives = true;
-      orphans_[id] = now_ + options_.owner_patience;
+      orphans_.try_emplace(id, now_ + options_.owner_patience);  // It may be said again.
     } else {
       orphans.emplace_back(actor.create.owner, id);
     }

@@ -136,6 +136,10 @@ class ActorRouter {
   /// What its peers owned here ends, but for what works for one of these jobs: that owner may come back through another
   /// agent (Call::again).
   Actions on_node_gone(NodeId node, const std::string& how, const std::set<JobId>& jobs = {});
+  /// Call::again: from its owner, which has another agent, for an actor that works for one of these jobs.
+  Actions on_call_again(Call call, NodeId from, const std::set<JobId>& jobs);
+  /// What its workers, and theirs, print from here on is to go to this node.
+  void on_driver_moved(const std::string& driver, NodeId to);
   /// What worked for it and has outlived its owner's node ends.
   Actions on_job_closed(JobId job);
 
@@ -270,7 +274,6 @@ class ActorRouter {
   void end_actor(Actions& actions, ActorId actor, const Error& reason, bool tell);
   void end_living(Actions& actions, const Actor& actor, const Error& reason, bool tell, const std::string& why = {});
   void begin(Actions& actions, CreateActor create, NodeId from);
-  Actions on_call_again(Call call, NodeId from);
   void never_begins(Actions& actions, ActorId actor, const Error& reason);
   void take_early(Actions& actions, ActorId actor);
   Error unknown(ActorId actor) const;

@@ -111,8 +111,10 @@ TEST_F(DriverMovesTest, TheResultGoesWhereTheDriverIs) {
     sut = ActorRouter{options(kHere)};
     begin();
     if (is_told_of_the_loss) (void)sut.on_node_gone(kBefore, "killed", {kJob});
-    EXPECT_THAT(sut.on_call(call(true), kNow), IsEmpty());
-    if (!is_told_of_the_loss) EXPECT_THAT(sut.on_node_gone(kBefore, "killed", {kJob}), IsEmpty());
+    EXPECT_THAT(sut.on_call_again(call(true), kNow, {kJob}), IsEmpty());
+    if (!is_told_of_the_loss) {
+      EXPECT_THAT(sut.on_node_gone(kBefore, "killed", {kJob}), IsEmpty());
+    }
     EXPECT_THAT(told(finish()), testing::ElementsAre("node 2: ok"));
   }
 }
@@ -121,32 +123,52 @@ TEST_F(DriverMovesTest, AResultThatWasOnItsWayIsSentAgain) {
   begin();
   EXPECT_THAT(told(finish()), testing::ElementsAre("node 1: ok"));
   (void)sut.on_node_gone(kBefore, "killed", {kJob});
-  EXPECT_THAT(told(sut.on_call(call(true), kNow)), testing::ElementsAre("node 2: ok"));
+  EXPECT_THAT(told(sut.on_call_again(call(true), kNow, {kJob})), testing::ElementsAre("node 2: ok"));
 }
 
 TEST_F(DriverMovesTest, AWorkerThatHasEndedMeanwhileIsToldOf) {
   begin();
   (void)sut.on_node_gone(kBefore, "killed", {kJob});
   (void)sut.on_worker_gone(worker, "killed by SIGKILL");
-  EXPECT_THAT(told(sut.on_call(call(true), kNow)), testing::ElementsAre("node 2: disconnected"));
+  EXPECT_THAT(told(sut.on_call_again(call(true), kNow, {kJob})), testing::ElementsAre("node 2: disconnected"));
 }
 
 TEST_F(DriverMovesTest, ACallThatNeverCameIsNotMade) {
   worker = all<ActorRouter::Fork>(sut.on_create(create(kJob), kBefore)).at(0).worker;
-  EXPECT_THAT(told(sut.on_call(call(true), kNow)), testing::ElementsAre("node 2: disconnected"));
+  EXPECT_THAT(told(sut.on_call_again(call(true), kNow, {kJob})), testing::ElementsAre("node 2: disconnected"));
   EXPECT_THAT(all<ActorRouter::Send>(sut.on_worker_ready(worker)), SizeIs(1)) << "its construction only";
+}
+
+TEST_F(DriverMovesTest, WhoComesBackAfterTheJobIsOverEndsWhatIsLeftOfIt) {
+  begin();
+  const auto actions = sut.on_call_again(call(true), kNow, {});
+  EXPECT_THAT(all<ActorRouter::Kill>(actions), SizeIs(1));
+  EXPECT_THAT(told(actions), testing::Contains("node 2: cancelled"));
+}
+
+TEST_F(DriverMovesTest, WhatItsWorkersStartPrintsWhereTheDriverIs) {
+  auto shown = create(kJob);
+  shown.executable.driver = "driver/1";
+  shown.executable.driver_node = kBefore;
+  worker = all<ActorRouter::Fork>(sut.on_create(shown, kBefore)).at(0).worker;
+  sut.on_executable(worker_peer(worker), executable());
+  sut.on_driver_moved("driver/1", kNow);
+  CreateActor nested;
+  nested.actor = actor_id(kHere, 2, 1);
+  nested.owner = worker_peer(worker);
+  EXPECT_EQ(all<ActorRouter::Fork>(sut.on_create(nested, kHere)).at(0).executable.driver_node, kNow);
 }
 
 TEST_F(DriverMovesTest, NobodyElseTakesItOver) {
   begin();
-  EXPECT_THAT(told(sut.on_call(call(true, "driver/2"), kNow)), testing::ElementsAre("node 2: invalid"));
+  EXPECT_THAT(told(sut.on_call_again(call(true, "driver/2"), kNow, {kJob})), testing::ElementsAre("node 2: invalid"));
   EXPECT_THAT(told(finish()), testing::ElementsAre("node 1: ok"));
 }
 
 /// Whatever the agent before still says.
 TEST_F(DriverMovesTest, OnlyTheNewAgentSpeaksForTheDriver) {
   begin();
-  (void)sut.on_call(call(true), kNow);
+  (void)sut.on_call_again(call(true), kNow, {kJob});
   EXPECT_THAT(sut.on_release("driver/1", {{actor}, true}, kBefore), IsEmpty());
   EXPECT_THAT(all<ActorRouter::Kill>(sut.on_release("driver/1", {{actor}, true}, kNow)), SizeIs(1));
 }
@@ -155,12 +177,12 @@ TEST_F(DriverMovesTest, OnlyTheNewAgentSpeaksForTheDriver) {
 TEST_F(DriverMovesTest, TheNewAgentTellsTheDriverOfItsWorkers) {
   ActorRouter agent{options(kNow)};
   agent.on_executable("driver/1", executable());
-  EXPECT_THAT(all<ActorRouter::Forward>(agent.on_call(call(true), kNow)), SizeIs(1));
+  EXPECT_THAT(all<ActorRouter::Forward>(agent.on_call_again(call(true), kNow, {kJob})), SizeIs(1));
   EXPECT_TRUE(agent.owns_actors_on(kHere));
   const auto lost = all<ActorRouter::Send>(agent.on_node_gone(kHere, "killed"));
   ASSERT_THAT(lost, testing::Not(IsEmpty()));
   EXPECT_EQ(lost.front().peer, "driver/1");
-  EXPECT_THAT(all<ActorRouter::Forward>(agent.on_call(call(true), kNow)), SizeIs(1));
+  EXPECT_THAT(all<ActorRouter::Forward>(agent.on_call_again(call(true), kNow, {kJob})), SizeIs(1));
   EXPECT_THAT(all<ActorRouter::Forward>(agent.on_owner_gone("driver/1")), SizeIs(1)) << "they are to end";
 }
 

@@ -268,7 +268,10 @@ Result<void> Agent::on_actors(const transport::Peer& peer, NodeId from, const wi
           .map(done);
     default:
       return actors::decode(envelope.getCall())
-          .map([&](actors::Call call) { return router_.on_call(owned(std::move(call)), from); })
+          .map([&](actors::Call call) {
+            return call.again ? router_.on_call_again(owned(std::move(call)), from, jobs_.open_ones())
+                              : router_.on_call(owned(std::move(call)), from);
+          })
           .map(done);
   }
 }
@@ -428,6 +431,7 @@ Result<void> Agent::on_peer(const transport::Peer& peer, const wire::Envelope::R
     case wire::Envelope::NODE_GONE: jobs_.on_node_gone(envelope.getNodeGone()); break;
     case wire::Envelope::JOB_DRIVEN: {
       const auto driver = read_driver(envelope.getJobDriven().getDriver());
+      router_.on_driver_moved(driver.peer, driver.node);
       output_.on_driver_moved(driver.peer, driver.node);
       jobs_.on_driven(envelope.getJobDriven());
       break;

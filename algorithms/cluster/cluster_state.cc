@@ -100,10 +100,15 @@ void ClusterState::take_figures(json& record, const json& outcome) {
     if (const auto number = outcome.value(name, json()); number.is_number()) record[name] = number;
 }
 
-void ClusterState::end(JobId job, json& record, const json& outcome, Wall at) {
+void ClusterState::take_end(json& record, const json& outcome) {
+  record.erase("failure");
   for (const char* const name : {"state", "failure"})
     if (const auto text = outcome.value(name, json()); text.is_string())
       record[name] = readable(first_of(text.get_ref<const std::string&>(), kTextMax));
+}
+
+void ClusterState::end(JobId job, json& record, const json& outcome, Wall at) {
+  take_end(record, outcome);
   take_figures(record, outcome);
   record["ended"] = observe::utc_text(at);
   if (const auto began = record.value("began_unix_s", json()); began.is_number())
@@ -114,14 +119,15 @@ void ClusterState::end(JobId job, json& record, const json& outcome, Wall at) {
 void ClusterState::on_closed(JobId job, const json& outcome, Wall at) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
+  const bool says_so =
+      outcome.is_object() && outcome.value("state", json()).is_string() && outcome["state"] != kRunning;
   if (is_over(job)) {
     if (!outcome.is_object()) return;
+    if (says_so) take_end(found->second, outcome);  // A head that had lost sight of it may have thought otherwise.
     take_figures(found->second, outcome);
     change(key_of(job), found->second);
     return void(flush());
   }
-  const bool says_so =
-      outcome.is_object() && outcome.value("state", json()).is_string() && outcome["state"] != kRunning;
   end(job, found->second,
       says_so ? outcome : json{{"state", "failed"}, {"failure", "its driver ended before the job did"}}, at);
   forget_oldest();

@@ -55,6 +55,7 @@ class ClusterState {
 
  private:
   void change(const std::string& key, const nlohmann::json& record);
+  static void take_end(nlohmann::json& record, const nlohmann::json& outcome);
   static void take_figures(nlohmann::json& record, const nlohmann::json& outcome);
   void end(JobId job, nlohmann::json& record, const nlohmann::json& outcome, Wall at);
   void forget_oldest();

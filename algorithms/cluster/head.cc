@@ -294,7 +294,10 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
   const NodeId agent = node_of_peer(asker.agent);
   if (verb == kLinkedVerb) return on_linked(agent, body.value("epoch", std::int64_t{0}), now);
   if (verb == kGoneVerb) {
-    act(jobs_.on_driver_gone(agent, body.value("peer", "")), now);
+    const auto gone = body.value("peer", "");
+    std::erase_if(waiting_,
+                  [&](const Waiting& one) { return one.asker.agent == asker.agent && one.asker.from == gone; });
+    act(jobs_.on_driver_gone(agent, gone), now);
     return reply(asker, json::object());
   }
   if (verb == kCutOffVerb) {
@@ -468,7 +471,7 @@ Result<json> Head::move_driver(const Asker& asker, const json& body, Instant now
     if (each.is_array() && each.size() == 2 && each[0].is_number_integer() && each[1].is_number_unsigned())
       heard[NodeId{each[0].get<std::int32_t>()}] = each[1].get<std::uint64_t>();
   const auto moved =
-      jobs_.move_driver(JobId{body.value("job", std::uint64_t{0})}, asker.from, node_of_peer(asker.agent), heard);
+      jobs_.move_driver(JobId{body.value("job", std::uint64_t{0})}, asker.from, node_of_peer(asker.agent), heard, now);
   if (!moved) return tl::unexpected(moved.error());
   act(*moved, now);
   const JobEntry* const job = jobs_.find(JobId{body.value("job", std::uint64_t{0})});

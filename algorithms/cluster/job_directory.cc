@@ -71,7 +71,7 @@ JobDirectory::Actions JobDirectory::on_driver_gone(NodeId node, const std::strin
 }
 
 Result<JobDirectory::Actions> JobDirectory::move_driver(JobId job, const std::string& peer, NodeId to,
-                                                        const std::map<NodeId, std::uint64_t>& heard) {
+                                                        const std::map<NodeId, std::uint64_t>& heard, Instant now) {
   const auto found = jobs_.find(job);
   const auto its = incarnation(to);
   if (found == jobs_.end() || found->second.driver.peer != peer || !its)
@@ -79,8 +79,10 @@ Result<JobDirectory::Actions> JobDirectory::move_driver(JobId job, const std::st
   JobEntry& entry = found->second;
   entry.driver = {to, peer, *its, 0, entry.driver.moves + 1};
   without_driver_.erase(job);
-  for (Apart& one : apart_[job])
-    if (!is_here(one.node)) one.until = Instant::min();  // No more the driver's.
+  if (const auto pairs = apart_.find(job); pairs != apart_.end())
+    for (Apart& one : pairs->second)
+      if (one.until == Instant::max())
+        one.until = is_here(one.node) ? now + kLeaderPatience : now;  // Not the driver's now.
   Actions out;
   for (const NodeId node : left_of(entry))
     if (runs_[node].contains(job)) out.push_back(Driven{job, node, heard});
@@ -102,6 +104,7 @@ JobDirectory::Actions JobDirectory::on_registered(NodeId node, std::uint64_t inc
   newest_ = std::max(newest_, newest);
   registered_[node] = {incarnation, newest};
   ended_.erase(node);
+  silent_.erase(node);
   Actions out = compare_all();
   for (const JobId job : runs_[node])
     if (const auto known = jobs_.find(job); known != jobs_.end() && known->second.driver.moves > 0)
@@ -179,6 +182,10 @@ void JobDirectory::part(Instant now, Actions& out) {
 void JobDirectory::close_without_driver(Instant now, Actions& out) {
   std::vector<JobId> over;
   for (const auto& [id, entry] : jobs_) {
+    const NodeId node = entry.driver.node;
+    if (!is_here(node) && !ended_.contains(node) &&
+        now >= silent_.try_emplace(node, now).first->second + kSilentPatience)
+      ended_.insert(node);
     if (has_driver(entry)) {
       without_driver_.erase(id);
     } else if (now >= without_driver_.try_emplace(id, now + kDriverPatience).first->second) {
@@ -211,6 +218,9 @@ std::optional<Instant> JobDirectory::next_deadline() const {
     const auto until = without_driver_.find(id);
     if (until != without_driver_.end()) next = earlier(next, until->second);
     if (until == without_driver_.end() && !has_driver(entry)) next = earlier(next, start_);
+    if (is_here(entry.driver.node) || ended_.contains(entry.driver.node)) continue;
+    const auto silent = silent_.find(entry.driver.node);
+    next = earlier(next, silent == silent_.end() ? start_ : silent->second + kSilentPatience);
   }
   for (const auto& [id, entry] : jobs_)
     for (const auto& [node, incarnation] : entry.incarnation_of)

@@ -54,6 +54,8 @@ class JobDirectory {
   static constexpr Duration kRegisterPatience = std::chrono::seconds(5);
   /// So long the leader's word is waited for, where two others cannot reach each other.
   static constexpr Duration kLeaderPatience = std::chrono::seconds(1);
+  /// An agent that is silent for so long, or that a head has never seen, has ended.
+  static constexpr Duration kSilentPatience = std::chrono::seconds(60);
   /// So long a job whose driver's agent is gone goes on without one.
   static constexpr Duration kDriverPatience = std::chrono::seconds(10);
 
@@ -71,7 +73,7 @@ class JobDirectory {
   /// The job's driver has come back under its name, through this node's agent. `not_found`: that is no driver of such a
   /// job.
   Result<Actions> move_driver(JobId job, const std::string& peer, NodeId to,
-                              const std::map<NodeId, std::uint64_t>& heard);
+                              const std::map<NodeId, std::uint64_t>& heard, Instant now);
 
   void on_runs(NodeId node, JobId job, JobEntry entry);
   /// `newest`: the highest number of all jobs that this agent was ever told of.
@@ -119,6 +121,7 @@ class JobDirectory {
   std::map<JobId, std::vector<Apart>> apart_;
   std::map<JobId, Instant> without_driver_;  ///< Until when they may go on so.
   std::set<NodeId> ended_;                   ///< Nodes whose agents have ended, and that have no other ones yet.
+  std::map<NodeId, Instant> silent_;         ///< Those of drivers that are not here and may be, since then.
   std::map<NodeId, std::string> causes_;     ///< Why each that ever went did, the last time.
   JobId newest_;
 };

@@ -134,9 +134,10 @@ TEST(JobDirectoryTest, AJobWhoseDriversAgentIsGoneIsClosedUnlessTheDriverComesBa
       EXPECT_EQ(words(sut.on_gone(node, "killed")), "");
       EXPECT_LE(*sut.next_deadline(), kLater);
       EXPECT_EQ(words(sut.tick(kLater)), "");
-      if (is_started_anew)
+      if (is_started_anew) {
         EXPECT_EQ(words(sut.on_registered(node, 9, JobId{0})),
                   node == NodeId{0} ? "go on 1 on 1 without 0: killed" : "");
+      }
       ASSERT_EQ(sut.next_deadline(), kLater + JobDirectory::kDriverPatience);
       EXPECT_EQ(words(sut.tick(*sut.next_deadline() - 1ns)), "");
       EXPECT_EQ(words(sut.tick(*sut.next_deadline())), "close 1");
@@ -146,21 +147,32 @@ TEST(JobDirectoryTest, AJobWhoseDriversAgentIsGoneIsClosedUnlessTheDriverComesBa
 }
 
 /// It may come back as it was; so may one of which a head that was started anew has not heard yet.
-TEST(JobDirectoryTest, AJobWhoseDriversAgentIsSilentWaitsForIt) {
+TEST(JobDirectoryTest, AJobWhoseDriversAgentIsSilentWaitsForItForLonger) {
   JobDirectory sut = with_a_driver_on(NodeId{0});
   EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "silent", kLater)), "");
   EXPECT_EQ(words(sut.on_gone(NodeId{0}, "silent", true)), "");
   EXPECT_EQ(words(sut.tick(kLater)), "");
+  const Instant until = kLater + JobDirectory::kSilentPatience;
+  ASSERT_EQ(sut.next_deadline(), until);
+  EXPECT_EQ(words(sut.tick(until - 1ns)), "");
+  JobDirectory gone = sut, moved = sut;
+  (void)sut.on_registered(NodeId{0}, 7, JobId{1});
+  EXPECT_EQ(words(sut.tick(until)), "") << "it is back";
   EXPECT_FALSE(sut.next_deadline());
-  EXPECT_EQ(words(*sut.move_driver(JobId{1}, "driver/1", NodeId{2}, {})), "driven 1 on 1 from 0");
-  EXPECT_EQ(words(sut.tick(kLater)), "go on 1 on 1 without 0: silent") << "unless it has turned to another one";
-  JobDirectory anew(kStart);
+  EXPECT_EQ(words(gone.tick(until)), "");
+  EXPECT_EQ(words(gone.tick(until + JobDirectory::kDriverPatience)), "close 1");
+  EXPECT_EQ(words(*moved.move_driver(JobId{1}, "driver/1", NodeId{2}, {}, until - 1ns)), "driven 1 on 1 from 0");
+  EXPECT_EQ(words(moved.tick(until)), "go on 1 on 1 without 0: silent") << "it has turned to another one";
+}
+
+TEST(JobDirectoryTest, AHeadThatIsStartedAnewWaitsForADriversAgentAsForASilentOne) {
+  JobDirectory sut(kStart);
   JobEntry job = running(7, 8);
   job.driver.incarnation = 7;
-  anew.on_runs(NodeId{1}, JobId{1}, job);
-  (void)anew.on_registered(NodeId{1}, 8, JobId{1});
-  EXPECT_EQ(words(anew.tick(kLater)), "");
-  EXPECT_FALSE(anew.next_deadline());
+  sut.on_runs(NodeId{1}, JobId{1}, job);
+  (void)sut.on_registered(NodeId{1}, 8, JobId{1});
+  EXPECT_EQ(words(sut.tick(kLater)), "");
+  EXPECT_EQ(sut.next_deadline(), kLater + JobDirectory::kSilentPatience);
 }
 
 TEST(JobDirectoryTest, ADriverComesBackThroughAnotherAgent) {
@@ -168,7 +180,7 @@ TEST(JobDirectoryTest, ADriverComesBackThroughAnotherAgent) {
   (void)sut.on_gone(NodeId{0}, "killed");
   EXPECT_EQ(words(sut.on_cut_off(NodeId{1}, NodeId{0}, JobId{1}, "killed", kLater)), "go on 1 on 1 without 0: killed")
       << "it is a node as others are then";
-  const auto moved = sut.move_driver(JobId{1}, "driver/1", NodeId{2}, {{NodeId{1}, 5}});
+  const auto moved = sut.move_driver(JobId{1}, "driver/1", NodeId{2}, {{NodeId{1}, 5}}, kLater);
   ASSERT_TRUE(moved);
   EXPECT_EQ(words(*moved), "driven 1 on 1 from 5, go on 1 on 1 without 0: killed");
   EXPECT_EQ(sut.find(JobId{1})->driver, (JobDriver{NodeId{2}, "driver/1", 7, 0, 1}));
@@ -183,7 +195,7 @@ TEST(JobDirectoryTest, ADriverComesBackThroughTheAgentThatIsStartedInPlaceOfItsO
   JobDirectory sut = with_a_driver_on(NodeId{0});
   (void)sut.on_gone(NodeId{0}, "killed");
   EXPECT_EQ(words(sut.on_registered(NodeId{0}, 9, JobId{0})), "go on 1 on 1 without 0: killed");
-  EXPECT_EQ(words(*sut.move_driver(JobId{1}, "driver/1", NodeId{0}, {})),
+  EXPECT_EQ(words(*sut.move_driver(JobId{1}, "driver/1", NodeId{0}, {}, kLater)),
             "driven 1 on 1 from 0, go on 1 on 1 without 0: killed");
   (void)sut.on_gone(NodeId{1}, "silent", true);
   EXPECT_EQ(words(sut.tick(kLater)), "") << "the last one may come back";
@@ -197,16 +209,16 @@ TEST(JobDirectoryTest, ADriverComesBackThroughTheAgentThatIsStartedInPlaceOfItsO
 
 TEST(JobDirectoryTest, OnlyTheDriverOfAJobComesBackToIt) {
   JobDirectory sut = with_a_driver_on(NodeId{0});
-  EXPECT_FALSE(sut.move_driver(JobId{1}, "driver/2", NodeId{2}, {}));
-  EXPECT_FALSE(sut.move_driver(JobId{2}, "driver/1", NodeId{2}, {}));
-  EXPECT_FALSE(sut.move_driver(JobId{1}, "driver/1", NodeId{3}, {})) << "no such node is here";
+  EXPECT_FALSE(sut.move_driver(JobId{1}, "driver/2", NodeId{2}, {}, kLater));
+  EXPECT_FALSE(sut.move_driver(JobId{2}, "driver/1", NodeId{2}, {}, kLater));
+  EXPECT_FALSE(sut.move_driver(JobId{1}, "driver/1", NodeId{3}, {}, kLater)) << "no such node is here";
   EXPECT_EQ(sut.find(JobId{1})->driver.node, NodeId{0});
 }
 
 TEST(JobDirectoryTest, ANodeThatWasAwayHearsThatTheDriverHasAnotherAgent) {
   JobDirectory sut = with_a_driver_on(NodeId{2});
   (void)sut.on_gone(NodeId{1}, "silent");
-  EXPECT_EQ(words(*sut.move_driver(JobId{1}, "driver/1", NodeId{0}, {})), "driven 1 on 0 from 0");
+  EXPECT_EQ(words(*sut.move_driver(JobId{1}, "driver/1", NodeId{0}, {}, kLater)), "driven 1 on 0 from 0");
   sut.on_runs(NodeId{1}, JobId{1}, *sut.find(JobId{1}));
   EXPECT_EQ(words(sut.on_registered(NodeId{1}, 7, JobId{1})), "driven 1 on 1 from 0");
 }
@@ -482,7 +494,6 @@ TEST(JobDirectoryTest, ADriverThatWasAwayHearsLaterWhyANodeWasLost) {
 TEST(JobDirectoryTest, ANodeWithAllWorkersThatNeverRegistersIsLostInTheEnd) {
   JobDirectory sut(kStart);
   sut.on_runs(NodeId{1}, JobId{1}, all_at_the_first(running(7, 8)));
-  EXPECT_FALSE(sut.next_deadline()) << "nobody could be told";
   (void)sut.on_registered(NodeId{1}, 8, JobId{1});
   ASSERT_EQ(sut.next_deadline(), kStart + JobDirectory::kRegisterPatience);
   EXPECT_EQ(words(sut.tick(*sut.next_deadline() - 1ns)), "");

@@ -79,8 +79,8 @@ void OutputPost::on_wanted(const std::string& driver, const actors::OutputWanted
 
 void OutputPost::on_wanted(NodeId from, const actors::OutputWanted& wanted) {
   if (from.value < 0) return;
-  if (held_.erase(from) > 0) output_.hold_node(from, false);
   const WorkerOutput::Reader reader{wanted.driver, from};
+  if (held_.erase(reader) > 0) output_.hold(reader, false);
   if (wanted.gone) return gone_.push_back(reader);
   if (wanted.all) return output_.on_all_wanted(reader);
   output_.on_shown(reader, wanted.bytes);
@@ -96,12 +96,19 @@ void OutputPost::on_peer_gone(const std::string& peer) {
   for (const NodeId node : known.mapped().elsewhere) ways_.to_node(node, actors::encode(word));
 }
 
+void OutputPost::on_driver_moved(const std::string& driver, NodeId to) {
+  std::erase_if(held_, [&](const auto& one) { return one.first.driver == driver; });
+  output_.move(driver, to);
+}
+
 void OutputPost::on_node_gone(NodeId node) { gone_nodes_.push_back(node); }
 
 void OutputPost::tick(Instant now) {
   for (const NodeId node : std::exchange(gone_nodes_, {})) {
-    output_.hold_node(node, true);
-    held_[node] = now + kDriverPatience;
+    for (const auto& reader : output_.readers(node)) {
+      output_.hold(reader, true);
+      held_[reader] = now + kDriverPatience;
+    }
     std::vector<std::string> answered;
     for (auto& [driver, known] : drivers_) {
       known.elsewhere.erase(node);
@@ -117,7 +124,7 @@ void OutputPost::tick(Instant now) {
   }
   std::erase_if(held_, [&](const auto& one) {
     if (now < one.second) return false;
-    output_.forget_node(one.first);
+    output_.forget(one.first);
     return true;
   });
   for (const auto& reader : std::exchange(gone_, {})) output_.forget(reader);
@@ -127,7 +134,7 @@ void OutputPost::tick(Instant now) {
 std::optional<Instant> OutputPost::next_deadline() const {
   if (!gone_.empty() || !gone_nodes_.empty()) return Instant{};
   auto next = output_.next_deadline();
-  for (const auto& [node, until] : held_) next = earlier(next, until);
+  for (const auto& [reader, until] : held_) next = earlier(next, until);
   return next;
 }
 

@@ -137,19 +137,22 @@ void WorkerOutput::forget(const Reader& reader) {
     it = its ? streams_.erase(it) : std::next(it);
   }
   readers_.erase(reader);
+  held_.erase(reader);
 }
 
-void WorkerOutput::forget_node(NodeId node) {
-  std::vector<Reader> gone;
+std::vector<WorkerOutput::Reader> WorkerOutput::readers(NodeId node) const {
+  std::vector<Reader> its;
   for (const auto& [reader, state] : readers_)
-    if (reader.node == node) gone.push_back(reader);
-  for (const Reader& reader : gone) forget(reader);
-  held_.erase(node);
+    if (reader.node == node) its.push_back(reader);
+  return its;
 }
 
-void WorkerOutput::hold_node(NodeId node, bool held) { held ? void(held_.insert(node)) : void(held_.erase(node)); }
+void WorkerOutput::hold(const Reader& reader, bool held) {
+  held ? void(held_.insert(reader)) : void(held_.erase(reader));
+}
 
 void WorkerOutput::move(const std::string& driver, NodeId to) {
+  std::erase_if(held_, [&](const Reader& reader) { return reader.driver == driver; });
   for (auto& [worker, stream] : streams_) {
     if (stream.source.reader.driver != driver || stream.source.reader.node == to) continue;
     stream.source.reader.node = to;
@@ -161,7 +164,7 @@ void WorkerOutput::move(const std::string& driver, NodeId to) {
 }
 
 bool WorkerOutput::may_send(const Reader& reader, const State& state) const {
-  return (!state.queue.empty() || state.all_wanted) && state.under_way < kUnderWayMax && !held_.contains(reader.node);
+  return (!state.queue.empty() || state.all_wanted) && state.under_way < kUnderWayMax && !held_.contains(reader);
 }
 
 void WorkerOutput::tick(Instant now) {

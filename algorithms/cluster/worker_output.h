@@ -69,9 +69,10 @@ class WorkerOutput {
   /// The driver is about to end: all that has been printed so far, also half a line, then a batch with `all`.
   void on_all_wanted(const Reader& reader);
   void forget(const Reader& reader);
-  void forget_node(NodeId node);
-  /// What is for drivers of this node waits; or not any more.
-  void hold_node(NodeId node, bool held);
+  /// Of this node.
+  std::vector<Reader> readers(NodeId node) const;
+  /// What is for it waits; or not any more.
+  void hold(const Reader& reader, bool held);
   /// The driver is at this node now: what it has not been sent goes there.
   void move(const std::string& driver, NodeId to);
 
@@ -119,7 +120,7 @@ class WorkerOutput {
   std::map<WorkerId, Stream> streams_;
   std::map<int, WorkerId> watches_;
   std::map<Reader, State> readers_;
-  std::set<NodeId> held_;
+  std::set<Reader> held_;
 };
 
 }  // namespace paceline::cluster

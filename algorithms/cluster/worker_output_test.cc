@@ -206,22 +206,22 @@ TEST_F(WorkerOutputTest, WhatIsPrintedBetweenTwoQuestionsIsInTheSecondAnswer) {
 TEST_F(WorkerOutputTest, WhoIsForgottenIsSentNothing) {
   watch(1, kOther);
   watch(2);
-  sut_.forget_node(NodeId{1});
+  sut_.forget(kOther);
   print(1, "one\n");
   print(2, "two\n");
   run_until_sent("w2: two\n");
   EXPECT_EQ(sent_[kOther].text, "");
 }
 
-TEST_F(WorkerOutputTest, WhatIsForAHeldNodeWaits) {
+TEST_F(WorkerOutputTest, WhatIsForAHeldDriverWaits) {
   watch(1, kOther);
-  sut_.hold_node(NodeId{1}, true);
+  sut_.hold(kOther, true);
   print(1, "one\n");
   watch(2);
   print(2, "two\n");
   run_until_sent("w2: two\n");
   EXPECT_EQ(sent_[kOther].text, "");
-  sut_.hold_node(NodeId{1}, false);
+  sut_.hold(kOther, false);
   run_until([&] { return sent_[kOther].text == "w1: one\n"; });
 }
 
@@ -231,14 +231,14 @@ TEST_F(WorkerOutputTest, ADriverThatHasMovedGetsWhatItWasNotSent) {
   watch(2, before);
   print(1, "one\n");
   run_until([&] { return sent_[before].text == "w1: one\n"; });
-  sut_.hold_node(NodeId{1}, true);
+  sut_.hold(before, true);
   print(1, "two\n");
   print(2, "last\n");
   sut_.on_ended(WorkerId{2});
   sut_.move("driver/1", NodeId{0});
   run_until([&] { return sent_[kDriver].text.size() == std::string("w1: two\nw2: last\n").size(); });
   run_until_all();
-  sut_.forget_node(NodeId{1});
+  sut_.forget(before);
   print(1, "three\n");
   run_until([&] { return sent_[kDriver].text.ends_with("w1: three\n"); });
   EXPECT_EQ(sent_[before].text, "w1: one\n");

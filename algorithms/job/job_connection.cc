@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -15,8 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Duration kSilence = std::chrono::seconds(5);         // Nodes tell something four times a second.
-constexpr Duration kDrivePatience = std::chrono::seconds(10);  // As long as the head lets a job go on without a driver.
+constexpr Duration kSilence = std::chrono::seconds(5);        // Nodes tell something four times a second.
+constexpr Duration kMovePatience = std::chrono::seconds(10);  // As long as the head lets a job go on without a driver.
+constexpr Duration kDrivePatience = std::chrono::seconds(1);
+constexpr Duration kDriveEvery = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -94,6 +95,8 @@ void JobConnection::listen(actors::Client& client) {
 }
 
 Result<json> JobConnection::submit(const json& options) {
+  if (const auto ended = actors::process_client().ended(); ended && ended->kind == ErrorKind::disconnected)
+    if (const auto changed = actors::change_agent(); !changed) return tl::unexpected(changed.error());
   auto& client = actors::process_client();
   listen(client);
   const auto answer = client.request("submit", json_text(options));
@@ -104,7 +107,7 @@ Result<json> JobConnection::submit(const json& options) {
 }
 
 std::deque<json> JobConnection::take(Duration timeout) {
-  if (events_->has_missed() || !unmade_.empty()) (void)drive();
+  if ((events_->has_missed() || !unmade_.empty()) && steady_now() >= drives_from_) (void)drive();
   return events_->take(job_, timeout);
 }
 
@@ -122,17 +125,22 @@ Result<void> JobConnection::go_on_elsewhere() {
   events_->begin_to_wait();
   auto& before = actors::process_client();
   const bool was_lost = before.ended().has_value();
-  const Instant until = steady_now() + kDrivePatience;
+  const Instant until = steady_now() + kMovePatience;
+  const auto may_pass = [](const Error& error) {  // The next one is lost, too, or the head is away.
+    return error.kind == ErrorKind::disconnected || error.kind == ErrorKind::timed_out;
+  };
   Result<void> moved;
   do moved = move();
-  while (!moved && moved.error().kind == ErrorKind::disconnected &&
-         steady_now() < until);  // The next one is lost, too.
-  if (!moved && !was_lost) return moved;
-  auto calls = before.take_calls_of(job_);
-  std::move(calls.begin(), calls.end(), std::back_inserter(unmade_));
+  while (was_lost && !moved && may_pass(moved.error()) && steady_now() < until);
+  if (was_lost || &actors::process_client() != &before) take_calls(before);
   if (moved) return drive();
-  for (const auto& call : std::exchange(unmade_, {})) call->complete(tl::unexpected(moved.error()));
+  if (was_lost)
+    for (const auto& call : std::exchange(unmade_, {})) call->complete(tl::unexpected(moved.error()));
   return moved;
+}
+
+void JobConnection::take_calls(actors::Client& before) {
+  for (auto& call : before.take_calls_of(job_)) unmade_.push_back(std::move(call));
 }
 
 Result<void> JobConnection::move() {
@@ -145,6 +153,7 @@ Result<void> JobConnection::move() {
 /// What nodes tell is to come to the agent of now, from where it was last heard, and so are results, as soon as that
 /// reaches the nodes: it may just have been started.
 Result<void> JobConnection::drive() {
+  drives_from_ = steady_now() + kDriveEvery;
   auto& client = actors::process_client();
   const json body{{"job", job_.value}, {"heard", events_->heard(job_)}};
   const auto answer = client.request("drive", json_text(body), kDrivePatience);

@@ -39,10 +39,12 @@ class JobConnection {
   void listen(actors::Client& client);
   Result<void> move();
   Result<void> drive();
+  void take_calls(actors::Client& before);
 
   const std::shared_ptr<Events> events_;  // The client's thread has it, too.
   JobId job_;
   std::vector<actors::PendingResultPtr> unmade_;  // Of workers, and to be made again through the agent of now.
+  Instant drives_from_{};
 };
 
 }  // namespace paceline::job

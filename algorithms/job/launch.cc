@@ -282,6 +282,7 @@ class Job {
     const auto close = [&](Duration at_most) {
       return connection_.request("close", {{"outcome", outcome(interrupted)}}, at_most);
     };
+    if (connection_.is_cut_off(steady_now())) go_on_elsewhere();
     if (!close(patience)) return;
     const Instant deadline = steady_now() + kClosePatience;
     while (!record_->closed() && steady_now() < deadline) take_events(kLook);

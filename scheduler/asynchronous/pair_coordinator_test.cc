@@ -32,7 +32,7 @@ class PairCoordinatorTest : public ServiceTest {
 TEST_F(PairCoordinatorTest, AnEvaluationThatFallsDueWithTheLastIterationOfAStopGivesWayToTheEnd) {
   for (std::int64_t t = 0; t < 5; ++t) train(0, t);
   train(1, 0);
-  service_->stop_soon(now);
+  service_->stop_soon();
   train(0, 5);
   ASSERT_TRUE(told_.empty() || !told_.back().over);
   train(1, 1);  // The eighth: all have done four.

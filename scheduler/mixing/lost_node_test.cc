@@ -227,7 +227,7 @@ TEST_F(LostNodeTest, WishesForAnEndOutliveTheFirst) {
   MixCoordinator::Options options;
   options.plan = std::make_shared<TakesFromTwo>(0.5);
   begin_as<MixCoordinator>(options);
-  service_->stop_soon(now);
+  service_->stop_soon();
   EXPECT_EQ(std::exchange(sent_, {}), Said{"to 0: wish"});
   first_is_lost();
   EXPECT_EQ(sent_, (Said{"to 2: flushed", "to 2: ask"}));

@@ -18,7 +18,7 @@ namespace paceline::scheduler {
 /// is lost those that are left tell each other what it had decided, and the next one asks again for what it had not.
 class Endings {
  public:
-  /// What the coordinator knows of the workers.
+  /// What their owner knows of the workers.
   class Workers {
    public:
     /// Of this node, those too that have not opened their shares yet.

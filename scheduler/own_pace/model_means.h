@@ -24,7 +24,7 @@ class ModelMeans {
     const void* data = nullptr;
     double weight = 1;
   };
-  /// What the coordinator knows of the workers.
+  /// What their owner knows of the workers.
   class Workers {
    public:
     /// Of this node, those too that have not opened their shares yet.
@@ -33,7 +33,7 @@ class ModelMeans {
     virtual Part model_of(Rank rank) = 0;
     /// Of what it last published.
     virtual RoundSums latest_of(Rank rank) const = 0;
-    /// Whether the mean after v is of what each worker had when it had done v; else the coordinator says when it is due
+    /// Whether the mean after v is of what each worker had when it had done v; else their owner says when it is due
     /// and gives this node's sum.
     virtual bool parts_are_by_version() const = 0;
     /// The job's last version.
@@ -99,7 +99,7 @@ class ModelMeans {
   Workplace& work_;
   Workers& workers_;
   std::map<Version, Gathering> open_;
-  std::optional<Version> under_evaluation_;  ///< Until it is released.
+  std::optional<Version> under_evaluation_;  ///< Until it, or a later one, is released.
   Rank evaluator_{};
   std::shared_ptr<const Sums> end_;  ///< The mean of all last models is made of it.
 };

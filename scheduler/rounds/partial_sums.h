@@ -25,10 +25,11 @@ class PartialSums {
     std::int64_t samples;
   };
   struct Group {
-    std::vector<Contribution> contributions;  ///< Of this agent, as all up to here.
+    // Of this agent:
+    std::vector<Contribution> contributions;
     std::int64_t bodies = 0;
     RoundSums sums;
-    std::map<NodeId, RemotePartial> remote;
+    std::map<NodeId, RemotePartial> remote;  ///< Of the others.
     std::shared_ptr<PooledBytes> own;  ///< nullptr: nobody here has given anything.
     bool is_summed = false;
     std::vector<NodeId> targets;

@@ -13,7 +13,7 @@ Averagings::Averagings(JobId job, TaskGraph& graph, collective::Averager& averag
     : job_(job), graph_(graph), averager_(averager), clock_(clock), hooks_(std::move(hooks)) {}
 
 TaskId Averagings::new_task_id() {
-  // Users' tasks count from their owner's tag; these have the top bit, then the job.
+  // The top bit, which ids of users' tasks have not, then the job.
   return TaskId{(std::uint64_t{1} << 63) | (job_.value << 40) | ++next_task_};
 }
 

@@ -1,5 +1,7 @@
 #include "algorithms/cluster/training/driver_events.h"
 
+#include <algorithm>
+
 namespace paceline::cluster {
 
 void DriverEvents::tell(const nlohmann::json& event) {
@@ -20,12 +22,18 @@ void DriverEvents::on_driven(JobDriver driver, std::uint64_t heard) {
 
 void DriverEvents::send_from(std::uint64_t number) {
   unsent_ = number;
-  for (Event& event : kept_) {
-    if (event.number < unsent_) continue;
-    event.oldest = kept_.front().number;
-    if (!send_(driver_, event)) return;
+  if (is_sending_) return;  // What cannot be sent may be told of in turn: that follows.
+  is_sending_ = true;
+  while (unsent_ <= told_) {
+    const std::uint64_t oldest = kept_.front().number;
+    Event event = kept_[unsent_ > oldest ? unsent_ - oldest : 0];
+    event.oldest = oldest;
     unsent_ = event.number + 1;
+    if (send_(driver_, event)) continue;
+    unsent_ = std::min(unsent_, event.number);
+    break;
   }
+  is_sending_ = false;
 }
 
 }  // namespace paceline::cluster

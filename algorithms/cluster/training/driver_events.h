@@ -43,6 +43,7 @@ class DriverEvents {
   std::size_t bytes_ = 0;
   std::uint64_t told_ = 0;
   std::uint64_t unsent_ = 1;  ///< The first that was not sent.
+  bool is_sending_ = false;
 };
 
 }  // namespace paceline::cluster

@@ -53,6 +53,19 @@ TEST_F(DriverEventsTest, ADriverWithAnotherAgentIsToldWhatItHasNotHeard) {
   EXPECT_EQ(sut_.driver().node, NodeId{4});
 }
 
+TEST_F(DriverEventsTest, SendingMayHaveMoreToTell) {
+  int more = 2;
+  DriverEvents* events = nullptr;
+  DriverEvents sut{{NodeId{0}, "driver/1"}, [&](const JobDriver& driver, const DriverEvents::Event& event) {
+                     (void)send(driver, event);
+                     if (more-- > 0) events->tell("more");
+                     return true;
+                   }};
+  events = &sut;
+  sut.tell(1);
+  EXPECT_THAT(taken(), ElementsAre("0:1 1", "0:2 \"more\"", "0:3 \"more\""));
+}
+
 TEST_F(DriverEventsTest, OnlyTheNewestAreKept) {
   for (std::size_t event = 0; event < DriverEvents::kEventsMax + 10; ++event) sut_.tell(event);
   (void)taken();

@@ -164,7 +164,7 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
     if (!std::exchange(stops_soon_, true))
       outbox_.to_driver(
           {{"event", "stopping"}, {"node", settings_.self.value}, {"text", wire::text(report.getText())}});
-    if (averagings_) averagings_->stop_soon(now);
+    if (averagings_) averagings_->stop_soon();
   } else if (kind == "fail") {
     fail_job(wire::text(report.getText()), now);
   }
@@ -274,7 +274,7 @@ void TrainingJob::on_evaluated(Rank rank, std::int64_t update, double value, Ins
       end_here(Version{update}, now);
       send_released(Version{update}, true);
     } else {
-      averagings_->stop_soon(now);
+      averagings_->stop_soon();
     }
   }
   end_evaluation(now);
