@@ -13,8 +13,8 @@ std::string name(TaskId id) { return "task " + to_string(id); }
 
 Result<TaskState> TaskGraph::add(const Task& task) {
   if (nodes_.size() >= options_.tasks_max) {
-    return fail(ErrorKind::overloaded, name(task.id) + " not added: " + std::to_string(options_.tasks_max) +
-                                           " tasks are held already");
+    return fail(ErrorKind::overloaded,
+                name(task.id) + " not added: " + std::to_string(options_.tasks_max) + " tasks are held already");
   }
   if (nodes_.contains(task.id)) return fail(ErrorKind::invalid, name(task.id) + " exists already");
   const std::set<TaskId> dependencies(task.dependencies.begin(), task.dependencies.end());

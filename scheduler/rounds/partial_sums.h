@@ -30,7 +30,7 @@ class PartialSums {
     std::int64_t bodies = 0;
     RoundSums sums;
     std::map<NodeId, RemotePartial> remote;  ///< Of the others.
-    std::shared_ptr<PooledBytes> own;  ///< nullptr: nobody here has given anything.
+    std::shared_ptr<PooledBytes> own;        ///< nullptr: nobody here has given anything.
     bool is_summed = false;
     std::vector<NodeId> targets;
 
