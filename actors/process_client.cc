@@ -1,9 +1,12 @@
 #include "actors/process_client.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +23,7 @@
 #include "actors/task_error.h"
 #include "runtime/base/check.h"
 #include "runtime/base/read_number.h"
+#include "runtime/process/fd.h"
 
 namespace paceline::actors {
 namespace {
@@ -66,11 +70,21 @@ bool has_agent(const std::string& runtime_directory, NodeId node) {
   return access(agent_socket(runtime_directory, node).c_str(), F_OK) == 0;
 }
 
-/// Of those that have ended, too, if they were killed.
+/// An agent that was killed leaves its socket behind.
+bool listens(const std::string& path) {
+  sockaddr_un address{};
+  if (path.size() >= sizeof address.sun_path) return false;
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, path.size());
+  const process::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // One that is frozen may have a queue that is full.
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
+}
+
 std::vector<NodeId> agents_of(const std::string& runtime_directory) {
   std::vector<NodeId> nodes;
   for (NodeId node{0}; node.value < kNodesMax; ++node.value)
-    if (has_agent(runtime_directory, node)) nodes.push_back(node);
+    if (has_agent(runtime_directory, node) && listens(agent_socket(runtime_directory, node))) nodes.push_back(node);
   return nodes;
 }
 

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "actors/process_client.h"
@@ -16,7 +17,9 @@ using nlohmann::json;
 
 constexpr Duration kSilence = std::chrono::seconds(5);        // Nodes tell something four times a second.
 constexpr Duration kMovePatience = std::chrono::seconds(10);  // As long as the head lets a job go on without a driver.
+constexpr Duration kStartPatience = std::chrono::seconds(1);  // For an agent that is started anew.
 constexpr Duration kDrivePatience = std::chrono::seconds(1);
+constexpr Duration kLook = std::chrono::milliseconds(20);
 constexpr Duration kDriveEvery = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -125,13 +128,19 @@ Result<void> JobConnection::go_on_elsewhere() {
   events_->begin_to_wait();
   auto& before = actors::process_client();
   const bool was_lost = before.ended().has_value();
-  const Instant until = steady_now() + kMovePatience;
-  const auto may_pass = [](const Error& error) {  // The next one is lost, too, or the head is away.
-    return error.kind == ErrorKind::disconnected || error.kind == ErrorKind::timed_out;
+  const Instant begun = steady_now();
+  const auto may_pass = [&](const Error& error) {
+    const Duration waited = steady_now() - begun;
+    const bool has_none = &actors::process_client() == &before;  // Else the job is not found any more.
+    if (error.kind == ErrorKind::not_found) return has_none && waited < kStartPatience;
+    // The next one is lost, too, or the head is away.
+    return (error.kind == ErrorKind::disconnected || error.kind == ErrorKind::timed_out) && waited < kMovePatience;
   };
-  Result<void> moved;
-  do moved = move();
-  while (was_lost && !moved && may_pass(moved.error()) && steady_now() < until);
+  Result<void> moved = move();
+  while (was_lost && !moved && may_pass(moved.error())) {
+    std::this_thread::sleep_for(kLook);
+    moved = move();
+  }
   if (was_lost || &actors::process_client() != &before) take_calls(before);
   if (moved) return drive();
   if (was_lost)
