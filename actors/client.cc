@@ -389,16 +389,14 @@ std::vector<PendingResultPtr> Client::take_calls_of(JobId job) {
   std::lock_guard lock(mutex_);
   std::vector<PendingResultPtr> taken;
   if (auto left_over = left_over_.extract(job)) taken = std::move(left_over.mapped());
-  for (auto it = in_flight_.begin(); it != in_flight_.end();) {
-    const auto its = job_of_.find(it->second.actor);
-    if (its == job_of_.end() || its->second != job) {
-      ++it;
-      continue;
-    }
-    windows_.forget(it->second.actor);
-    taken.push_back(std::move(it->second.result));
-    it = in_flight_.erase(it);
-  }
+  std::erase_if(in_flight_, [&](auto& entry) {
+    auto& call = entry.second;
+    const auto its = job_of_.find(call.actor);
+    if (its == job_of_.end() || its->second != job) return false;
+    windows_.forget(call.actor);
+    taken.push_back(std::move(call.result));
+    return true;
+  });
   return taken;
 }
 

@@ -1,12 +1,9 @@
 #include "actors/process_client.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
@@ -23,7 +20,7 @@
 #include "actors/task_error.h"
 #include "runtime/base/check.h"
 #include "runtime/base/read_number.h"
-#include "runtime/process/fd.h"
+#include "runtime/transport/zmq/address.h"
 
 namespace paceline::actors {
 namespace {
@@ -70,21 +67,13 @@ bool has_agent(const std::string& runtime_directory, NodeId node) {
   return access(agent_socket(runtime_directory, node).c_str(), F_OK) == 0;
 }
 
-/// An agent that was killed leaves its socket behind.
-bool listens(const std::string& path) {
-  sockaddr_un address{};
-  if (path.size() >= sizeof address.sun_path) return false;
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, path.size());
-  const process::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // One that is frozen may have a queue that is full.
-  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
-}
-
+/// Those that were killed leave their sockets behind.
 std::vector<NodeId> agents_of(const std::string& runtime_directory) {
   std::vector<NodeId> nodes;
   for (NodeId node{0}; node.value < kNodesMax; ++node.value)
-    if (has_agent(runtime_directory, node) && listens(agent_socket(runtime_directory, node))) nodes.push_back(node);
+    if (has_agent(runtime_directory, node) &&
+        transport::has_listener(agent_address(runtime_directory, node)).value_or(false))
+      nodes.push_back(node);
   return nodes;
 }
 
@@ -100,6 +89,16 @@ Result<NodeId> node_of_driver(const std::string& runtime_directory) {
 std::string driver_name() {
   std::random_device device;
   return "driver/" + std::to_string(getpid()) + "-" + std::to_string(device());
+}
+
+Client::Options driver_options(const std::string& runtime_directory, NodeId node, std::string name,
+                               Executable executable) {
+  Client::Options options;
+  options.role = "driver";
+  options.name = std::move(name);
+  options.agent_address = agent_address(runtime_directory, node);
+  options.executable = std::move(executable);
+  return options;
 }
 
 }  // namespace
@@ -154,11 +153,7 @@ Client& process_client() {
   }
   const auto node = node_of_driver(directory);
   if (!node) throw TaskError(node.error());
-  Client::Options options;
-  options.role = "driver";
-  options.name = driver_name();
-  options.agent_address = agent_address(directory, *node);
-  options.executable = *std::move(executable);
+  auto options = driver_options(directory, *node, driver_name(), *std::move(executable));
   set_logs(options.executable);
   if (shows_output()) options.executable.driver = options.name;
   auto client = Client::connect(std::move(options), process_transport());
@@ -180,11 +175,7 @@ Result<Client*> change_agent() {
   if (!here.client->ended()) nodes.erase(own, nodes.end());
   Error why{ErrorKind::not_found, "the cluster in " + here.directory + " has no other node"};
   for (const NodeId node : nodes) {
-    Client::Options options;
-    options.role = "driver";
-    options.name = here.client->name();
-    options.agent_address = agent_address(here.directory, node);
-    options.executable = here.client->executable();
+    auto options = driver_options(here.directory, node, here.client->name(), here.client->executable());
     options.welcome_patience = kOtherAgentPatience;
     auto client = Client::connect(std::move(options), process_transport());
     if (!client) {

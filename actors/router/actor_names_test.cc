@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/router/actor_router.h"
+#include "actors/test_support/router_actions.h"
 
 namespace paceline::actors {
 namespace {
@@ -38,13 +39,6 @@ class ActorNamesTest : public testing::Test {
     message.owner = "driver/2";
     message.kill = kill;
     return message;
-  }
-  template <class T>
-  static std::vector<T> all(const ActorRouter::Actions& actions) {
-    std::vector<T> found;
-    for (const auto& action : actions)
-      if (const auto* one = std::get_if<T>(&action)) found.push_back(*one);
-    return found;
   }
   template <class M>
   static std::vector<M> sent(const ActorRouter::Actions& actions, const std::string& peer) {

@@ -262,7 +262,7 @@ ActorRouter::Actions ActorRouter::on_call_again(Call call, NodeId from, const st
   if (found == actors_.end()) {
     if (const auto dead = dead_.find(call.actor); dead != dead_.end()) return refuse(dead->second);
     return refuse({ErrorKind::disconnected, "actor " + to_string(call.actor) +
-                                                " was lost with its owner's agent before " + "node " +
+                                                " was lost with its owner's agent before node " +
                                                 to_string(options_.node) + " had heard of it"});
   }
   Actor& actor = found->second;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/test_support/router_actions.h"
+
 namespace paceline::actors {
 namespace {
 
@@ -63,15 +65,6 @@ class ActorRouterTest : public testing::Test {
   static std::string peer_of(WorkerId worker) { return worker_peer(worker); }
   CallResult result(std::uint64_t id, Result<Bytes> value = Bytes{}) { return {TaskId(id), "", std::move(value)}; }
 
-  /// The actions of type T.
-  template <class T>
-  static std::vector<T> all(const ActorRouter::Actions& actions) {
-    std::vector<T> found;
-    for (const auto& action : actions) {
-      if (const auto* one = std::get_if<T>(&action)) found.push_back(*one);
-    }
-    return found;
-  }
   /// Messages of type M that are sent to peers of this node, with their peers.
   template <class M>
   static std::vector<std::pair<std::string, M>> sent(const ActorRouter::Actions& actions) {

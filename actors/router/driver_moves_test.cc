@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/router/actor_router.h"
+#include "actors/test_support/router_actions.h"
 
 namespace paceline::actors {
 namespace {
@@ -43,13 +44,6 @@ class DriverMovesTest : public testing::Test {
     message.owner = std::move(owner);
     message.again = again;
     return message;
-  }
-  template <class T>
-  static std::vector<T> all(const ActorRouter::Actions& actions) {
-    std::vector<T> found;
-    for (const auto& action : actions)
-      if (const auto* one = std::get_if<T>(&action)) found.push_back(*one);
-    return found;
   }
   /// What is told to a driver of another node: "node 2: ok", "node 2: not_found".
   static std::vector<std::string> told(const ActorRouter::Actions& actions) {

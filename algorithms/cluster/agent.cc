@@ -33,7 +33,8 @@ constexpr std::size_t kOtherDescriptors = 128;
 
 actors::ActorRouter::Options router_options(const Agent::Options& options) {
   actors::ActorRouter::Options router{.node = options.node,
-                                      .has = {static_cast<double>(options.cpus), static_cast<double>(options.memory)}};
+                                      .has = {static_cast<double>(options.cpus), static_cast<double>(options.memory)},
+                                      .owner_patience = JobDirectory::kDriverPatience};
   const std::size_t descriptors = std::max(options.descriptors, kOtherDescriptors + kDescriptorsOfWorker);
   const std::size_t workers = (descriptors - kOtherDescriptors) / kDescriptorsOfWorker;
   if (workers >= router.actors_max) return router;

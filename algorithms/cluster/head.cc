@@ -455,9 +455,15 @@ bool Head::is_linked(NodeId node, const JobEntry& job) const {
 
 /// Those whose jobs are known: a head that is started anew hears of them from the agents.
 void Head::answer_drivers(Instant now) {
+  answer_those(now, [this](const Waiting& waiting) {
+    return waiting.verb == kDriveVerb && jobs_.find(JobId{waiting.body.value("job", std::uint64_t{0})}) != nullptr;
+  });
+}
+
+/// Whose time is up stays for tick().
+void Head::answer_those(Instant now, const std::function<bool(const Waiting&)>& is_due) {
   for (const auto& waiting : std::exchange(waiting_, {})) {
-    const bool is_known = jobs_.find(JobId{waiting.body.value("job", std::uint64_t{0})}) != nullptr;
-    if (waiting.verb == kDriveVerb && (is_known || now >= waiting.until)) {
+    if (is_due(waiting)) {
       answer(waiting, now);
     } else {
       waiting_.push_back(waiting);
@@ -592,13 +598,7 @@ void Head::tick(Instant now) {
   for (const auto& [id, query] : queries_)
     if (now >= query.deadline) late.push_back(id);
   for (const std::uint64_t id : late) finish_status(id, now);
-  for (const auto& waiting : std::exchange(waiting_, {})) {
-    if (now >= waiting.until) {
-      answer(waiting, now);
-    } else {
-      waiting_.push_back(waiting);
-    }
-  }
+  answer_those(now, [now](const Waiting& waiting) { return now >= waiting.until; });
   act(jobs_.tick(now), now);
   compare_with_state();
   write_state(now);

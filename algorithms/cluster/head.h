@@ -116,6 +116,7 @@ class Head {
   Result<nlohmann::json> answer_of(JobId job) const;
   bool is_linked(NodeId node, const JobEntry& job) const;
   void answer_drivers(Instant now);
+  void answer_those(Instant now, const std::function<bool(const Waiting&)>& is_due);
   Result<nlohmann::json> move_driver(const Asker& asker, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> stop_job(const nlohmann::json& body);
   void end_cluster(const Asker& asker);

@@ -63,11 +63,15 @@ JobDirectory::Actions JobDirectory::on_driver_gone(NodeId node, const std::strin
   for (const auto& [id, entry] : jobs_)
     if (entry.driver.node == node && entry.driver.peer == peer) its.push_back(id);
   Actions out;
-  for (const JobId id : its) {
+  close_all(its, out);
+  return out;
+}
+
+void JobDirectory::close_all(const std::vector<JobId>& jobs, Actions& out) {
+  for (const JobId id : jobs) {
     auto closed = close(id);
     std::move(closed.begin(), closed.end(), std::back_inserter(out));
   }
-  return out;
 }
 
 Result<JobDirectory::Actions> JobDirectory::move_driver(JobId job, const std::string& peer, NodeId to,
@@ -192,10 +196,7 @@ void JobDirectory::close_without_driver(Instant now, Actions& out) {
       over.push_back(id);
     }
   }
-  for (const JobId id : over) {
-    auto closed = close(id);
-    std::move(closed.begin(), closed.end(), std::back_inserter(out));
-  }
+  close_all(over, out);
 }
 
 JobDirectory::Actions JobDirectory::tick(Instant now) {
@@ -247,9 +248,7 @@ void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
     if (known->second.incarnation != incarnation) {
       may_go_on_without(entry, node) ? void(entry.without.insert(node)) : lose(job, entry, node, out);
     } else if (!runs_[node].contains(job) && known->second.newest >= job) {
-      auto closed = close(job);
-      std::move(closed.begin(), closed.end(), std::back_inserter(out));
-      return;
+      return close_all({job}, out);
     } else if (runs_[node].insert(job).second) {
       known->second.newest = job;
       out.push_back(Open{job, node});

@@ -103,6 +103,7 @@ class JobDirectory {
   bool is_the_drivers(NodeId node, const JobEntry& entry) const;
   bool may_go_on_without(const JobEntry& entry, NodeId node) const;
   bool goes_on_without(const JobEntry& entry, NodeId node) const;
+  void close_all(const std::vector<JobId>& jobs, Actions& out);
   void close_without_driver(Instant now, Actions& out);
   void part(Instant now, Actions& out);
   void lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out);

@@ -2,12 +2,9 @@
 
 #include <utility>
 
+#include "algorithms/cluster/job_directory.h"
+
 namespace paceline::cluster {
-namespace {
-
-constexpr Duration kDriverPatience = std::chrono::seconds(10);  // To come to another node.
-
-}  // namespace
 
 OutputPost::OutputPost(NodeId self, EventLoop& loop, observe::Log& log, Ways ways)
     : self_(self),
@@ -80,7 +77,7 @@ void OutputPost::on_wanted(const std::string& driver, const actors::OutputWanted
 void OutputPost::on_wanted(NodeId from, const actors::OutputWanted& wanted) {
   if (from.value < 0) return;
   const WorkerOutput::Reader reader{wanted.driver, from};
-  if (held_.erase(reader) > 0) output_.hold(reader, false);
+  output_.let_go(reader);
   if (wanted.gone) return gone_.push_back(reader);
   if (wanted.all) return output_.on_all_wanted(reader);
   output_.on_shown(reader, wanted.bytes);
@@ -96,19 +93,11 @@ void OutputPost::on_peer_gone(const std::string& peer) {
   for (const NodeId node : known.mapped().elsewhere) ways_.to_node(node, actors::encode(word));
 }
 
-void OutputPost::on_driver_moved(const std::string& driver, NodeId to) {
-  std::erase_if(held_, [&](const auto& one) { return one.first.driver == driver; });
-  output_.move(driver, to);
-}
-
 void OutputPost::on_node_gone(NodeId node) { gone_nodes_.push_back(node); }
 
 void OutputPost::tick(Instant now) {
   for (const NodeId node : std::exchange(gone_nodes_, {})) {
-    for (const auto& reader : output_.readers(node)) {
-      output_.hold(reader, true);
-      held_[reader] = now + kDriverPatience;
-    }
+    output_.hold_node(node, now + JobDirectory::kDriverPatience);
     std::vector<std::string> answered;
     for (auto& [driver, known] : drivers_) {
       known.elsewhere.erase(node);
@@ -122,20 +111,13 @@ void OutputPost::tick(Instant now) {
       (void)ways_.to_driver(driver, actors::encode(all));
     }
   }
-  std::erase_if(held_, [&](const auto& one) {
-    if (now < one.second) return false;
-    output_.forget(one.first);
-    return true;
-  });
   for (const auto& reader : std::exchange(gone_, {})) output_.forget(reader);
   output_.tick(now);
 }
 
 std::optional<Instant> OutputPost::next_deadline() const {
   if (!gone_.empty() || !gone_nodes_.empty()) return Instant{};
-  auto next = output_.next_deadline();
-  for (const auto& [reader, until] : held_) next = earlier(next, until);
-  return next;
+  return output_.next_deadline();
 }
 
 }  // namespace paceline::cluster

@@ -38,7 +38,7 @@ class OutputPost {
   void on_peer_gone(const std::string& peer);
   /// What is for its drivers waits for a while: they may come to another node.
   void on_node_gone(NodeId node);
-  void on_driver_moved(const std::string& driver, NodeId to);
+  void on_driver_moved(const std::string& driver, NodeId to) { output_.move(driver, to); }
 
   void tick(Instant now);
   std::optional<Instant> next_deadline() const;
@@ -58,7 +58,6 @@ class OutputPost {
   std::map<std::string, Driver> drivers_;   // Of this node, those that wanted something or were sent something.
   std::vector<WorkerOutput::Reader> gone_;  // Until the next tick: what goes may be noticed in the middle of one.
   std::vector<NodeId> gone_nodes_;
-  std::map<WorkerOutput::Reader, Instant> held_;  // Whose nodes are gone, until when.
 };
 
 }  // namespace paceline::cluster

@@ -140,19 +140,13 @@ void WorkerOutput::forget(const Reader& reader) {
   held_.erase(reader);
 }
 
-std::vector<WorkerOutput::Reader> WorkerOutput::readers(NodeId node) const {
-  std::vector<Reader> its;
+void WorkerOutput::hold_node(NodeId node, Instant until) {
   for (const auto& [reader, state] : readers_)
-    if (reader.node == node) its.push_back(reader);
-  return its;
-}
-
-void WorkerOutput::hold(const Reader& reader, bool held) {
-  held ? void(held_.insert(reader)) : void(held_.erase(reader));
+    if (reader.node == node) held_[reader] = until;
 }
 
 void WorkerOutput::move(const std::string& driver, NodeId to) {
-  std::erase_if(held_, [&](const Reader& reader) { return reader.driver == driver; });
+  std::erase_if(held_, [&](const auto& one) { return one.first.driver == driver; });
   for (auto& [worker, stream] : streams_) {
     if (stream.source.reader.driver != driver || stream.source.reader.node == to) continue;
     stream.source.reader.node = to;
@@ -168,6 +162,8 @@ bool WorkerOutput::may_send(const Reader& reader, const State& state) const {
 }
 
 void WorkerOutput::tick(Instant now) {
+  for (const auto& [reader, until] : std::map(held_))
+    if (until <= now) forget(reader);
   for (auto& [reader, state] : readers_)
     if (may_send(reader, state) && state.due <= now) serve(reader, state, now);
 }
@@ -176,6 +172,7 @@ std::optional<Instant> WorkerOutput::next_deadline() const {
   std::optional<Instant> next;
   for (const auto& [reader, state] : readers_)
     if (may_send(reader, state)) next = earlier(next, state.due);
+  for (const auto& [reader, until] : held_) next = earlier(next, until);
   return next;
 }
 

@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -69,10 +68,9 @@ class WorkerOutput {
   /// The driver is about to end: all that has been printed so far, also half a line, then a batch with `all`.
   void on_all_wanted(const Reader& reader);
   void forget(const Reader& reader);
-  /// Of this node.
-  std::vector<Reader> readers(NodeId node) const;
-  /// What is for it waits; or not any more.
-  void hold(const Reader& reader, bool held);
+  /// What is for drivers of this node waits until they are let go of or move, and is forgotten at this time.
+  void hold_node(NodeId node, Instant until);
+  void let_go(const Reader& reader) { held_.erase(reader); }
   /// The driver is at this node now: what it has not been sent goes there.
   void move(const std::string& driver, NodeId to);
 
@@ -120,7 +118,7 @@ class WorkerOutput {
   std::map<WorkerId, Stream> streams_;
   std::map<int, WorkerId> watches_;
   std::map<Reader, State> readers_;
-  std::set<Reader> held_;
+  std::map<Reader, Instant> held_;
 };
 
 }  // namespace paceline::cluster

@@ -215,13 +215,13 @@ TEST_F(WorkerOutputTest, WhoIsForgottenIsSentNothing) {
 
 TEST_F(WorkerOutputTest, WhatIsForAHeldDriverWaits) {
   watch(1, kOther);
-  sut_.hold(kOther, true);
+  sut_.hold_node(NodeId{1}, Instant::max());
   print(1, "one\n");
   watch(2);
   print(2, "two\n");
   run_until_sent("w2: two\n");
   EXPECT_EQ(sent_[kOther].text, "");
-  sut_.hold(kOther, false);
+  sut_.let_go(kOther);
   run_until([&] { return sent_[kOther].text == "w1: one\n"; });
 }
 
@@ -231,7 +231,7 @@ TEST_F(WorkerOutputTest, ADriverThatHasMovedGetsWhatItWasNotSent) {
   watch(2, before);
   print(1, "one\n");
   run_until([&] { return sent_[before].text == "w1: one\n"; });
-  sut_.hold(before, true);
+  sut_.hold_node(NodeId{1}, Instant::max());
   print(1, "two\n");
   print(2, "last\n");
   sut_.on_ended(WorkerId{2});

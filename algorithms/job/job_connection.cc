@@ -141,20 +141,21 @@ Result<void> JobConnection::go_on_elsewhere() {
     std::this_thread::sleep_for(kLook);
     moved = move();
   }
-  if (was_lost || &actors::process_client() != &before) take_calls(before);
-  if (moved) return drive();
-  if (was_lost)
-    for (const auto& call : std::exchange(unmade_, {})) call->complete(tl::unexpected(moved.error()));
+  if (!was_lost || moved) return moved;
+  take_calls(actors::process_client());
+  for (const auto& call : std::exchange(unmade_, {})) call->complete(tl::unexpected(moved.error()));
   return moved;
 }
 
-void JobConnection::take_calls(actors::Client& before) {
-  for (auto& call : before.take_calls_of(job_)) unmade_.push_back(std::move(call));
+void JobConnection::take_calls(actors::Client& from) {
+  for (auto& call : from.take_calls_of(job_)) unmade_.push_back(std::move(call));
 }
 
 Result<void> JobConnection::move() {
+  auto& before = actors::process_client();
   const auto client = actors::change_agent();
   if (!client) return tl::unexpected(client.error());
+  take_calls(before);
   listen(**client);
   return drive();
 }

@@ -39,7 +39,7 @@ class JobConnection {
   void listen(actors::Client& client);
   Result<void> move();
   Result<void> drive();
-  void take_calls(actors::Client& before);
+  void take_calls(actors::Client& from);
 
   const std::shared_ptr<Events> events_;  // The client's thread has it, too.
   JobId job_;

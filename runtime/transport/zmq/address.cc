@@ -84,17 +84,23 @@ Result<void> check_ipc_directory(const std::string& address) {
   return {};
 }
 
-Result<void> check_ipc_unused(const std::string& address) {
+Result<bool> has_listener(const std::string& address) {
   const std::string path = path_of(address);
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(name.sun_path)) return check_ipc_directory(address);
+  if (path.size() >= sizeof(name.sun_path)) return check_ipc_directory(address).map([] { return false; });
   std::memcpy(name.sun_path, path.c_str(), path.size() + 1);
   const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (probe < 0) return fail_errno("socket");
   const bool answered = ::connect(probe, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 || errno == EAGAIN;
   ::close(probe);
-  if (!answered) return {};
+  return answered;
+}
+
+Result<void> check_ipc_unused(const std::string& address) {
+  const auto answered = has_listener(address);
+  if (!answered) return tl::unexpected(answered.error());
+  if (!*answered) return {};
   return fail(ErrorKind::invalid,
               address + ": address in use: another process listens there: stop it, or use another runtime directory");
 }

@@ -32,8 +32,10 @@ std::optional<SocketName> socket_name(const std::string& host, const std::string
 /// system (107 bytes). `invalid` names the mend.
 Result<void> check_ipc_directory(const std::string& address);
 
+/// For ipc: whether somebody listens there now, be it one who stands still. What a dead process left behind is nobody.
+Result<bool> has_listener(const std::string& address);
+
 /// For ipc: `invalid` if somebody listens there now. ZeroMQ would take the path away from them without a word.
-/// What a dead process left behind is no obstacle.
 Result<void> check_ipc_unused(const std::string& address);
 
 }  // namespace paceline::transport
