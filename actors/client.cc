@@ -209,10 +209,7 @@ void Client::on_message(std::vector<transport::Frame> frames) {
         return {};
       }
       case wire::Envelope::JOB_EVENT: {
-        const auto told = root.getJobEvent();
-        if (auto handler = copy_of(job_event_))
-          handler({JobId(told.getJob()), NodeId(told.getNode()), told.getNumber(), told.getOldest(),
-                   wire::text(told.getJson())});
+        if (auto handler = copy_of(job_event_)) handler(*received);
         return {};
       }
       default:
@@ -613,7 +610,7 @@ Result<std::string> Client::request(const std::string& verb, const std::string& 
                   std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) + " s");
 }
 
-void Client::on_job_event(std::function<void(const JobEvent&)> handler) {
+void Client::on_job_event(std::function<void(const wire::Received&)> handler) {
   std::lock_guard lock(mutex_);
   job_event_ = std::move(handler);
 }

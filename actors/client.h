@@ -45,15 +45,6 @@ using ArgumentSource = std::variant<Bytes, PendingResultPtr>;
 /// What an agent asks a worker to do.
 using Work = std::variant<CreateActor, Call>;
 
-/// What a node tells the driver of a job.
-struct JobEvent {
-  JobId job;
-  NodeId node;               ///< Who tells it; the head's are numbered 0.
-  std::uint64_t number = 0;  ///< Of all that this node has told of the job, from 1.
-  std::uint64_t oldest = 0;  ///< The first that it can tell again.
-  std::string json;
-};
-
 /// A process's connection to its agent: driver, worker or CLI. Owns the transport on one I/O thread; all public methods
 /// may be called from any thread.
 ///
@@ -164,7 +155,7 @@ class Client final : public ResultLooker {
   /// The actor that is to answer this call; 0: none.
   ActorId actor_of(TaskId task);
 
-  void on_job_event(std::function<void(const JobEvent&)> handler);
+  void on_job_event(std::function<void(const wire::Received&)> handler);
   void on_other(OtherHandler handler);
 
   NodeId node() const { return NodeId(node_.load()); }
@@ -302,7 +293,7 @@ class Client final : public ResultLooker {
   std::map<TaskId, PendingResultPtr> ends_;    ///< Of actors that are to end.
   std::vector<NodeId> nodes_;
   std::size_t spread_turn_ = 0;  ///< Of tasks that go to them in turn.
-  std::function<void(const JobEvent&)> job_event_;
+  std::function<void(const wire::Received&)> job_event_;
   OtherHandler other_;
   std::optional<Error> ended_;
 

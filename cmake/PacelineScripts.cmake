@@ -134,8 +134,10 @@ function(paceline_precompile_train name compiler suffix)
   set(output "${PACELINE_TRAIN_HEADER}.${suffix}")
   paceline_include_folders(ours others paceline_train_script)
   set(defines "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:paceline_train_script,INTERFACE_COMPILE_DEFINITIONS>>")
+  # ccache must not take one for another that differs in comments only: the compiler finds a header in it by its whole text, else
+  # includes it once more.
   add_custom_command(OUTPUT "${output}"
-    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${compiler} ${PACELINE_SCRIPT_FLAGS} "$<$<BOOL:${defines}>:-D$<JOIN:${defines},;-D>>"
+    COMMAND "${CMAKE_COMMAND}" -E env CCACHE_COMMENTS=1 ${CMAKE_CXX_COMPILER_LAUNCHER} ${compiler} ${PACELINE_SCRIPT_FLAGS} "$<$<BOOL:${defines}>:-D$<JOIN:${defines},;-D>>"
             "-I$<JOIN:${ours},;-I>" "-isystem$<JOIN:${others},;-isystem>"
             -x c++-header -c "${PACELINE_TRAIN_HEADER}" -o "${output}" -MD -MF "${output}.d" -MT "${output}"
     DEPENDS "${PACELINE_TRAIN_HEADER}" DEPFILE "${output}.d" JOB_POOL torch COMMAND_EXPAND_LISTS VERBATIM

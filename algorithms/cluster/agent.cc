@@ -672,7 +672,7 @@ void Agent::on_worker_said(WorkerId worker, process::DescriptorMessage message) 
     case Kind::find_state: return give_state(worker, message.request);
     case Kind::keep_state: return keep_state(worker, message.request, std::move(message.fds.front()));
     case Kind::spans: return spans_.keep(worker, workers_->pid(worker), std::move(message.fds.front()));
-    case Kind::captured: return jobs_.on_captured(worker, parse_json(message.body), std::move(message.fds.front()));
+    case Kind::captured: return jobs_.on_captured(worker, message.body, std::move(message.fds.front()));
     case Kind::answer:
     case Kind::failure: return;  // It has not been asked.
   }
@@ -708,9 +708,7 @@ NodeJobs::Around Agent::around_jobs() {
           *options_.clock,
           log_,
           [this] { return outbox_of_job(); },
-          [this](JobId job, const JobDriver& driver, const DriverEvents::Event& event) {
-            return tell_driver(job, driver, event);
-          },
+          [this](const JobDriver& driver, wire::Message& event) { return tell_driver(driver, event); },
           [this] { depend_on_nodes_in_use(); }};
 }
 
@@ -719,9 +717,12 @@ JobOutbox Agent::outbox_of_job() {
   outbox.to_node = [this](NodeId node, wire::Message& message, std::vector<transport::Piece> bulk) {
     send_peer(agent_peer(node), message, std::move(bulk));
   };
-  outbox.answer = [this](WorkerId worker, std::uint64_t request, const Result<json>& body,
+  outbox.answer = [this](WorkerId worker, std::uint64_t request, wire::Message& message,
                          const std::vector<process::BorrowedFd>& fds) {
-    workers_->answer(worker, request, body.map([](const json& said) { return json_text(said); }), fds);
+    workers_->answer(worker, request, message.to_packet(), fds);
+  };
+  outbox.refuse = [this](WorkerId worker, std::uint64_t request, const Error& error) {
+    workers_->answer(worker, request, tl::unexpected(error), {});
   };
   outbox.ask_for_life = [this](WorkerId worker) {
     wire::Message message;
@@ -745,17 +746,9 @@ void Agent::close_job(JobId job) {
   act(router_.on_job_closed(job));
 }
 
-bool Agent::tell_driver(JobId job, const JobDriver& driver, const DriverEvents::Event& event) {
+bool Agent::tell_driver(const JobDriver& driver, wire::Message& message) {
   const bool is_here = driver.node == options_.node;
   if (!is_here && others_.is_gone(driver.node)) return false;
-  wire::Message message;
-  auto body = message.root().initJobEvent();
-  body.setJob(job.value);
-  body.setJson(event.json);
-  body.setTo(driver.peer);
-  body.setNode(options_.node.value);
-  body.setNumber(event.number);
-  body.setOldest(event.oldest);
   is_here ? send_local(driver.peer, {message.to_frame()}) : send_peer(agent_peer(driver.node), message);
   return true;
 }

@@ -147,7 +147,7 @@ class Agent {
   void close_job(JobId job);
   /// What takes long, beside the loop; without threads, and before start(), at once.
   void beside(std::function<Result<void>()> work, std::function<void(Result<void>)> follows);
-  bool tell_driver(JobId job, const JobDriver& driver, const DriverEvents::Event& event);
+  bool tell_driver(const JobDriver& driver, wire::Message& message);
 
   void refuse(const transport::Peer& peer, const wire::Received& message, const Error& error);
   void answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error);

@@ -8,6 +8,7 @@
 
 #include "algorithms/cluster/head.h"
 #include "algorithms/cluster/name_requests.h"
+#include "algorithms/job/job_event_wire.h"
 #include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/base/test_directory.h"
@@ -61,7 +62,7 @@ class AgentTest : public testing::Test {
       if (envelope.isRequest() && wire::text(envelope.getRequest().getVerb()) != kNamesVerb)
         heard += wire::text(envelope.getRequest().getVerb()) + " ";
       if (envelope.isJobEvent()) {
-        const auto body = json::parse(wire::text(envelope.getJobEvent().getJson()));
+        const auto body = job::to_json(envelope.getJobEvent());
         if (body["event"] != "progress") heard += body.value("event", "") + ":" + body.value("text", "") + " ";
       }
     }

@@ -204,10 +204,9 @@ void Head::carry_out(const JobDirectory::Lost& lost, Instant) {
   wire::Message message;
   auto body = message.root().initJobEvent();
   body.setJob(lost.job.value);
-  body.setJson(json_text(json{{"event", "failed"},
-                              {"text", "node " + to_string(lost.node) + " was lost, with its workers" +
-                                           (lost.cause.empty() ? "" : " (" + lost.cause + ")") +
-                                           ": go on from the last checkpoint with --resume"}}));
+  body.initFailed().setText("node " + to_string(lost.node) + " was lost, with its workers" +
+                            (lost.cause.empty() ? "" : " (" + lost.cause + ")") +
+                            ": go on from the last checkpoint with --resume");
   body.setTo(entry->driver.peer);
   send(driver->second.peer, message);
 }

@@ -74,8 +74,7 @@ class HeadTest : public testing::Test {
       if (envelope.isNodeGone())
         words += "without " + std::to_string(envelope.getNodeGone().getNode()) + ": " +
                  wire::text(envelope.getNodeGone().getCause()) + " ";
-      if (envelope.isJobEvent())
-        words += "failed: " + json::parse(wire::text(envelope.getJobEvent().getJson())).value("text", "") + " ";
+      if (envelope.isJobEvent()) words += "failed: " + wire::text(envelope.getJobEvent().getFailed().getText()) + " ";
     });
     return words;
   }

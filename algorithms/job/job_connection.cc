@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "actors/process_client.h"
+#include "algorithms/job/job_event_wire.h"
 #include "runtime/base/steady_now.h"
+#include "runtime/wire/codec.h"
 
 namespace paceline::job {
 namespace {
@@ -27,20 +29,22 @@ constexpr Duration kDriveEvery = std::chrono::milliseconds(200);
 /// Events come on the client's I/O thread and are read by the driver's. Bounded: progress is dropped first.
 class JobConnection::Events {
  public:
-  void push(const actors::JobEvent& told) {
-    auto event = parse_json(told.json);
+  void push(const wire::JobEvent::Reader& told) {
+    auto event = to_json(told);
+    const JobId job{told.getJob()};
+    const std::uint64_t number = told.getNumber();
     {
       std::lock_guard lock(mutex_);
-      auto& heard = heard_[{told.job, told.node}];
-      if (told.number != 0 && told.number <= heard) return;  // It came through the agent before, too.
-      if (told.number > heard + 1 && told.oldest <= heard + 1) {
+      auto& heard = heard_[{job, NodeId{told.getNode()}}];
+      if (number != 0 && number <= heard) return;  // It came through the agent before, too.
+      if (number > heard + 1 && told.getOldest() <= heard + 1) {
         misses_ = true;
         return;
       }
-      heard = std::max(heard, told.number);
+      heard = std::max(heard, number);
       last_ = steady_now();
-      if (events_.size() >= kEventsMax && event.is_object() && event.value("event", "") == "progress") return;
-      events_.emplace_back(told.job, std::move(event));
+      if (events_.size() >= kEventsMax && told.isProgress()) return;
+      events_.emplace_back(job, std::move(event));
     }
     changed_.notify_one();
   }
@@ -94,7 +98,7 @@ class JobConnection::Events {
 JobConnection::JobConnection() : events_(std::make_shared<Events>()) {}
 
 void JobConnection::listen(actors::Client& client) {
-  client.on_job_event([events = events_](const actors::JobEvent& event) { events->push(event); });
+  client.on_job_event([events = events_](const wire::Received& event) { events->push(event.root().getJobEvent()); });
 }
 
 Result<json> JobConnection::submit(const json& options) {

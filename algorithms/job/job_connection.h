@@ -23,8 +23,7 @@ class JobConnection {
   Result<nlohmann::json> submit(const nlohmann::json& options);
   JobId job() const { return job_; }
 
-  /// What the job's nodes have told since; waits up to `timeout` where that is nothing. An event that cannot be read is
-  /// null.
+  /// What the job's nodes have told since; waits up to `timeout` where that is nothing.
   std::deque<nlohmann::json> take(Duration timeout);
   bool request(const std::string& verb, nlohmann::json body, Duration patience);
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "runtime/base/json.h"
 #include "runtime/channel/ring_channel.h"
 #include "runtime/channel/zmq_channel.h"
 #include "runtime/transport/zmq/zmq_transport.h"
@@ -64,14 +63,13 @@ Result<void> AgentLink::send(wire::Message& message) {
 Result<Answer> AgentLink::wait(const process::DescriptorChannel::Request& request, Duration timeout) {
   auto came = agent_.wait(request, timeout);
   if (!came) return tl::unexpected(came.error());
-  Answer answer{parse_json(came->body), std::move(came->fds)};
-  if (!answer.body.is_object()) return fail(ErrorKind::internal, "the agent sent an answer that is no JSON object");
-  return answer;
+  auto message = wire::Received::parse_packet(came->body);
+  if (!message) return tl::unexpected(message.error());
+  return Answer{*std::move(message), std::move(came->fds)};
 }
 
-Result<void> AgentLink::give(process::DescriptorMessage::Kind kind, const nlohmann::json& body,
-                             process::BorrowedFd fd) {
-  return agent_.tell(kind, json_text(body), {fd});
+Result<void> AgentLink::give(process::DescriptorMessage::Kind kind, wire::Message& message, process::BorrowedFd fd) {
+  return agent_.tell(kind, message.to_packet(), {fd});
 }
 
 }  // namespace paceline::session

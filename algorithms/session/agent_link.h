@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/channel/channel.h"
 #include "runtime/process/descriptor_channel.h"
@@ -12,9 +11,9 @@
 
 namespace paceline::session {
 
-/// Of the agent: a small JSON object with the descriptors that it speaks of.
+/// Of the agent: with the descriptors that it speaks of.
 struct Answer {
-  nlohmann::json body;
+  wire::Received message;
   std::vector<process::Fd> fds;
 };
 
@@ -34,7 +33,7 @@ class AgentLink {
   /// As the channel's, for an answer that says something.
   Result<Answer> wait(const process::DescriptorChannel::Request& request, Duration timeout);
   /// Gives the agent a descriptor.
-  Result<void> give(process::DescriptorMessage::Kind kind, const nlohmann::json& body, process::BorrowedFd fd);
+  Result<void> give(process::DescriptorMessage::Kind kind, wire::Message& message, process::BorrowedFd fd);
   /// False once the agent has hung up.
   bool agent_is_there() const { return agent_.agent_is_there(); }
 

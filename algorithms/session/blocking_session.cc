@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "runtime/base/content_hash.h"
-#include "runtime/base/json.h"
 #include "runtime/base/steady_now.h"
 
 namespace paceline::session {
@@ -48,7 +47,8 @@ BlockingSession::~BlockingSession() {
 Result<void> BlockingSession::configure(Answer answer, const paceline_session_config& config) {
   if (answer.fds.size() != 2)
     return fail(ErrorKind::internal, "the agent's answer to openShare lacks its two descriptors");
-  const auto terms = job_terms(answer.body);
+  JobTerms terms;
+  PACELINE_TRY(answer.message.visit([&](const auto& root) { terms = job_terms(root.getJobTerms()); }));
   auto window = memory::Window::map(std::move(answer.fds[0]),
                                     {config.elements, static_cast<memory::Dtype>(config.dtype), terms.buffers});
   if (!window) return tl::unexpected(window.error());
@@ -84,11 +84,20 @@ void BlockingSession::post(wire::Message& message) {
   if (!link_.send(message) && !link_.agent_is_there()) core_->on_agent_gone();
 }
 
+void BlockingSession::fail_job(const Error& error) {
+  core_->report([&](auto report) { report.setFail(error.text); });
+}
+
 void BlockingSession::send_replica(std::int64_t update, std::span<const std::byte> state) {
   const auto object = store::SharedObject::sealed_copy(state);
-  if (!object) return core_->report("fail", "", 0, object.error().text.c_str());
-  const nlohmann::json body{{"job", job_}, {"rank", rank_}, {"update", update}, {"size", state.size()}};
-  const auto given = link_.give(process::DescriptorMessage::Kind::captured, body, object->fd());
+  if (!object) return fail_job(object.error());
+  wire::Message message;
+  auto body = message.root().initReplica();
+  body.setJob(job_);
+  body.setRank(rank_);
+  body.setUpdate(update);
+  body.setSize(state.size());
+  const auto given = link_.give(process::DescriptorMessage::Kind::captured, message, object->fd());
   if (!given && !link_.agent_is_there()) core_->on_agent_gone();
 }
 
@@ -101,15 +110,20 @@ void BlockingSession::wait(std::uint32_t bell, Duration most) {
 void BlockingSession::read_answer() {
   auto answer = link_.wait(*replica_, kLook);
   if (!answer) {
-    if (answer.error().kind == ErrorKind::invalid) return core_->report("fail", "", 0, answer.error().text.c_str());
+    if (answer.error().kind == ErrorKind::invalid) return fail_job(answer.error());
     if (answer.error().kind != ErrorKind::timed_out) core_->on_agent_gone();
     return;
   }
-  const auto update = answer->body.value("update", std::int64_t{0});
+  std::int64_t update = 0;
+  std::uint64_t size = 0;
+  const auto read = answer->message.visit([&](const auto& root) {
+    update = root.getReplica().getUpdate();
+    size = root.getReplica().getSize();
+  });
+  if (!read) return fail_job(read.error());
   if (answer->fds.empty()) return core_->on_go_on(update);
-  auto object = store::SharedObject::map(std::move(answer->fds[0]),
-                                         std::max<std::uint64_t>(1, answer->body.value("size", std::uint64_t{0})));
-  if (!object) return core_->report("fail", "", 0, object.error().text.c_str());
+  auto object = store::SharedObject::map(std::move(answer->fds[0]), std::max<std::uint64_t>(1, size));
+  if (!object) return fail_job(object.error());
   core_->on_replica(update, std::move(*object));
 }
 
@@ -128,7 +142,7 @@ void BlockingSession::end_with(std::span<const paceline_span> pieces, std::size_
   ContentHash hash;
   for (const auto& piece : pieces)
     hash.add({static_cast<const char*>(piece.data), static_cast<std::size_t>(piece.elements) * width});
-  core_->report("final", "", 0, hash.hex().c_str());
+  core_->report([&](auto report) { report.setFinal(hash.hex()); });
 }
 
 Result<void*> BlockingSession::object(const std::string& key, std::uint64_t size, bool& fill) {
@@ -149,7 +163,7 @@ Result<void*> BlockingSession::object(const std::string& key, std::uint64_t size
     }
     if (answer->fds.size() != 1)
       return fail(ErrorKind::internal, "the agent's answer to openObject lacks its descriptor");
-    fill = answer->body.value("fill", false);
+    PACELINE_TRY(answer->message.visit([&](const auto& root) { fill = root.getObject().getFill(); }));
     auto& fd = answer->fds[0];
     auto object = fill ? store::SharedObject::fill(std::move(fd), size) : store::SharedObject::map(std::move(fd), size);
     if (!object) return tl::unexpected(object.error());
@@ -161,7 +175,7 @@ Result<void*> BlockingSession::object(const std::string& key, std::uint64_t size
 void BlockingSession::seal_object(const std::string& key) {
   const auto it = objects_.find(key);
   if (it == objects_.end()) return;
-  if (const auto sealed = it->second.seal(); !sealed) return core_->report("fail", "", 0, sealed.error().text.c_str());
+  if (const auto sealed = it->second.seal(); !sealed) return fail_job(sealed.error());
   wire::Message message;
   auto body = message.root().initSealObject();
   body.setJob(job_);

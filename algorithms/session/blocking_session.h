@@ -42,6 +42,7 @@ class BlockingSession {
   Result<void> configure(Answer answer, const paceline_session_config& config);
   SessionCore::Outbox outbox(std::int32_t node);
   void post(wire::Message& message);
+  void fail_job(const Error& error);
   void send_replica(std::int64_t update, std::span<const std::byte> state);
   void wait(std::uint32_t bell, Duration most);
   void read_answer();

@@ -90,7 +90,7 @@ void paceline_session_restored(paceline_session* session) {
 double paceline_session_sleep(paceline_session* session, double seconds) { return session->impl->sleep(seconds); }
 
 void paceline_session_warn(paceline_session* session, const char* text) {
-  session->impl->core().report("warning", "", 0, text);
+  session->impl->core().report([&](auto report) { report.setWarning(text); });
 }
 void paceline_session_stop(paceline_session* session, const char* reason) { session->impl->core().stop_job(reason); }
 void paceline_session_end_with(paceline_session* session, const paceline_span* pieces, size_t count, size_t width) {
@@ -101,13 +101,21 @@ void paceline_session_uses_file(paceline_session* session, const char* path) {
   const auto absolute = std::filesystem::absolute(path, ignored).string();
   const auto hash = std::filesystem::is_directory(absolute, ignored) ? paceline::hash_of_folder(absolute)
                                                                      : paceline::hash_of_file(absolute);
-  session->impl->core().report("file", absolute.c_str(), 0, hash ? hash->c_str() : "");
+  session->impl->core().report([&](auto report) {
+    auto file = report.initFile();
+    file.setPath(absolute);
+    file.setHash(hash ? *hash : "");
+  });
 }
 void paceline_session_fail(paceline_session* session, const char* reason) {
-  session->impl->core().report("fail", "", 0, reason);
+  session->impl->core().report([&](auto report) { report.setFail(reason); });
 }
 void paceline_session_log(paceline_session* session, const char* name, double value) {
-  session->impl->core().report("metric", name, value, "");
+  session->impl->core().report([&](auto report) {
+    auto metric = report.initMetric();
+    metric.setName(name);
+    metric.setValue(value);
+  });
 }
 
 void* paceline_session_object(paceline_session* session, const char* key, uint64_t size, int* fill, char* error,

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/base/json.h"
-
 // What the worker does between its steps: evaluations, replicas, checkpoints, the start and the end.
 
 namespace paceline::session {
@@ -58,8 +56,12 @@ void SessionCore::plan(std::int64_t first_update, std::int64_t updates, std::int
   if (terms_.time_limit > Duration::zero()) time_is_up_ = now() + terms_.time_limit;
   begin_update(first_update);
   in_window_ = lives_in_window();
-  const nlohmann::json body{{"first", first_update}, {"updates", updates}, {"evaluate_every", evaluate_every}};
-  report("plan", "", 0, json_text(body).c_str());
+  report([&](auto report) {
+    auto plan = report.initPlan();
+    plan.setFirst(first_update);
+    plan.setUpdates(updates);
+    plan.setEvaluateEvery(evaluate_every);
+  });
 }
 
 void SessionCore::end() { set_state(State::ended); }
@@ -148,7 +150,7 @@ std::int64_t SessionCore::last() const {
 void SessionCore::stop_job(const char* reason) {
   stop_asked_ = true;
   tell_arrivals();  // The wish is for what follows.
-  report("stop", "", 0, reason);
+  report([&](auto report) { report.setStop(reason); });
 }
 
 // Evaluations and checkpoints -----------------------------------------------------------------------------------------
@@ -170,7 +172,7 @@ void SessionCore::evaluated(double value) {
   span("evaluate", update_began_, now());
   update_began_ = now();  // Not a part of the next update's computing.
   evaluated_ = std::exchange(evaluating_, -1);
-  report_at(evaluated_, "evaluated", "", value, "");
+  report_at(evaluated_, [&](auto report) { report.setEvaluated(value); });
 }
 
 /// Between updates, and where models drift apart between two averagings after one of them.
@@ -182,7 +184,7 @@ bool SessionCore::may_save() const {
 void SessionCore::saved() {
   span("hold", update_began_, now());
   update_began_ = now();  // Not a part of the next update's computing.
-  report("saved", "", 0, "");
+  report([](auto report) { report.setSaved(); });
 }
 
 // Models --------------------------------------------------------------------------------------------------------------
@@ -333,20 +335,17 @@ void SessionCore::tell_arrivals() {
   }
 }
 
-void SessionCore::report(const char* kind, const char* name, double value, const char* text) {
-  report_at(lease_.update - 1, kind, name, value, text);
+void SessionCore::report(const std::function<void(wire::Report::Builder)>& write) {
+  report_at(lease_.update - 1, write);
 }
 
-void SessionCore::report_at(std::int64_t update, const char* kind, const char* name, double value, const char* text) {
+void SessionCore::report_at(std::int64_t update, const std::function<void(wire::Report::Builder)>& write) {
   wire::Message message;
   auto body = message.root().initReport();
   body.setJob(share_.job);
   body.setRank(share_.rank);
-  body.setKind(kind);
-  body.setName(name);
-  body.setValue(value);
-  body.setText(text);
   body.setUpdate(update);
+  write(body);
   outbox_.message(message);
 }
 

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "algorithms/session/job_terms.h"
+#include "algorithms/session/job_terms_wire.h"
 #include "algorithms/session/session.h"
 #include "algorithms/session/session_state.h"
 #include "runtime/base/clock.h"
@@ -70,7 +70,8 @@ class SessionCore {
   paceline_span outer() const;
   bool set_outer(std::span<const std::byte> state);
   void stop_job(const char* reason);
-  void report(const char* kind, const char* name, double value, const char* text);
+  /// `write` says what it is that the agent is told, after the update that was done last.
+  void report(const std::function<void(wire::Report::Builder)>& write);
   void end();  ///< The worker leaves.
 
   // What its agent does
@@ -158,7 +159,7 @@ class SessionCore {
   // What the agent is told, and has said
   void arrive();
   void tell_arrivals();
-  void report_at(std::int64_t update, const char* kind, const char* name, double value, const char* text);
+  void report_at(std::int64_t update, const std::function<void(wire::Report::Builder)>& write);
   bool is_due_alone() const;
   std::int64_t publication() const;
   std::int64_t may_publish() const { return control_.words().may_publish.load(std::memory_order_acquire); }

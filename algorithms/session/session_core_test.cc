@@ -31,6 +31,13 @@ T must(Result<T> result) {
   return *std::move(result);
 }
 
+std::string report_of(const wire::Report::Reader& report) {
+  if (report.isPlan()) return "plan";
+  if (report.isStop()) return "stop";
+  if (report.isEvaluated()) return "evaluated";
+  return report.isSaved() ? "saved" : "another report";
+}
+
 /// A worker's core and, on the other side of its window and control page, its agent.
 class SessionCoreTest : public testing::Test {
  protected:
@@ -63,7 +70,7 @@ class SessionCoreTest : public testing::Test {
       said.push_back("arrive " + std::to_string(arrive.getIteration()) +
                      (arrive.getBodies() >= 0 ? " with " + std::to_string(arrive.getBodies()) : ""));
     }
-    if (envelope.isReport()) said.push_back(wire::text(envelope.getReport().getKind()));
+    if (envelope.isReport()) said.push_back(report_of(envelope.getReport()));
     if (envelope.isReplicaWanted()) said.push_back("wants " + std::to_string(envelope.getReplicaWanted().getUpdate()));
   }
   std::vector<std::string> heard() { return std::exchange(said, {}); }
@@ -372,12 +379,23 @@ TEST_F(SessionCoreTest, WhenItsTimeIsUpItAsksForTheEndOnce) {
   EXPECT_THAT(heard(), IsEmpty());
 }
 
-TEST(JobTermsTest, ComeThroughJsonAsTheyAre) {
+TEST(JobTermsTest, ComeThroughAMessageAsTheyAre) {
   JobTerms terms{.workers = 3, .bodies = 4, .next_round = 5, .trace = "t", .time_limit = 1500ms, .abandons = true};
   terms.outer = {.kind = algorithms::Outer::Kind::slowmo, .momentum = 0.5};
   terms.payloads = {.gradients_until = kAlways, .models_every = 2};
-  EXPECT_EQ(to_json(job_terms(to_json(terms))), to_json(terms));
-  EXPECT_NE(to_json(terms), to_json(JobTerms{}));
+  wire::Message message, again, others;
+  write(terms, message.root().initJobTerms());
+  const auto came = job_terms(message.root().getJobTerms());
+  EXPECT_EQ(came.workers, 3);
+  EXPECT_EQ(came.next_round, 5);
+  EXPECT_EQ(came.trace, "t");
+  EXPECT_EQ(came.time_limit, 1500ms);
+  EXPECT_EQ(came.outer.kind, algorithms::Outer::Kind::slowmo);
+  EXPECT_EQ(came.payloads.models_every, 2);
+  write(came, again.root().initJobTerms());
+  EXPECT_EQ(again.to_frame(), message.to_frame());
+  write({}, others.root().initJobTerms());
+  EXPECT_NE(others.to_frame(), message.to_frame());
 }
 
 }  // namespace

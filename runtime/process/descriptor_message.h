@@ -20,10 +20,10 @@ namespace paceline::process {
 ///     find_state                                    ->  answer [state]             or none: nothing was kept
 ///     keep_state [state]                            ->  answer
 ///     spans [memory]                                ->
-///     captured {job, rank, update, size} [replica]  ->
-///     openShare      (a message of its session)     ->  answer {terms} [window, control page]
-///     openObject     (so)                           ->  answer {fill} [object]
-///     replicaWanted  (so)                           ->  answer {update, size} [replica]  or {update}: it goes on
+///     captured       (replica) [its state]          ->
+///     openShare      (a message of its session)     ->  answer (jobTerms) [window, control page]
+///     openObject     (so)                           ->  answer (object) [object]
+///     replicaWanted  (so)                           ->  answer (replica) [its state]  or none: it goes on
 ///
 /// An answer, or the failure that comes in its place, has the number of its request.
 struct DescriptorMessage {
@@ -31,7 +31,7 @@ struct DescriptorMessage {
 
   Kind kind = Kind::answer;
   std::uint64_t request = 0;  ///< 0: nobody waits for an answer.
-  std::string body{};         ///< JSON, where there is anything to say; of a failure, its text.
+  std::string body{};         ///< A message (runtime/wire/messages.capnp), where it has one; of a failure, its text.
   std::vector<Fd> fds{};
 };
 

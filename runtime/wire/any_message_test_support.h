@@ -86,11 +86,9 @@ class AnyMessage {
   std::string text(std::string_view field) {
     if (one_of(12)) return word();
     if (one_of(200)) return std::string(below(100'000), 'x');
-    constexpr const char* kReports[] = {"plan", "evaluated", "saved", "metric", "final", "file", "stop", "fail"};
     constexpr const char* kVerbs[] = {"status", "submit",  "submit", "stop",
                                       "close",  "release", "linked", "node_status"};
     constexpr const char* kRoles[] = {"agent", "worker", "driver"};
-    if (field == "kind") return any(kReports);
     if (field == "verb") return any(kVerbs);
     if (field == "role") return any(kRoles);
     if (field == "owner" || field == "from" || field == "to") return peer();

@@ -41,6 +41,16 @@ Frame Message::to_frame() {
   return std::move(stream.frame);
 }
 
+std::string Message::to_packet() {
+  const Frame frame = to_frame();
+  return {reinterpret_cast<const char*>(frame.data()), frame.size()};
+}
+
+Result<Received> Received::parse_packet(std::string_view bytes) {
+  const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
+  return parse({first, first + bytes.size()});
+}
+
 Result<Received> Received::parse(Frame frame) {
   const std::size_t bytes = frame.size();
   if (bytes > kMaxEnvelopeBytes) {

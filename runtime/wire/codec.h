@@ -27,7 +27,7 @@ namespace paceline::wire {
 inline constexpr std::uint32_t kProtocolVersion = 1;
 /// Largest encoded envelope that is read; bulk data travels in frames of its own.
 inline constexpr std::size_t kMaxEnvelopeBytes = std::size_t{64} << 20;
-/// Pointers deeper than this below the envelope are refused (the schema needs 5).
+/// Pointers deeper than this below the envelope are refused (the schema needs 6).
 inline constexpr int kMaxNesting = 16;
 
 /// The same type as transport::Frame; this folder does not know that one.
@@ -50,6 +50,8 @@ class Message {
   std::size_t size_bytes();
   /// The encoded envelope: flat, not packed, copied once.
   Frame to_frame();
+  /// The same, for a packet (runtime/process/descriptor_message.h).
+  std::string to_packet();
   /// An empty envelope again; builders of the old one are invalid.
   void clear();
 
@@ -67,6 +69,7 @@ class Received {
  public:
   /// `invalid`, and one line that says why, unless this is an envelope of our version. Copies only if misaligned.
   static Result<Received> parse(Frame frame);
+  static Result<Received> parse_packet(std::string_view bytes);
 
   Envelope::Reader root() const { return root_; }
 

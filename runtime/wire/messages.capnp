@@ -40,13 +40,15 @@ struct Envelope {
     outputWanted @43 :OutputWanted; # from the driver, maybe through its node's agent
 
     # worker's session <-> its agent
-    openShare @16 :OpenShare;       # these are answered over the Unix socket, under their request's number (runtime/process/descriptor_message.h)
+    openShare @16 :OpenShare;       # this and the next two are answered by the last three, under their request's number
+    replicaWanted @20 :Replica;
+    openObject @21 :ObjectKey;
+    sealObject @22 :ObjectKey;
     arrive @17 :Arrive;
     report @18 :Report;
-    replicaOffer @19 :Replica;      # the descriptor follows over the Unix socket
-    replicaWanted @20 :Replica;     # and this
-    openObject @21 :ObjectKey;      # so is this
-    sealObject @22 :ObjectKey;
+    jobTerms @46 :JobTerms;         # these go over the Unix socket, with their descriptors (runtime/process/descriptor_message.h)
+    replica @19 :Replica;           # a captured one as well
+    object @47 :ObjectGiven;
 
     # agent <-> agent
     activate @23 :Activate;
@@ -82,7 +84,66 @@ struct Cause { kind @0 :Text; what @1 :Text; node @2 :Int32 = -1; worker @3 :Tex
 
 struct Request { id @0 :UInt64; verb @1 :Text; json @2 :Text; from @3 :Text; }   # verbs: see algorithms/cluster/head.h
 struct Reply { id @0 :UInt64; ok @1 :Bool; json @2 :Text; error @3 :Failure; to @4 :Text; }
-struct JobEvent { job @0 :UInt64; json @1 :Text; to @2 :Text; node @3 :Int32; number @4 :UInt64; oldest @5 :UInt64; }   # number: of all that this node has told of the job, from 1; oldest: that it can tell again
+# What a node tells the driver of a job. Names of fields and of what it is are those of the file of events, with
+# underscores (algorithms/job/job_event_wire.h); what they mean stands in docs/command-line.md.
+struct JobEvent {
+  job @0 :UInt64; to @1 :Text; node @2 :Int32;
+  number @3 :UInt64; oldest @4 :UInt64;   # number: of all that this node has told of the job, from 1; oldest: that it can tell again
+  union {
+    memory @5 :Memory;
+    firstStep @6 :FirstStep;
+    started @7 :Started;
+    progress @8 :Progress;
+    evaluated @9 :Evaluated;
+    saved @10 :Saved;
+    metric @11 :Metric;
+    left @12 :Left;
+    nodeLost @13 :NodeLost;
+    file @14 :File;
+    final @15 :Final;
+    stopping @16 :Stopping;
+    warning @17 :Words;
+    failed @18 :Words;
+    closed @19 :Progress;
+  }
+  struct Memory { node @0 :Int32; bytesWorker @1 :Float64; bytesNode @2 :Float64; }
+  struct FirstStep { worker @0 :Int32; }
+  struct Started { node @0 :Int32; updates @1 :Int64; first @2 :Int64; }
+  struct Evaluated {
+    worker @0 :Int32; update @1 :Int64; value @2 :Float64;
+    clockS @3 :Float64; samples @4 :Int64; loss @5 :Float64; best @6 :Bool; reached @7 :Bool;
+  }
+  struct Saved { worker @0 :Int32; update @1 :Int64; }
+  struct Metric { worker @0 :Int32; update @1 :Int64; clockS @2 :Float64; name @3 :Text; value @4 :Float64; }
+  struct Left { worker @0 :Int32; ended @1 :Bool; text @2 :Text; }
+  struct NodeLost { node @0 :Int32; text @1 :Text; }
+  struct File { path @0 :Text; hash @1 :Text; }
+  struct Final { worker @0 :Int32; model @1 :Text; }
+  struct Stopping { node @0 :Int32; text @1 :Text; }
+  struct Words { text @0 :Text; }
+}
+# A node's part of a job, at one moment.
+struct Progress {
+  job @0 :UInt64; node @1 :Int32; strategy @2 :Text;
+  starting @3 :Starting;      # while workers have not shared their models
+  training @4 :Training;      # from then on that the node knows how long the job is
+  struct Starting { workers @0 :List(Int32); sinceS @1 :Float64; }
+  struct Training {
+    update @0 :Int64; updates @1 :Int64; period @2 :Int64;
+    clockS @3 :Float64; medianStepS @4 :Float64; stepS @5 :Float64; loss @6 :Float64; samples @7 :Int64;
+    counters @8 :Counters; workers @9 :List(Worker);
+    waiting @10 :Waiting;     # while somebody is waited for
+  }
+  struct Counters {
+    groupAverages @0 :Int64; globalAverages @1 :Int64; skipped @2 :Int64; lateMerges @3 :Int64; abandonedBodies @4 :Int64;
+    staleness @5 :List(Int64);
+  }
+  struct Worker {
+    rank @0 :Int32; node @1 :Int32; pid @2 :Int64; step @3 :Int64; lag @4 :Int64;
+    samplesPerS @5 :Float64; samples @6 :Int64; state @7 :Text; computeS @8 :Float64; waitS @9 :Float64;
+  }
+  struct Waiting { update @0 :Int64; missing @1 :List(Int32); sinceS @2 :Float64; }
+}
 
 struct NodeEntry { node @0 :Int32; name @1 :Text; address @2 :Text; cpus @3 :Int32; pid @4 :Int32; memory @5 :UInt64; }
 struct Nodes { epoch @0 :Int64; nodes @1 :List(NodeEntry); }
@@ -154,9 +215,38 @@ struct OutputWanted { driver @0 :Text; node @1 :Int32; bytes @2 :UInt32; all @3 
 
 struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; request @6 :UInt64; }
 struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; loss @4 :Float64; bodies @5 :Int32 = -1; }  # bodies: not published yet, a batch is over after so many mini-batches that took computeNs each
-struct Report { job @0 :UInt64; rank @1 :Int32; kind @2 :Text; name @3 :Text; value @4 :Float64; text @5 :Text; update @6 :Int64; }
+struct Report {
+  job @0 :UInt64; rank @1 :Int32; update @2 :Int64;   # update: that it has done last
+  union {
+    plan @3 :Plan;            # of worker 0 of a node, before its first step
+    evaluated @4 :Float64;
+    saved @5 :Void;           # a checkpoint between evaluations
+    metric @6 :Metric;
+    final @7 :Text;           # hash of its model
+    file @8 :File;            # that the training reads
+    warning @9 :Text;
+    stop @10 :Text;           # the job is to end soon; why
+    fail @11 :Text;           # at once; why
+  }
+  struct Plan { first @0 :Int64; updates @1 :Int64; evaluateEvery @2 :Int64; }
+  struct Metric { name @0 :Text; value @1 :Float64; }
+  struct File { path @0 :Text; hash @1 :Text; }
+}
 struct Replica { job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt64; node @4 :Int32; request @5 :UInt64; }
 struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UInt64; request @4 :UInt64; }
+struct ObjectGiven { fill @0 :Bool; }   # the worker is to fill it, and to seal it then
+# What a job asks of a worker: algorithms/session/job_terms_wire.h.
+struct JobTerms {
+  workers @0 :Int32; bodies @1 :Int32; buffers @2 :Int32;
+  firstUpdate @3 :Int64; updates @4 :Int64; nextRound @5 :Int64;
+  seed @6 :UInt64; node @7 :Int32; trace @8 :Text; timeLimitS @9 :Float64;
+  gradientsUntil @10 :Int64; modelsEvery @11 :Int64;
+  outer @12 :Int32; outerMomentum @13 :Float64; outerRate @14 :Float64; outerNesterov @15 :Bool;
+  lossWindow @16 :UInt64;
+  publishesEvery @17 :Bool; abandons @18 :Bool; ownPace @19 :Bool; showsStart @20 :Bool; finishes @21 :Bool;
+  stepsApart @22 :Bool; accumulates @23 :Bool; weighsBySamples @24 :Bool; rotateShards @25 :Bool;
+  resetMomentum @26 :Bool; lrMayDecay @27 :Bool;
+}
 
 struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; count @3 :Bool; gone @4 :Int32 = -1; }  # count: one worker more has arrived, a quorum fires; gone: this worker has left, no version
 struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; of @12 :Int32 = -1; }   # of: the node whose it is, where another passes it on

@@ -20,7 +20,7 @@ Parameter = collections.namedtuple("Parameter", "function index")  # In a text: 
 CONVERSION = re.compile(r"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?([a-zA-Z%])")
 CONVERTERS = {"string", "string_view", "move", "forward"}
 UNWRAPPERS = {"c_str", "value", "string"}
-HANDED_ON = {"Failed", "paceline_session_fail", "paceline_session_warn"}  # Their last argument is told to the user somewhere else.
+HANDED_ON = {"Failed", "paceline_session_fail", "paceline_session_warn", "setText"}  # Their last argument is told to the user somewhere else.
 ERROR_MEMBERS = {"error", "failure", "text"}
 ERROR_VARIABLE = re.compile(r"(?:error|failure|complaints|problem)_?")
 

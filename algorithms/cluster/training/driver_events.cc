@@ -4,11 +4,17 @@
 
 namespace paceline::cluster {
 
-void DriverEvents::tell(const nlohmann::json& event) {
-  kept_.push_back({++told_, json_text(event), 0});
-  bytes_ += kept_.back().json.size();
+void DriverEvents::tell(const Write& write) {
+  wire::Message message;
+  auto event = message.root().initJobEvent();
+  event.setJob(job_.value);
+  event.setNode(self_.value);
+  event.setNumber(++told_);
+  write(event);
+  kept_.push_back({told_, message.to_frame()});
+  bytes_ += kept_.back().frame.size();
   while (kept_.size() > kEventsMax || (bytes_ > kBytesMax && kept_.size() > 1)) {
-    bytes_ -= kept_.front().json.size();
+    bytes_ -= kept_.front().frame.size();
     kept_.pop_front();
   }
   send_from(unsent_);
@@ -26,14 +32,24 @@ void DriverEvents::send_from(std::uint64_t number) {
   is_sending_ = true;
   while (unsent_ <= told_) {
     const std::uint64_t oldest = kept_.front().number;
-    Event event = kept_[unsent_ > oldest ? unsent_ - oldest : 0];
-    event.oldest = oldest;
-    unsent_ = event.number + 1;
-    if (send_(driver_, event)) continue;
-    unsent_ = std::min(unsent_, event.number);
+    const Kept& next = kept_[unsent_ > oldest ? unsent_ - oldest : 0];
+    const std::uint64_t its_number = next.number;
+    unsent_ = its_number + 1;
+    if (send(next)) continue;
+    unsent_ = std::min(unsent_, its_number);
     break;
   }
   is_sending_ = false;
+}
+
+bool DriverEvents::send(const Kept& kept) {
+  const auto written = wire::Received::parse(kept.frame);
+  if (!written) return true;  // Too large to be read by anybody.
+  wire::Message message(written->root());
+  auto event = message.root().getJobEvent();
+  event.setOldest(kept_.front().number);
+  event.setTo(driver_.peer);
+  return send_(driver_, message);
 }
 
 }  // namespace paceline::cluster

@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <string>
 #include <utility>
 
 #include "algorithms/cluster/training/job_entry.h"
-#include "runtime/base/json.h"
+#include "runtime/wire/codec.h"
 
 namespace paceline::cluster {
 
@@ -16,30 +15,35 @@ namespace paceline::cluster {
 /// through another one, says up to which number it has heard this node, and is told what followed.
 class DriverEvents {
  public:
-  struct Event {
-    std::uint64_t number = 0;  ///< From 1.
-    std::string json;
-    std::uint64_t oldest = 0;  ///< That is kept.
-  };
-  /// False: its node cannot be reached, perhaps for a while.
-  using Send = std::function<bool(const JobDriver&, const Event&)>;
+  /// Says what it is that is told.
+  using Write = std::function<void(wire::JobEvent::Builder)>;
+  /// The message lacks only whom it goes to. False: its node cannot be reached, perhaps for a while.
+  using Send = std::function<bool(const JobDriver&, wire::Message&)>;
 
   static constexpr std::size_t kEventsMax = 4096;
   static constexpr std::size_t kBytesMax = std::size_t{4} << 20;
 
-  DriverEvents(JobDriver driver, Send send) : driver_(std::move(driver)), send_(std::move(send)) {}
+  DriverEvents(JobId job, NodeId self, JobDriver driver, Send send)
+      : job_(job), self_(self), driver_(std::move(driver)), send_(std::move(send)) {}
 
-  void tell(const nlohmann::json& event);
+  void tell(const Write& write);
   /// Nothing happens where that is known, or the driver has moved on since.
   void on_driven(JobDriver driver, std::uint64_t heard);
   const JobDriver& driver() const { return driver_; }
 
  private:
+  struct Kept {
+    std::uint64_t number = 0;  ///< From 1.
+    wire::Frame frame;
+  };
   void send_from(std::uint64_t number);
+  bool send(const Kept& kept);
 
+  const JobId job_;
+  const NodeId self_;
   JobDriver driver_;
   const Send send_;
-  std::deque<Event> kept_;
+  std::deque<Kept> kept_;
   std::size_t bytes_ = 0;
   std::uint64_t told_ = 0;
   std::uint64_t unsent_ = 1;  ///< The first that was not sent.

@@ -6,13 +6,6 @@
 #include "algorithms/job/metric.h"
 
 namespace paceline::cluster {
-namespace {
-
-using nlohmann::json;
-
-json warning(const Error& error) { return {{"event", "warning"}, {"text", error.text}}; }
-
-}  // namespace
 
 JobEvaluation::JobEvaluation(const job::Options& options)
     : metric_(options.metric),
@@ -27,26 +20,16 @@ void JobEvaluation::begin(Version v, std::optional<Rank> evaluator, Instant now)
   saved_ = now;
 }
 
-JobEvaluation::Outcome JobEvaluation::on_value(Rank rank, double value, const Figures& figures) {
+JobEvaluation::Outcome JobEvaluation::on_value(double value, const Figures& figures) {
   last_ = {*version_, value};
   const std::int64_t updates = version_->value + 1;
   const auto found = evaluations_.on_value(updates, value);
-  Outcome outcome;
+  Outcome outcome{{updates, value, figures, found.is_best, found.reached}, std::nullopt, found.stop};
   if (!std::isnan(value)) {
     newest_ = job::to_json(metric_);
     newest_.update({{"update", updates}, {"clock_s", figures.clock_s}, {"value", value}, {"best", found.is_best}});
   }
-  if (const auto kept = kept_.keep(updates, found.is_best); !kept) outcome.events.push_back(warning(kept.error()));
-  outcome.events.push_back({{"event", "evaluated"},
-                            {"worker", rank.value},
-                            {"update", updates},
-                            {"value", value},
-                            {"clock_s", figures.clock_s},
-                            {"samples", figures.samples},
-                            {"loss", figures.loss},
-                            {"best", found.is_best},
-                            {"reached", found.reached}});
-  outcome.stop = found.stop;
+  if (const auto kept = kept_.keep(updates, found.is_best); !kept) outcome.trouble = kept.error();
   return outcome;
 }
 
@@ -72,17 +55,13 @@ void JobEvaluation::ask_to_save(Rank rank, Instant now) {
   saving_.insert(rank);
 }
 
-std::vector<json> JobEvaluation::on_saved(Rank rank, std::int64_t update) {
+Result<bool> JobEvaluation::on_saved(Rank rank, std::int64_t update) {
   saving_.erase(rank);
   if (version_) {  // It saves, too.
     kept_.drop_fresh(rank);
-    return {};
+    return false;
   }
-  const auto taken = kept_.take_fresh(rank, update + 1);
-  std::vector<json> events;
-  if (!taken) events.push_back(warning(taken.error()));
-  if (taken && *taken) events.push_back({{"event", "saved"}, {"worker", rank.value}, {"update", update + 1}});
-  return events;
+  return kept_.take_fresh(rank, update + 1);
 }
 
 void JobEvaluation::on_left(Rank rank) {

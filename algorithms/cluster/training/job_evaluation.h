@@ -6,13 +6,13 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "algorithms/cluster/training/evaluations.h"
 #include "algorithms/cluster/training/kept_checkpoints.h"
 #include "algorithms/job/options.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
+#include "runtime/base/result.h"
 
 namespace paceline::cluster {
 
@@ -30,9 +30,17 @@ class JobEvaluation {
     std::int64_t samples = 0;
     double loss = 0;
   };
+  struct Evaluated {
+    std::int64_t update = 0;  ///< Updates done.
+    double value = 0;
+    Figures figures;
+    bool best = false;     ///< Of those so far.
+    bool reached = false;  ///< The target.
+  };
   struct Outcome {
-    std::vector<nlohmann::json> events;  ///< For the driver.
-    std::string stop;                    ///< Why the job is to end; empty: it goes on.
+    Evaluated evaluated;
+    std::optional<Error> trouble;  ///< Its checkpoint could not be kept.
+    std::string stop;              ///< Why the job is to end; empty: it goes on.
   };
 
   explicit JobEvaluation(const job::Options& options);
@@ -43,7 +51,7 @@ class JobEvaluation {
   std::optional<Rank> evaluator() const { return version_ ? evaluator_ : std::nullopt; }
   bool is_by(Rank rank) const { return evaluator() == rank; }
   bool is_late(Instant now) const { return evaluator() && now - since_ >= kPatience; }
-  Outcome on_value(Rank rank, double value, const Figures& figures);
+  Outcome on_value(double value, const Figures& figures);
   /// The value that an evaluation at v gave, if one did and v was the last.
   std::optional<double> value_at(Version v) const;
   /// An evaluation on another node has given it.
@@ -56,7 +64,8 @@ class JobEvaluation {
   bool wants_checkpoint(Instant now);
   bool may_save(Rank rank) const { return !saving_.contains(rank); }
   void ask_to_save(Rank rank, Instant now);
-  std::vector<nlohmann::json> on_saved(Rank rank, std::int64_t update);
+  /// Whether a checkpoint was kept.
+  Result<bool> on_saved(Rank rank, std::int64_t update);
 
   void on_left(Rank rank);
 

@@ -25,13 +25,12 @@ TEST(JobEvaluationTest, AValueIsToldAndKeptForPeople) {
   sut.begin(Version{9}, Rank{1}, kStart);
   EXPECT_EQ(sut.version(), Version{9});
   EXPECT_TRUE(sut.is_by(Rank{1}));
-  const auto outcome = sut.on_value(Rank{1}, 0.5, {2.0, 640, 1.25});
-  ASSERT_EQ(outcome.events.size(), 1U);
-  const auto& event = outcome.events.front();
-  EXPECT_EQ(event["event"], "evaluated");
-  EXPECT_EQ(event["update"], 10) << "updates done";
-  EXPECT_EQ(event["samples"], 640);
-  EXPECT_EQ(event["reached"], false);
+  const auto outcome = sut.on_value(0.5, {2.0, 640, 1.25});
+  EXPECT_EQ(outcome.evaluated.update, 10) << "updates done";
+  EXPECT_EQ(outcome.evaluated.figures.samples, 640);
+  EXPECT_TRUE(outcome.evaluated.best);
+  EXPECT_FALSE(outcome.evaluated.reached);
+  EXPECT_FALSE(outcome.trouble);
   EXPECT_EQ(outcome.stop, "");
   EXPECT_EQ(sut.newest()["value"], 0.5);
   sut.end();
@@ -42,13 +41,13 @@ TEST(JobEvaluationTest, AValueIsToldAndKeptForPeople) {
 TEST(JobEvaluationTest, AtTheTargetTheJobIsToEnd) {
   JobEvaluation sut(with_target(0.9));
   sut.begin(Version{9}, Rank{0}, kStart);
-  EXPECT_NE(sut.on_value(Rank{0}, 0.95, {}).stop, "");
+  EXPECT_NE(sut.on_value(0.95, {}).stop, "");
 }
 
 TEST(JobEvaluationTest, NoNumberIsNothingForPeople) {
   JobEvaluation sut({});
   sut.begin(Version{0}, Rank{0}, kStart);
-  EXPECT_EQ(sut.on_value(Rank{0}, std::nan(""), {}).events.size(), 1U);
+  EXPECT_TRUE(std::isnan(sut.on_value(std::nan(""), {}).evaluated.value));
   EXPECT_TRUE(sut.newest().is_null());
 }
 
@@ -98,10 +97,7 @@ TEST_F(SavingTest, OneThatWasAskedIsNotAskedAgainBeforeItHasSaved) {
   EXPECT_FALSE(sut->may_save(Rank{1}));
   EXPECT_TRUE(sut->may_save(Rank{0}));
   write_fresh(Rank{1});
-  const auto events = sut->on_saved(Rank{1}, 4);
-  ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events.front()["event"], "saved");
-  EXPECT_EQ(events.front()["update"], 5);
+  EXPECT_TRUE(sut->on_saved(Rank{1}, 4).value());
   EXPECT_TRUE(sut->may_save(Rank{1}));
   EXPECT_TRUE(has_checkpoint());
 }
@@ -110,7 +106,7 @@ TEST_F(SavingTest, WhatIsSavedWhileAnEvaluationIsUnderWayOrByOneThatLeftIsDroppe
   sut->ask_to_save(Rank{1}, kStart);
   write_fresh(Rank{1});
   sut->begin(Version{5}, Rank{0}, kStart);
-  EXPECT_TRUE(sut->on_saved(Rank{1}, 4).empty());
+  EXPECT_FALSE(sut->on_saved(Rank{1}, 4).value());
   EXPECT_FALSE(has_checkpoint());
   sut->ask_to_save(Rank{2}, kStart);
   write_fresh(Rank{2});

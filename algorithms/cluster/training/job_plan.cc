@@ -39,14 +39,12 @@ Result<scheduler::Chronicle::Recorded> recorded_decisions(const JobSettings& set
 
 }  // namespace
 
-Result<JobPlan> read_plan(const json& plan) {
-  const JobPlan read{plan.value("first", std::int64_t{0}), plan.value("updates", std::int64_t{0}),
-                     plan.value("evaluate_every", std::int64_t{0})};
-  if (read.updates <= read.first || read.first < 0)
-    return fail(ErrorKind::invalid, "nothing to do: the job would end at update " + std::to_string(read.updates) +
-                                        ", and goes on from update " + std::to_string(read.first) +
+Result<JobPlan> checked(JobPlan plan) {
+  if (plan.updates <= plan.first || plan.first < 0)
+    return fail(ErrorKind::invalid, "nothing to do: the job would end at update " + std::to_string(plan.updates) +
+                                        ", and goes on from update " + std::to_string(plan.first) +
                                         ": give more --epochs");
-  return read;
+  return plan;
 }
 
 Result<scheduler::JobOptions> averaging_options(const JobSettings& settings, const JobPlan& plan) {

@@ -16,7 +16,7 @@ struct JobPlan {
 };
 
 /// `invalid`: there is nothing to do.
-Result<JobPlan> read_plan(const nlohmann::json& plan);
+Result<JobPlan> checked(JobPlan plan);
 
 /// What the strategy's coordinator is told, with the recorded decisions where the job is a replay. `invalid`:
 /// those are of another job.

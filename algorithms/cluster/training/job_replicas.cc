@@ -4,16 +4,16 @@
 #include <utility>
 #include <variant>
 
-#include "runtime/base/json.h"
 #include "runtime/store/shared_object.h"
 
 namespace paceline::cluster {
 
-JobReplicas::JobReplicas(const JobSettings& settings, const JobMembers& members, const JobOutbox& outbox, Beside beside,
-                         Fail fail)
+JobReplicas::JobReplicas(const JobSettings& settings, const JobMembers& members, const JobOutbox& outbox,
+                         const JobNews& news, Beside beside, Fail fail)
     : settings_(settings),
       members_(members),
       outbox_(outbox),
+      news_(news),
       beside_(std::move(beside)),
       fail_job_(std::move(fail)),
       exchange_(settings.self, settings.entry.node_of) {}
@@ -37,9 +37,11 @@ void JobReplicas::act(const ReplicaExchange::Actions& actions) {
 void JobReplicas::carry_out(const ReplicaExchange::Give& give) {
   const auto worker = members_.worker_of(give.rank);
   if (!worker) return;
-  outbox_.answer(*worker, requests_[give.rank],
-                 nlohmann::json{{"update", give.replica.update}, {"size", give.replica.size}},
-                 {give.replica.object->fd()});
+  wire::Message message;
+  auto body = message.root().initReplica();
+  body.setUpdate(give.replica.update);
+  body.setSize(give.replica.size);
+  outbox_.answer(*worker, requests_[give.rank], message, {give.replica.object->fd()});
 }
 
 void JobReplicas::carry_out(const ReplicaExchange::Send& send) {
@@ -79,11 +81,11 @@ void JobReplicas::carry_out(const ReplicaExchange::SendNone& none) {
 void JobReplicas::carry_out(const ReplicaExchange::GoOn& go_on) {
   const auto worker = members_.worker_of(go_on.rank);
   if (!worker || !averagings_) return;
-  outbox_.answer(*worker, requests_[go_on.rank], nlohmann::json{{"update", averagings_->done().value + 1}}, {});
-  outbox_.to_driver(
-      {{"event", "warning"},
-       {"text", "worker " + to_string(go_on.rank) + " missed update " + std::to_string(averagings_->done().value + 1) +
-                    ", and who has its model is frozen or gone: it goes on with its own"}});
+  wire::Message message;
+  message.root().initReplica().setUpdate(averagings_->done().value + 1);
+  outbox_.answer(*worker, requests_[go_on.rank], message, {});
+  news_.warning("worker " + to_string(go_on.rank) + " missed update " + std::to_string(averagings_->done().value + 1) +
+                ", and who has its model is frozen or gone: it goes on with its own");
 }
 
 void JobReplicas::on_none(const wire::Replica::Reader& none, NodeId from, Instant now) {

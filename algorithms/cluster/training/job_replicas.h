@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/cluster/training/job_members.h"
+#include "algorithms/cluster/training/job_news.h"
 #include "algorithms/cluster/training/job_settings.h"
 #include "algorithms/cluster/training/replica_exchange.h"
 #include "runtime/process/fd.h"
@@ -24,8 +25,8 @@ class JobReplicas {
 
   /// `beside`: JobOutbox::beside as long as the job is there; `fail`: the job fails. All that is referred to outlives
   /// this.
-  JobReplicas(const JobSettings& settings, const JobMembers& members, const JobOutbox& outbox, Beside beside,
-              Fail fail);
+  JobReplicas(const JobSettings& settings, const JobMembers& members, const JobOutbox& outbox, const JobNews& news,
+              Beside beside, Fail fail);
 
   /// From here on workers can be asked, until the job is stopped.
   void open(std::shared_ptr<scheduler::AveragingService> averagings) { averagings_ = std::move(averagings); }
@@ -56,6 +57,7 @@ class JobReplicas {
   const JobSettings& settings_;
   const JobMembers& members_;
   const JobOutbox& outbox_;
+  const JobNews& news_;
   Beside beside_;
   Fail fail_job_;
   ReplicaExchange exchange_;

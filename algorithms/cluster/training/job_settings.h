@@ -2,10 +2,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "algorithms/cluster/training/driver_events.h"
 #include "algorithms/cluster/training/job_entry.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/clock.h"
@@ -26,6 +26,7 @@ struct JobSettings {
   const Clock* clock = &machine_clock();
 
   const job::Options& options() const { return entry.options; }
+  bool replays() const { return !options().replay.empty(); }
   std::int32_t workers() const { return static_cast<std::int32_t>(entry.node_of.size()); }
 };
 
@@ -35,11 +36,10 @@ struct JobOutbox {
 
   /// With bulk that stays its keepers' until the node has it.
   std::function<void(NodeId, wire::Message&, std::vector<transport::Piece>)> to_node;
-  std::function<void(const nlohmann::json&)> to_driver;
+  std::function<void(const DriverEvents::Write&)> to_driver;
   /// To what a worker's session has asked for under this number.
-  std::function<void(WorkerId, std::uint64_t request, const Result<nlohmann::json>&,
-                     const std::vector<process::BorrowedFd>&)>
-      answer;
+  std::function<void(WorkerId, std::uint64_t request, wire::Message&, const std::vector<process::BorrowedFd>&)> answer;
+  std::function<void(WorkerId, std::uint64_t request, const Error&)> refuse;
   /// Ends a worker, for good; whoever waits for it hears the reason.
   std::function<void(WorkerId, const std::string&)> end_worker;
   /// Asks a worker's I/O thread for a sign of life.

@@ -1,13 +1,14 @@
 #include "algorithms/cluster/training/job_view.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "algorithms/session/session_state.h"
 
 namespace paceline::cluster {
 namespace {
 
-using nlohmann::json;
 using scheduler::AveragingService;
 
 constexpr std::size_t kStepsMax = std::size_t{1} << 16;  // Step times that the median is taken of.
@@ -31,10 +32,23 @@ double median_of(std::vector<float> values) {
   return *middle;
 }
 
-json numbers_of(const std::vector<Rank>& ranks) {
-  json numbers = json::array();
-  for (const Rank rank : ranks) numbers.push_back(rank.value);
-  return numbers;
+template <class T>
+unsigned size_of(const std::vector<T>& list) {
+  return static_cast<unsigned>(list.size());
+}
+
+void write_ranks(const std::vector<Rank>& ranks, capnp::List<std::int32_t>::Builder list) {
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, ranks[i].value);
+}
+
+void write_counters(const scheduler::Workplace::Counters& counters, wire::Progress::Counters::Builder body) {
+  body.setGroupAverages(counters.group_averages);
+  body.setGlobalAverages(counters.global_averages);
+  body.setSkipped(counters.skipped);
+  body.setLateMerges(counters.late_merges);
+  body.setAbandonedBodies(counters.abandoned_bodies);
+  auto staleness = body.initStaleness(static_cast<unsigned>(counters.staleness.size()));
+  for (unsigned i = 0; i < staleness.size(); ++i) staleness.set(i, counters.staleness[i]);
 }
 
 }  // namespace
@@ -56,66 +70,72 @@ void JobView::on_executed(const AveragingService::Executed& executed, Duration c
   last_ = executed.version;
 }
 
-json JobView::starting(const std::vector<Rank>& ranks, std::optional<Duration> since) const {
-  json view{{"job", settings_.job.value}, {"node", settings_.self.value}, {"strategy", settings_.strategy.name}};
-  if (!ranks.empty() && since) view["starting"] = {{"workers", numbers_of(ranks)}, {"since_s", seconds(*since)}};
-  return view;
+void JobView::write(wire::Progress::Builder progress, const std::vector<Rank>& starting,
+                    std::optional<Duration> since) const {
+  progress.setJob(settings_.job.value);
+  progress.setNode(settings_.self.value);
+  progress.setStrategy(settings_.strategy.name);
+  if (starting.empty() || !since) return;
+  auto body = progress.initStarting();
+  write_ranks(starting, body.initWorkers(size_of(starting)));
+  body.setSinceS(seconds(*since));
 }
 
-json JobView::view_of(Rank rank, WorkerId worker, const memory::Window& window, std::int64_t done,
-                      Duration clock) const {
-  const auto& progress = window.progress();
-  const auto step = progress.step.load(std::memory_order_relaxed);
-  const auto samples = progress.samples.load(std::memory_order_relaxed);
-  std::string state = name_of(static_cast<session::State>(progress.state.load(std::memory_order_relaxed)));
-  if (members_.has_left(rank))
-    state = "left";
-  else if (outbox_.process_state(worker) == 'T')
-    state = "frozen";
-  return {{"rank", rank.value},
-          {"node", settings_.self.value},
-          {"pid", outbox_.process_id(worker)},
-          {"step", step},
-          {"lag", std::max<std::int64_t>(0, done + 1 - step)},
-          {"samples_per_s", clock > Duration::zero() ? static_cast<double>(samples) / seconds(clock) : 0.0},
-          {"samples", samples},
-          {"state", state},
-          {"compute_s", seconds(Duration(progress.compute_ns.load(std::memory_order_relaxed)))},
-          {"wait_s", seconds(Duration(progress.wait_ns.load(std::memory_order_relaxed)))}};
+const char* JobView::state_of(Rank rank, WorkerId worker, const memory::Window& window) const {
+  if (members_.has_left(rank)) return "left";
+  return outbox_.process_state(worker) == 'T' ? "frozen" : name_of(session::state_of(window));
 }
 
-void JobView::add(json& view, AveragingService& averagings, Duration clock, Instant now) const {
-  const auto& counters = averagings.counters();
+void JobView::write(wire::Progress::Training::Builder training, AveragingService& averagings, Duration clock,
+                    Instant now) const {
   const std::int64_t done = averagings.done().value;
-  view["update"] = done + 1;
-  view["period"] = averagings.period();
-  view["clock_s"] = seconds(clock);
-  view["updates"] = averagings.last().value + 1;
-  view["median_step_s"] = seconds(averagings.median_step());
-  view["step_s"] = median_of(step_s_);
-  view["loss"] = loss_;
-  view["samples"] = samples_;
-  view["counters"] = {{"group_averages", counters.group_averages},
-                      {"global_averages", counters.global_averages},
-                      {"skipped", counters.skipped},
-                      {"late_merges", counters.late_merges},
-                      {"abandoned_bodies", counters.abandoned_bodies},
-                      {"staleness", counters.staleness}};
-  for (const auto& [rank, worker] : members_.joined())
-    if (const memory::Window* const window = averagings.window(rank))
-      view["workers"].push_back(view_of(rank, worker, *window, done, clock));
-  if (const auto waiting = averagings.waiting())
-    view["waiting"] = {{"update", waiting->version.value},
-                       {"missing", numbers_of(waiting->missing)},
-                       {"since_s", seconds(now - waiting->since)}};
+  training.setUpdate(done + 1);
+  training.setUpdates(averagings.last().value + 1);
+  training.setPeriod(averagings.period());
+  training.setClockS(seconds(clock));
+  training.setMedianStepS(seconds(averagings.median_step()));
+  training.setStepS(median_of(step_s_));
+  training.setLoss(loss_);
+  training.setSamples(samples_);
+  write_counters(averagings.counters(), training.initCounters());
+  std::vector<std::pair<Rank, WorkerId>> shown;
+  for (const auto& joined : members_.joined())
+    if (averagings.window(joined.first)) shown.push_back(joined);
+  auto rows = training.initWorkers(size_of(shown));
+  for (unsigned i = 0; i < rows.size(); ++i) {
+    const auto [rank, worker] = shown[i];
+    const memory::Window& window = *averagings.window(rank);
+    const auto& progress = window.progress();
+    const auto step = progress.step.load(std::memory_order_relaxed);
+    const auto samples = progress.samples.load(std::memory_order_relaxed);
+    auto row = rows[i];
+    row.setRank(rank.value);
+    row.setNode(settings_.self.value);
+    row.setPid(outbox_.process_id(worker));
+    row.setStep(step);
+    row.setLag(std::max<std::int64_t>(0, done + 1 - step));
+    row.setSamplesPerS(clock > Duration::zero() ? static_cast<double>(samples) / seconds(clock) : 0.0);
+    row.setSamples(samples);
+    row.setState(state_of(rank, worker, window));
+    row.setComputeS(seconds(Duration(progress.compute_ns.load(std::memory_order_relaxed))));
+    row.setWaitS(seconds(Duration(progress.wait_ns.load(std::memory_order_relaxed))));
+  }
+  if (const auto waiting = averagings.waiting()) {
+    auto body = training.initWaiting();
+    body.setUpdate(waiting->version.value);
+    write_ranks(waiting->missing, body.initMissing(size_of(waiting->missing)));
+    body.setSinceS(seconds(now - waiting->since));
+  }
 }
 
-void JobView::trace(const json& view, AveragingService& averagings, Instant now) {
+void JobView::trace(AveragingService& averagings, Instant now) {
   std::int64_t samples = 0;
   int waiting = 0;
-  for (const auto& worker : view.value("workers", json::array())) {
-    samples += worker.value("samples", std::int64_t{0});
-    waiting += worker.value("state", "") == name_of(session::State::wait);
+  for (const auto& [rank, worker] : members_.joined()) {
+    const memory::Window* const window = averagings.window(rank);
+    if (!window) continue;
+    samples += window->progress().samples.load(std::memory_order_relaxed);
+    waiting += std::string_view(state_of(rank, worker, *window)) == name_of(session::State::wait);
   }
   const double since = counted_.at == Instant{} ? 0 : seconds(now - counted_.at);
   averagings.count("samples/s", since > 0 ? static_cast<double>(samples - counted_.samples) / since : 0, now);

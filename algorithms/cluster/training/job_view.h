@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -29,15 +28,15 @@ class JobView {
   double loss() const { return loss_; }
   std::int64_t samples() const { return samples_; }
   /// Before training: who has not shared its model yet.
-  nlohmann::json starting(const std::vector<Rank>& ranks, std::optional<Duration> since) const;
-  /// Adds what the averagings are at. `clock`: of training; what workers do after it is none.
-  void add(nlohmann::json& view, scheduler::AveragingService& averagings, Duration clock, Instant now) const;
+  void write(wire::Progress::Builder progress, const std::vector<Rank>& starting, std::optional<Duration> since) const;
+  /// What the averagings are at. `clock`: of training; what workers do after it is none.
+  void write(wire::Progress::Training::Builder training, scheduler::AveragingService& averagings, Duration clock,
+             Instant now) const;
   /// This node's samples/s, loss and waiting workers, for the trace.
-  void trace(const nlohmann::json& view, scheduler::AveragingService& averagings, Instant now);
+  void trace(scheduler::AveragingService& averagings, Instant now);
 
  private:
-  nlohmann::json view_of(Rank rank, WorkerId worker, const memory::Window& window, std::int64_t done,
-                         Duration clock) const;
+  const char* state_of(Rank rank, WorkerId worker, const memory::Window& window) const;
 
   const JobSettings& settings_;
   const JobMembers& members_;

@@ -30,10 +30,7 @@ Result<void> NodeJobs::open(const wire::OpenJob::Reader& open) {
   const JobId id{open.getJob()};
   if (jobs_.contains(id)) return {};  // A head that was started anew could not know.
   Part opened;
-  opened.events = std::make_shared<DriverEvents>(read_driver(open.getDriver()),
-                                                 [this, id](const JobDriver& driver, const DriverEvents::Event& event) {
-                                                   return around_.tell(id, driver, event);
-                                                 });
+  opened.events = std::make_shared<DriverEvents>(id, around_.self, read_driver(open.getDriver()), around_.tell);
   auto done = contained([&]() -> Result<void> {
     auto made = make(id, open, opened.events);
     if (!made) return tl::unexpected(made.error());
@@ -41,7 +38,7 @@ Result<void> NodeJobs::open(const wire::OpenJob::Reader& open) {
     return {};
   });
   if (!done) {
-    opened.events->tell({{"event", "failed"}, {"text", done.error().text}});
+    opened.events->tell([&](auto event) { event.initFailed().setText(done.error().text); });
     return done;
   }
   jobs_[id] = std::move(opened);
@@ -57,7 +54,7 @@ Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, const wire::OpenJo
   auto strategy = job_strategy(entry->options, static_cast<std::int32_t>(entry->node_of.size()));
   if (!strategy) return tl::unexpected(strategy.error());
   JobOutbox outbox = around_.outbox();
-  outbox.to_driver = [events](const json& event) { events->tell(event); };
+  outbox.to_driver = [events](const DriverEvents::Write& write) { events->tell(write); };
   outbox.beside = [this, id, beside = std::move(outbox.beside)](auto work, auto follows) {
     beside(std::move(work), [this, id, follows](const Result<void>& done) {
       if (TrainingJob* const job = find(id)) within(*job, [&] { follows(done); });
@@ -74,8 +71,8 @@ void NodeJobs::close(JobId id) {
   if (it == jobs_.end()) return;
   const Instant now = around_.clock.now();
   Part closed = std::move(it->second);
-  auto event = closed.job->view(now);
-  event["event"] = "closed";
+  wire::Message last;
+  closed.job->write(last.root().initJobEvent().initClosed(), now);
   closed.job->stop("the job is closed", now);
   closed.job->let_go();
   // Its memory is given back beside the loop.
@@ -85,7 +82,7 @@ void NodeJobs::close(JobId id) {
   jobs_.erase(it);
   std::erase_if(cut_off_, [id](const auto& one) { return one.first.first == id; });
   around_.other_nodes_changed();
-  closed.events->tell(event);
+  closed.events->tell([&](auto event) { event.setClosed(last.root().getJobEvent().getClosed()); });
 }
 
 // Messages
@@ -145,15 +142,13 @@ void NodeJobs::on_unreadable(const wire::Envelope::Reader& envelope, const std::
   if (TrainingJob* const job = id ? find(*id) : nullptr) within(*job, [&] { job->fail_job(why, around_.clock.now()); });
 }
 
-void NodeJobs::on_captured(WorkerId worker, const json& replica, process::Fd state) {
-  if (!replica.is_object()) return;
-  TrainingJob* const job = find(JobId{replica.value("job", std::uint64_t{0})});
-  if (!job || !job->owns(worker)) return;
-  within(*job, [&] {
-    const Rank rank{replica.value("rank", -1)};
-    const auto update = replica.value("update", std::int64_t{0});
-    const auto size = replica.value("size", std::uint64_t{0});
-    job->on_captured(rank, update, size, std::move(state));
+void NodeJobs::on_captured(WorkerId worker, std::string_view packet, process::Fd state) {
+  const auto message = wire::Received::parse_packet(packet);
+  if (!message) return around_.log.error("worker " + to_string(worker) + ": " + message.error().text);
+  (void)message->visit([&](const wire::Envelope::Reader& root) {
+    const auto replica = root.getReplica();
+    TrainingJob* const job = find(JobId{replica.getJob()});
+    if (job && job->owns(worker)) within(*job, [&] { job->on_captured(replica, std::move(state)); });
   });
 }
 

@@ -30,7 +30,7 @@ class NodeJobs {
     const Clock& clock;
     observe::Log& log;
     std::function<JobOutbox()> outbox;
-    std::function<bool(JobId, const JobDriver&, const DriverEvents::Event&)> tell;
+    DriverEvents::Send tell;
     std::function<void()> other_nodes_changed;
   };
   NodeJobs(Around around, std::unique_ptr<collective::Averager> averager);
@@ -43,7 +43,7 @@ class NodeJobs {
   /// A message that cannot be read: its job, if there is one, fails.
   void on_unreadable(const wire::Envelope::Reader& envelope, const std::string& why);
   /// A worker's packet over its Unix socket: a state that it was asked for.
-  void on_captured(WorkerId worker, const nlohmann::json& replica, process::Fd state);
+  void on_captured(WorkerId worker, std::string_view packet, process::Fd state);
   void on_alive(WorkerId worker);
   /// `failed`: of its own making.
   void on_worker_gone(WorkerId worker, const std::string& how, bool failed);

@@ -9,9 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/cluster/training/job_end.h"
-#include "algorithms/cluster/training/job_evaluation.h"
+#include "algorithms/cluster/training/job_hold.h"
 #include "algorithms/cluster/training/job_members.h"
+#include "algorithms/cluster/training/job_news.h"
+#include "algorithms/cluster/training/job_plan.h"
 #include "algorithms/cluster/training/job_replicas.h"
 #include "algorithms/cluster/training/job_settings.h"
 #include "algorithms/cluster/training/job_view.h"
@@ -26,8 +27,8 @@
 
 namespace paceline::cluster {
 
-/// One node's part of a training job: its workers' windows and averagings (AveragingService), evaluations, replicas,
-/// shared objects and what the driver is told. Owned by the agent's control loop.
+/// One node's part of a training job: who is there, its workers' windows and averagings (AveragingService), replicas,
+/// shared objects; versions at which workers are held are JobHold's. Owned by the agent's control loop.
 ///
 ///   openShare (each worker) -> windows -> plan (first worker) -> rounds run -> ... last version executed -> workers
 ///   end -> closeJob
@@ -49,13 +50,13 @@ class TrainingJob {
   void on_replica_wanted(const wire::Replica::Reader& wanted, NodeId from, Instant now);
   void on_replica_none(const wire::Replica::Reader& none, NodeId from, Instant now);
   /// A worker's packet over its Unix socket: a captured replica.
-  void on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state);
+  void on_captured(const wire::Replica::Reader& replica, process::Fd state);
   void on_replica_data(const wire::Replica::Reader& replica, std::vector<std::byte> bytes);
   /// A message of another agent for this job's averagings.
   void on_averaging_message(NodeId from, const wire::Envelope::Reader& message, std::vector<std::byte> bulk,
                             Instant now);
-  void on_released(const wire::Released::Reader& released, Instant now);
-  void on_settled(const wire::Settled::Reader& settled, Instant now);
+  void on_released(const wire::Released::Reader& released, Instant now) { hold_.on_released(released, now); }
+  void on_settled(const wire::Settled::Reader& settled, Instant now) { hold_.on_settled(settled, now); }
   /// `failed`: of its own making (a crash, an exit status), which ends the job; else it leaves and the others go on.
   void on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now);
   /// Another node is lost: those that are left go on without its workers.
@@ -69,7 +70,7 @@ class TrainingJob {
   std::optional<Instant> next_deadline() const;
 
   /// This node's share of progress events.
-  nlohmann::json view(Instant now) const;
+  void write(wire::Progress::Builder progress, Instant now) const;
   /// This node's share of `status`: the same, and the newest of what is logged and evaluated.
   nlohmann::json status(Instant now) const;
   const JobSettings& settings() const { return settings_; }
@@ -88,8 +89,9 @@ class TrainingJob {
   void beside(std::function<Result<void>()> work, JobOutbox::Follows follows);
   void on_share_made(Rank rank, WorkerId worker, std::uint64_t request, WorkerShare& share);
   void give(const store::NamedObjects::Given& object);
-  void on_plan(const nlohmann::json& plan, Instant now);
-  void on_metric(const wire::Report::Reader& report, Instant now);
+  void on_plan(const wire::Report::Plan::Reader& said, Instant now);
+  void on_metric(Rank rank, std::int64_t update, const wire::Report::Metric::Reader& metric, Instant now);
+  void stop_soon(const std::string& why);
 
   // Events of the averagings
   void drain(Instant now);
@@ -97,13 +99,6 @@ class TrainingJob {
   void handle(const scheduler::AveragingService::Left& left, Instant now);
   void handle(const scheduler::AveragingService::WentOn& went_on, Instant now);
   void handle(const scheduler::AveragingService::Failed& failed, Instant now);
-
-  // Evaluations
-  void begin_evaluation(Instant now);
-  void on_evaluated(Rank rank, std::int64_t update, double value, Instant now);
-  void end_evaluation(Instant now);
-  void look_at_evaluator(Instant now);
-  void ask_for_checkpoint(Instant now);
 
   // Who is there
   void look_for_life(Instant now);
@@ -113,31 +108,18 @@ class TrainingJob {
   bool lose_node(NodeId node, const std::string& cause, Instant now);
   void end_where_this_node_was_lost();
   bool lose(Rank rank);
-  void tell_left(Rank rank, const std::string& text);
-  void tell_ended(Rank rank, const std::string& text);
+  void end_worker(Rank rank, const std::string& why);
   void go_on_without(Rank rank, const std::string& how, Instant now);
 
   // The end
-  void release(Version v, Instant now);
-  void end_here(Version v, Instant now);
-  bool is_settled(Rank rank);
-  void tell_settled();
-  void take_lead(Instant now);
-  void settle(Instant now);
-  void leave_those_behind(Instant now);
-  void leave_behind(Rank rank);
-  Duration end_patience(bool is_alive) const;
-  bool replays() const { return !settings_.options().replay.empty(); }
   void stop_everywhere(const std::string& reason, Instant now);
-
-  // Other nodes
-  void send_released(Version v, bool ends);
   void to_all_nodes(wire::Message& message);
 
   const JobSettings settings_;
   scheduler::TaskGraph& graph_;
   collective::Averager& averager_;
   const JobOutbox outbox_;
+  const JobNews news_;
   std::shared_ptr<bool> here_ = std::make_shared<bool>(true);  // Until let_go().
   std::shared_ptr<scheduler::AveragingService> averagings_;
   std::map<Rank, Opened> opened_;             // Before the plan is known.
@@ -146,17 +128,13 @@ class TrainingJob {
   JobMembers members_;
   store::NamedObjects objects_;
   JobReplicas replicas_;
-  JobEvaluation evaluation_;
-  /// Executed, and neither released nor, where this node leads, begun.
-  std::optional<std::pair<Version, std::optional<Rank>>> to_evaluate_;
   LoggedValues logged_;
-  JobEnd end_;
   JobView view_;
   SignsOfLife life_;
+  JobHold hold_;
   std::optional<Instant> began_;  ///< Waiting for workers to share their models.
   Instant looked_{};
-  bool stops_soon_ = false;             ///< A worker has asked for the end.
-  std::optional<Instant> finished_at_;  ///< Workers are to end by themselves from here on.
+  bool stops_soon_ = false;  ///< A worker has asked for the end.
   bool stopped_ = false;
   bool stepped_ = false;
   Instant next_progress_{};

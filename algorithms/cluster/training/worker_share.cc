@@ -2,7 +2,7 @@
 
 #include "algorithms/payloads.h"
 #include "algorithms/plan.h"
-#include "algorithms/session/job_terms.h"
+#include "algorithms/session/job_terms_wire.h"
 
 namespace paceline::cluster {
 namespace {
@@ -86,7 +86,7 @@ WorkerShare share_of(const JobSettings& settings, Rank rank, const SharedModel& 
   return {.layout = {model.elements, static_cast<memory::Dtype>(model.dtype), buffers},
           .outer_elements = model.outer_elements,
           .waits_for_turn = !settings.options().replay.empty(),
-          .answer = session::to_json(terms)};
+          .terms = std::move(terms)};
 }
 
 }  // namespace paceline::cluster

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "algorithms/cluster/training/job_settings.h"
+#include "algorithms/session/job_terms_wire.h"
 #include "runtime/memory/control.h"
 #include "runtime/memory/window.h"
 #include "runtime/process/fd.h"
@@ -31,7 +31,7 @@ struct WorkerShare {
   memory::Window::Layout layout;
   std::uint64_t outer_elements = 0;
   bool waits_for_turn = false;  ///< A replay: it publishes nothing before its agent has read what it published then.
-  nlohmann::json answer{};      ///< session::JobTerms.
+  session::JobTerms terms{};
   std::optional<memory::Window> window{};
   std::optional<memory::ControlPage> control{};
   process::Fd read_only{};  ///< Of the control page.

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "algorithms/session/job_terms.h"
+#include "algorithms/session/job_terms_wire.h"
 
 namespace paceline::cluster {
 namespace {
@@ -17,7 +17,7 @@ JobSettings settings(const std::string& strategy, job::Options options = {}) {
 }
 
 session::JobTerms terms(const std::string& strategy) {
-  return session::job_terms(share_of(settings(strategy), Rank{2}, {100, 100, 0}).answer);
+  return share_of(settings(strategy), Rank{2}, {100, 100, 0}).terms;
 }
 
 TEST(WorkerShareTest, AModelThatTheStrategyCannotTrainIsRefused) {
@@ -38,7 +38,7 @@ TEST(WorkerShareTest, AModelThatTheStrategyCannotTrainIsRefused) {
 TEST(WorkerShareTest, ItsWindowHasAsManyBuffersAsTheStrategyNeeds) {
   const auto buffers = [](const std::string& strategy) {
     const auto share = share_of(settings(strategy), Rank{2}, {100, 100, 0});
-    EXPECT_EQ(share.layout.buffers, session::job_terms(share.answer).buffers) << "the worker maps the same";
+    EXPECT_EQ(share.layout.buffers, share.terms.buffers) << "the worker maps the same";
     EXPECT_EQ(share.layout.elements, 100U);
     return share.layout.buffers;
   };
@@ -63,12 +63,12 @@ TEST(WorkerShareTest, AReplayWaitsForItsTurnAndARunDirectoryHasATrace) {
   options.run_directory = "/runs/1";
   options.replay = "/runs/0";
   auto share = share_of(settings("allreduce", options), Rank{2}, {100, 100, 0});
-  EXPECT_EQ(session::job_terms(share.answer).trace, "/runs/1/worker-2.trace");
+  EXPECT_EQ(share.terms.trace, "/runs/1/worker-2.trace");
   ASSERT_TRUE(share.make());
   EXPECT_EQ(share.control->words().may_publish.load(), INT64_MIN);
   EXPECT_GE(share.read_only.get(), 0);
   auto own = share_of(settings("allreduce"), Rank{2}, {100, 100, 0});
-  EXPECT_EQ(session::job_terms(own.answer).trace, "");
+  EXPECT_EQ(own.terms.trace, "");
   ASSERT_TRUE(own.make());
   EXPECT_NE(own.control->words().may_publish.load(), INT64_MIN);
 }

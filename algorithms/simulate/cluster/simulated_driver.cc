@@ -5,6 +5,7 @@
 
 #include "actors/process_ids.h"
 #include "actors/protocol_wire.h"
+#include "algorithms/job/job_event_wire.h"
 #include "algorithms/simulate/cluster/must.h"
 
 namespace paceline::simulate {
@@ -161,7 +162,7 @@ void SimulatedDriver::on_message(const wire::Envelope::Reader& envelope, std::ve
   }
   if (envelope.isJobEvent())
     on_job_event(envelope.getJobEvent().getJob(), NodeId{envelope.getJobEvent().getNode()},
-                 envelope.getJobEvent().getNumber(), parse_json(wire::text(envelope.getJobEvent().getJson())));
+                 envelope.getJobEvent().getNumber(), job::to_json(envelope.getJobEvent()));
 }
 
 // When its agent has ended

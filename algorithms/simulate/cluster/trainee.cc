@@ -78,16 +78,15 @@ void Trainee::open() {
 void Trainee::on_answer(process::DescriptorMessage answer) {
   if (answer.request != request_) return;
   if (answer.kind == process::DescriptorMessage::Kind::failure) return end(answer.body);
-  const auto body = parse_json(answer.body);
-  if (!core_) return open_session(std::move(answer), body);
-  const auto update = body.value("update", std::int64_t{0});
-  if (answer.fds.empty()) return core_->on_go_on(update);
-  auto object = store::SharedObject::map(std::move(answer.fds.front()), body.value("size", std::uint64_t{0}));
-  object ? core_->on_replica(update, *std::move(object)) : end(object.error().text);
+  const auto message = must(wire::Received::parse_packet(answer.body));
+  if (!core_) return open_session(std::move(answer), session::job_terms(message.root().getJobTerms()));
+  const auto replica = message.root().getReplica();
+  if (answer.fds.empty()) return core_->on_go_on(replica.getUpdate());
+  auto object = store::SharedObject::map(std::move(answer.fds.front()), replica.getSize());
+  object ? core_->on_replica(replica.getUpdate(), *std::move(object)) : end(object.error().text);
 }
 
-void Trainee::open_session(process::DescriptorMessage answer, const nlohmann::json& body) {
-  const auto terms = session::job_terms(body);
+void Trainee::open_session(process::DescriptorMessage answer, const session::JobTerms& terms) {
   auto window = memory::Window::map(std::move(answer.fds.at(0)), {kElements, memory::Dtype::f64, terms.buffers});
   auto control = memory::ControlPage::map(answer.fds.at(1));
   if (!window || !control) return end("a window that cannot be mapped");
@@ -95,10 +94,15 @@ void Trainee::open_session(process::DescriptorMessage answer, const nlohmann::js
   outbox.message = agent_.say;
   outbox.wants_replica = [this] { return ++request_; };
   outbox.replica = [this](std::int64_t update, std::span<const std::byte> state) {
+    wire::Message captured;
+    auto body = captured.root().initReplica();
+    body.setJob(training_.job);
+    body.setRank(training_.rank);
+    body.setUpdate(update);
+    body.setSize(state.size());
     process::DescriptorMessage message;
     message.kind = process::DescriptorMessage::Kind::captured;
-    message.body = json_text(
-        nlohmann::json{{"job", training_.job}, {"rank", training_.rank}, {"update", update}, {"size", state.size()}});
+    message.body = captured.to_packet();
     message.fds.push_back(must(store::SharedObject::sealed_copy(state)).fd().duplicate());
     agent_.hand(std::move(message));
   };

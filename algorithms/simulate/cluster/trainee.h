@@ -77,7 +77,7 @@ class Trainee {
   };
 
   void open();
-  void open_session(process::DescriptorMessage answer, const nlohmann::json& body);
+  void open_session(process::DescriptorMessage answer, const session::JobTerms& terms);
   bool advance();
   bool follow();
   void follow_then(Doing next);

@@ -7,7 +7,7 @@
 #include "algorithms/payloads.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/instant.h"
-#include "runtime/base/json.h"
+#include "runtime/wire/codec.h"
 
 namespace paceline::session {
 
@@ -46,8 +46,7 @@ struct JobTerms {
   bool steps_by_batch() const { return shows_start && payloads.gradients_until > 0; }
 };
 
-nlohmann::json to_json(const JobTerms& terms);
-/// Of an agent of this build: what lacks has its default. Throws what nlohmann::json throws where a type is another.
-JobTerms job_terms(const nlohmann::json& json);
+void write(const JobTerms& terms, wire::JobTerms::Builder body);
+JobTerms job_terms(const wire::JobTerms::Reader& body);
 
 }  // namespace paceline::session

@@ -1,0 +1,129 @@
+#include "algorithms/cluster/training/job_news.h"
+
+#include "runtime/observe/format.h"
+
+namespace paceline::cluster {
+
+void JobNews::memory(double bytes_worker, std::size_t workers) const {
+  to_driver_([&](auto event) {
+    auto memory = event.initMemory();
+    memory.setNode(self_.value);
+    memory.setBytesWorker(bytes_worker);
+    memory.setBytesNode(bytes_worker * static_cast<double>(workers));
+  });
+}
+
+void JobNews::started(std::int64_t first, std::int64_t updates) const {
+  to_driver_([&](auto event) {
+    auto started = event.initStarted();
+    started.setNode(self_.value);
+    started.setFirst(first);
+    started.setUpdates(updates);
+  });
+}
+
+void JobNews::first_step(Rank worker) const {
+  to_driver_([&](auto event) { event.initFirstStep().setWorker(worker.value); });
+}
+
+void JobNews::left(Rank worker, const std::string& text, bool ended) const {
+  to_driver_([&](auto event) {
+    auto left = event.initLeft();
+    left.setWorker(worker.value);
+    left.setEnded(ended);
+    left.setText(text);
+  });
+}
+
+void JobNews::node_lost(NodeId node, const std::string& text) const {
+  to_driver_([&](auto event) {
+    auto lost = event.initNodeLost();
+    lost.setNode(node.value);
+    lost.setText(text);
+  });
+}
+
+void JobNews::evaluated(Rank worker, const JobEvaluation::Evaluated& evaluated) const {
+  to_driver_([&](auto event) {
+    auto body = event.initEvaluated();
+    body.setWorker(worker.value);
+    body.setUpdate(evaluated.update);
+    body.setValue(evaluated.value);
+    body.setClockS(evaluated.figures.clock_s);
+    body.setSamples(evaluated.figures.samples);
+    body.setLoss(evaluated.figures.loss);
+    body.setBest(evaluated.best);
+    body.setReached(evaluated.reached);
+  });
+}
+
+void JobNews::saved(Rank worker, std::int64_t update) const {
+  to_driver_([&](auto event) {
+    auto saved = event.initSaved();
+    saved.setWorker(worker.value);
+    saved.setUpdate(update);
+  });
+}
+
+void JobNews::metric(Rank worker, std::int64_t update, double clock_s, const std::string& name, double value) const {
+  to_driver_([&](auto event) {
+    auto metric = event.initMetric();
+    metric.setWorker(worker.value);
+    metric.setUpdate(update);
+    metric.setClockS(clock_s);
+    metric.setName(name);
+    metric.setValue(value);
+  });
+}
+
+void JobNews::file(const std::string& path, const std::string& hash) const {
+  to_driver_([&](auto event) {
+    auto file = event.initFile();
+    file.setPath(path);
+    file.setHash(hash);
+  });
+}
+
+void JobNews::ended(Rank worker, const std::string& model) const {
+  to_driver_([&](auto event) {
+    auto ended = event.initFinal();
+    ended.setWorker(worker.value);
+    ended.setModel(model);
+  });
+}
+
+void JobNews::stopping(const std::string& why) const {
+  to_driver_([&](auto event) {
+    auto stopping = event.initStopping();
+    stopping.setNode(self_.value);
+    stopping.setText(why);
+  });
+}
+
+void JobNews::warning(const std::string& text) const {
+  to_driver_([&](auto event) { event.initWarning().setText(text); });
+}
+
+void JobNews::failed(const std::string& text) const {
+  to_driver_([&](auto event) { event.initFailed().setText(text); });
+}
+
+void JobNews::progress(const std::function<void(wire::Progress::Builder)>& fill) const {
+  to_driver_([&](auto event) { fill(event.initProgress()); });
+}
+
+std::string why_left(const scheduler::AveragingService::Left& left) {
+  const auto update = static_cast<long long>(left.version.value);
+  if (left.replayed) return "worker " + to_string(left.rank) + " left here in the run that is replayed: it leaves";
+  if (left.silent < left.waited)
+    return observe::format(
+        "worker %d was waited for at update %lld for %.1f s, longer than patience allows: it leaves, the others go on "
+        "without it",
+        left.rank.value, update, seconds(left.waited));
+  return observe::format(
+      "worker %d was silent for %.1f s while the others waited for it at update %lld: it leaves, the others go on "
+      "without it",
+      left.rank.value, seconds(left.silent), update);
+}
+
+}  // namespace paceline::cluster

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "algorithms/cluster/training/driver_events.h"
+#include "algorithms/cluster/training/job_evaluation.h"
+#include "runtime/base/ids.h"
+#include "scheduler/shell/averaging_service.h"
+
+namespace paceline::cluster {
+
+/// What a node tells the job's driver, each in a function of its own: docs/command-line.md, Events.
+class JobNews {
+ public:
+  using ToDriver = std::function<void(const DriverEvents::Write&)>;
+
+  JobNews(NodeId self, ToDriver to_driver) : self_(self), to_driver_(std::move(to_driver)) {}
+
+  /// Of windows.
+  void memory(double bytes_worker, std::size_t workers) const;
+  void started(std::int64_t first, std::int64_t updates) const;
+  void first_step(Rank worker) const;
+  /// The others go on without it.
+  void left(Rank worker, const std::string& text) const { left(worker, text, false); }
+  /// The job had ended, which is no loss.
+  void left_ended_job(Rank worker, const std::string& text) const { left(worker, text, true); }
+  void node_lost(NodeId node, const std::string& text) const;
+  void evaluated(Rank worker, const JobEvaluation::Evaluated& evaluated) const;
+  void saved(Rank worker, std::int64_t update) const;
+  void metric(Rank worker, std::int64_t update, double clock_s, const std::string& name, double value) const;
+  void file(const std::string& path, const std::string& hash) const;
+  /// With this hash of its model.
+  void ended(Rank worker, const std::string& model) const;
+  void stopping(const std::string& why) const;
+  void warning(const std::string& text) const;
+  void failed(const std::string& text) const;
+  void progress(const std::function<void(wire::Progress::Builder)>& fill) const;
+
+ private:
+  void left(Rank worker, const std::string& text, bool ended) const;
+
+  const NodeId self_;
+  const ToDriver to_driver_;
+};
+
+std::string why_left(const scheduler::AveragingService::Left& left);
+
+}  // namespace paceline::cluster
