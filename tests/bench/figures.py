@@ -9,7 +9,7 @@ import argparse
 import statistics
 import sys
 
-from measure import actors, averaging, bounds, building, calls, cluster, freezing, links, loops, losing, main_job, page, peers, prediction, programs, rates, startup
+from measure import actors, averaging, before, bounds, building, calls, cluster, freezing, links, loops, losing, main_job, page, peers, prediction, programs, rates, startup
 from measure.bench import Bench
 from measure.store import Store
 
@@ -22,7 +22,7 @@ MEASUREMENTS = {
     "random_jobs": programs.random_jobs, "explorer": programs.explorer, "cluster_lives": programs.cluster_lives, "mutations": programs.mutations, "scale": programs.scale, "recording": programs.recording,
     "cells": programs.cells, "prediction": prediction.prediction,
     "building": building.building, "bare": building.bare, "checking": building.checking,
-    "checked": building.checked, "memory": building.memory,
+    "checked": building.checked, "memory": building.memory, "before": before.before,
 }
 
 

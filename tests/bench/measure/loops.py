@@ -10,9 +10,9 @@ from measure.store import ROOT
 BATCH = 32
 
 
-def as_job(bench, model, steps, processes):
+def as_job(bench, model, steps, processes, *flags):
     """Samples/s of all workers together."""
-    _, directory = bench.run(script=bench.program("tests", "bench", "training_loop"), arguments=("job", model, str(steps), str(processes)))
+    _, directory = bench.run(*flags, script=bench.program("tests", "bench", "training_loop"), arguments=("job", model, str(steps), str(processes)))
     return sum(metric(directory, "steady_samples_per_s"))
 
 

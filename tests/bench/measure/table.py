@@ -197,4 +197,14 @@ FIGURES = (
            tuple(value for nodes in (2, 4) for value in (
                Value(f"{nodes}", f"{nodes} nodes: over the strategies", unit="s"), Value(f"{nodes} longest", f"{nodes} nodes: of all", "≤", 2.05, "s"),
                Value(f"{nodes} go on", f"{nodes} nodes: strategies that go on", "≥", 32, "", 0))), 30),
+    Figure(37, "time that this build takes, times that of a build of the commit before views (6b85bc5), in turn (`PACELINE_BEFORE=BUILD`)", "before",
+           (*[Value(f"nine {strategy}", f"a step of nine numbers, two workers, `{strategy}`", "≤", 1.02)
+              for strategy in ("allreduce", "local-sgd(period=4)", SKIP, "nonblocking", "d-psgd", "ad-psgd", "server")],
+            Value("nine allreduce P=4", "the same of four workers, `allreduce`", "≤", 1.02),
+            *[Value(f"example P={p}", f"a step of the example's model, `allreduce`, P = {p} (figures 5 and 6)", "≤", 1.02) for p in (1, 2, 4)],
+            *[Value(f"main {strategy}", f"a step of the main job, one of 4 workers 4× slower, `{strategy}` (figures 1 to 3)", "≤", 1.02)
+              for strategy in ("allreduce", "nonblocking", SKIP)],
+            Value("averaging", "averaging 100 MiB in windows, P = 4 (figure 7)", "≤", 1.02),
+            Value("fork 8", "8 workers forked, until they answered (figure 8)", "≤", 1.02),
+            Value("start", "`paceline run` to the first step (figure 9)", "≤", 1.02), Value("status", "`paceline status` (figure 10)", "≤", 1.02)), 25),
 )

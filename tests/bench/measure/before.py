@@ -1,0 +1,77 @@
+"""Figure 37: what this build takes, times what another one took that was made of an earlier commit (PACELINE_BEFORE), in turn."""
+import json
+import os
+import statistics
+import time
+
+from measure import averaging, startup
+from measure.bench import EXAMPLE, MAIN_JOB, Bench, batches_of_its_own, mean_step, spread
+from measure.cluster import Cluster
+from measure.loops import BATCH, as_job
+
+STRATEGIES = ("allreduce", "local-sgd(period=4)", "wagma(late=skip)", "nonblocking", "d-psgd", "ad-psgd", "server")
+
+
+def step(model, steps, processes, *flags):
+    """Seconds of a step of training_loop.cpp."""
+    return lambda bench: BATCH * processes / as_job(bench, model, steps, processes, *flags)
+
+
+def main_job(strategy):
+    def took(bench):
+        flags = batches_of_its_own(strategy, "--workers", "4", "--slow", "3:4x", "--strategy", strategy, "--seed", "1", "--epochs", "1", "--target", "none")
+        return mean_step(bench.run(*flags, script=MAIN_JOB, arguments=("0.1",))[0])
+    return took
+
+
+def forks(count):
+    def took(bench):
+        (times,) = (times for key, times in startup.fork(bench)[8].items() if key.endswith(f" {count}"))
+        return statistics.median(times)
+    return took
+
+
+def status(bench):
+    with Cluster(bench, 1) as cluster:
+        times = []
+        for _ in range(20):
+            begin = time.monotonic()
+            json.loads(cluster.command("status", "--json"))
+            times.append(time.monotonic() - begin)
+    return statistics.median(times)
+
+
+# Key -> seconds, the fewer the better.
+PAIRS = {
+    **{f"nine {strategy}": step("nine", 6000, 2, "--strategy", strategy) for strategy in STRATEGIES},
+    "nine allreduce P=4": step("nine", 6000, 4),
+    **{f"example P={p}": step("small", 400, p) for p in (1, 2, 4)},
+    **{f"main {strategy}": main_job(strategy) for strategy in ("allreduce", "nonblocking", "wagma(late=skip)")},
+    "averaging": lambda bench: max(averaging.average_s(bench, way, 4, 0.5) for way in ("in_place", "flip")),
+    "fork 8": forks(8),
+    "start": lambda bench: startup.first_step(bench, EXAMPLE),
+    "status": status,
+}
+
+
+def before(bench):
+    other = os.environ.get("PACELINE_BEFORE")
+    if not other:
+        raise SystemExit("figures.py: name a release build of the earlier commit: PACELINE_BEFORE=DIR tests/bench/figures.py BUILD before")
+    earlier = Bench(other, 1)
+    rounds, bench.rounds = bench.rounds_or(9), 1
+    for build in (bench, earlier):
+        startup.first_step(build, EXAMPLE)  # Compiled for both.
+    values = {}
+    for key, took in PAIRS.items():
+        values[key] = []
+        for number in range(rounds):
+            if number % 2:
+                then = took(earlier)
+                now = took(bench)
+            else:
+                now = took(bench)
+                then = took(earlier)
+            values[key].append(now / then)
+        print(f"  {key}: {spread(values[key])}", flush=True)
+    return {37: values}
