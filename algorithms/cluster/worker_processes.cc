@@ -301,11 +301,17 @@ void WorkerProcesses::answer(WorkerId worker, std::uint64_t request, const Resul
   process::Packet packet;
   for (const process::BorrowedFd fd : fds) packet.fds.push_back(fd.duplicate());
   if (!std::all_of(packet.fds.begin(), packet.fds.end(), [](const process::Fd& fd) { return static_cast<bool>(fd); }))
-    return answer(worker, request, fail(ErrorKind::overloaded, "its agent has no descriptors left (ulimit -n)"), {});
+    return refuse_for_want_of_descriptors(worker, request);
   packet.bytes = body ? process::encode(Kind::answer, request, *body, fds.size())
                       : process::encode(Kind::failure, request, body.error().text, 0);
   to.unsent.push_back(std::move(packet));
   send_unsent(worker, to);
+}
+
+void WorkerProcesses::refuse_for_want_of_descriptors(WorkerId worker, std::uint64_t request) {
+  const Error error{ErrorKind::overloaded, "its agent has no descriptors left (ulimit -n)"};
+  log_.error("worker " + to_string(worker) + ": " + error.text);
+  if (request != 0) answer(worker, request, tl::unexpected(error), {});
 }
 
 void WorkerProcesses::send_unsent(WorkerId id, Worker& worker) {
@@ -339,11 +345,12 @@ void WorkerProcesses::on_socket(WorkerId worker) {
   const auto it = workers_.find(worker);
   if (it == workers_.end()) return;
   send_unsent(worker, it->second);
-  auto packet = process::receive_with_fds(it->second.socket, 0);
+  auto packet = process::receive_perhaps_without_fds(it->second.socket, 0);
   if (!packet && packet.error().kind == ErrorKind::timed_out) return;
   if (!packet && packet.error().kind != ErrorKind::invalid)
     return loop_.forget(it->second.socket.get());  // Hung up: its exit is reported.
   auto message = std::move(packet).and_then(process::decode_descriptor_message);
+  if (message && message->fds_lost) return refuse_for_want_of_descriptors(worker, message->request);
   if (message) return listener_.said(worker, *std::move(message));
   log_.warning("worker " + to_string(worker) + ": " + message.error().text);
   end(worker, message.error().text);

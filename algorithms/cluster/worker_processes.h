@@ -87,6 +87,7 @@ class WorkerProcesses final : public Workers {
   void on_server_failed(std::uint32_t server, const std::string& why);
   void on_ended(WorkerId worker, const process::Exit& exit);
   void on_socket(WorkerId worker);
+  void refuse_for_want_of_descriptors(WorkerId worker, std::uint64_t request);
   void send_unsent(WorkerId id, Worker& worker);
   void forget(WorkerId worker);
   void never_started(WorkerId worker, const std::string& why);

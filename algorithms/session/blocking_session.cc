@@ -110,9 +110,10 @@ void BlockingSession::wait(std::uint32_t bell, Duration most) {
 void BlockingSession::read_answer() {
   auto answer = link_.wait(*replica_, kLook);
   if (!answer) {
-    if (answer.error().kind == ErrorKind::invalid) return fail_job(answer.error());
-    if (answer.error().kind != ErrorKind::timed_out) core_->on_agent_gone();
-    return;
+    const ErrorKind kind = answer.error().kind;
+    if (kind == ErrorKind::timed_out) return;
+    return kind == ErrorKind::invalid || kind == ErrorKind::overloaded ? fail_job(answer.error())
+                                                                       : core_->on_agent_gone();
   }
   std::int64_t update = 0;
   std::uint64_t size = 0;

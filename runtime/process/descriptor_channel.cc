@@ -37,7 +37,7 @@ void DescriptorChannel::read(std::unique_lock<std::mutex>& lock, Duration timeou
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::max(timeout, Duration::zero()));
   reading_ = true;
   lock.unlock();
-  auto packet = receive_with_fds(socket_, static_cast<int>(left.count()));
+  auto packet = receive_perhaps_without_fds(socket_, static_cast<int>(left.count()));
   lock.lock();
   reading_ = false;
   auto message = packet ? decode_descriptor_message(*std::move(packet)) : tl::unexpected(std::move(packet).error());
@@ -47,6 +47,8 @@ void DescriptorChannel::read(std::unique_lock<std::mutex>& lock, Duration timeou
       broken_ = {error.kind == ErrorKind::invalid ? ErrorKind::internal : error.kind, error.text};
   } else if (const auto wanted = wanted_.find(message->request); wanted != wanted_.end()) {
     if (message->kind == Kind::answer) wanted->second = Answer{std::move(message->body), std::move(message->fds)};
+    if (message->fds_lost)
+      wanted->second = fail(ErrorKind::overloaded, "no descriptors left for what its agent gives (ulimit -n)");
     if (message->kind == Kind::failure) wanted->second = fail(ErrorKind::invalid, std::move(message->body));
   }
   read_.notify_all();

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/process/few_descriptors_test_support.h"
+
 namespace paceline::process {
 namespace {
 
@@ -105,6 +107,20 @@ TEST_F(DescriptorChannelTest, ThreadsThatAskAtOnceGetEachItsAnswerInWhateverOrde
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(DescriptorChannelTest, WhereNoDescriptorIsLeftOnlyThatRequestFails) {
+  const Fd given = memory();
+  const auto first = sut->begin(), second = sut->begin();
+  answer(first.number(), "first", {given});
+  answer(second.number(), "second", {given});
+  {
+    const FewDescriptors none_left(0);
+    EXPECT_EQ(kind_of_error(sut->wait(first, kPatience)), "overloaded");
+  }
+  const auto came = sut->wait(second, kPatience);
+  ASSERT_TRUE(came) << came.error().text;
+  EXPECT_EQ(came->fds.size(), 1u);
 }
 
 TEST_F(DescriptorChannelTest, AnAnswerThatNobodyWaitsForAnyMoreIsDroppedWithItsDescriptors) {

@@ -53,11 +53,12 @@ Result<DescriptorMessage> decode_descriptor_message(Packet packet) {
     return refuse("is of another version of Paceline: build the program again");
   const auto bounds = fds_of(header.kind);
   if (!bounds) return refuse("is of no known kind");
-  const std::size_t fds = packet.fds.size();
+  const std::size_t fds = packet.fds_lost ? header.fds : packet.fds.size();
   if (fds != header.fds || fds < bounds->first || fds > bounds->second)
     return refuse("has " + std::to_string(fds) + " descriptors");
   packet.bytes.erase(0, sizeof header);
-  return DescriptorMessage{header.kind, header.request, std::move(packet.bytes), std::move(packet.fds)};
+  return DescriptorMessage{header.kind, header.request, std::move(packet.bytes), std::move(packet.fds),
+                           packet.fds_lost};
 }
 
 }  // namespace paceline::process

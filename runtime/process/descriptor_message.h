@@ -33,6 +33,7 @@ struct DescriptorMessage {
   std::uint64_t request = 0;  ///< 0: nobody waits for an answer.
   std::string body{};         ///< A message (runtime/wire/messages.capnp), where it has one; of a failure, its text.
   std::vector<Fd> fds{};
+  bool fds_lost = false;  ///< It had some: this process has as many open as it may.
 };
 
 inline constexpr std::uint32_t kDescriptorProtocolVersion = 1;

@@ -55,6 +55,14 @@ Result<void> send_with_fds(BorrowedFd socket, std::string_view bytes, const std:
 }
 
 Result<Packet> receive_with_fds(BorrowedFd socket, int timeout_ms) {
+  auto packet = receive_perhaps_without_fds(socket, timeout_ms);
+  if (packet && packet->fds_lost)
+    return fail(ErrorKind::invalid,
+                "a packet on a Unix socket lost its descriptors: the limit on open files (ulimit -n) is reached");
+  return packet;
+}
+
+Result<Packet> receive_perhaps_without_fds(BorrowedFd socket, int timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::milliseconds(std::max(timeout_ms, 0));
   for (;;) {
@@ -100,10 +108,13 @@ Result<Packet> receive_with_fds(BorrowedFd socket, int timeout_ms) {
       packet.fds.emplace_back(fd);
     }
   }
-  if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+  const bool is_beyond = packet.fds.size() >= kPacketFdsMax && (message.msg_flags & MSG_CTRUNC) != 0;
+  if ((message.msg_flags & MSG_TRUNC) != 0 || is_beyond)
     return fail(ErrorKind::invalid, "a packet on a Unix socket lost a part: more than " +
                                         std::to_string(kPacketBytesMax) + " bytes or " + std::to_string(kPacketFdsMax) +
-                                        " descriptors, or the limit on open files (ulimit -n) is reached");
+                                        " descriptors");
+  packet.fds_lost = (message.msg_flags & MSG_CTRUNC) != 0;
+  if (packet.fds_lost) packet.fds.clear();
   if (got == 0)  // Empty packets are never sent.
     return fail(ErrorKind::disconnected, "the peer of a Unix socket hung up");
   packet.bytes.resize(static_cast<std::size_t>(got));

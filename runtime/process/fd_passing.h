@@ -21,12 +21,15 @@ Result<void> send_with_fds(BorrowedFd socket, std::string_view bytes, const std:
 
 struct Packet {
   std::string bytes;
-  std::vector<Fd> fds;  ///< Close-on-exec.
+  std::vector<Fd> fds;    ///< Close-on-exec.
+  bool fds_lost = false;  ///< This process has as many open as it may: none came.
 };
 
 /// One packet with its descriptors. `timeout_ms` < 0 waits for ever, 0 not at all. `disconnected` when the peer hung up
-/// and everything that it had sent was received; `timed_out`; `invalid`: beyond the bounds (its descriptors are
-/// closed).
+/// and everything that it had sent was received; `timed_out`; `invalid`: beyond the bounds, or its descriptors were
+/// lost (they are closed).
 Result<Packet> receive_with_fds(BorrowedFd socket, int timeout_ms);
+/// For who can go on without its descriptors, see Packet::fds_lost.
+Result<Packet> receive_perhaps_without_fds(BorrowedFd socket, int timeout_ms);
 
 }  // namespace paceline::process

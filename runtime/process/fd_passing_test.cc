@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/process/fd.h"
+#include "runtime/process/few_descriptors_test_support.h"
 
 namespace paceline::process {
 namespace {
@@ -61,6 +62,22 @@ TEST_F(FdPassingTest, PacketBeyondTheBoundsFromAPeerIsRefusedAndTheNextArrives) 
   ASSERT_TRUE(send_with_fds(a, "next", {}));
   EXPECT_EQ(receive_with_fds(b, 1000).error().kind, ErrorKind::invalid);
   EXPECT_EQ(receive_with_fds(b, 1000)->bytes, "next");
+}
+
+TEST_F(FdPassingTest, WhereNoDescriptorIsLeftThePacketComesWithout) {
+  const std::vector<BorrowedFd> two(2, a);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(send_with_fds(a, "two", two));
+  ASSERT_TRUE(send_with_fds(a, "none", {}));
+  {
+    const FewDescriptors one_left(1);
+    const auto packet = receive_perhaps_without_fds(b, 1000);
+    ASSERT_TRUE(packet) << packet.error().text;
+    EXPECT_EQ(packet->bytes, "two");
+    EXPECT_TRUE(packet->fds_lost);
+    EXPECT_TRUE(packet->fds.empty()) << "not even the one that there was room for";
+    EXPECT_EQ(receive_with_fds(b, 1000).error().kind, ErrorKind::invalid);
+  }
+  EXPECT_EQ(receive_with_fds(b, 1000)->bytes, "none");
 }
 
 TEST_F(FdPassingTest, NothingSentTimesOut) {
