@@ -17,6 +17,7 @@ SessionCore::SessionCore(Share share, JobTerms terms, memory::Window window, mem
       control_(std::move(control)),
       outbox_(std::move(outbox)),
       clock_(clock),
+      numbers_(terms_.outer, window_.layout(), share_.outer_elements),
       next_round_(terms_.next_round),
       lr_may_decay_(terms_.lr_may_decay) {
   info_.workers = terms_.workers;
@@ -131,10 +132,7 @@ paceline_next SessionCore::next_of_its_own(paceline_lease& lease) {
   }
   set_state(State::compute);
   in_window_ = lives_in_window();
-  if (const auto start = window_.writing(); stands_apart() && start) {
-    const auto model = window_.data(*start);
-    start_.assign(model.begin(), model.end());
-  }
+  if (const auto start = window_.writing(); stands_apart() && start) numbers_.begin_step_apart(window_.data(*start));
   return PACELINE_BODY;
 }
 
@@ -209,14 +207,8 @@ bool SessionCore::placed() {
 }
 
 paceline_span SessionCore::outer() const {
-  return {const_cast<std::byte*>(outer_state_.data()), static_cast<std::uint64_t>(outer_state_.size())};
-}
-
-bool SessionCore::set_outer(std::span<const std::byte> state) {
-  if (!terms_.has_outer_step() || state.size() != 2 * share_.outer_elements * memory::size_of(window_.layout().dtype))
-    return false;
-  outer_state_.assign(state.begin(), state.end());
-  return true;
+  const auto state = numbers_.outer_state();
+  return {const_cast<std::byte*>(state.data()), static_cast<std::uint64_t>(state.size())};
 }
 
 /// Windows of models answer from the first moment on: the start is published as iteration -1 (WAGMA's send buffer
@@ -224,11 +216,7 @@ bool SessionCore::set_outer(std::span<const std::byte> state) {
 void SessionCore::publish_start() {
   update_began_ = now();
   const auto first = window_.writing();
-  if (terms_.has_outer_step() && first && outer_state_.empty()) {
-    const auto model = window_.data(*first).first(share_.outer_elements * memory::size_of(window_.layout().dtype));
-    outer_state_.assign(model.begin(), model.end());
-    outer_state_.resize(2 * model.size());
-  }
+  if (first) numbers_.begin_first_block(window_.data(*first));
   if (!lives_in_window() || window_.layout().buffers < 2 || !first) return;
   window_.tag(*first) = {};
   window_.tag(*first).iteration = lease_.update - 1;

@@ -12,6 +12,7 @@
 #include "algorithms/session/job_terms_wire.h"
 #include "algorithms/session/session.h"
 #include "algorithms/session/session_state.h"
+#include "algorithms/session/step_numbers.h"
 #include "runtime/base/clock.h"
 #include "runtime/memory/control.h"
 #include "runtime/memory/window.h"
@@ -68,7 +69,7 @@ class SessionCore {
   void evaluated(double value);
   void saved();
   paceline_span outer() const;
-  bool set_outer(std::span<const std::byte> state);
+  bool set_outer(std::span<const std::byte> state) { return numbers_.set_outer_state(state); }
   void stop_job(const char* reason);
   /// `write` says what it is that the agent is told, after the update that was done last.
   void report(const std::function<void(wire::Report::Builder)>& write);
@@ -147,13 +148,8 @@ class SessionCore {
   void leave_unfinished();
   paceline_outcome apply_own(memory::Buffer sum);
   bool batch_is_over() const;
-  void start_next_block(double learning_rate);
-  void step_apart_from(memory::Buffer model);
-  void put_step_together(memory::Buffer buffer, bool fresh);
   void add_loss(const paceline_stats& stats);
   void fill_tag(memory::BufferTag& tag, const paceline_stats& stats);
-  bool add_pieces(std::span<const paceline_span> pieces, std::byte* into, const std::byte* base);
-  void scale(std::byte* data, double factor);
   void set_result(std::byte* data) { result_ = {data, window_.layout().elements}; }
 
   // What the agent is told, and has said
@@ -179,6 +175,7 @@ class SessionCore {
   memory::ControlPage control_;
   const Outbox outbox_;
   const Clock& clock_;
+  StepNumbers numbers_;
   paceline_session_info info_{};
 
   Phase phase_;
@@ -198,10 +195,7 @@ class SessionCore {
   std::uint64_t averagings_ = 0;
   bool is_average_ = true;  ///< The model is what the last averaging gave: there was no local step since.
   std::deque<double> losses_;
-  std::int64_t samples_ = 0;               ///< That the next publication brings.
-  std::vector<std::byte> outer_state_;     ///< Where the block began, then the momentum.
-  std::vector<std::byte> start_, change_;  ///< Of the local step, where it stands apart.
-  std::vector<std::byte> batch_;           ///< The sum of the gradients of lease_.body mini-batches.
+  std::int64_t samples_ = 0;  ///< That the next publication brings.
 
   std::int64_t evaluate_every_ = 0;
   std::int64_t evaluated_ = -1;

@@ -3,28 +3,12 @@
 #include <numeric>
 #include <utility>
 
-#include "algorithms/outer.h"
 #include "algorithms/session/session_core.h"
-#include "algorithms/step_apart.h"
-#include "runtime/collective/kernels.h"
 #include "scheduler/record/replay.h"
 
-// Steps with models, and what all steps have in common.
+// Its steps: with models, with gradients, and what both have in common.
 
 namespace paceline::session {
-namespace {
-
-/// Calls `step` with a number of the type, and how to see bytes as such numbers.
-template <class Step>
-void with_type(memory::Dtype dtype, const Step& step) {
-  const auto call = [&](auto type) {
-    using T = decltype(type);
-    step(type, [](auto& bytes) { return std::span(reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)); });
-  };
-  dtype == memory::Dtype::f64 ? call(double{}) : call(float{});
-}
-
-}  // namespace
 
 /// Alone a worker's own gradient is the average, and its model stays where it is.
 paceline_payload SessionCore::payload_at(std::int64_t update) const {
@@ -58,7 +42,10 @@ SessionCore::Outcome SessionCore::step_model(const paceline_stats& stats) {
   }
   const auto outcome = await_verdict();
   if (outcome != PACELINE_APPLY) return outcome;
-  if (terms_.has_outer_step()) start_next_block(stats.learning_rate);
+  const auto buffer = window_.writing();
+  // The job's model is what the block ended with, not where another one would start.
+  if (terms_.has_outer_step() && buffer)
+    numbers_.begin_next_block(window_.data(*buffer), stats.learning_rate, lease_.update > last());
   return PACELINE_MOVED;
 }
 
@@ -86,7 +73,7 @@ SessionCore::Outcome SessionCore::begin_step_model(const paceline_stats& stats) 
 void SessionCore::publish_model() {
   const auto buffer = *window_.writing();
   const Instant began = now();
-  if (stands_apart()) step_apart_from(buffer);
+  if (stands_apart()) numbers_.take_step_apart(window_.data(buffer));
   window_.publish(terms_.publishes_every);
   span("publish", began, now());
   arrive();
@@ -119,7 +106,7 @@ SessionCore::Outcome SessionCore::await_verdict() {
       std::memcpy(window_.data(*to).data(), window_.data(published).data(), window_.data(*to).size());
   }
   if (!to) return PACELINE_OVER;
-  if (stands_apart()) put_step_together(*to, verdict->fresh);
+  if (stands_apart()) numbers_.put_step_together(window_.data(*to), verdict->fresh ? window_.tag(*to).divisor : 1);
   if (gradients) set_result(window_.data(*to).data());
   if (!needs_replica_) begin_update(verdict->next);  // Else the agent sees that it is not there yet.
   return verdict->averaged || gradients ? PACELINE_APPLY : PACELINE_GO_ON;
@@ -148,6 +135,173 @@ bool SessionCore::is_due_alone() const {
          (evaluate_every_ > 0 && (update + 1) / evaluate_every_ > (evaluated + 1) / evaluate_every_);
 }
 
+// Gradients: sums over the mini-batches of an update, and updates that another one ends
+// --------------------------------
+
+SessionCore::Outcome SessionCore::step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats) {
+  if (is<Computing>()) {
+    result_ = {};
+    if (is_over()) return PACELINE_OVER;
+    if (terms_.steps_by_batch()) {
+      if (const auto done = add_to_batch(pieces, stats)) return done;
+    } else {
+      enter(AwaitsTurn{});
+    }
+  }
+  if (is<AwaitsTurn>()) {
+    if (!alone_ && !has_its_turn()) return wait();
+    leave();
+    if (const auto done = add_gradients(pieces, stats)) return done;
+  }
+  if (is<AwaitsNextTurn>()) {
+    if (!alone_ && !has_its_turn()) return wait();
+    leave();
+    if (!is_abandoned()) return PACELINE_GO_ON;
+    leave_unfinished();
+  }
+  if (is<AwaitsBatchScale>()) return await_scale();
+  if (is<AwaitsAgent>()) return await_agent();
+  return is<AwaitsAverage>() ? await_average() : await_verdict();
+}
+
+SessionCore::Outcome SessionCore::add_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats) {
+  if (terms_.abandons && is_abandoned()) {  // This mini-batch was in flight: it is dropped.
+    leave_unfinished();
+    return std::nullopt;
+  }
+  if (alone_ && info_.bodies == 1) {  // Its own gradient is the average: nothing is to be copied.
+    add_loss(stats);
+    samples_ = 0;
+    arrive();
+    enter(AwaitsAgent{});
+    return std::nullopt;
+  }
+  const Instant began = now();
+  std::optional<memory::Buffer> base;
+  // What no round has taken yet is taken back, so that no gradient counts twice, and goes with this one.
+  if (terms_.accumulates && lease_.body == 0 && (base = window_.withdraw())) samples_ += window_.tag(*base).samples;
+  const auto into = window_.writing();
+  if (!into) return PACELINE_OVER;
+  if (lease_.body > 0) base = terms_.abandons && !alone_ ? window_.published() : into;
+  if (!numbers_.add(pieces, window_.data(*into).data(), base ? window_.data(*base).data() : nullptr))
+    return PACELINE_OVER;
+  add_loss(stats);
+  fill_tag(window_.tag(*into), stats);
+
+  const bool is_last =
+      lease_.body + 1 == info_.bodies || (terms_.finishes && (is_abandoned() || publication() == may_publish()));
+  if (is_last && lease_.payload == PACELINE_BOTH) return apply_own(*into);
+  if (!alone_ && (terms_.abandons || is_last)) window_.publish(terms_.abandons);
+  span("publish", began, now());
+  if (!is_last) {
+    ++lease_.body;
+    if (!terms_.abandons) return PACELINE_GO_ON;
+    enter(AwaitsNextTurn{});
+    return std::nullopt;
+  }
+  samples_ = 0;
+  arrive();
+  if (alone_) {
+    numbers_.scale(window_.data(*into).data(), 1.0 / info_.bodies);
+    set_result(window_.data(*into).data());
+    enter(AwaitsAgent{});
+  } else {
+    set_state(State::wait);
+    terms_.abandons ? enter(AwaitsAverage{}) : enter(AwaitsVerdict{*into});
+  }
+  return std::nullopt;
+}
+
+/// Before models are averaged each worker steps with what it has of its own.
+paceline_outcome SessionCore::apply_own(memory::Buffer sum) {
+  numbers_.scale(window_.data(sum).data(), 1.0 / info_.bodies);
+  set_result(window_.data(sum).data());
+  in_window_ = true;
+  return PACELINE_APPLY;
+}
+
+/// No further mini-batch of it counts: all are done, or another was first, or a replay ends it here.
+bool SessionCore::batch_is_over() const {
+  const bool ended = is_abandoned() && (terms_.abandons || lease_.body > 0);
+  return lease_.body == info_.bodies || ended ||
+         may_publish() == scheduler::Replay::publication(lease_.update, lease_.body);
+}
+
+/// A mini-batch that was under way when the batch ended is dropped.
+SessionCore::Outcome SessionCore::add_to_batch(std::span<const paceline_span> pieces, const paceline_stats& stats) {
+  if (batch_is_over()) {
+    ask_for_scale(lease_.body + 1);
+    return std::nullopt;
+  }
+  std::byte* const batch = numbers_.batch();
+  if (!numbers_.add(pieces, batch, lease_.body > 0 ? batch : nullptr)) return PACELINE_OVER;
+  add_loss(stats);
+  window_.progress().bodies.store(static_cast<std::uint32_t>(++lease_.body), std::memory_order_release);
+  if (!batch_is_over()) return PACELINE_GO_ON;
+  ask_for_scale(lease_.body);
+  return std::nullopt;
+}
+
+/// Asks what the batch weighs; `begun`: its mini-batches, finished or not.
+void SessionCore::ask_for_scale(std::int32_t begun) {
+  set_state(State::wait);
+  enter(AwaitsBatchScale{});
+  wire::Message message;
+  auto body = message.root().initArrive();
+  body.setJob(share_.job);
+  body.setRank(share_.rank);
+  body.setIteration(lease_.update);
+  body.setComputeNs(begun > 0 ? (entered_ - update_began_).count() / begun : 0);
+  body.setBodies(lease_.body);
+  outbox_.message(message);
+}
+
+/// APPLY: a step with the batch, then step_model(). MOVED: nothing of it counts, the agent has gone on for this worker.
+SessionCore::Outcome SessionCore::await_scale() {
+  const auto verdict = new_verdict();
+  if (!verdict) return wait();
+  leave();
+  if (verdict->averaged) {
+    window_.progress().compute_ns.fetch_add((entered_ - update_began_).count(), std::memory_order_relaxed);
+    span("abandoned", update_began_, entered_);
+    samples_ = 0;
+    ++averagings_;
+    begin_update(verdict->next);
+    return PACELINE_MOVED;
+  }
+  update_began_ += now() - entered_;  // The wait is no part of its computing.
+  numbers_.scale(numbers_.batch(), verdict->scale);
+  set_result(numbers_.batch());
+  return PACELINE_APPLY;
+}
+
+/// Another ended the update first: the mini-batches that are finished count, the others are not done.
+void SessionCore::leave_unfinished() {
+  span("abandoned", update_began_, now());
+  samples_ = 0;
+  set_state(State::wait);
+  enter(AwaitsAverage{});
+}
+
+/// The update is over (by us or by another): the averaged gradient waits in `latest`, unless we missed it.
+SessionCore::Outcome SessionCore::await_average() {
+  const std::int64_t update = lease_.update;
+  if (executed() < update) return wait();
+  leave();
+  span("wait", entered_, now());
+  const auto buffer = window_.adopt();
+  if (!buffer || window_.tag(*buffer).iteration != update) {
+    needs_replica_ = true;
+    return PACELINE_DROPPED;
+  }
+  set_result(window_.data(*buffer).data());
+  begin_update(update + 1);
+  return PACELINE_APPLY;
+}
+
+// What both have in common
+// ---------------------------------------------------------------------------------------------
+
 /// The one that this mini-batch makes.
 std::int64_t SessionCore::publication() const { return scheduler::Replay::publication(lease_.update, lease_.body + 1); }
 
@@ -156,38 +310,6 @@ std::optional<memory::WorkerVerdict> SessionCore::new_verdict() {
   if (!answer) return std::nullopt;
   verdicts_seen_ = answer->number;
   return answer->verdict;
-}
-
-/// The model that all got is the mean at a block's end; the next block starts where the outer step carries it. Every
-/// worker computes the same from the same numbers.
-void SessionCore::start_next_block(double learning_rate) {
-  const auto buffer = window_.writing();
-  if (!buffer) return;
-  auto block = window_.data(*buffer);
-  with_type(window_.layout().dtype, [&](auto type, const auto& as) {
-    const auto mean = as(block).first(share_.outer_elements), state = as(outer_state_);
-    const auto anchor = state.first(share_.outer_elements);
-    algorithms::outer_step<decltype(type)>(terms_.outer, anchor, state.last(share_.outer_elements), mean,
-                                           learning_rate);
-    // The job's model is what the block ended with, not where another one would start.
-    if (lease_.update > last()) std::copy(anchor.begin(), anchor.end(), mean.begin());
-  });
-}
-
-void SessionCore::step_apart_from(memory::Buffer buffer) {
-  auto model = window_.data(buffer);
-  change_.resize(model.size());
-  with_type(window_.layout().dtype, [&](auto type, const auto& as) {
-    algorithms::take_step_apart<decltype(type)>(as(model), as(start_), as(change_));
-  });
-}
-
-void SessionCore::put_step_together(memory::Buffer buffer, bool fresh) {
-  auto result = window_.data(buffer);
-  const std::int64_t summands = fresh ? window_.tag(buffer).divisor : 1;
-  with_type(window_.layout().dtype, [&](auto type, const auto& as) {
-    algorithms::put_step_together<decltype(type)>(as(result), summands, as(start_), as(change_));
-  });
 }
 
 void SessionCore::add_loss(const paceline_stats& stats) {

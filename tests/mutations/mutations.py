@@ -49,8 +49,8 @@ AGREEMENT = "scheduler/views/agreement.h"
 VIEW, PARTIAL_SUMS = "scheduler/views/view_change.cc", "scheduler/rounds/partial_sums.cc"
 LINK = "runtime/link/link_core.cc"
 INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
-CORE, STEPS, GRADIENTS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps", "gradients"))
-JOB = "algorithms/cluster/training/training_job.cc"
+CORE, STEPS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps"))
+JOB, HOLD = (f"algorithms/cluster/training/{part}.cc" for part in ("training_job", "job_hold"))
 ROUTER = "actors/router/actor_router.cc"
 
 MUTATIONS = (
@@ -125,9 +125,9 @@ MUTATIONS = (
     Mutation("a model that was lent to a lost node does not come back", PAIRS, "rank == holder->low() && holder->initiator != rank) release(rank, *holder);", "false) release(rank, *holder);", VIEWS),
     Mutation("a server waits for a lost node's workers", "scheduler/asynchronous/server_coordinator.cc", "  for (const Rank rank : work_.view.ranks_on(node)) on_rank_gone(rank, now);\n", "  (void)node;\n", VIEWS),
     Mutation("nobody leads where the first node is lost", "scheduler/views/view.cc", "return std::pair(is_without(a), a) < std::pair(is_without(b), b);", "return a < b;", VIEWS),
-    Mutation("the next one that leads does not evaluate what is due", JOB, "  if (to_evaluate_) begin_evaluation(now);\n  end_.wait_from(now);", "  end_.wait_from(now);", CLUSTER),
-    Mutation("who was told of the job's end keeps it to itself", JOB, "  if (end_.has_settled()) tell_settled();  // Whoever leads now.\n", "", CLUSTER),
-    Mutation("what a lost node has released is not said again", JOB, "  if (const auto v = averagings_->released()) send_released(*v, false);\n", "", CLUSTER),
+    Mutation("the next one that leads does not evaluate what is due", HOLD, "  if (to_evaluate_) begin_evaluation(now);\n  end_.wait_from(now);", "  end_.wait_from(now);", CLUSTER),
+    Mutation("who was told of the job's end keeps it to itself", HOLD, "  if (end_.has_settled()) tell_settled();  // Whoever leads now.\n", "", CLUSTER),
+    Mutation("what a lost node has released is not said again", HOLD, "  if (const auto v = averagings_->released()) send_released(*v, false);\n", "", CLUSTER),
     Mutation("what was counted for a quorum is lost with who counted", ENGINE, "  if (node == counter) s.announce_to_counter(*plan_, now, out);\n", "", VIEWS),
     Mutation("what a lost node has decided is not passed on", "scheduler/own_pace/endings.cc", "  if (graph_.number > 0) send_graph(to, graph_);\n  if (end_) send(to, Phase::DECIDE, On::end, *end_);\n", "", VIEWS),
     Mutation("wishes for an end are lost with who led", "scheduler/own_pace/endings.cc", "  for (const On what : std::set(undecided_)) wish(what);\n", "", VIEWS),
@@ -153,8 +153,8 @@ MUTATIONS = (
     # Sessions
     Mutation("a replica is asked for again and again", CORE, "    needs_replica_ = false;\n", "", SESSION),
     Mutation("a verdict is taken twice", STEPS, "  verdicts_seen_ = answer->number;\n", "", SESSION),
-    Mutation("another update's average is taken", GRADIENTS, "if (!buffer || window_.tag(*buffer).iteration != update) {", "if (!buffer) {", SESSION),
-    Mutation("a gradient that no round took counts twice", GRADIENTS, "if (terms_.accumulates && lease_.body == 0 && (base = window_.withdraw()))", "if (false)", SESSION),
+    Mutation("another update's average is taken", STEPS, "if (!buffer || window_.tag(*buffer).iteration != update) {", "if (!buffer) {", SESSION),
+    Mutation("a gradient that no round took counts twice", STEPS, "if (terms_.accumulates && lease_.body == 0 && (base = window_.withdraw()))", "if (false)", SESSION),
     Mutation("a publication brings the last batch's samples only", STEPS, "tag.samples = samples_;", "tag.samples = stats.samples;", SESSION),
     Mutation("who published without a round goes on from other numbers", STEPS, "    if (to && *to != published)\n", "    if (false)\n", SESSION),
     Mutation("an evaluation is made again and again", CORE, " && evaluated_ < version;", ";", SESSION),
@@ -173,10 +173,10 @@ MUTATIONS = (
     Mutation("a name is taken from who has it now", "algorithms/cluster/name_directory.cc", "if (found != names_.end() && found->second.actor == actor) names_.erase(found);", "if (found != names_.end()) names_.erase(found);", CLUSTER),
     Mutation("what a head has answered is asked of the next one", "algorithms/cluster/head_requests.cc", "return std::erase_if(waiting_, [&](const Request& request) { return request.id == id && request.from == from; }) > 0;", "return std::any_of(waiting_.begin(), waiting_.end(), [&](const Request& request) { return request.id == id && request.from == from; });", CLUSTER),
     Mutation("what another agent asks before its welcome gets no answer", "algorithms/cluster/agent.cc", "  others_.heard(from);  // What it asks before it says welcome is to be answered, too.\n", "", CLUSTER),
-    Mutation("an evaluator that dies is waited for", JOB, "  if (evaluation_.is_by(rank)) end_evaluation(now);\n  go_on_without(rank, how, now);", "  go_on_without(rank, how, now);", CLUSTER),
+    Mutation("an evaluator that dies is waited for", JOB, "  hold_.go_on_without(rank, now);\n  go_on_without(rank, how, now);", "  go_on_without(rank, how, now);", CLUSTER),
     Mutation("who joins late is not told what is executed", "scheduler/shell/worker_windows.cc", "&Words::executed, &Words::hold", "&Words::hold", ("scheduler", "clusters")),
-    Mutation("who has not come at the end finds nobody with the last model", JOB, "return members_.has_left(rank) || (window && ", "return members_.has_left(rank) || !window || (window && ", CLUSTER),
-    Mutation("who answers is given up at the end as soon as who does not", JOB, "any_alive |= !members_.has_joined(rank) || life_.is_alive(rank, now);", "", CLUSTER),
+    Mutation("who has not come at the end finds nobody with the last model", HOLD, "return around_.members.has_left(rank) || (window && ", "return around_.members.has_left(rank) || !window || (window && ", CLUSTER),
+    Mutation("who answers is given up at the end as soon as who does not", HOLD, "any_alive |= !members.has_joined(rank) || around_.life.is_alive(rank, now);", "", CLUSTER),
     Mutation("what is asked of a node that is gone gets no answer", "algorithms/cluster/agent.cc", "  act(router_.on_node_gone(node, how, jobs_.open_ones()));\n", "", CLUSTER),
     # A driver that goes on through another agent
     Mutation("what works for a job ends with its driver's agent", ROUTER, "    if (jobs.contains(actor.create.job)) {", "    if (jobs.size() > 1000) {", CLUSTER),
