@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "actors/process_client.h"
+#include "algorithms/job/heard_events.h"
 #include "algorithms/job/job_event_wire.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/wire/codec.h"
@@ -32,16 +33,11 @@ class JobConnection::Events {
   void push(const wire::JobEvent::Reader& told) {
     auto event = to_json(told);
     const JobId job{told.getJob()};
-    const std::uint64_t number = told.getNumber();
     {
       std::lock_guard lock(mutex_);
-      auto& heard = heard_[{job, NodeId{told.getNode()}}];
-      if (number != 0 && number <= heard) return;  // It came through the agent before, too.
-      if (number > heard + 1 && told.getOldest() <= heard + 1) {
-        misses_ = true;
-        return;
-      }
-      heard = std::max(heard, number);
+      const auto heard = heard_[job].on_event(NodeId{told.getNode()}, told.getNumber(), told.getOldest());
+      misses_ |= heard == HeardEvents::Event::missed;
+      if (heard != HeardEvents::Event::next) return;
       last_ = steady_now();
       if (events_.size() >= kEventsMax && told.isProgress()) return;
       events_.emplace_back(job, std::move(event));
@@ -64,11 +60,8 @@ class JobConnection::Events {
   }
 
   json heard(JobId job) {
-    json list = json::array();
     std::lock_guard lock(mutex_);
-    for (const auto& [from, number] : heard_)
-      if (from.first == job) list.push_back({from.second.value, number});
-    return list;
+    return heard_[job].list();
   }
 
   Instant last() const {
@@ -90,7 +83,7 @@ class JobConnection::Events {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::pair<JobId, json>> events_;
-  std::map<std::pair<JobId, NodeId>, std::uint64_t> heard_;  // The number of the last.
+  std::map<JobId, HeardEvents> heard_;
   Instant last_ = steady_now();
   bool misses_ = false;
 };

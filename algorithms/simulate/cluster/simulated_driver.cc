@@ -12,6 +12,7 @@ namespace paceline::simulate {
 namespace {
 
 using nlohmann::json;
+using Heard = job::HeardEvents::Event;
 
 constexpr Duration kStopPatience = std::chrono::seconds(2);  // Then its workers' calls are waited for no longer.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);
@@ -160,9 +161,10 @@ void SimulatedDriver::on_message(const wire::Envelope::Reader& envelope, std::ve
     asked->second.reply = reply.getOk() ? Result<std::string>(wire::text(reply.getJson()))
                                         : tl::unexpected(actors::read(reply.getError()));
   }
-  if (envelope.isJobEvent())
-    on_job_event(envelope.getJobEvent().getJob(), NodeId{envelope.getJobEvent().getNode()},
-                 envelope.getJobEvent().getNumber(), job::to_json(envelope.getJobEvent()));
+  if (envelope.isJobEvent()) {
+    const auto event = envelope.getJobEvent();
+    on_job_event({event.getJob(), NodeId{event.getNode()}, event.getNumber(), event.getOldest(), job::to_json(event)});
+  }
 }
 
 // When its agent has ended
@@ -208,9 +210,7 @@ void SimulatedDriver::begin_anew() {
 }
 
 std::uint64_t SimulatedDriver::drive(const Job& job) {
-  json heard = json::array();
-  for (const auto& [node, number] : job.heard) heard.push_back({node.value, number});
-  return request("drive", json_text(json{{"job", job.training.job}, {"heard", heard}}));
+  return request("drive", json_text(json{{"job", job.training.job}, {"heard", job.heard.list()}}));
 }
 
 /// Its workers' calls are made again, or there is no such job any more.
@@ -244,28 +244,25 @@ bool SimulatedDriver::take_up(Job& job) {
 
 // Its jobs
 
-void SimulatedDriver::on_job_event(std::uint64_t id, NodeId from, std::uint64_t number, const json& event) {
+void SimulatedDriver::on_job_event(const Event& event) {
   for (auto& job : jobs_) {
-    if (job->training.job != id) continue;
-    auto& heard = job->heard[from];
-    if (number != 0 && number <= heard) return;
-    if (number > heard + 1) {  // What is between was lost with an agent, and is told again.
-      if (!job->moved) (void)drive(*job);
-      return;
-    }
-    heard = std::max(heard, number);
-    const auto kind = event.value("event", "");
+    if (job->training.job != event.job) continue;
+    const auto heard = job->heard.on_event(event.from, event.number, event.oldest);
+    if (heard == Heard::missed && !job->moved) (void)drive(*job);
+    if (heard != Heard::next) return;
+    const json& body = event.body;
+    const auto kind = body.value("event", "");
     if (kind == "node_lost") {
-      job->lost.insert(event.at("node").get<std::int32_t>());
-      job->starting.erase(event.at("node").get<std::int32_t>());
+      job->lost.insert(body.at("node").get<std::int32_t>());
+      job->starting.erase(body.at("node").get<std::int32_t>());
     }
-    if (kind == "progress" && !job->lost.contains(event.value("node", -1)))
-      job->starting[event.value("node", -1)] = event.value("starting", json::object()).value("workers", json::array());
-    if (kind == "failed" && job->failure.empty()) job->failure = event.value("text", "?");
-    if (kind != "progress") job->news.push_back(event);
+    if (kind == "progress" && !job->lost.contains(body.value("node", -1)))
+      job->starting[body.value("node", -1)] = body.value("starting", json::object()).value("workers", json::array());
+    if (kind == "failed" && job->failure.empty()) job->failure = body.value("text", "?");
+    if (kind != "progress") job->news.push_back(body);
     return;
   }
-  early_events_.push_back({id, from, number, event});
+  early_events_.push_back(event);
 }
 
 bool SimulatedDriver::carry_on(Job& job) {
@@ -311,7 +308,7 @@ bool SimulatedDriver::carry_on(Job& job) {
 
 void SimulatedDriver::start_workers(Job& job, const json& placed) {
   job.training.job = placed.value("job", std::uint64_t{0});
-  for (const auto& each : std::exchange(early_events_, {})) on_job_event(each.job, each.from, each.number, each.event);
+  for (const auto& event : std::exchange(early_events_, {})) on_job_event(event);
   std::int32_t rank = 0;
   for (const auto& node : placed.at("nodes")) {
     auto its = job.training;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/protocol.h"
+#include "algorithms/job/heard_events.h"
 #include "algorithms/simulate/cluster/trainee.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
@@ -47,10 +48,10 @@ class SimulatedDriver {
     std::optional<std::uint64_t> closing{};  ///< The request.
     bool refused = false;
     bool has_told_outcome = false;
-    std::map<NodeId, std::uint64_t> heard{};  ///< Of each node's events, up to this number.
-    std::optional<std::uint64_t> moved{};     ///< The request: it is to be told of through another agent,
-    std::optional<Instant> asks_again{};      ///< which does not reach its nodes yet.
-    std::vector<nlohmann::json> news{};       ///< Events but for progress, for who takes them.
+    job::HeardEvents heard{};
+    std::optional<std::uint64_t> moved{};  ///< The request: it is to be told of through another agent,
+    std::optional<Instant> asks_again{};   ///< which does not reach its nodes yet.
+    std::vector<nlohmann::json> news{};    ///< Events but for progress, for who takes them.
   };
 
   /// To the agent of a node, under a driver's name; null: none can be reached there.
@@ -93,19 +94,18 @@ class SimulatedDriver {
   std::uint64_t drive(const Job& job);
   bool hear();
   void on_message(const wire::Envelope::Reader& envelope, std::vector<transport::Frame>& frames);
-  void on_job_event(std::uint64_t job, NodeId from, std::uint64_t number, const nlohmann::json& event);
+  struct Event {
+    std::uint64_t job = 0;
+    NodeId from;
+    std::uint64_t number = 0, oldest = 0;
+    nlohmann::json body;
+  };
+  void on_job_event(const Event& event);
   bool carry_on(Job& job);
   void start_workers(Job& job, const nlohmann::json& placed);
   void stop(Job& job, const std::string& reason);
   bool has_all_results(const Job& job) const;
   bool has_missing_worker(Job& job) const;
-
-  struct Early {  ///< An event of a job whose number is not known yet.
-    std::uint64_t job;
-    NodeId from;
-    std::uint64_t number;
-    nlohmann::json event;
-  };
 
   NodeId node_;
   const std::int32_t nodes_;
@@ -122,7 +122,7 @@ class SimulatedDriver {
   std::map<std::uint64_t, Asked> requests_;
   std::map<ActorId, std::optional<Error>> actors_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<Early> early_events_;
+  std::vector<Event> early_events_;  ///< Of a job whose number is not known yet.
   std::uint64_t next_call_ = 1, next_request_ = 1;
   std::uint32_t next_actor_ = 1;
 };
