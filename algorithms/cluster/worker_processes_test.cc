@@ -15,6 +15,7 @@
 #include "actors/process_ids.h"
 #include "runtime/base/steady_now.h"
 #include "runtime/base/test_directory.h"
+#include "runtime/process/few_descriptors_test_support.h"
 
 namespace paceline::cluster {
 namespace {
@@ -132,6 +133,24 @@ TEST_F(WorkerProcessesTest, NobodyWaitsForAWorkerThatDoesNotRead) {
   ASSERT_EQ(::kill(sut_.pid(WorkerId{1}), SIGSTOP), 0);
   for (std::size_t i = 0; i < 2 * WorkerProcesses::kUnsentMax; ++i) send(WorkerId{1}, packet);
   EXPECT_THAT(how_ended(WorkerId{1}), HasSubstr("has not read the last 1024 packets"));
+}
+
+TEST_F(WorkerProcessesTest, WhereNoDescriptorIsLeftForWhatAWorkerGivesItHearsThatAndGoesOn) {
+  const WorkerId worker{1};
+  fork(worker, PACELINE_FORK_TEST_SCRIPT);
+  send(worker, "first");
+  run_until_answered(1);
+  const process::Fd given(::dup(STDERR_FILENO));
+  send(worker, "given", {given});
+  {
+    const process::FewDescriptors none_left(0);
+    run_until_answered(2);
+  }
+  send(worker, "second");
+  run_until_answered(3);
+  EXPECT_EQ(answers_,
+            (std::vector<std::string>{"first+0", "its agent has no descriptors left (ulimit -n)+0", "second+0"}));
+  EXPECT_FALSE(ended_.contains(worker));
 }
 
 TEST_F(WorkerProcessesTest, WhoSaysNonsenseOverItsSocketIsEnded) {

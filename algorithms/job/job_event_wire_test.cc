@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "runtime/base/json.h"
 #include "runtime/wire/codec.h"
@@ -12,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(EventJson, NamesAreThoseOfTheFileOfEvents) {
+TEST(JobEventWire, NamesAreThoseOfTheFileOfEvents) {
   wire::Message message;
   auto event = message.root().initJobEvent();
   event.setNumber(7);
@@ -35,7 +36,7 @@ TEST(EventJson, NamesAreThoseOfTheFileOfEvents) {
                                              {"reached", false}}));
 }
 
-TEST(EventJson, ProgressIsOneObjectAndHasWhatIsSet) {
+TEST(JobEventWire, ProgressIsOneObjectAndHasWhatIsSet) {
   wire::Message message;
   auto progress = message.root().initJobEvent().initProgress();
   progress.setJob(3);
@@ -54,7 +55,24 @@ TEST(EventJson, ProgressIsOneObjectAndHasWhatIsSet) {
   EXPECT_EQ(to_json(progress.asReader()).at("update"), 0);
 }
 
-TEST(EventJson, TextCanAlwaysBeWritten) {
+TEST(JobEventWire, DamageIsAnErrorOrAnotherEvent) {
+  std::mt19937 random(1);
+  int damaged = 0;
+  for (int i = 0; i < 2000; ++i) {
+    wire::Message message;
+    auto training = message.root().initJobEvent().initProgress().initTraining();
+    training.initWorkers(3)[1].setState("compute");
+    training.initCounters().initStaleness(4);
+    auto frame = message.to_frame();
+    frame[24 + random() % (frame.size() - 24)] ^= static_cast<std::byte>(1 << random() % 8);
+    const auto received = wire::Received::parse(std::move(frame));
+    if (!received) continue;
+    damaged += !received->visit([](const auto& root) { EXPECT_TRUE(to_json(root.getJobEvent()).is_object()); });
+  }
+  EXPECT_GT(damaged, 20);
+}
+
+TEST(JobEventWire, TextCanAlwaysBeWritten) {
   wire::Message message;
   auto left = message.root().initJobEvent().initLeft();
   left.setText("worker \xff is gone");

@@ -18,6 +18,10 @@ constexpr Duration kLook = std::chrono::milliseconds(200);  // How often a sende
 
 }  // namespace
 
+tl::unexpected<Error> no_answer(const std::string& why) {
+  return fail(ErrorKind::internal, "the agent's answer cannot be read: " + why);
+}
+
 Result<AgentLink> AgentLink::connect(const std::string& endpoint, std::uint64_t worker,
                                      process::DescriptorChannel& agent) {
   AgentLink link(agent);
@@ -64,7 +68,7 @@ Result<Answer> AgentLink::wait(const process::DescriptorChannel::Request& reques
   auto came = agent_.wait(request, timeout);
   if (!came) return tl::unexpected(came.error());
   auto message = wire::Received::parse_packet(came->body);
-  if (!message) return tl::unexpected(message.error());
+  if (!message) return no_answer(message.error().text);
   return Answer{*std::move(message), std::move(came->fds)};
 }
 

@@ -15,7 +15,22 @@ namespace paceline::session {
 struct Answer {
   wire::Received message;
   std::vector<process::Fd> fds;
+
+  /// What of it is of this kind, as `read` says. `internal`: it is another one, or damaged.
+  template <class Read>
+  Result<void> as(wire::Envelope::Which kind, const Read& read) const;
 };
+tl::unexpected<Error> no_answer(const std::string& why);
+
+template <class Read>
+Result<void> Answer::as(wire::Envelope::Which kind, const Read& read) const {
+  const auto done = message.visit([&](const wire::Envelope::Reader& root) -> Result<void> {
+    if (root.which() != kind) return fail(ErrorKind::invalid, "it is of another kind");
+    read(root);
+    return {};
+  });
+  return done ? done : no_answer(done.error().text);
+}
 
 /// The session's way to its agent: messages over a channel, which the agent makes when it is asked over the worker's
 /// Unix socket; answers that carry descriptors over that socket. With PACELINE_CHANNELS=zmq in the environment the

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "algorithms/session/job_terms_wire.h"
 #include "runtime/base/content_hash.h"
 #include "runtime/base/steady_now.h"
 
@@ -48,7 +49,7 @@ Result<void> BlockingSession::configure(Answer answer, const paceline_session_co
   if (answer.fds.size() != 2)
     return fail(ErrorKind::internal, "the agent's answer to openShare lacks its two descriptors");
   JobTerms terms;
-  PACELINE_TRY(answer.message.visit([&](const auto& root) { terms = job_terms(root.getJobTerms()); }));
+  PACELINE_TRY(answer.as(wire::Envelope::JOB_TERMS, [&](const auto& root) { terms = job_terms(root.getJobTerms()); }));
   auto window = memory::Window::map(std::move(answer.fds[0]),
                                     {config.elements, static_cast<memory::Dtype>(config.dtype), terms.buffers});
   if (!window) return tl::unexpected(window.error());
@@ -117,11 +118,11 @@ void BlockingSession::read_answer() {
   }
   std::int64_t update = 0;
   std::uint64_t size = 0;
-  const auto read = answer->message.visit([&](const auto& root) {
+  const auto read = answer->as(wire::Envelope::REPLICA, [&](const auto& root) {
     update = root.getReplica().getUpdate();
     size = root.getReplica().getSize();
   });
-  if (!read) return fail_job(read.error());
+  if (!read) return core_->on_agent_gone();
   if (answer->fds.empty()) return core_->on_go_on(update);
   auto object = store::SharedObject::map(std::move(answer->fds[0]), std::max<std::uint64_t>(1, size));
   if (!object) return fail_job(object.error());
@@ -160,11 +161,12 @@ Result<void*> BlockingSession::object(const std::string& key, std::uint64_t size
     auto answer = link_.wait(request, std::chrono::seconds(1));
     if (!answer) {
       if (answer.error().kind == ErrorKind::timed_out && !core_->is_stopped()) continue;
+      if (answer.error().kind == ErrorKind::overloaded) fail_job(answer.error());  // It may have been to fill it.
       return tl::unexpected(answer.error());
     }
     if (answer->fds.size() != 1)
       return fail(ErrorKind::internal, "the agent's answer to openObject lacks its descriptor");
-    PACELINE_TRY(answer->message.visit([&](const auto& root) { fill = root.getObject().getFill(); }));
+    PACELINE_TRY(answer->as(wire::Envelope::OBJECT, [&](const auto& root) { fill = root.getObject().getFill(); }));
     auto& fd = answer->fds[0];
     auto object = fill ? store::SharedObject::fill(std::move(fd), size) : store::SharedObject::map(std::move(fd), size);
     if (!object) return tl::unexpected(object.error());

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "algorithms/session/job_terms_wire.h"
+#include "algorithms/session/job_terms.h"
 #include "algorithms/session/session.h"
 #include "algorithms/session/session_state.h"
 #include "algorithms/session/step_numbers.h"

@@ -379,24 +379,5 @@ TEST_F(SessionCoreTest, WhenItsTimeIsUpItAsksForTheEndOnce) {
   EXPECT_THAT(heard(), IsEmpty());
 }
 
-TEST(JobTermsTest, ComeThroughAMessageAsTheyAre) {
-  JobTerms terms{.workers = 3, .bodies = 4, .next_round = 5, .trace = "t", .time_limit = 1500ms, .abandons = true};
-  terms.outer = {.kind = algorithms::Outer::Kind::slowmo, .momentum = 0.5};
-  terms.payloads = {.gradients_until = kAlways, .models_every = 2};
-  wire::Message message, again, others;
-  write(terms, message.root().initJobTerms());
-  const auto came = job_terms(message.root().getJobTerms());
-  EXPECT_EQ(came.workers, 3);
-  EXPECT_EQ(came.next_round, 5);
-  EXPECT_EQ(came.trace, "t");
-  EXPECT_EQ(came.time_limit, 1500ms);
-  EXPECT_EQ(came.outer.kind, algorithms::Outer::Kind::slowmo);
-  EXPECT_EQ(came.payloads.models_every, 2);
-  write(came, again.root().initJobTerms());
-  EXPECT_EQ(again.to_frame(), message.to_frame());
-  write({}, others.root().initJobTerms());
-  EXPECT_NE(others.to_frame(), message.to_frame());
-}
-
 }  // namespace
 }  // namespace paceline::session

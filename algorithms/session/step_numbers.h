@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "algorithms/session/job_terms_wire.h"
 #include "algorithms/session/session.h"
+#include "algorithms/strategy.h"
 #include "runtime/memory/window.h"
 
 namespace paceline::session {

@@ -11,66 +11,30 @@
 namespace paceline::wire {
 namespace {
 
-/// Reads every field that a handler could read, of whatever kind the envelope is.
+/// Reads every field of whatever kind the envelope is.
 struct ReadAll {
   std::size_t seen = 0;
 
-  void text(capnp::Text::Reader value) {
-    for (char c : view(value)) seen += static_cast<unsigned char>(c);
-  }
-  void failure(Failure::Reader f) {
-    text(f.getKind());
-    text(f.getText());
-  }
-  void executable(Executable::Reader e) {
-    text(e.getPath()), text(e.getBuild()), text(e.getLogs()), text(e.getDirectory()), text(e.getDriver());
-    for (auto arg : e.getArgs()) text(arg);
-    for (auto entry : e.getEnv()) text(entry);
-  }
-  void arguments(capnp::List<capnp::Data>::Reader list) {
-    for (auto argument : list) seen += argument.size();
-  }
-  void call(Call::Reader c) {
-    seen += c.getTask() + c.getActor() + c.getFunction().getOffset();
-    text(c.getFunction().getBuild()), text(c.getOwner()), arguments(c.getArguments());
-  }
-  void operator()(Envelope::Reader root) {
-    switch (root.which()) {
-      case Envelope::HELLO: text(root.getHello().getName()), text(root.getHello().getBuild()); break;
-      case Envelope::WELCOME: text(root.getWelcome().getName()); break;
-      case Envelope::REFUSED: failure(root.getRefused()); break;
-      case Envelope::REQUEST: text(root.getRequest().getVerb()), text(root.getRequest().getJson()); break;
-      case Envelope::REPLY: text(root.getReply().getJson()), failure(root.getReply().getError()); break;
-      case Envelope::JOB_EVENT: text(root.getJobEvent().getTo()); break;
-      case Envelope::NODES:
-        for (auto node : root.getNodes().getNodes()) text(node.getName()), text(node.getAddress());
+  void value(const capnp::DynamicValue::Reader& value) {
+    switch (value.getType()) {
+      case capnp::DynamicValue::TEXT:
+        for (const char c : view(value.as<capnp::Text>())) seen += static_cast<unsigned char>(c);
         break;
-      case Envelope::OPEN_JOB:
-        for (auto member : root.getOpenJob().getMembers()) seen += static_cast<std::size_t>(member.getRank());
-        text(root.getOpenJob().getJson());
+      case capnp::DynamicValue::DATA:
+        for (const auto byte : value.as<capnp::Data>()) seen += byte;
         break;
-      case Envelope::CLOSE_JOB: text(root.getCloseJob().getReason()); break;
-      case Envelope::CREATE_ACTOR:
-        arguments(root.getCreateActor().getArguments()), executable(root.getCreateActor().getExecutable());
+      case capnp::DynamicValue::LIST:
+        for (const auto& each : value.as<capnp::DynamicList>()) this->value(each);
         break;
-      case Envelope::ACTOR_READY: failure(root.getActorReady().getError()); break;
-      case Envelope::CALL: call(root.getCall()); break;
-      case Envelope::CALL_RESULT: failure(root.getCallResult().getError()); break;
-      case Envelope::PUSH_TASK: text(root.getPushTask().getOwner()); break;
-      case Envelope::WANTS: text(root.getWants().getOwner()), executable(root.getWants().getExecutable()); break;
-      case Envelope::LOAN: text(root.getLoan().getOwner()), failure(root.getLoan().getError()); break;
-      case Envelope::EXECUTABLE: executable(root.getExecutable()); break;
-      case Envelope::OUTPUT:
-        for (auto part : root.getOutput().getParts()) text(part.getWho()), seen += part.getLines().size();
-        break;
-      case Envelope::OUTPUT_WANTED: text(root.getOutputWanted().getDriver()); break;
-      case Envelope::REPORT: seen += static_cast<std::size_t>(root.getReport().getUpdate()); break;
-      case Envelope::OPEN_OBJECT: text(root.getOpenObject().getKey()); break;
-      case Envelope::PARTIAL: seen += static_cast<std::size_t>(root.getPartial().getContributions()); break;
-      case Envelope::STOP_ROUNDS: text(root.getStopRounds().getReason()); break;
-      default: break;
+      case capnp::DynamicValue::STRUCT: fields(value.as<capnp::DynamicStruct>()); break;
+      default: ++seen;
     }
   }
+  void fields(const capnp::DynamicStruct::Reader& object) {
+    for (const auto field : object.getSchema().getNonUnionFields()) value(object.get(field));
+    KJ_IF_MAYBE (which, object.which()) value(object.get(*which));
+  }
+  void operator()(Envelope::Reader root) { fields(root); }
 };
 
 Received parsed(Message& message) {

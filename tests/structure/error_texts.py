@@ -18,7 +18,7 @@ HOLE = None
 Parameter = collections.namedtuple("Parameter", "function index")  # In a text: what the function is called with.
 
 CONVERSION = re.compile(r"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?([a-zA-Z%])")
-CONVERTERS = {"string", "string_view", "move", "forward"}
+CONVERTERS = {"string", "string_view", "move", "forward", "bounded"}
 UNWRAPPERS = {"c_str", "value", "string"}
 HANDED_ON = {"Failed", "paceline_session_fail", "paceline_session_warn", "setText"}  # Their last argument is told to the user somewhere else.
 ERROR_MEMBERS = {"error", "failure", "text"}

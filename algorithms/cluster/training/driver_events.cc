@@ -1,6 +1,7 @@
 #include "algorithms/cluster/training/driver_events.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace paceline::cluster {
 
@@ -9,9 +10,10 @@ void DriverEvents::tell(const Write& write) {
   auto event = message.root().initJobEvent();
   event.setJob(job_.value);
   event.setNode(self_.value);
-  event.setNumber(++told_);
+  event.setNumber(told_ + 1);
   write(event);
-  kept_.push_back({told_, message.to_frame()});
+  kept_.push_back({told_ + 1, message.to_frame()});
+  ++told_;
   bytes_ += kept_.back().frame.size();
   while (kept_.size() > kEventsMax || (bytes_ > kBytesMax && kept_.size() > 1)) {
     bytes_ -= kept_.front().frame.size();
@@ -30,6 +32,7 @@ void DriverEvents::send_from(std::uint64_t number) {
   unsent_ = number;
   if (is_sending_) return;  // What cannot be sent may be told of in turn: that follows.
   is_sending_ = true;
+  const std::shared_ptr<void> sending(nullptr, [this](void*) { is_sending_ = false; });  // Whatever is thrown.
   while (unsent_ <= told_) {
     const std::uint64_t oldest = kept_.front().number;
     const Kept& next = kept_[unsent_ > oldest ? unsent_ - oldest : 0];
@@ -39,12 +42,11 @@ void DriverEvents::send_from(std::uint64_t number) {
     unsent_ = std::min(unsent_, its_number);
     break;
   }
-  is_sending_ = false;
 }
 
 bool DriverEvents::send(const Kept& kept) {
   const auto written = wire::Received::parse(kept.frame);
-  if (!written) return true;  // Too large to be read by anybody.
+  if (!written) return true;  // Nobody could read it.
   wire::Message message(written->root());
   auto event = message.root().getJobEvent();
   event.setOldest(kept_.front().number);

@@ -17,7 +17,7 @@ class DriverEvents {
  public:
   /// Says what it is that is told.
   using Write = std::function<void(wire::JobEvent::Builder)>;
-  /// The message lacks only whom it goes to. False: its node cannot be reached, perhaps for a while.
+  /// False: the driver's node cannot be reached, perhaps for a while.
   using Send = std::function<bool(const JobDriver&, wire::Message&)>;
 
   static constexpr std::size_t kEventsMax = 4096;

@@ -35,7 +35,8 @@ class JobHold {
   };
 
   explicit JobHold(Around around);
-  /// The plan is known. Nothing else is called before, but on_left, on_node_gone, finish and what asks.
+  /// The plan is known, and the first model can come. Before, nothing has been executed: what else is called then finds
+  /// nothing to do.
   void open(std::shared_ptr<scheduler::AveragingService> averagings) { averagings_ = std::move(averagings); }
 
   void on_executed(const scheduler::AveragingService::Executed& executed, Instant now);

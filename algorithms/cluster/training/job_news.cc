@@ -1,8 +1,18 @@
 #include "algorithms/cluster/training/job_news.h"
 
+#include "runtime/base/readable.h"
 #include "runtime/observe/format.h"
 
 namespace paceline::cluster {
+namespace {
+
+constexpr std::size_t kTextMax = std::size_t{1} << 20;  // What scripts say may be of any length.
+
+std::string bounded(const std::string& text) {
+  return text.size() <= kTextMax ? text : readable(text.substr(0, kTextMax)) + "...";
+}
+
+}  // namespace
 
 void JobNews::memory(double bytes_worker, std::size_t workers) const {
   to_driver_([&](auto event) {
@@ -31,7 +41,7 @@ void JobNews::left(Rank worker, const std::string& text, bool ended) const {
     auto left = event.initLeft();
     left.setWorker(worker.value);
     left.setEnded(ended);
-    left.setText(text);
+    left.setText(bounded(text));
   });
 }
 
@@ -39,7 +49,7 @@ void JobNews::node_lost(NodeId node, const std::string& text) const {
   to_driver_([&](auto event) {
     auto lost = event.initNodeLost();
     lost.setNode(node.value);
-    lost.setText(text);
+    lost.setText(bounded(text));
   });
 }
 
@@ -71,7 +81,7 @@ void JobNews::metric(Rank worker, std::int64_t update, double clock_s, const std
     metric.setWorker(worker.value);
     metric.setUpdate(update);
     metric.setClockS(clock_s);
-    metric.setName(name);
+    metric.setName(bounded(name));
     metric.setValue(value);
   });
 }
@@ -79,16 +89,16 @@ void JobNews::metric(Rank worker, std::int64_t update, double clock_s, const std
 void JobNews::file(const std::string& path, const std::string& hash) const {
   to_driver_([&](auto event) {
     auto file = event.initFile();
-    file.setPath(path);
+    file.setPath(bounded(path));
     file.setHash(hash);
   });
 }
 
-void JobNews::ended(Rank worker, const std::string& model) const {
+void JobNews::final_model(Rank worker, const std::string& hash) const {
   to_driver_([&](auto event) {
-    auto ended = event.initFinal();
-    ended.setWorker(worker.value);
-    ended.setModel(model);
+    auto model = event.initFinal();
+    model.setWorker(worker.value);
+    model.setModel(hash);
   });
 }
 
@@ -96,16 +106,16 @@ void JobNews::stopping(const std::string& why) const {
   to_driver_([&](auto event) {
     auto stopping = event.initStopping();
     stopping.setNode(self_.value);
-    stopping.setText(why);
+    stopping.setText(bounded(why));
   });
 }
 
 void JobNews::warning(const std::string& text) const {
-  to_driver_([&](auto event) { event.initWarning().setText(text); });
+  to_driver_([&](auto event) { event.initWarning().setText(bounded(text)); });
 }
 
 void JobNews::failed(const std::string& text) const {
-  to_driver_([&](auto event) { event.initFailed().setText(text); });
+  to_driver_([&](auto event) { event.initFailed().setText(bounded(text)); });
 }
 
 void JobNews::progress(const std::function<void(wire::Progress::Builder)>& fill) const {

@@ -33,8 +33,7 @@ class JobNews {
   void saved(Rank worker, std::int64_t update) const;
   void metric(Rank worker, std::int64_t update, double clock_s, const std::string& name, double value) const;
   void file(const std::string& path, const std::string& hash) const;
-  /// With this hash of its model.
-  void ended(Rank worker, const std::string& model) const;
+  void final_model(Rank worker, const std::string& hash) const;
   void stopping(const std::string& why) const;
   void warning(const std::string& text) const;
   void failed(const std::string& text) const;

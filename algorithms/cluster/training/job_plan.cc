@@ -39,7 +39,7 @@ Result<scheduler::Chronicle::Recorded> recorded_decisions(const JobSettings& set
 
 }  // namespace
 
-Result<JobPlan> checked(JobPlan plan) {
+Result<JobPlan> checked_plan(JobPlan plan) {
   if (plan.updates <= plan.first || plan.first < 0)
     return fail(ErrorKind::invalid, "nothing to do: the job would end at update " + std::to_string(plan.updates) +
                                         ", and goes on from update " + std::to_string(plan.first) +

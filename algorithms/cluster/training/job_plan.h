@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 
 #include "algorithms/cluster/training/job_settings.h"
 #include "scheduler/shell/workplace.h"
@@ -16,7 +15,7 @@ struct JobPlan {
 };
 
 /// `invalid`: there is nothing to do.
-Result<JobPlan> checked(JobPlan plan);
+Result<JobPlan> checked_plan(JobPlan plan);
 
 /// What the strategy's coordinator is told, with the recorded decisions where the job is a replay. `invalid`:
 /// those are of another job.

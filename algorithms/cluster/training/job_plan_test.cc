@@ -19,9 +19,9 @@ JobSettings settings(const job::Options& options = {}) {
 }
 
 TEST(JobPlanTest, AJobThatEndsWhereItBeginsIsRefused) {
-  EXPECT_EQ(checked({2, 9, 3}).value().updates, 9);
+  EXPECT_EQ(checked_plan({2, 9, 3}).value().updates, 9);
   for (const auto& [first, updates] : {std::pair{5, 5}, {5, 4}, {-1, 5}, {0, 0}}) {
-    const auto plan = checked({first, updates, 0});
+    const auto plan = checked_plan({first, updates, 0});
     ASSERT_FALSE(plan) << first;
     EXPECT_NE(plan.error().text.find("give more --epochs"), std::string::npos);
   }

@@ -128,14 +128,12 @@ void JobView::write(wire::Progress::Training::Builder training, AveragingService
   }
 }
 
-void JobView::trace(AveragingService& averagings, Instant now) {
+void JobView::trace(const wire::Progress::Training::Reader& training, AveragingService& averagings, Instant now) {
   std::int64_t samples = 0;
   int waiting = 0;
-  for (const auto& [rank, worker] : members_.joined()) {
-    const memory::Window* const window = averagings.window(rank);
-    if (!window) continue;
-    samples += window->progress().samples.load(std::memory_order_relaxed);
-    waiting += std::string_view(state_of(rank, worker, *window)) == name_of(session::State::wait);
+  for (const auto worker : training.getWorkers()) {
+    samples += worker.getSamples();
+    waiting += wire::view(worker.getState()) == name_of(session::State::wait);
   }
   const double since = counted_.at == Instant{} ? 0 : seconds(now - counted_.at);
   averagings.count("samples/s", since > 0 ? static_cast<double>(samples - counted_.samples) / since : 0, now);

@@ -33,7 +33,7 @@ class JobView {
   void write(wire::Progress::Training::Builder training, scheduler::AveragingService& averagings, Duration clock,
              Instant now) const;
   /// This node's samples/s, loss and waiting workers, for the trace.
-  void trace(scheduler::AveragingService& averagings, Instant now);
+  void trace(const wire::Progress::Training::Reader& training, scheduler::AveragingService& averagings, Instant now);
 
  private:
   const char* state_of(Rank rank, WorkerId worker, const memory::Window& window) const;

@@ -145,11 +145,14 @@ void NodeJobs::on_unreadable(const wire::Envelope::Reader& envelope, const std::
 void NodeJobs::on_captured(WorkerId worker, std::string_view packet, process::Fd state) {
   const auto message = wire::Received::parse_packet(packet);
   if (!message) return around_.log.error("worker " + to_string(worker) + ": " + message.error().text);
-  (void)message->visit([&](const wire::Envelope::Reader& root) {
+  const auto read = message->visit([&](const wire::Envelope::Reader& root) -> Result<void> {
+    if (!root.isReplica()) return fail(ErrorKind::invalid, "a captured state comes with no word of it");
     const auto replica = root.getReplica();
     TrainingJob* const job = find(JobId{replica.getJob()});
     if (job && job->owns(worker)) within(*job, [&] { job->on_captured(replica, std::move(state)); });
+    return {};
   });
+  if (!read) around_.log.error("worker " + to_string(worker) + ": " + read.error().text);
 }
 
 void NodeJobs::on_alive(WorkerId worker) {

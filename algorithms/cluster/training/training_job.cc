@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "algorithms/cluster/training/job_news.h"
+#include "algorithms/cluster/training/job_plan.h"
 #include "algorithms/cluster/training/strategy_service.h"
 #include "algorithms/job/job_event_wire.h"
+#include "algorithms/session/job_terms_wire.h"
 #include "runtime/base/json.h"
 #include "runtime/observe/format.h"
 
@@ -92,7 +94,7 @@ void TrainingJob::on_share_made(Rank rank, WorkerId worker, std::uint64_t reques
 
 void TrainingJob::on_plan(const wire::Report::Plan::Reader& said, Instant now) {
   if (averagings_ || stopped_) return;
-  const auto plan = checked({said.getFirst(), said.getUpdates(), said.getEvaluateEvery()});
+  const auto plan = checked_plan({said.getFirst(), said.getUpdates(), said.getEvaluateEvery()});
   if (!plan) return fail_job(plan.error().text, now);
   auto options = averaging_options(settings_, *plan);
   if (!options) return fail_job(options.error().text, now);
@@ -136,7 +138,7 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
     case wire::Report::EVALUATED: return hold_.on_evaluated(rank, report.getUpdate(), report.getEvaluated(), now);
     case wire::Report::SAVED: return hold_.on_saved(rank, report.getUpdate());
     case wire::Report::METRIC: return on_metric(rank, report.getUpdate() + 1, report.getMetric(), now);
-    case wire::Report::FINAL: return news_.ended(rank, wire::text(report.getFinal()));
+    case wire::Report::FINAL: return news_.final_model(rank, wire::text(report.getFinal()));
     case wire::Report::FILE:
       return news_.file(wire::text(report.getFile().getPath()), wire::text(report.getFile().getHash()));
     case wire::Report::WARNING: return news_.warning(wire::text(report.getWarning()));
@@ -423,8 +425,10 @@ void TrainingJob::tick(Instant now) {
   hold_.tick(now);
   if (!news) return;
   next_progress_ = now + kProgressEvery;
-  if (averagings_) view_.trace(*averagings_, now);
-  news_.progress([&](auto progress) { write(progress, now); });
+  news_.progress([&](auto progress) {
+    write(progress, now);
+    if (averagings_) view_.trace(progress.asReader().getTraining(), *averagings_, now);
+  });
 }
 
 std::optional<Instant> TrainingJob::next_deadline() const {

@@ -12,7 +12,6 @@
 #include "algorithms/cluster/training/job_hold.h"
 #include "algorithms/cluster/training/job_members.h"
 #include "algorithms/cluster/training/job_news.h"
-#include "algorithms/cluster/training/job_plan.h"
 #include "algorithms/cluster/training/job_replicas.h"
 #include "algorithms/cluster/training/job_settings.h"
 #include "algorithms/cluster/training/job_view.h"

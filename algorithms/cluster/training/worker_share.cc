@@ -2,7 +2,7 @@
 
 #include "algorithms/payloads.h"
 #include "algorithms/plan.h"
-#include "algorithms/session/job_terms_wire.h"
+#include "algorithms/session/job_terms.h"
 
 namespace paceline::cluster {
 namespace {

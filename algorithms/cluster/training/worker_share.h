@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "algorithms/cluster/training/job_settings.h"
-#include "algorithms/session/job_terms_wire.h"
+#include "algorithms/session/job_terms.h"
 #include "runtime/memory/control.h"
 #include "runtime/memory/window.h"
 #include "runtime/process/fd.h"

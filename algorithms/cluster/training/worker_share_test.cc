@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "algorithms/session/job_terms_wire.h"
+#include "algorithms/session/job_terms.h"
 
 namespace paceline::cluster {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "algorithms/session/job_terms_wire.h"
 #include "algorithms/simulate/cluster/must.h"
 #include "runtime/base/json.h"
 
@@ -79,7 +80,9 @@ void Trainee::on_answer(process::DescriptorMessage answer) {
   if (answer.request != request_) return;
   if (answer.kind == process::DescriptorMessage::Kind::failure) return end(answer.body);
   const auto message = must(wire::Received::parse_packet(answer.body));
+  if (!core_ && !message.root().isJobTerms()) return end("an answer of another kind");
   if (!core_) return open_session(std::move(answer), session::job_terms(message.root().getJobTerms()));
+  if (!message.root().isReplica()) return end("an answer of another kind");
   const auto replica = message.root().getReplica();
   if (answer.fds.empty()) return core_->on_go_on(replica.getUpdate());
   auto object = store::SharedObject::map(std::move(answer.fds.front()), replica.getSize());

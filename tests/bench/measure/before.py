@@ -1,11 +1,12 @@
 """Figure 37: what this build takes, times what another one took that was made of an earlier commit (PACELINE_BEFORE), in turn."""
 import json
 import os
+import re
 import statistics
 import time
 
 from measure import averaging, startup
-from measure.bench import EXAMPLE, MAIN_JOB, Bench, batches_of_its_own, mean_step, spread
+from measure.bench import EXAMPLE, MAIN_JOB, Bench, batches_of_its_own, mean_step, output_of, spread
 from measure.cluster import Cluster
 from measure.loops import BATCH, as_job
 
@@ -54,23 +55,29 @@ PAIRS = {
 }
 
 
+def commit_of(build):
+    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as file:
+        source = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", file.read(), re.MULTILINE)[1]
+    return output_of("git", "-C", source, "rev-parse", "--short", "HEAD").strip()
+
+
 def before(bench):
     other = os.environ.get("PACELINE_BEFORE")
     if not other:
         raise SystemExit("figures.py: name a release build of the earlier commit: PACELINE_BEFORE=DIR tests/bench/figures.py BUILD before")
-    earlier = Bench(other, 1)
-    rounds, bench.rounds = bench.rounds_or(9), 1
-    for build in (bench, earlier):
+    this, earlier = Bench(bench.build, 1), Bench(other, 1)
+    bench.notes[37] = f"The earlier build is of commit {commit_of(other)}."
+    for build in (this, earlier):
         startup.first_step(build, EXAMPLE)  # Compiled for both.
     values = {}
     for key, took in PAIRS.items():
         values[key] = []
-        for number in range(rounds):
+        for number in range(bench.rounds_or(9)):
             if number % 2:
                 then = took(earlier)
-                now = took(bench)
+                now = took(this)
             else:
-                now = took(bench)
+                now = took(this)
                 then = took(earlier)
             values[key].append(now / then)
         print(f"  {key}: {spread(values[key])}", flush=True)

@@ -197,7 +197,7 @@ FIGURES = (
            tuple(value for nodes in (2, 4) for value in (
                Value(f"{nodes}", f"{nodes} nodes: over the strategies", unit="s"), Value(f"{nodes} longest", f"{nodes} nodes: of all", "≤", 2.05, "s"),
                Value(f"{nodes} go on", f"{nodes} nodes: strategies that go on", "≥", 32, "", 0))), 30),
-    Figure(37, "time that this build takes, times that of a build of the commit before views (6b85bc5), in turn (`PACELINE_BEFORE=BUILD`)", "before",
+    Figure(37, "time that this build takes, times that of a build of the commit before views, in turn (`PACELINE_BEFORE=BUILD`)", "before",
            (*[Value(f"nine {strategy}", f"a step of nine numbers, two workers, `{strategy}`", "≤", 1.02)
               for strategy in ("allreduce", "local-sgd(period=4)", SKIP, "nonblocking", "d-psgd", "ad-psgd", "server")],
             Value("nine allreduce P=4", "the same of four workers, `allreduce`", "≤", 1.02),
