@@ -11,6 +11,7 @@
 #include "algorithms/cluster/cluster_state.h"
 #include "algorithms/cluster/job_directory.h"
 #include "algorithms/cluster/name_directory.h"
+#include "algorithms/cluster/requests.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
@@ -153,14 +154,5 @@ class Head {
   std::optional<Instant> writes_from_{};  ///< Earlier where all nodes are there; nullopt: it does.
   bool down_ = false;
 };
-
-/// Requests of an agent to the head. Linked, not answered: it is connected to all agents of a lower number, and they
-/// know it. Gone: a process of its node that may have started jobs. Cut off: another agent, and jobs that both had a
-/// part in.
-inline constexpr const char* kLinkedVerb = "linked";
-inline constexpr const char* kGoneVerb = "gone";
-inline constexpr const char* kCutOffVerb = "cut_off";
-/// From the head to its agents: the cluster ends.
-inline constexpr const char* kDownVerb = "down";
 
 }  // namespace paceline::cluster
