@@ -119,7 +119,7 @@ JobOutbox Agent::outbox_of_job() {
   outbox.ask_for_life = [this](WorkerId worker) {
     wire::Message message;
     message.root().initAlive();
-    local_.send(actors::worker_peer(worker), {message.to_frame()});
+    local_.send("worker/" + to_string(worker), {message.to_frame()});
   };
   outbox.beside = [this](auto work, auto follows) { beside(std::move(work), std::move(follows)); };
   outbox.end_worker = [this](WorkerId worker, const std::string& why) {
