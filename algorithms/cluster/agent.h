@@ -1,22 +1,22 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "actors/router/actor_router.h"
-#include "algorithms/cluster/head_requests.h"
-#include "algorithms/cluster/kept_states.h"
-#include "algorithms/cluster/memory_watch.h"
-#include "algorithms/cluster/other_agents.h"
+#include "algorithms/cluster/agent_links.h"
+#include "algorithms/cluster/head_contact.h"
+#include "algorithms/cluster/local_peers.h"
+#include "algorithms/cluster/memory_lookout.h"
+#include "algorithms/cluster/node_actors.h"
+#include "algorithms/cluster/node_status.h"
+#include "algorithms/cluster/node_workers.h"
 #include "algorithms/cluster/output_post.h"
-#include "algorithms/cluster/session_channels.h"
 #include "algorithms/cluster/training/node_jobs.h"
-#include "algorithms/cluster/worker_spans.h"
 #include "algorithms/cluster/workers.h"
 #include "runtime/base/background.h"
 #include "runtime/base/clock.h"
@@ -24,7 +24,6 @@
 #include "runtime/base/turn_budget.h"
 #include "runtime/collective/averager.h"
 #include "runtime/observe/log.h"
-#include "runtime/transport/backlog.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::cluster {
@@ -72,118 +71,56 @@ class Agent {
   bool down() const { return down_; }
 
  private:
-  void act_on_time(Instant now);
-  // agent_memory.cc
+  /// Of a local peer, or from another node.
+  using OnMessage = Result<void> (Agent::*)(const transport::Peer&, const wire::Envelope::Reader&,
+                                            std::vector<transport::Frame>&);
+
   std::unique_ptr<Workers> make_workers(Workers::Listener listener);
-  static MemoryWatch::Options memory_options(const Options& options);
-  std::optional<Instant> next_memory_look() const;
-  void look_at_memory(Instant now);
-  void look_at_workers();
-  void on_memory(const Result<void>& done, MemoryWatch::Look& look);
+  AgentLinks::Listener listen_to_links();
+  LocalPeers::Listener listen_to_local();
+  NodeWorkers::Around around_workers();
+  NodeJobs::Around around_jobs();
+  JobOutbox outbox_of_job();
+  void act_on_time(Instant now);
+  void begin_turn() { actors_.router().at(options_.clock->now()); }
+  void handle(OnMessage handler, const transport::Peer& peer, const wire::Received& message,
+              std::vector<transport::Frame>& frames);
+  void refuse(const transport::Peer& peer, const wire::Received& message, const Error& error);
   // Local peers
-  void poll_local();
   Result<void> on_local(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                         std::vector<transport::Frame>& frames);
-  Result<void> on_actors(const transport::Peer& peer, NodeId from, const wire::Envelope::Reader& envelope,
-                         std::vector<transport::Frame>& frames);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello);
   Result<void> on_local_request(const transport::Peer& peer, const wire::Request::Reader& request);
-  Result<void> ask_head(HeadRequests::Request request);
-  Result<void> tell_owner(const transport::Peer& peer, const wire::Request::Reader& request);
-  Result<void> let_leave(const transport::Peer& peer, const wire::Request::Reader& request);
-  Result<void> tell_line(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_local_gone(const transport::Peer& peer);
   void on_session_said(WorkerId worker, channel::Frame frame);
+  void on_worker_ended(WorkerId worker, const Workers::Listener::End& end);
   // Other agents and the head
-  void poll_peers();
-  void poll_again(const transport::Transport& transport);
   Result<void> on_peer(const transport::Peer& peer, const wire::Envelope::Reader& envelope,
                        std::vector<transport::Frame>& frames);
   Result<void> on_peer_request(NodeId from, const wire::Request::Reader& request);
-  void on_reply(const wire::Reply::Reader& reply);
-  // Names of actors (agent_names.cc)
-  void carry_out(const actors::ActorRouter::Claim& claim);
-  void carry_out(const actors::ActorRouter::Unclaim& unclaim);
-  void on_claim_decided(std::uint64_t request, const Result<std::string>& answer);
-  void tell_names();
-  void tell_whether_named(std::uint64_t request, const nlohmann::json& body);
   void on_head_gone();
-  void register_at_head();
-  void ask(const HeadRequests::Request& request);
-  void on_nodes(const wire::Nodes::Reader& nodes);
-  void act(const OtherAgents::Actions& actions);
-  void carry_out(const OtherAgents::Connect& connect);
-  void carry_out(const OtherAgents::TellLinked& linked);
-  void carry_out(const OtherAgents::Reachable& reachable);
   void on_node_gone(NodeId node, const std::string& how);
-  void depend_on_nodes_in_use();
+  void on_unsent(NodeId node, const Error& error);
   void report_cut_off(NodeId node, const std::string& how);
-  void tell_cut_off(NodeId node, const std::vector<JobId>& jobs, const std::string& how);
-  // What there is to be seen (agent_views.cc)
-  void on_node_status(std::uint64_t query, const nlohmann::json& body);
-  nlohmann::json actors_view(const std::string& which, Instant now) const;
-  nlohmann::json workers_view(const std::string& which, bool running, Instant now) const;
-  nlohmann::json tasks_view(Instant now) const;
-  nlohmann::json holds_view(Instant now) const;
-  void answer_with_spans(std::uint64_t query, nlohmann::json status);
-  void answer_status(std::uint64_t query, const nlohmann::json& status);
-  // Actors
-  void act(const actors::ActorRouter::Actions& actions);
-  void carry_out(const actors::ActorRouter::Fork& fork);
-  void carry_out(const actors::ActorRouter::Kill& kill);
-  void carry_out(const actors::ActorRouter::Send& send);
-  void carry_out(const actors::ActorRouter::Forward& forward);
-  void carry_out(const actors::ActorRouter::Warn& warn);
-  void carry_out(const actors::ActorRouter::Forget& forget);
-  // Processes
-  void on_worker_ended(WorkerId worker, const Workers::Listener::End& end);
-  void on_worker_said(WorkerId worker, process::DescriptorMessage message);
-  void open_session(WorkerId worker, std::uint64_t request);
-  void give_state(WorkerId worker, std::uint64_t request);
-  void keep_state(WorkerId worker, std::uint64_t request, process::Fd state);
-  // Jobs
-  NodeJobs::Around around_jobs();
-  JobOutbox outbox_of_job();
-  void close_job(JobId job);
+  void depend_on_nodes_in_use();
+  bool tell_driver(const JobDriver& driver, wire::Message& message);
   /// What takes long, beside the loop; without threads, and before start(), at once.
   void beside(std::function<Result<void>()> work, std::function<void(Result<void>)> follows);
-  bool tell_driver(const JobDriver& driver, wire::Message& message);
-
-  void refuse(const transport::Peer& peer, const wire::Received& message, const Error& error);
-  void answer(const transport::Peer& peer, const wire::Envelope::Reader& envelope, const Error& error);
-  void send(const transport::Peer& peer, std::vector<transport::Frame> frames);
-  void send_local(const transport::Peer& peer, std::vector<transport::Frame> frames);
-  void send_peer(const transport::Peer& peer, wire::Message& message, std::vector<transport::Piece> bulk = {});
-  void send_frames(const transport::Peer& peer, std::vector<transport::Frame> frames);
-  void on_unsent(const transport::Peer& peer, const Error& error);
-  bool send_to_driver(const transport::Peer& peer, std::vector<transport::Frame> frames);
-  void give_up(const transport::Peer& peer, const Error& error);
 
   Options options_;
   EventLoop& loop_;
-  std::unique_ptr<transport::Transport> local_;
-  std::unique_ptr<transport::Transport> peers_;
-  transport::Backlog to_local_;
   observe::Log log_;
-  actors::ActorRouter router_;
-  actors::ProcessIds process_ids_;
-  std::unique_ptr<Workers> workers_;
-  SessionChannels sessions_;
-  KeptStates states_;
-  WorkerSpans spans_;
-  MemoryWatch memory_;
-  bool looking_ = false;  ///< At their memory.
+  AgentLinks links_;
+  LocalPeers local_;
+  HeadContact head_;
   OutputPost output_;
+  NodeWorkers workers_;
+  NodeActors actors_;
+  MemoryLookout memory_;
   NodeJobs jobs_;
-  HeadRequests head_;
-  std::uint64_t next_request_ = 1;           // Of its own to the head.
-  std::map<std::uint64_t, ActorId> claims_;  // Those that ask for names.
-  std::unique_ptr<Background> background_;   // From start() on, if at all; ends before what its work follows to.
-  std::unique_ptr<Background> lookout_;      // The same, for looks that must not wait behind others' work.
-  OtherAgents others_;
-  std::size_t actors_elsewhere_ = 0;  // When depends_on() was last told.
+  NodeStatus status_;
+  std::unique_ptr<Background> background_;  // From start() on, if at all; ends before what its work follows to.
   bool down_ = false;
-  bool unread_ = false;  // A transport without a descriptor has more to tell.
 };
 
 }  // namespace paceline::cluster

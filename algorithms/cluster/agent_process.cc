@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "algorithms/cluster/agent.h"
-#include "algorithms/cluster/head.h"
 #include "algorithms/cluster/process_life.h"
 #include "algorithms/cluster/processes.h"
 #include "algorithms/cluster/training/peer_names.h"

@@ -3,18 +3,16 @@
 #include <chrono>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "algorithms/cluster/cluster_state.h"
-#include "algorithms/cluster/job_directory.h"
-#include "algorithms/cluster/name_directory.h"
-#include "runtime/base/event_loop.h"
-#include "runtime/base/ids.h"
+#include "algorithms/cluster/head_jobs.h"
+#include "algorithms/cluster/head_links.h"
+#include "algorithms/cluster/head_names.h"
+#include "algorithms/cluster/requests.h"
+#include "algorithms/cluster/status_queries.h"
 #include "runtime/base/instant.h"
-#include "runtime/base/json.h"
 #include "runtime/transport/transport.h"
 #include "runtime/wire/codec.h"
 
@@ -56,111 +54,39 @@ class Head {
   void poll(Instant now);
   void tick(Instant now);
   std::optional<Instant> next_deadline() const;
-  int descriptor() const { return transport_->descriptor(); }
+  int descriptor() const { return links_.transport().descriptor(); }
 
   /// All nodes have registered, and each can reach each.
-  bool ready() const;
+  bool ready() const { return links_.ready(); }
   /// Somebody asked for the cluster's end.
   bool down() const { return down_; }
 
  private:
-  struct Node {
-    transport::Peer peer;
-    std::string address;
-    std::int32_t cpus = 1;
-    std::uint64_t memory = 0;
-    std::int32_t pid = 0;
-    std::int64_t since = 0;   ///< Epoch of its registration.
-    std::int64_t linked = 0;  ///< It is connected to all nodes of a lower number that were there in this epoch.
-  };
-  struct Asker {
-    transport::Peer agent;
-    std::string from;
-    std::uint64_t id = 0;
-  };
-  struct StatusQuery {
-    Asker asker;
-    nlohmann::json body;
-    std::map<NodeId, nlohmann::json> answers;
-    Instant deadline;
-  };
+  using Asker = HeadLinks::Asker;
   struct Waiting {
-    Asker asker;
-    std::string verb;
-    nlohmann::json body;
+    HeadNames::Request request;
     Instant until;
   };
 
   static Asker asker_of(const transport::Peer& peer, const wire::Request::Reader& request);
   void on_message(const transport::Peer& peer, const wire::Envelope::Reader& envelope, Instant now);
   void on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello, Instant now);
-  void on_runs(const transport::Peer& peer, const wire::OpenJob::Reader& open, Instant now);
   void on_gone(const transport::Event& gone, Instant now);
-  void depend_on_nodes_of_jobs();
-  void close_those_over(Instant now);
-  void compare_with_state();
-  void write_state(Instant now);
-  void on_linked(NodeId node, std::int64_t epoch, Instant now);
   void on_request(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
-  void answer_when_ready(const Asker& asker, const std::string& verb, const nlohmann::json& body, Instant now);
-  void answer(const Waiting& waiting, Instant now);
-  // Names of actors
-  void answer_of_name(const Waiting& waiting, Instant now);
-  void on_names(const transport::Peer& peer, const nlohmann::json& body);
-  void act(const NameDirectory::Actions& actions, Instant now);
-  void carry_out(const NameDirectory::Found& found, Instant now);
-  void carry_out(const NameDirectory::Refused& refused, Instant now);
-  void carry_out(const NameDirectory::Confirm& confirm, Instant now);
-  void carry_out(const NameDirectory::Again& again, Instant now);
-  Result<nlohmann::json> submit(const Asker& asker, const nlohmann::json& body, Instant now);
-  Result<nlohmann::json> answer_of(JobId job) const;
-  bool is_linked(NodeId node, const JobEntry& job) const;
+  void answer_when_ready(const HeadNames::Request& request, Instant now);
+  void answer(const HeadNames::Request& request, Instant now);
   void answer_drivers(Instant now);
   void answer_those(Instant now, const std::function<bool(const Waiting&)>& is_due);
-  Result<nlohmann::json> move_driver(const Asker& asker, const nlohmann::json& body, Instant now);
-  Result<nlohmann::json> stop_job(const nlohmann::json& body);
   void end_cluster(const Asker& asker);
-  void act(const JobDirectory::Actions& actions, Instant now);
-  void carry_out(const JobDirectory::Open& open, Instant now);
-  void carry_out(const JobDirectory::Close& close, Instant now);
-  void carry_out(const JobDirectory::Lost& lost, Instant now);
-  void carry_out(const JobDirectory::GoOn& go_on, Instant now);
-  void carry_out(const JobDirectory::CloseOn& close, Instant now);
-  void carry_out(const JobDirectory::Driven& driven, Instant now);
-  void start_status(const Asker& asker, const nlohmann::json& body, Instant now);
-  void ask_for_status(const transport::Peer& peer, std::uint64_t query);
-  void finish_status(std::uint64_t query, Instant now);
-  nlohmann::json status_of(const StatusQuery& query, Instant now) const;
-  void name_awaited(nlohmann::json& workers) const;
-  void reply(const Asker& asker, const Result<nlohmann::json>& answer);
-  void broadcast_nodes();
-  void to_all(wire::Message& message);
-  void send(const transport::Peer& peer, wire::Message& message);
-  NodeId node_of(const transport::Peer& peer) const;
+  void depend_on_nodes_in_use();
 
-  Options options_;
-  std::unique_ptr<transport::Transport> transport_;
-  std::map<NodeId, Node> nodes_;
-  ClusterState state_;
-  JobDirectory jobs_;
-  std::map<std::uint64_t, StatusQuery> queries_;
-  std::deque<Waiting> waiting_;  ///< For nodes that are missing, or for what they say.
-  NameDirectory names_;
-  std::map<std::uint64_t, Waiting> of_names_;  ///< Requests that names_ has, by numbers of next_query_.
-  std::uint64_t next_query_ = 1;
-  std::int64_t epoch_ = 0;
-  bool compared_ = false;                 ///< What the heads before it have written, with what runs.
-  std::optional<Instant> writes_from_{};  ///< Earlier where all nodes are there; nullopt: it does.
+  HeadLinks links_;
+  HeadJobs jobs_;
+  HeadNames names_;
+  StatusQueries status_;
+  std::deque<Waiting> waiting_;     ///< For nodes that are missing, or for what they say.
+  std::uint64_t next_request_ = 1;  ///< To agents.
   bool down_ = false;
 };
-
-/// Requests of an agent to the head. Linked, not answered: it is connected to all agents of a lower number, and they
-/// know it. Gone: a process of its node that may have started jobs. Cut off: another agent, and jobs that both had a
-/// part in.
-inline constexpr const char* kLinkedVerb = "linked";
-inline constexpr const char* kGoneVerb = "gone";
-inline constexpr const char* kCutOffVerb = "cut_off";
-/// From the head to its agents: the cluster ends.
-inline constexpr const char* kDownVerb = "down";
 
 }  // namespace paceline::cluster

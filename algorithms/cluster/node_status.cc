@@ -1,4 +1,5 @@
-// What an agent says of its node when it is asked (head.h, `status`): for people.
+#include "algorithms/cluster/node_status.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,8 +9,6 @@
 #include <vector>
 
 #include "actors/process_ids.h"
-#include "algorithms/cluster/agent.h"
-#include "algorithms/cluster/done_reply.h"
 #include "runtime/base/json.h"
 #include "runtime/base/readable.h"
 #include "runtime/process/this_machine.h"
@@ -22,7 +21,6 @@ using actors::number_on_node;
 using nlohmann::json;
 using WorkerView = actors::ActorRouter::WorkerView;
 
-const transport::Peer kHead = "head";
 /// Of what a cluster's agents answer together of what workers have run: less than a message takes.
 constexpr std::size_t kSpansTextMax = std::size_t{32} << 20;
 
@@ -43,21 +41,21 @@ json node_or_null(NodeId node) { return node.value < 0 ? json() : json(node.valu
 
 }  // namespace
 
-void Agent::on_node_status(std::uint64_t query, const json& asked) {
-  const Instant now = options_.clock->now();
-  const auto longest = loop_.take_longest_turns();
-  const auto workers = router_.workers();
-  json status{{"workers", workers_->size()},
+void NodeStatus::answer(std::uint64_t query, const json& asked) {
+  const Instant now = of_.clock.now();
+  const auto longest = of_.loop.take_longest_turns();
+  const auto workers = of_.router.workers();
+  json status{{"workers", of_.workers.processes().size()},
               {"actors_alive", std::count_if(workers.begin(), workers.end(),
                                              [](const WorkerView& worker) { return !worker.owner.empty(); })},
-              {"cpus_free", std::max(0.0, std::round(router_.free().cpus * 1e6) / 1e6)},
-              {"memory_free", std::max(0.0, router_.free().memory)},
-              {"memory_used", memory_.used()},
+              {"cpus_free", std::max(0.0, std::round(of_.router.free().cpus * 1e6) / 1e6)},
+              {"memory_free", std::max(0.0, of_.router.free().memory)},
+              {"memory_used", of_.memory.used()},
               {"rss", store::resident_bytes(::getpid())},
               {"machine", process::this_machine()},
               {"longest_turn_s", seconds(longest.wall)},
               {"longest_turn_cpu_s", seconds(longest.processor)},
-              {"jobs", jobs_.status(now)}};
+              {"jobs", of_.jobs.status(now)}};
   const auto which = [&](const char* name) { return asked.is_object() ? asked.value(name, "") : std::string(); };
   if (const auto actors = which("actors"); !actors.empty()) status["actors"] = actors_view(actors, now);
   if (const auto listed = which("workers"); !listed.empty())
@@ -66,22 +64,22 @@ void Agent::on_node_status(std::uint64_t query, const json& asked) {
     status["tasks"] = tasks_view(now);
     status["held"] = holds_view(now);
   }
-  if (which("spans").empty()) return answer_status(query, status);
+  if (which("spans").empty()) return head_.answer(query, status);
   answer_with_spans(query, std::move(status));
 }
 
 /// Copied beside the loop.
-void Agent::answer_with_spans(std::uint64_t query, json status) {
+void NodeStatus::answer_with_spans(std::uint64_t query, json status) {
   struct Work {
     std::vector<WorkerSpans::Source> sources;
     json status;
   };
   status["clock_ns"] = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1) -
-                       options_.clock->now().time_since_epoch().count();
-  auto work = std::make_shared<Work>(Work{spans_.sources(), std::move(status)});
-  beside(
-      [work, node = options_.node, clock = options_.clock,
-       room = kSpansTextMax / static_cast<std::size_t>(options_.nodes)]() -> Result<void> {
+                       of_.clock.now().time_since_epoch().count();
+  auto work = std::make_shared<Work>(Work{of_.workers.spans().sources(), std::move(status)});
+  of_.beside(
+      [work, node = of_.node, clock = &of_.clock,
+       room = kSpansTextMax / static_cast<std::size_t>(of_.nodes)]() -> Result<void> {
         std::size_t bytes = 0;
         json spans = json::array();
         std::size_t left_out = 0;
@@ -108,26 +106,20 @@ void Agent::answer_with_spans(std::uint64_t query, json status) {
         work->status["spans_left_out"] = left_out;
         return {};
       },
-      [this, query, work](const Result<void>&) { answer_status(query, work->status); });
-}
-
-void Agent::answer_status(std::uint64_t query, const json& status) {
-  wire::Message message;
-  write_done_reply(message, query, status);
-  send_peer(kHead, message);
+      [this, query, work](const Result<void>&) { head_.answer(query, work->status); });
 }
 
 /// An id is text: many readers of JSON have no integers of 64 bits.
-json Agent::actors_view(const std::string& which, Instant now) const {
+json NodeStatus::actors_view(const std::string& which, Instant now) const {
   json views = json::array();
-  for (const auto& worker : router_.workers()) {
+  for (const auto& worker : of_.router.workers()) {
     if (worker.actor.value == 0 || worker.owner.empty() || (which == "detached" && !worker.detached)) continue;
     const char* const state = !worker.ready ? "starting" : !worker.constructed ? "constructing" : "alive";
     views.push_back({{"id", to_string(worker.actor)},
                      {"name", readable(worker.actor_name)},
                      {"class", readable(worker.type)},
-                     {"node", options_.node.value},
-                     {"pid", workers_->pid(worker.worker)},
+                     {"node", of_.node.value},
+                     {"pid", of_.workers.processes().pid(worker.worker)},
                      {"state", state},
                      {"owner", worker.detached ? "" : readable(worker.owner)},
                      {"detached", worker.detached},
@@ -136,26 +128,26 @@ json Agent::actors_view(const std::string& which, Instant now) const {
                      {"restarts", worker.restarts},
                      {"restarts_max", worker.restarts_max},
                      {"age_s", seconds(now - worker.started)},
-                     {"log", readable(workers_->log(worker.worker))}});
+                     {"log", readable(of_.workers.processes().log(worker.worker))}});
   }
   return views;
 }
 
-json Agent::workers_view(const std::string& which, bool running, Instant now) const {
+json NodeStatus::workers_view(const std::string& which, bool running, Instant now) const {
   json views = json::array();
-  for (const auto& worker : router_.workers()) {
+  for (const auto& worker : of_.router.workers()) {
     if (which == "waiting" && !worker.waits) continue;
     const bool is_actor = !worker.owner.empty();
-    const ActorId awaited = worker.waits ? router_.actor_awaited(*worker.waits) : ActorId{};
+    const ActorId awaited = worker.waits ? of_.router.actor_awaited(*worker.waits) : ActorId{};
     json view{{"id", to_string(worker.worker)},
               {"worker", number_on_node(worker.worker)},
-              {"node", options_.node.value},
-              {"pid", workers_->pid(worker.worker)},
-              {"state", state_of(worker, workers_->state(worker.worker) == 'T')},
+              {"node", of_.node.value},
+              {"pid", of_.workers.processes().pid(worker.worker)},
+              {"state", state_of(worker, of_.workers.processes().state(worker.worker) == 'T')},
               {"driver", readable(worker.root)},
               {"owner", worker.lent ? json(readable(worker.lent->owner.name)) : json()},
               {"cpus", worker.lent ? json(cpus_of(worker.lent->shape)) : json()},
-              {"memory_used", memory_.used_by(worker.worker)},
+              {"memory_used", of_.memory.used_by(worker.worker)},
               {"memory", worker.lent ? json(worker.lent->shape.memory) : json()},
               {"on", worker.lent ? node_or_null(worker.lent->shape.node) : json()},
               {"spread", worker.lent ? json(worker.lent->shape.spread) : json()},
@@ -164,13 +156,13 @@ json Agent::workers_view(const std::string& which, bool running, Instant now) co
               {"actor_name", is_actor ? json(readable(worker.actor_name)) : json()},
               {"class", is_actor ? json(readable(worker.type)) : json()},
               {"awaited", awaited.value != 0 ? json(to_string(awaited)) : json()},
-              {"waits_for", worker.waits ? json(readable(router_.describe_awaited(*worker.waits))) : json()},
+              {"waits_for", worker.waits ? json(readable(of_.router.describe_awaited(*worker.waits))) : json()},
               {"waits_s", worker.waits ? json(seconds(now - worker.waits_since)) : json()},
               {"age_s", seconds(now - worker.started)},
-              {"log", readable(workers_->log(worker.worker))}};
+              {"log", readable(of_.workers.processes().log(worker.worker))}};
     if (is_actor && !worker.detached) view["owner"] = readable(worker.owner);
     if (running) {
-      auto copy = spans_.running(worker.worker);
+      auto copy = of_.workers.spans().running(worker.worker);
       view["spans"] = {
           {"head", std::move(copy.head)}, {"names", std::move(copy.names)}, {"now_ns", now.time_since_epoch().count()}};
     }
@@ -180,14 +172,14 @@ json Agent::workers_view(const std::string& which, bool running, Instant now) co
 }
 
 /// Of owners of this node: each is told of by its own agent, with what it has from all nodes.
-json Agent::tasks_view(Instant now) const {
+json NodeStatus::tasks_view(Instant now) const {
   json views = json::array();
-  for (const auto& want : router_.wants()) {
+  for (const auto& want : of_.router.wants()) {
     const std::uint32_t missing = want.wanted > want.lent ? want.wanted - want.lent : 0;
     views.push_back({{"owner", readable(want.owner.name)},
-                     {"node", options_.node.value},
+                     {"node", of_.node.value},
                      {"driver", readable(want.root)},
-                     {"program", readable(router_.program_of(want.owner.name, want.root))},
+                     {"program", readable(of_.router.program_of(want.owner.name, want.root))},
                      {"state", missing > 0 ? "waiting" : "served"},
                      {"cpus", cpus_of(want.shape)},
                      {"memory", want.shape.memory},
@@ -200,9 +192,9 @@ json Agent::tasks_view(Instant now) const {
   return views;
 }
 
-json Agent::holds_view(Instant now) const {
+json NodeStatus::holds_view(Instant now) const {
   json views = json::array();
-  for (const auto& hold : router_.holds())
+  for (const auto& hold : of_.router.holds())
     views.push_back({{"owner", readable(hold.owner.name)},
                      {"owner_node", hold.owner.node.value},
                      {"workers", hold.workers},
