@@ -59,7 +59,7 @@ struct Capacity {
   }
   bool has_room_for(const Capacity& more) const { return more.cpus <= cpus + 1e-6 && more.memory <= memory; }
 };
-/// "2 cpus", "1 cpu and 2 GiB of memory" (actors/router/starving.cc).
+/// "2 cpus", "1 cpu and 2 GiB of memory" (actors/router/lending_views.cc).
 std::string to_string(const Capacity& what);
 inline Capacity needs_of(const Shape& shape) { return {shape.cpus, static_cast<double>(shape.memory)}; }
 

@@ -101,16 +101,17 @@ TEST_F(DriverMovesTest, WithItsDriverThereItsHandlesAndNotItsJobEndIt) {
 }
 
 TEST_F(DriverMovesTest, TheResultGoesWhereTheDriverIs) {
-  for (const bool is_told_of_the_loss : {false, true}) {
-    sut = ActorRouter{options(kHere)};
-    begin();
-    if (is_told_of_the_loss) (void)sut.on_node_gone(kBefore, "killed", {kJob});
-    EXPECT_THAT(sut.on_call_again(call(true), kNow, {kJob}), IsEmpty());
-    if (!is_told_of_the_loss) {
-      EXPECT_THAT(sut.on_node_gone(kBefore, "killed", {kJob}), IsEmpty());
-    }
-    EXPECT_THAT(told(finish()), testing::ElementsAre("node 2: ok"));
-  }
+  begin();
+  EXPECT_THAT(sut.on_call_again(call(true), kNow, {kJob}), IsEmpty());
+  EXPECT_THAT(sut.on_node_gone(kBefore, "killed", {kJob}), IsEmpty());
+  EXPECT_THAT(told(finish()), testing::ElementsAre("node 2: ok"));
+}
+
+TEST_F(DriverMovesTest, TheResultGoesThereAlsoAfterTheLossOfItsNodeWasHeardOf) {
+  begin();
+  (void)sut.on_node_gone(kBefore, "killed", {kJob});
+  EXPECT_THAT(sut.on_call_again(call(true), kNow, {kJob}), IsEmpty());
+  EXPECT_THAT(told(finish()), testing::ElementsAre("node 2: ok"));
 }
 
 TEST_F(DriverMovesTest, AResultThatWasOnItsWayIsSentAgain) {

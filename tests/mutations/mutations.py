@@ -51,7 +51,7 @@ LINK = "runtime/link/link_core.cc"
 INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
 CORE, STEPS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps"))
 JOB, HOLD = (f"algorithms/cluster/training/{part}.cc" for part in ("training_job", "job_hold"))
-ROUTER = "actors/router/actor_router.cc"
+ACTORS = "actors/router/local_actors.cc"
 
 MUTATIONS = (
     # Rounds
@@ -179,11 +179,11 @@ MUTATIONS = (
     Mutation("who answers is given up at the end as soon as who does not", HOLD, "any_alive |= !members.has_joined(rank) || around_.life.is_alive(rank, now);", "", CLUSTER),
     Mutation("what is asked of a node that is gone gets no answer", "algorithms/cluster/agent.cc", "  actors_.on_node_gone(node, how);\n", "", CLUSTER),
     # A driver that goes on through another agent
-    Mutation("what works for a job ends with its driver's agent", ROUTER, "    if (jobs.contains(actor.create.job)) {", "    if (jobs.size() > 1000) {", CLUSTER),
-    Mutation("a result that was on its way is lost with the driver's agent", ROUTER, "      actor->second.answered.insert_or_assign(result.task, result);\n", "      actor->second.answered.clear();\n", ("actors",)),
-    Mutation("who takes over a call is not asked who it is", ROUTER, "  if (actor.create.owner != owner || actor.create.job.value == 0)", "  if (actor.create.job.value == 0)", ("actors",)),
-    Mutation("the agent that a driver has left ends its workers", ROUTER, " || actor->second.origin != from) continue;", ") continue;", ("actors",)),
-    Mutation("what works for a job waits for its driver for ever", "actors/router/starving.cc", "    if (until <= now) left_alone.push_back(id);\n", "    (void)until, (void)id;\n", ("actors",)),
+    Mutation("what works for a job ends with its driver's agent", ACTORS, "    if (jobs.contains(actor.create.job)) {", "    if (jobs.size() > 1000) {", CLUSTER),
+    Mutation("a result that was on its way is lost with the driver's agent", "actors/router/actor_calls.cc", "      inbox->second.results.insert_or_assign(result.task, result);\n", "      inbox->second.results.clear();\n", ("actors",)),
+    Mutation("who takes over a call is not asked who it is", ACTORS, "  if (actor.create.owner != call.owner || actor.create.job.value == 0)", "  if (actor.create.job.value == 0)", ("actors",)),
+    Mutation("the agent that a driver has left ends its workers", ACTORS, " || actor->origin != from) return;", ") return;", ("actors",)),
+    Mutation("what works for a job waits for its driver for ever", ACTORS, "    if (until <= here_.now) left_alone.push_back(id);\n", "    (void)until, (void)id;\n", ("actors",)),
     Mutation("a job whose driver does not come back goes on", "algorithms/cluster/job_directory.cc", "      over.push_back(id);\n", "      (void)id;\n", CLUSTER),
     Mutation("a driver's agent that is silent counts as one that has ended", "algorithms/cluster/job_directory.cc", "  if (!is_silent) ended_.insert(node);\n", "  ended_.insert(node);\n", CLUSTER),
     Mutation("who knew the driver's last agent first is believed", "algorithms/cluster/job_directory.cc", "  if (driver.moves > known.driver.moves) known.driver = driver;\n", "", CLUSTER),
