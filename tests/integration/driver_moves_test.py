@@ -108,9 +108,9 @@ class DriverMoves(IntegrationTest):
 
     def test_one_whose_driver_ends_with_its_agent_is_over_soon(self):
         run = self.begin_on_a_cluster_that_stays()
-        os.kill(run.process.pid, signal.SIGSTOP)
+        os.killpg(run.process.pid, signal.SIGSTOP)  # The command, and the script that it runs.
         self.kill_agent(0)
-        os.kill(run.process.pid, signal.SIGKILL)
+        os.killpg(run.process.pid, signal.SIGKILL)
         self.assertTrue(self.worker_pid(run, 3), "the driver might come back")
         wait_until(lambda: not self.worker_pid(run, 3), 13 * SLOWDOWN, "its workers end")
         wait_until(lambda: self.jobs() == [], 5 * SLOWDOWN, "and so does the job")
