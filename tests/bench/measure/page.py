@@ -71,7 +71,7 @@ def note_of(number):
 
 
 BLOCKS = {"figures": figures_table, "missed": short_list, "commands": commands_table, "rates": lambda store: rates.section(rates.read()),
-          "note5": note_of(5), "note7": note_of(7), "note15": note_of(15)}
+          "note5": note_of(5), "note7": note_of(7), "note15": note_of(15), "note37": note_of(37)}
 
 
 def rendered(text, store):
