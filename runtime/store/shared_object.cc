@@ -5,13 +5,29 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "runtime/store/shared_memory.h"
 
 namespace paceline::store {
+namespace {
+
+/// 0, or errno. The kernel also refuses (EBUSY) while it holds on to pages itself for a moment, as it does on a machine
+/// that is busy: it is asked again.
+int seal_writes(process::BorrowedFd fd) {
+  constexpr int kTries = 9;  // The last after a quarter of a second.
+  for (int i = 0;; ++i) {
+    if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) == 0) return 0;
+    if (errno != EBUSY || i + 1 == kTries) return errno;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1 << i));
+  }
+}
+
+}  // namespace
 
 Result<SharedObject> SharedObject::create(std::uint64_t size) {
   if (size == 0 || size > (1ull << 46))
@@ -66,8 +82,7 @@ Result<void> SharedObject::seal() {
   std::byte* const base = memory_.data();
   if (::mmap(base, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
     return fail_errno("shared object: give up the writable mapping (mmap)");
-  if (::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
-    const int code = errno;
+  if (const int code = seal_writes(fd_); code != 0) {
     // Still to be filled: back to the state before.
     if (::mmap(base, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), 0) == MAP_FAILED)
       return fail_errno("shared object: map it again after the seal was refused (mmap)");

@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <optional>
+#include <thread>
 
 namespace paceline::store {
 namespace {
@@ -66,6 +68,18 @@ TEST_F(SharedObjectTest, TheSealIsRefusedWhileSomebodyElseStillWrites) {
   { const SharedObject gone = std::move(*other); }
   EXPECT_TRUE(one->seal());
   EXPECT_EQ(one->data()[0], std::byte{1});
+}
+
+TEST_F(SharedObjectTest, WhoWritesForAMomentDoesNotPreventTheSeal) {
+  auto one = SharedObject::fill(owner->fd().duplicate(), kSize);
+  auto other = SharedObject::fill(owner->fd().duplicate(), kSize);
+  ASSERT_TRUE(one && other);
+  std::thread passing([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const SharedObject gone = std::move(*other);
+  });
+  EXPECT_TRUE(one->seal());
+  passing.join();
 }
 
 TEST_F(SharedObjectTest, AWrongSizeIsRefused) {

@@ -44,8 +44,8 @@ def status(bench):
 
 # Key -> seconds, the fewer the better.
 PAIRS = {
-    **{f"nine {strategy}": step("nine", 6000, 2, "--strategy", strategy) for strategy in STRATEGIES},
-    "nine allreduce P=4": step("nine", 6000, 4),
+    **{f"nine {strategy}": step("nine", 20000, 2, "--strategy", strategy) for strategy in STRATEGIES},
+    "nine allreduce P=4": step("nine", 20000, 4),
     **{f"example P={p}": step("small", 400, p) for p in (1, 2, 4)},
     **{f"main {strategy}": main_job(strategy) for strategy in ("allreduce", "nonblocking", "wagma(late=skip)")},
     "averaging": lambda bench: max(averaging.average_s(bench, way, 4, 0.5) for way in ("in_place", "flip")),
@@ -53,6 +53,16 @@ PAIRS = {
     "start": lambda bench: startup.first_step(bench, EXAMPLE),
     "status": status,
 }
+
+
+def of_earlier(took, build):
+    """What was wrong in it and has been mended since is no measurement: it is asked again, but not for ever."""
+    for _ in range(3):
+        try:
+            return took(build)
+        except SystemExit as failure:
+            print(f"  the earlier build failed, and is asked again: {failure}", flush=True)
+    return took(build)
 
 
 def commit_of(build):
@@ -74,11 +84,11 @@ def before(bench):
         values[key] = []
         for number in range(bench.rounds_or(9)):
             if number % 2:
-                then = took(earlier)
+                then = of_earlier(took, earlier)
                 now = took(this)
             else:
                 now = took(this)
-                then = took(earlier)
+                then = of_earlier(took, earlier)
             values[key].append(now / then)
         print(f"  {key}: {spread(values[key])}", flush=True)
     return {37: values}
