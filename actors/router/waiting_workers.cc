@@ -18,8 +18,7 @@ ActorId WaitingWorkers::actor_awaited(const Awaited& awaited) const {
 
 /// The worker of this node that is to answer it; 0: none yet.
 WorkerId WaitingWorkers::answerer_of(const Awaited& awaited) const {
-  if (const ActorId actor = calls_.callee_of(awaited.task); actor.value != 0) return workers_.of_actor(actor);
-  if (awaited.actor.value != 0) return workers_.of_actor(awaited.actor);
+  if (const ActorId actor = actor_awaited(awaited); actor.value != 0) return workers_.of_actor(actor);
   const auto runner = std::find_if(waiting_.begin(), waiting_.end(),
                                    [&](const auto& entry) { return entry.second.awaited.within == awaited.task; });
   return runner == waiting_.end() ? WorkerId{} : runner->first;

@@ -249,7 +249,7 @@ Result<void> Agent::on_local_request(const transport::Peer& peer, const wire::Re
   if (!answer) return head_.pass_on({peer, request.getId(), verb, text});
   return answer->map([&](const json& said) {
     wire::Message message;
-    write_done_reply(message, request.getId(), said);
+    write_reply(message, request.getId(), {}, said);
     local_.send(peer, {message.to_frame()});
   });
 }

@@ -24,17 +24,15 @@ namespace paceline::cluster {
 /// (head_requests.h). No input ends it: who asked hears what was wrong. Owned by its process's control loop.
 ///
 /// Requests reach it through agents (`Request.from` names the asker at that agent) and are answered the same way:
-///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy}; the
-///   same
-///           request of the same asker is the same job; waits up to 5 s for nodes that are missing
+///   submit  {workers, strategy, accumulate, seed, target, ...} -> {job, nodes: [node of each rank], strategy};
+///           the same request of the same asker is the same job; waits up to 5 s for nodes that are missing
 ///   drive   {job, heard: [[node, number]]}: its driver, under the name of before, has another agent now, and has
 ///           heard of each node's events up to a number -> {linked: whether that can reach the job's nodes}; once more
 ///           where it is not
 ///   stop    {job, reason} · close {job, outcome: {state, failure, updates, ...}} · down {}
-///   status  {actors: "all", "detached", workers: "all", "waiting", tasks: "all", jobs_over: true: what is to be told
-///   of
-///           besides nodes and jobs, each may be left out; patient: whether to wait for nodes that do not answer at
-///           once}
+///   status  {actors: "all", "detached", workers: "all", "waiting", tasks: "all", jobs_over: true:
+///           what is to be told of besides nodes and jobs, each may be left out;
+///           patient: whether to wait for nodes that do not answer at once}
 ///   find_actor {name, type} -> {actor}; waits for missing nodes likewise
 /// and of agents themselves: linked {epoch}, gone {peer}, cut_off {node, jobs, cause}, and of names (name_requests.h).
 class Head {

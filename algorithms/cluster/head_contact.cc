@@ -77,7 +77,7 @@ void HeadContact::tell_cut_off(NodeId node, const std::vector<JobId>& jobs, cons
 
 void HeadContact::answer(std::uint64_t request, const json& what) {
   wire::Message message;
-  write_done_reply(message, request, what);
+  write_reply(message, request, {}, what);
   links_.send(kHead, message);
 }
 
@@ -98,20 +98,19 @@ void HeadContact::on_reply(const wire::Reply::Reader& reply) {
 void HeadContact::tick(Instant now) {
   for (const auto& request : requests_.given_up(now)) {
     log_.error("nobody starts the head again: '" + request.verb + "' gets no answer");
-    if (request.from != HeadRequests::kSelf)
-      local_.send(request.from, {failed_reply(request.id, request.from, kHeadGone)});
-    else
+    if (request.from == HeadRequests::kSelf) {
       answered_(request.id, tl::unexpected(kHeadGone));
+      continue;
+    }
+    wire::Message reply;
+    write_reply(reply, request.id, request.from, tl::unexpected(kHeadGone));
+    local_.send(request.from, {reply.to_frame()});
   }
 }
 
 void HeadContact::send(const HeadRequests::Request& request) {
   wire::Message message;
-  auto body = message.root().initRequest();
-  body.setId(request.id);
-  body.setVerb(request.verb);
-  body.setJson(request.json);
-  body.setFrom(request.from);
+  write_request(message, request);
   links_.send(kHead, message);
 }
 

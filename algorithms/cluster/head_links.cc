@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/cluster/requests.h"
+
 namespace paceline::cluster {
 
 void HeadLinks::on_hello(NodeId node, const transport::Peer& peer, const wire::Hello::Reader& hello) {
@@ -66,17 +68,7 @@ void HeadLinks::to_all(wire::Message& message) {
 
 void HeadLinks::reply(const Asker& asker, const Result<nlohmann::json>& answer) {
   wire::Message message;
-  auto body = message.root().initReply();
-  body.setId(asker.id);
-  body.setTo(asker.from);
-  body.setOk(answer.has_value());
-  if (answer) {
-    body.setJson(json_text(*answer));
-  } else {
-    auto error = body.initError();
-    error.setKind(std::string(to_string(answer.error().kind)));
-    error.setText(answer.error().text);
-  }
+  write_reply(message, asker.id, asker.from, answer);
   send(asker.agent, message);
 }
 

@@ -116,10 +116,7 @@ void NodeActors::carry_out(const ActorRouter::Forward& forward) {
       [&](const auto& message) -> actors::Frames {
         if constexpr (std::is_same_v<std::decay_t<decltype(message)>, actors::Release>) {
           wire::Message request;
-          auto body = request.root().initRequest();
-          body.setVerb(actors::kReleaseVerb);
-          body.setJson(actors::to_json(message));
-          body.setFrom(forward.owner);
+          write_request(request, {forward.owner, 0, actors::kReleaseVerb, actors::to_json(message)});
           return {request.to_frame()};
         } else {
           return actors::encode(message);

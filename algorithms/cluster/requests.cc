@@ -15,30 +15,25 @@ std::string owner_of(const transport::Peer& peer, const Message& message) {
 
 }  // namespace
 
-void write_request(wire::Message& message, const std::string& verb, const nlohmann::json& what, std::uint64_t id,
-                   const std::string& from) {
+void write_request(wire::Message& message, const HeadRequests::Request& request) {
   auto body = message.root().initRequest();
-  body.setId(id);
-  body.setVerb(verb);
-  body.setJson(json_text(what));
-  body.setFrom(from);
+  body.setId(request.id);
+  body.setVerb(request.verb);
+  body.setJson(request.json);
+  body.setFrom(request.from);
 }
 
-void write_done_reply(wire::Message& message, std::uint64_t id, const nlohmann::json& answer) {
-  auto body = message.root().initReply();
-  body.setId(id);
-  body.setOk(true);
-  body.setJson(json_text(answer));
+void write_request(wire::Message& message, const std::string& verb, const nlohmann::json& what, std::uint64_t id) {
+  write_request(message, {{}, id, verb, json_text(what)});
 }
 
-transport::Frame failed_reply(std::uint64_t id, const std::string& to, const Error& error) {
-  wire::Message message;
+void write_reply(wire::Message& message, std::uint64_t id, const std::string& to,
+                 const Result<nlohmann::json>& answer) {
   auto body = message.root().initReply();
   body.setId(id);
   body.setTo(to);
-  body.setOk(false);
-  actors::write(body.initError(), error);
-  return message.to_frame();
+  body.setOk(answer.has_value());
+  answer ? body.setJson(json_text(*answer)) : actors::write(body.initError(), answer.error());
 }
 
 std::optional<std::vector<transport::Frame>> refusal_of(const transport::Peer& peer,
@@ -46,7 +41,9 @@ std::optional<std::vector<transport::Frame>> refusal_of(const transport::Peer& p
   switch (envelope.which()) {
     case wire::Envelope::REQUEST: {
       const auto request = envelope.getRequest();
-      return std::vector<transport::Frame>{failed_reply(request.getId(), wire::text(request.getFrom()), error)};
+      wire::Message reply;
+      write_reply(reply, request.getId(), wire::text(request.getFrom()), tl::unexpected(error));
+      return std::vector<transport::Frame>{reply.to_frame()};
     }
     case wire::Envelope::CREATE_ACTOR: {
       const auto create = envelope.getCreateActor();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/cluster/head_requests.h"
 #include "runtime/base/result.h"
 #include "runtime/transport/transport.h"
 #include "runtime/wire/codec.h"
@@ -25,17 +26,15 @@ inline constexpr const char* kCutOffVerb = "cut_off";
 inline constexpr const char* kNodeStatusVerb = "node_status";
 inline constexpr const char* kDownVerb = "down";
 
-/// `from`: who asks at the agent that sends it, where that is not the agent itself.
-void write_request(wire::Message& message, const std::string& verb, const nlohmann::json& what, std::uint64_t id = 0,
-                   const std::string& from = {});
-/// What an agent that has done what request `id` asks for answers, to be sent the way that the request came.
-void write_done_reply(wire::Message& message, std::uint64_t id, const nlohmann::json& answer);
+void write_request(wire::Message& message, const HeadRequests::Request& request);
+/// Of the agent, or the head, itself.
+void write_request(wire::Message& message, const std::string& verb, const nlohmann::json& what, std::uint64_t id = 0);
+/// To be sent the way that request `id` came. `to`: who asked, at the agent that gets it; empty: the agent, or the
+/// head.
+void write_reply(wire::Message& message, std::uint64_t id, const std::string& to, const Result<nlohmann::json>& answer);
 
-/// What whoever waits for an answer to request `id` hears instead. `to`: who asked, at the agent that gets it.
-transport::Frame failed_reply(std::uint64_t id, const std::string& to, const Error& error);
-
-/// The same for any message of `peer`, with which something was wrong; nullopt: nobody waits for an answer to such a
-/// one. Throws where it cannot be read.
+/// What whoever waits for an answer to a message of `peer` hears, with which something was wrong; nullopt: nobody does.
+/// Throws where it cannot be read.
 std::optional<std::vector<transport::Frame>> refusal_of(const transport::Peer& peer,
                                                         const wire::Envelope::Reader& envelope, const Error& error);
 

@@ -1,9 +1,9 @@
 """Finds the error texts in C++ sources, for check_messages.py.
 
 A text is what is given to `fail(kind, TEXT)`, `Error{kind, TEXT}`, `fail_errno(TEXT)`, `throw x(TEXT)`, `fprintf(stderr, ..)`,
-`static_assert(.., TEXT)`, a warning or error of the log, a member `text`, `error` or `failure`, or a variable of such a name. A
-function, also a lambda, that hands a parameter of its own on to one of these is itself one of these: then its calls are looked
-at instead.
+`static_assert(.., TEXT)`, a warning or error of the log, a member `text`, `error` or `failure`, or a variable of such a name, or
+a message's `setText(TEXT)`. A function, also a lambda, that hands a parameter of its own on to one of these is itself one of
+these: then its calls are looked at instead.
 
 A text comes out as a tuple of literals and HOLE, which stands for what is known only when the program runs. Choices
 (`a ? b : c`) give several texts. Variables are followed and, where nothing else is known, functions that return texts.

@@ -53,7 +53,7 @@ class JobHold {
   void take_lead(Instant now);
   /// Workers are to end by themselves from here on.
   void finish(Instant now) { finished_at_ = now; }
-  /// Whether the job's end goes on.
+  /// The job's end goes on as far as it can now.
   void settle(Instant now);
   void tick(Instant now);
   /// Of the worker that is furthest, where one is due: it stands still least likely.

@@ -1,13 +1,11 @@
 """Figure 37: what this build takes, times what another one took that was made of an earlier commit (PACELINE_BEFORE), in turn."""
-import json
 import os
 import re
 import statistics
-import time
 
 from measure import averaging, startup
 from measure.bench import EXAMPLE, MAIN_JOB, Bench, batches_of_its_own, mean_step, output_of, spread
-from measure.cluster import Cluster
+from measure.cluster import Cluster, status_times
 from measure.loops import BATCH, as_job
 
 STRATEGIES = ("allreduce", "local-sgd(period=4)", "wagma(late=skip)", "nonblocking", "d-psgd", "ad-psgd", "server")
@@ -25,21 +23,14 @@ def main_job(strategy):
     return took
 
 
-def forks(count):
-    def took(bench):
-        (times,) = (times for key, times in startup.fork(bench)[8].items() if key.endswith(f" {count}"))
-        return statistics.median(times)
-    return took
+def fork_8(bench):
+    (times,) = (times for key, times in startup.fork(bench)[8].items() if key.endswith(" 8"))
+    return statistics.median(times)
 
 
 def status(bench):
     with Cluster(bench, 1) as cluster:
-        times = []
-        for _ in range(20):
-            begin = time.monotonic()
-            json.loads(cluster.command("status", "--json"))
-            times.append(time.monotonic() - begin)
-    return statistics.median(times)
+        return statistics.median(status_times(cluster, 20)[0])
 
 
 # Key -> seconds, the fewer the better.
@@ -49,7 +40,7 @@ PAIRS = {
     **{f"example P={p}": step("small", 400, p) for p in (1, 2, 4)},
     **{f"main {strategy}": main_job(strategy) for strategy in ("allreduce", "nonblocking", "wagma(late=skip)")},
     "averaging": lambda bench: max(averaging.average_s(bench, way, 4, 0.5) for way in ("in_place", "flip")),
-    "fork 8": forks(8),
+    "fork 8": fork_8,
     "start": lambda bench: startup.first_step(bench, EXAMPLE),
     "status": status,
 }

@@ -131,6 +131,16 @@ def beside_flood(bench):
     return {30: values}
 
 
+def status_times(cluster, number):
+    """Seconds of so many `status`, and what the last one said."""
+    times = []
+    for _ in range(number):
+        begin = time.monotonic()
+        said = json.loads(cluster.command("status", "--json"))
+        times.append(time.monotonic() - begin)
+    return times, said
+
+
 def idle(bench, seconds=30):
     def used(processes):
         """Processor time, in seconds."""
@@ -147,11 +157,8 @@ def idle(bench, seconds=30):
         return 100 * (used(processes) - before) / seconds
 
     with Cluster(bench, 1) as cluster:
-        times = []
-        for _ in range(10):
-            begin = time.monotonic()
-            node = json.loads(cluster.command("status", "--json"))["nodes"][0]
-            times.append(1e3 * (time.monotonic() - begin))
+        times, said = status_times(cluster, 10)
+        node = said["nodes"][0]
         alone = percent(cluster.processes())
         script = bench.program("tests", "integration", "calls_script")
         many = subprocess.Popen([bench.paceline, "run", script, "--", "idle", "1000"], env=cluster.environment,
@@ -165,7 +172,7 @@ def idle(bench, seconds=30):
         crowded = percent([*cluster.processes(), *theirs])
         many.stdin.close()
         many.wait()
-    return {10: {"status": [statistics.median(times)], "cpu": [alone], "actors": [crowded], "memory": [node["rss"] / 1e6]}}
+    return {10: {"status": [1e3 * statistics.median(times)], "cpu": [alone], "actors": [crowded], "memory": [node["rss"] / 1e6]}}
 
 
 def is_program(pid, path):
