@@ -178,6 +178,7 @@ Frames encode(const CreateActor& message) {
   if (!message.executable.path.empty()) write(builder.initExecutable(), message.executable);
   builder.setRestarts(message.rule.restarts);
   builder.setCallRetries(message.rule.call_retries);
+  builder.setRestartsWithinS(seconds(message.rule.within));
   builder.setType(message.type);
   builder.setClaims(message.naming.claims);
   builder.setGetIfExists(message.naming.get_if_exists);
@@ -340,7 +341,7 @@ Result<CreateActor> decode(wire::CreateActor::Reader reader) {
                       text(reader.getName()),
                       text(reader.getOwner()),
                       decode(reader.getExecutable()),
-                      {reader.getRestarts(), reader.getCallRetries()},
+                      {reader.getRestarts(), reader.getCallRetries(), from_seconds(reader.getRestartsWithinS())},
                       text(reader.getType()),
                       {reader.getClaims(), reader.getGetIfExists(), reader.getDetached(), ActorId(reader.getAfter())}};
   if (message.actor.value == 0) return fail(ErrorKind::invalid, "an actor without an id");

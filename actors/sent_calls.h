@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/base/ids.h"
+#include "runtime/base/instant.h"
 
 namespace paceline::actors {
 
@@ -17,6 +18,7 @@ namespace paceline::actors {
 struct RestartRule {
   int restarts = 0;      ///< At most; negative: always.
   int call_retries = 0;  ///< How often a call that was under way is sent again; negative: always.
+  Duration within{};     ///< So many restarts in any time as long as this; zero: ever.
   bool may_restart(int restarted) const { return restarts < 0 || restarted < restarts; }
   bool may_resend(int resent) const { return call_retries < 0 || resent < call_retries; }
   bool operator==(const RestartRule&) const = default;

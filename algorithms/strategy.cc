@@ -300,6 +300,10 @@ bool has_own_pace(const Strategy& strategy, std::int32_t workers) {
   return core == Coordination::exchanges || (workers > 1 && (core != Coordination::rounds || mixes_batches(strategy)));
 }
 
+bool workers_come_back(const Strategy& strategy, std::int32_t workers) {
+  return workers > 1 && !has_own_pace(strategy, workers);
+}
+
 bool mixes_batches(const Strategy& strategy) {
   const auto who = strategy.tiers.front().groups.kind;
   return strategy.brings_batches() &&

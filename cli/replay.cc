@@ -46,10 +46,22 @@ json options_of(const recorded::RecordedRun& run, const ReplayFlags& flags) {
   return options;
 }
 
+bool has_workers_that_came_back(const recorded::RecordedRun& run) {
+  return std::any_of(run.records.begin(), run.records.end(), [](const auto& record) {
+    const auto& decisions = record.second.decisions;
+    return std::any_of(decisions.begin(), decisions.end(),
+                       [](const auto& d) { return d.kind == scheduler::Decision::Kind::returned; });
+  });
+}
+
 Result<fs::path> program_of(const recorded::RecordedRun& run) {
   if (const double number = recorded::number(run.program, "run").value_or(1); number > 1)
     return fail(ErrorKind::invalid, run.directory.string() + observe::format(" is run %.0f", number) +
                                         " of its script: only a script's first run can be replayed");
+  if (has_workers_that_came_back(run))
+    return fail(ErrorKind::invalid, run.directory.string() +
+                                        " cannot be replayed: a worker came back while it ran, and what state it then "
+                                        "had is not in the record; --simulate and --decisions read it all the same");
   const auto changes = recorded::changes_since(run);
   if (!changes.empty()) {
     std::string text = "a replay needs what the run was made of, but since then ";

@@ -136,6 +136,16 @@ ActorRouter::Actions ActorRouter::end_worker(WorkerId id, const std::string& why
   return take_actions();
 }
 
+bool ActorRouter::will_restart(WorkerId id) const {
+  const auto* const worker = workers_.find(id);
+  return worker && actors_.will_restart(worker->actor);
+}
+
+ActorRouter::Actions ActorRouter::replace_worker(WorkerId id, const std::string& why) {
+  if (workers_.find(id)) here_.act(Kill{id, why});
+  return take_actions();
+}
+
 ActorRouter::Actions ActorRouter::on_waits(WorkerId worker, std::optional<Awaited> awaited) {
   if (!workers_.find(worker)) return take_actions();
   loans_.on_waits(worker, awaited.has_value());

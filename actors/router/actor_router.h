@@ -98,6 +98,10 @@ class ActorRouter {
   Actions on_worker_gone(WorkerId worker, const std::string& how, const std::string& log = {});
   /// Somebody else than its owner wants its end, an actor's for good: who is told hears `why`, too.
   Actions end_worker(WorkerId worker, const std::string& why);
+  /// If this worker ended now, by itself or from outside, its actor would have another one.
+  bool will_restart(WorkerId worker) const;
+  /// It is ended, and its actor has another one.
+  Actions replace_worker(WorkerId worker, const std::string& why);
   /// Another node, which has so much, can be asked for workers.
   Actions on_node(NodeId node, const Capacity& has);
   /// What its peers owned here ends, but for what works for one of these jobs: that owner may come back through another

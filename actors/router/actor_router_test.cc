@@ -253,6 +253,34 @@ TEST_F(ActorRouterTest, AnActorThatMayBeRestartedIsConstructedAgainInAnotherProc
   EXPECT_EQ(sut.workers().at(0).restarts, 1);
 }
 
+TEST_F(ActorRouterTest, SoManyRestartsAreWithinSomeTime) {
+  using std::chrono::minutes;
+  const RestartRule rule{.restarts = 2, .within = minutes(60)};
+  auto worker = running_actor(actor, rule);
+  Instant now{minutes(100)};
+  const auto dies = [&](Duration later) {
+    sut.at(now += later);
+    EXPECT_TRUE(sut.will_restart(worker));
+    worker = all<ActorRouter::Fork>(sut.on_worker_gone(worker, "killed")).at(0).worker;
+    (void)sut.on_worker_ready(worker);
+    (void)sut.on_actor_ready(ActorReady{actor, {}, false, {}});
+  };
+  dies(minutes(0));
+  dies(minutes(40));
+  sut.at(now += minutes(10));
+  EXPECT_FALSE(sut.will_restart(worker));
+  dies(minutes(11));  // The first one is more than an hour ago.
+  sut.at(now += minutes(1));
+  EXPECT_THAT(all<ActorRouter::Fork>(sut.on_worker_gone(worker, "killed")), IsEmpty());
+}
+
+TEST_F(ActorRouterTest, AWorkerThatIsReplacedIsKilledAndItsActorStartedAgain) {
+  const auto worker = running_actor(actor, {.restarts = 1});
+  EXPECT_THAT(all<ActorRouter::Kill>(sut.replace_worker(worker, "silent")), SizeIs(1));
+  EXPECT_TRUE(sut.will_restart(worker));
+  EXPECT_THAT(all<ActorRouter::Fork>(sut.on_worker_gone(worker, "silent")), SizeIs(1));
+}
+
 TEST_F(ActorRouterTest, ARestartFailsWhatTheDeadProcessHadAndKeepsTheRest) {
   const auto worker = running_actor(actor, {.restarts = 1});
   sut.on_call(call(1, actor), kHere);

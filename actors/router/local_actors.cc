@@ -150,12 +150,28 @@ void LocalActors::end_actor(ActorId id, ErrorKind kind, const std::string& becau
   loans_.end_root_if_unused(root);
 }
 
+bool LocalActors::will_restart(ActorId id) const {
+  const auto* const actor = find(id);
+  return actor && may_restart(*actor);
+}
+
+bool LocalActors::may_restart(const Actor& actor) const {
+  const auto& rule = actor.create.rule;
+  const auto counted = rule.within > Duration::zero()
+                           ? std::count_if(actor.restarted.begin(), actor.restarted.end(),
+                                           [&](Instant at) { return here_.now - at < rule.within; })
+                           : actor.restarts;
+  return !actor.leaving && rule.may_restart(static_cast<int>(counted)) &&
+         actor.deaths_before_ready < kDeathsBeforeReadyMax;
+}
+
 /// Starts the actor's next process. False: it is not to be started again.
 bool LocalActors::restart(Actor& actor, WorkerId worker, const std::string& how, const std::string& log) {
-  if (actor.leaving || !actor.create.rule.may_restart(actor.restarts) ||
-      ++actor.deaths_before_ready > kDeathsBeforeReadyMax)
-    return false;
+  const bool may = may_restart(actor);
+  ++actor.deaths_before_ready;
+  if (!may) return false;
   ++actor.restarts;
+  if (actor.create.rule.within > Duration::zero()) actor.restarted.push_back(here_.now);
   actor.constructed = false;
   actor.ended = began({ErrorKind::disconnected,
                        actor.described() + " is started again, and whether it has done this call is unknown: " +

@@ -26,9 +26,10 @@ class LocalActors {
     bool outlives = false;  ///< Its owner's node was gone, at some time.
     // Of one that may be started again:
     Executable executable{};
-    int restarts = 0;             ///< So far.
-    int deaths_before_ready = 0;  ///< Before its constructor returned, in a row.
-    Error ended{};                ///< How its last worker did, as a call that it had hears it.
+    int restarts = 0;                  ///< So far.
+    std::vector<Instant> restarted{};  ///< When, as far as the rule asks.
+    int deaths_before_ready = 0;       ///< Before its constructor returned, in a row.
+    Error ended{};                     ///< How its last worker did, as a call that it had hears it.
     bool restartable() const { return create.rule.restarts != 0; }
     /// "actor 'counter'"
     std::string described() const;
@@ -71,6 +72,8 @@ class LocalActors {
   bool has_name(ActorId id) const;
   std::vector<NameClaim> names() const;
   void add_to(WorkerView& view) const;
+  /// If its worker died now it would have another one.
+  bool will_restart(ActorId id) const;
 
  private:
   struct Claiming {
@@ -84,6 +87,7 @@ class LocalActors {
   void start_worker(const Actor& actor, Executable executable);
   void tell_owner(const Actor& actor, ActorReady ready) const;
   void forget(ActorId id, const Error& reason, bool tell);
+  bool may_restart(const Actor& actor) const;
   bool restart(Actor& actor, WorkerId worker, const std::string& how, const std::string& log);
 
   Here& here_;

@@ -125,6 +125,11 @@ JobOutbox Agent::outbox_of_job() {
   outbox.end_worker = [this](WorkerId worker, const std::string& why) {
     actors_.act(actors_.router().end_worker(worker, why));
   };
+  outbox.replace_worker = [this](WorkerId worker, const std::string& why) {
+    if (!actors_.router().will_restart(worker)) return false;
+    actors_.act(actors_.router().replace_worker(worker, why));
+    return true;
+  };
   outbox.process_id = [this](WorkerId worker) { return workers_.processes().pid(worker); };
   outbox.process_state = [this](WorkerId worker) { return workers_.processes().state(worker); };
   return outbox;
@@ -274,7 +279,7 @@ void Agent::on_session_said(WorkerId worker, channel::Frame frame) {
 void Agent::on_worker_ended(WorkerId worker, const Workers::Listener::End& end) {
   memory_.on_worker_gone(worker);
   begin_turn();
-  jobs_.on_worker_gone(worker, end.how, end.failed);
+  jobs_.on_worker_gone(worker, {end.how, end.failed, actors_.router().will_restart(worker)});
   actors_.act(actors_.router().on_worker_gone(worker, end.how, end.log));
 }
 

@@ -142,7 +142,8 @@ void JobDisplay::on_event(const json& event) {
     std::fflush(stdout);
     return;
   }
-  if (kind == "left") state_->print(event.value("text", ""));  // Why it failed is said at the end.
+  if (kind == "left" || kind == "returned")
+    state_->print(event.value("text", ""));  // Why it failed is said at the end.
   if (kind == "warning") warn(event.value("text", ""));
   if (kind == "progress" && event.contains("starting"))
     state_->show_starting(event["starting"], event.value("node", 0));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runtime/base/json.h"
 
@@ -60,8 +61,18 @@ void JobRecord::on_event(const json& event) {
   } else if (kind == "left") {
     const auto rank = event.value("worker", -1);
     left_.insert(rank);
-    if (!event.value("ended", false)) lost_.insert(rank);
+    away_.erase(rank);
+    if (event.value("returns", false)) {
+      away_.insert(rank);
+    } else if (!event.value("ended", false)) {
+      lost_.insert(rank);
+    }
     if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = true;
+  } else if (kind == "returned") {
+    const auto rank = event.value("worker", -1);
+    for (auto* const ranks : {&left_, &lost_, &away_}) ranks->erase(rank);
+    ++returns_[rank];
+    if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = false;
   } else if (kind == "node_lost") {
     closed_.insert(event.value("node", 0));
     lost_nodes_.insert(event.value("node", 0));
@@ -75,6 +86,8 @@ void JobRecord::on_event(const json& event) {
     if (stop_reason_.empty()) stop_reason_ = event.value("text", "");
   }
 }
+
+void JobRecord::conclude() { lost_.merge(std::exchange(away_, {})); }
 
 /// The clock and the loss are one node's, so that they fit each other.
 bool JobRecord::leads(std::int32_t node) const {
@@ -185,6 +198,7 @@ json JobRecord::result() const {
   if (failure_) result["failure"] = *failure_;
   if (!left_.empty()) result["left"] = left_;
   if (!lost_.empty()) result["lost"] = lost_;
+  for (const auto& [rank, times] : returns_) result["returned"][std::to_string(rank)] = times;
   return result;
 }
 

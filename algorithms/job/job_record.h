@@ -53,8 +53,12 @@ class JobRecord {
   const std::optional<std::string>& failure() const { return failure_; }
   const std::string& stop_reason() const { return stop_reason_; }
   bool left(std::int32_t rank) const { return left_.contains(rank); }
-  /// Those that left before the job's end.
+  /// Those that left before the job's end, and do not come back.
   const std::set<std::int32_t>& lost() const { return lost_; }
+  /// It has left, and another process comes in its place.
+  bool is_away(std::int32_t rank) const { return away_.contains(rank); }
+  /// Nobody comes back any more.
+  void conclude();
   bool closed() const { return static_cast<std::int32_t>(closed_.size()) >= nodes_; }
 
   /// The `result` event (paceline run --json).
@@ -89,6 +93,8 @@ class JobRecord {
   std::map<std::string, std::string> files_;    // That the training depends on -> hash.
   std::set<std::int32_t> left_;
   std::set<std::int32_t> lost_;
+  std::set<std::int32_t> away_;
+  std::map<std::int32_t, std::int64_t> returns_;  // Rank -> how often it came back.
   std::set<std::int32_t> closed_;
   std::set<std::int32_t> lost_nodes_;
   std::optional<std::string> failure_;

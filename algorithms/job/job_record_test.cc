@@ -154,6 +154,21 @@ TEST_F(JobRecordTest, TheFirstFailureIsKept) {
   EXPECT_EQ(sut.result()["failure"], "loss is nan");
 }
 
+TEST_F(JobRecordTest, AWorkerThatComesBackIsNotLost) {
+  sut.on_event({{"event", "left"}, {"worker", 1}, {"returns", true}, {"text", "killed"}});
+  EXPECT_TRUE(sut.left(1) && sut.is_away(1) && sut.lost().empty());
+  sut.on_event({{"event", "returned"}, {"worker", 1}, {"update", 7}, {"after_s", 0.1}});
+  EXPECT_FALSE(sut.left(1) || sut.is_away(1) || sut.workers().at(1).left);
+  sut.on_event({{"event", "left"}, {"worker", 1}, {"returns", true}, {"text", "killed"}});
+  auto gone = sut;
+  gone.on_event({{"event", "left"}, {"worker", 1}, {"returns", false}, {"text", "killed once too often"}});
+  EXPECT_EQ(gone.lost(), std::set<std::int32_t>{1});
+  EXPECT_FALSE(gone.is_away(1));
+  sut.conclude();
+  EXPECT_EQ(sut.result()["lost"], json({1})) << "it was on its way when all was over";
+  EXPECT_EQ(sut.result()["returned"], (json{{"1", 1}}));
+}
+
 TEST_F(JobRecordTest, AWorkerThatLeftStaysLeft) {
   sut.on_event({{"event", "left"}, {"worker", 1}, {"text", "gone"}});
   sut.on_event(progress(1, 1.0, 3, 10));

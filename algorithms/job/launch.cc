@@ -40,6 +40,7 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kLook = std::chrono::milliseconds(50);
+constexpr Duration kRestartsWithin = std::chrono::hours(1);
 constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // After Ctrl-C: then the workers are killed.
 constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure; of the time limit, at least.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);         // For news of a worker that has ended.
@@ -95,9 +96,10 @@ class Job {
     if (!main) return tl::unexpected(main.error());
     const auto call = program_.call ? actors::name_of(program_.call) : actors::FunctionRef{};
     if (!call) return tl::unexpected(call.error());
+    const auto rule = restart_rule(static_cast<std::int32_t>(nodes.size()));
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       const actors::ActorName called{"worker-" + std::to_string(rank), "paceline::Worker", {}, connection_.job()};
-      workers_.push_back(actors::create_called<JobWorker>(called, NodeId(nodes[rank]), {}, {}));
+      workers_.push_back(actors::create_called<JobWorker>(called, NodeId(nodes[rank]), rule, {}));
       // Borrowed: workers that do not come to their end go with this job's handles.
       runs_.push_back(workers_.back().borrowed().call(&JobWorker::run, *main, *call, program_.arguments,
                                                       connection_.job().value, static_cast<std::int32_t>(rank),
@@ -192,10 +194,26 @@ class Job {
     }
   }
 
+  /// What a worker was called for, its next process is called for again.
+  actors::RestartRule restart_rule(std::int32_t workers) const {
+    const auto strategy = algorithms::parse_strategy(asked_.strategy, workers);
+    const bool come_back =
+        asked_.restarts > 0 && asked_.replay.empty() && strategy && algorithms::workers_come_back(*strategy, workers);
+    if (!come_back) return {};
+    return {.restarts = asked_.restarts, .call_retries = -1, .within = kRestartsWithin};
+  }
+
+  /// Who is on its way back when another one has come to its end is not waited for.
   bool all_ready() const {
-    for (const auto& run : runs_)
-      if (!run.ready()) return false;
-    return true;
+    bool all = true, others = true, ended = false;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const auto rank = static_cast<std::int32_t>(i);
+      const bool ready = runs_[i].ready();
+      ended |= ready && !record_->left(rank);
+      all &= ready;
+      others &= ready || record_->is_away(rank);
+    }
+    return all || (others && ended);
   }
 
   /// Whether a worker ended before the nodes knew it as one of the job's: the others would wait for it for ever.
@@ -240,6 +258,7 @@ class Job {
 
   void collect_errors() {
     take_events(Duration::zero());
+    record_->conclude();
     for (std::size_t rank = 0; rank < runs_.size(); ++rank) {
       if (!runs_[rank].ready() || record_->left(static_cast<std::int32_t>(rank))) continue;
       try {

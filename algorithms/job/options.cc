@@ -105,6 +105,15 @@ void each_besides(Asked& of, const Field& field) {
         of.lost);
   field({"minimum", K::integer, 1, 4096, {}, "the run stops, and fails, when fewer workers than these are left"},
         of.minimum);
+  field(
+      {"restarts",
+       K::integer,
+       0,
+       1000000,
+       {},
+       "how often a worker that was killed, or has crashed, is started again within an hour and comes back in (3); 0: "
+       "who is killed stays gone, a crash ends the run"},
+      of.restarts);
   field(seconds_of("start_limit_s", "how long a worker may take until it shares its model; 10m without it"),
         of.start_limit_s);
   field({"json", K::flag}, of.json);

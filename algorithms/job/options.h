@@ -23,6 +23,7 @@ struct Options : RunOptions {
   double start_limit_s = 600;  ///< Until a worker shares its model.
   std::string lost = "ok";     ///< "ok" or "fail": whether a run that lost workers ends well.
   std::int32_t minimum = 1;    ///< With fewer workers the run fails.
+  std::int32_t restarts = 3;   ///< How often each worker is started again within an hour, when its process has ended.
   bool json = false;           ///< Events as JSON lines.
   std::string run_directory{};
   std::string label{};                  ///< What results are called; empty: as the strategy.

@@ -37,6 +37,7 @@ struct JobTerms {
   bool rotate_shards = false;      ///< Worker i reads shard (i + epoch) mod P.
   bool reset_momentum = false;     ///< The optimiser's buffers are cleared at every averaging.
   bool lr_may_decay = true;
+  bool returns = false;  ///< In the place of a process that has ended: it begins with the state of another worker.
 
   bool has_outer_step() const { return outer.kind != algorithms::Outer::Kind::none; }
   /// There is nobody to average with, and nothing that an agent does in between.

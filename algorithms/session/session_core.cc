@@ -87,9 +87,9 @@ SessionCore::Next SessionCore::look(paceline_lease& lease) {
       stop_job("the time limit was reached");
     }
     if (!std::exchange(begun_, true)) {
-      if (share_.rank == 0 && !alone_) return PACELINE_CAPTURE;
+      if (share_.rank == 0 && !alone_ && !terms_.returns) return PACELINE_CAPTURE;
       update_began_ = now();  // Alone: nothing is ever published, the agent is only told.
-      needs_replica_ = share_.rank != 0;
+      needs_replica_ = share_.rank != 0 || terms_.returns;
     }
     if (needs_replica_) ask_for_replica();
   }
@@ -202,7 +202,7 @@ paceline_span SessionCore::model() const {
 
 /// Where rounds may fire without a worker, its window answers from the first model on.
 bool SessionCore::placed() {
-  if (is<Computing>() && begun_ && terms_.publishes_every && !window_.published()) publish_start();
+  if (is<Computing>() && begun_ && !needs_replica_ && terms_.publishes_every && !window_.published()) publish_start();
   return await_start_seen();
 }
 
@@ -223,7 +223,7 @@ void SessionCore::publish_start() {
   if (!window_.publish(true)) return;
   const auto source = window_.data(*first);
   std::memcpy(window_.data(*window_.writing()).data(), source.data(), source.size());
-  if (!terms_.shows_start) return;
+  if (!terms_.shows_start || terms_.returns) return;
   arrivals_.push_back({lease_.update - 1, {}, 0});
   tell_arrivals();
   enter(AwaitsStartSeen{});
@@ -242,7 +242,9 @@ bool SessionCore::await_start_seen() {
 // Replicas ------------------------------------------------------------------------------------------------------------
 
 bool SessionCore::capture_wanted() const {
-  return control_.words().capture_wanted.load(std::memory_order_acquire) != captures_seen_;
+  if (control_.words().capture_wanted.load(std::memory_order_acquire) == captures_seen_) return false;
+  const auto from = control_.words().capture_from.load(std::memory_order_relaxed);
+  return lease_.update > from || (lease_.update == from && lease_.body == 0) || from == 0;
 }
 
 paceline_next SessionCore::begin_capture() {

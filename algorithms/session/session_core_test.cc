@@ -260,6 +260,44 @@ TEST_F(SessionCoreTest, WhileOthersEvaluateItIsHeldAndGivesReplicas) {
   EXPECT_EQ(window->progress().wait_ns.load(), 0) << "no part of training";
 }
 
+TEST_F(SessionCoreTest, AReplicaOfALaterUpdateIsGivenBeforeThatIsBegun) {
+  open({.next_round = 50});
+  begin();
+  control->words().capture_from.store(2);
+  control->words().capture_wanted.fetch_add(1);
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(step_model(1), PACELINE_GO_ON);
+  EXPECT_EQ(next(), PACELINE_BODY) << "it is at update 1";
+  EXPECT_EQ(step_model(1), PACELINE_GO_ON);
+  EXPECT_EQ(next(), PACELINE_CAPTURE);
+  EXPECT_TRUE(core->capture({}));
+  EXPECT_THAT(heard(), ElementsAre("replica 2 of 0"));
+  EXPECT_EQ(next(), PACELINE_BODY);
+}
+
+TEST_F(SessionCoreTest, WhoComesBackBeginsWithTheStateOfAnotherAlsoAsRankZero) {
+  open({.shows_start = true, .returns = true});
+  EXPECT_EQ(next(), std::nullopt);
+  EXPECT_THAT(heard(), ElementsAre("wants 0"));
+  core->on_replica(7, must(store::SharedObject::sealed_copy({})));
+  EXPECT_EQ(next(), PACELINE_RESTORE);
+  EXPECT_TRUE(core->restored()) << "the agent has seen a start before";
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(lease.update, 7);
+}
+
+TEST_F(SessionCoreTest, AModelThatIsNotTheOneToStartFromIsNotPublished) {
+  open({.publishes_every = true, .returns = true});
+  EXPECT_EQ(next(), std::nullopt);
+  EXPECT_TRUE(core->placed());
+  EXPECT_FALSE(window->published());
+  core->on_replica(7, must(store::SharedObject::sealed_copy({})));
+  EXPECT_EQ(next(), PACELINE_RESTORE);
+  EXPECT_TRUE(core->restored());
+  ASSERT_TRUE(window->published());
+  EXPECT_EQ(window->tag(*window->published()).iteration, 6);
+}
+
 TEST_F(SessionCoreTest, AStartThatTheAgentWantsToSeeIsWaitedFor) {
   open({.shows_start = true});
   EXPECT_EQ(next(), PACELINE_CAPTURE);

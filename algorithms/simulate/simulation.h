@@ -168,6 +168,7 @@ class Simulation {
   void carry_out(NodeId id, const Engine::Verdict& a);
   void carry_out(NodeId id, const Engine::Abandon& a);
   void carry_out(NodeId id, const Engine::Leave& a);
+  void carry_out(NodeId, const Engine::Admit&) {}  // Jobs have no workers that come back.
   /// nonblocking: how many mini-batches of v are done now.
   std::int64_t batches_done(const Worker& w, Version v) const;
   void end_update(Worker& w, const Engine::Execute& a, const Contributions& all);

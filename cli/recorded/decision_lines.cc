@@ -33,6 +33,8 @@ const char* name_of(Kind kind) {
     case Kind::ends_apart: return "ends_apart";
     case Kind::remade: return "remade";
     case Kind::node_gone: return "node_gone";
+    case Kind::returned: return "returned";
+    case Kind::back_elsewhere: return "back_elsewhere";
   }
   return "unknown";
 }

@@ -119,6 +119,8 @@ class Node {
       case Kind::merged: return engine_.on_merged(d.rank, d.at);
       case Kind::gone: return engine_.on_gone(d.rank, d.at);
       case Kind::gone_elsewhere: return engine_.on_gone_elsewhere(d.rank, d.at);
+      case Kind::returned: return engine_.on_return(d.rank, d.at);
+      case Kind::back_elsewhere: engine_.on_back_elsewhere(d.rank); return {};
       case Kind::node_gone: return engine_.on_node_gone(d.node, d.at);
       case Kind::looked: return engine_.tick(d.at);
       case Kind::ends: engine_.end_at(d.version); return {};

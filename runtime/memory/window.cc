@@ -100,14 +100,19 @@ Result<Window> Window::create(const Layout& layout) {
   PACELINE_TRY(allocate_data(*fd, memory->data(), data_offset(layout), data_bytes(layout)));
 
   Window window(*std::move(fd), *std::move(memory), layout);
-  auto* header = new (window.memory_.data()) Header{};
-  header->magic = kMagic;
-  header->elements = layout.elements;
-  header->dtype = static_cast<std::uint32_t>(layout.dtype);
-  header->buffers = layout.buffers;
-  for (auto& slot : header->tags) slot.tag = BufferTag{};
-  header->roles.store(WindowRoles{.writing = 0}.pack(), std::memory_order_release);
+  new (window.memory_.data()) Header{};
+  window.reset();
   return window;
+}
+
+void Window::reset() {
+  Header& written = *header();
+  written.magic = kMagic;
+  written.elements = layout_.elements;
+  written.dtype = static_cast<std::uint32_t>(layout_.dtype);
+  written.buffers = layout_.buffers;
+  for (auto& slot : written.tags) slot.tag = BufferTag{};
+  written.roles.store(WindowRoles{.writing = 0}.pack(), std::memory_order_release);
 }
 
 Result<Window> Window::map(process::Fd fd, const Layout& layout) {

@@ -90,6 +90,9 @@ class Window {
 
   // The agent's side --------------------------------------------------------------------------------------------------
 
+  /// As it was created, but for its contents and its worker's progress, which counts on: for the next process of a
+  /// worker that has ended.
+  void reset();
   std::optional<Buffer> published() const;
   std::optional<Buffer> sealed() const;
   std::optional<Buffer> latest() const;

@@ -91,6 +91,23 @@ TEST(WindowTest, ASealedBufferStaysAsItIsWhateverTheWorkerPublishes) {
   EXPECT_EQ(sut.data(*sealed)[99], std::byte{7});
 }
 
+TEST(WindowTest, ResetItIsAsCreatedWhateverItsWorkerLeftAndCountsOn) {
+  auto sut = make();
+  sut.tag(0).iteration = 7;
+  sut.progress().samples = 5;
+  ASSERT_TRUE(sut.publish(true));
+  ASSERT_TRUE(sut.seal());
+  ASSERT_TRUE(sut.begin_result());
+  *roles_word(sut) = 0xffff'ffff'ffff'ffff;
+  sut.reset();
+  EXPECT_EQ(sut.writing(), 0);
+  EXPECT_FALSE(sut.published() || sut.sealed() || sut.latest());
+  EXPECT_EQ(sut.tag(0).iteration, -1);
+  EXPECT_EQ(sut.progress().samples, 5) << "of its worker, whichever process that is";
+  EXPECT_TRUE(sut.publish(true));
+  EXPECT_TRUE(sut.begin_result());
+}
+
 TEST(WindowTest, AMappedWindowSeesTheSameRolesDataAndTags) {
   auto agent = make();
   auto worker = Window::map(agent.fd().duplicate(), kLayout);

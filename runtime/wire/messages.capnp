@@ -105,6 +105,7 @@ struct JobEvent {
     warning @17 :Words;
     failed @18 :Words;
     closed @19 :Progress;
+    returned @20 :Returned;
   }
   struct Memory { node @0 :Int32; bytesWorker @1 :Float64; bytesNode @2 :Float64; }
   struct FirstStep { worker @0 :Int32; }
@@ -115,7 +116,8 @@ struct JobEvent {
   }
   struct Saved { worker @0 :Int32; update @1 :Int64; }
   struct Metric { worker @0 :Int32; update @1 :Int64; clockS @2 :Float64; name @3 :Text; value @4 :Float64; }
-  struct Left { worker @0 :Int32; ended @1 :Bool; text @2 :Text; }
+  struct Left { worker @0 :Int32; ended @1 :Bool; text @2 :Text; returns @3 :Bool; }   # returns: another process comes in its place
+  struct Returned { worker @0 :Int32; update @1 :Int64; afterS @2 :Float64; text @3 :Text; }   # afterS: since its last process ended
   struct NodeLost { node @0 :Int32; text @1 :Text; }
   struct File { path @0 :Text; hash @1 :Text; }
   struct Final { worker @0 :Int32; model @1 :Text; }
@@ -174,6 +176,7 @@ struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :L
   after @13 :UInt64;                            # has the name, and ends: it is no hindrance; 0: nobody
   threads @14 :UInt32 = 1; groups @15 :List(ConcurrencyGroup);   # that calls run on: in no group, and in each
   job @16 :UInt64;                              # that it works for: as long as that runs, it outlives its owner's node; 0: none
+  restartsWithinS @17 :Float64;                 # so many in any time as long as this; 0: ever
 }
 struct ActorReady { actor @0 :UInt64; node @1 :Int32; error @2 :Failure; dead @3 :Bool; owner @4 :Text; named @5 :UInt64; }   # named: not ready yet, but this actor has the name that it claims, itself or another
 struct ConcurrencyGroup { name @0 :Text; threads @1 :UInt32; }
@@ -232,7 +235,11 @@ struct Report {
   struct Metric { name @0 :Text; value @1 :Float64; }
   struct File { path @0 :Text; hash @1 :Text; }
 }
-struct Replica { job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt64; node @4 :Int32; request @5 :UInt64; }
+# Wanted: of `update` or later; exact: of that one, to which nobody has come yet. None: who is furthest of those that ask; holds: somebody has one and cannot give it.
+struct Replica {
+  job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt64; node @4 :Int32; request @5 :UInt64;
+  exact @6 :Bool; holds @7 :Bool;
+}
 struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UInt64; request @4 :UInt64; }
 struct ObjectGiven { fill @0 :Bool; }   # the worker is to fill it, and to seal it then
 # What a job asks of a worker: algorithms/session/job_terms_wire.h.
@@ -245,10 +252,10 @@ struct JobTerms {
   lossWindow @16 :UInt64;
   publishesEvery @17 :Bool; abandons @18 :Bool; ownPace @19 :Bool; showsStart @20 :Bool; finishes @21 :Bool;
   stepsApart @22 :Bool; accumulates @23 :Bool; weighsBySamples @24 :Bool; rotateShards @25 :Bool;
-  resetMomentum @26 :Bool; lrMayDecay @27 :Bool;
+  resetMomentum @26 :Bool; lrMayDecay @27 :Bool; returns @28 :Bool;
 }
 
-struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; count @3 :Bool; gone @4 :Int32 = -1; }  # count: one worker more has arrived, a quorum fires; gone: this worker has left, no version
+struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; count @3 :Bool; gone @4 :Int32 = -1; back @5 :Bool; }  # count: one worker more has arrived, a quorum fires; gone: this worker has left, or is back, no version
 struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; of @12 :Int32 = -1; }   # of: the node whose it is, where another passes it on
 struct Released { job @0 :UInt64; version @1 :Int64; ends @2 :Bool;               # ends: the job ends here, stay held until all are there
   evaluated @3 :Bool; value @4 :Float64;                                          # what the evaluation gave, if it did

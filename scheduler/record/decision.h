@@ -37,6 +37,8 @@ struct Decision {
     ends_apart = 20,  ///< The same as `ends`, but these workers end with earlier iterations (version, contributions).
     node_gone = 21,   ///< Another agent is lost, with its workers (node).
     remade = 22,      ///< After this version these workers have a graph of their own (version, contributions).
+    returned = 23,    ///< A worker that had left has another process, which has shared its model (rank).
+    back_elsewhere = 24,  ///< A worker of another agent takes part again (rank).
   };
   /// What the seal found of a member; no iteration: it had published nothing that counts. Of ends_apart: the member's
   /// last iteration.

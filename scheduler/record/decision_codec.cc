@@ -157,6 +157,8 @@ bool code(Coder& coder, Decision& d, DecisionContext& context) {
     case Kind::merged:
     case Kind::alive:
     case Kind::gone_elsewhere:
+    case Kind::returned:
+    case Kind::back_elsewhere:
     case Kind::gone: return code_small(coder, d.rank.value) && code_time(coder, d, context);
     case Kind::node_gone: return code_small(coder, d.node.value) && code_time(coder, d, context);
     case Kind::looked: return code_time(coder, d, context);

@@ -39,6 +39,8 @@ std::vector<Decision> all_kinds() {
       {.kind = Kind::merged, .rank = Rank{0}, .at = Instant::min()},
       {.kind = Kind::gone, .rank = Rank{6}, .at = at(9)},
       {.kind = Kind::gone_elsewhere, .rank = Rank{7}, .at = at(9)},
+      {.kind = Kind::returned, .rank = Rank{6}, .at = at(9)},
+      {.kind = Kind::back_elsewhere, .rank = Rank{7}, .at = at(9)},
       {.kind = Kind::node_gone, .node = NodeId{1}, .at = at(9)},
       {.kind = Kind::remade,
        .version = Version{7},

@@ -42,6 +42,7 @@ bool Replay::is_due() const {
   if (!next()) return false;
   switch (next()->kind) {
     case Kind::joined:
+    case Kind::returned:
     case Kind::arrived:
     case Kind::partial:
     case Kind::exchanged:
@@ -51,6 +52,7 @@ bool Replay::is_due() const {
     case Kind::counted:
     case Kind::gone:
     case Kind::gone_elsewhere:
+    case Kind::back_elsewhere:
     case Kind::passed_over:
     case Kind::frozen:
     case Kind::alive:

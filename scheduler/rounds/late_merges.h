@@ -21,6 +21,7 @@ class LateMerges {
 
   /// The sum of so many contributions to v, with which these will merge; where it is to be put.
   std::byte* keep(Version v, const std::vector<Rank>& late, std::int32_t contributions);
+  void forget(Rank rank) { kept_.erase(rank); }
   /// Without those whose workers are gone.
   void forget_gone();
   /// `missed`: the round that the worker was late for.

@@ -73,8 +73,10 @@ void RoundCoordinator::on_peer_message(NodeId from, const wire::Envelope::Reader
   if (!message.isActivate()) return;
   const auto activate = message.getActivate();
   const Version v{activate.getVersion()};
-  if (activate.getGone() >= 0)
-    return work_.chronicle.hear({.kind = Kind::gone_elsewhere, .rank = Rank{activate.getGone()}, .at = now}, now);
+  if (activate.getGone() >= 0) {
+    const auto kind = activate.getBack() ? Kind::back_elsewhere : Kind::gone_elsewhere;
+    return work_.chronicle.hear({.kind = kind, .rank = Rank{activate.getGone()}, .at = now}, now);
+  }
   if (activate.getCount()) return work_.chronicle.hear({.kind = Kind::counted, .version = v, .at = now}, now);
   work_.chronicle.hear({.kind = Kind::activated, .node = NodeId{activate.getRoot()}, .version = v, .at = now}, now);
 }
@@ -87,8 +89,13 @@ void RoundCoordinator::on_alive(Rank rank, Instant now) {
 }
 
 void RoundCoordinator::on_gone(Rank rank, Instant now) {
-  if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
+  const bool is_known = work_.windows.living(rank) || engine_.is_returning(rank);
+  if (!is_known && !work_.chronicle.replays()) return;
   work_.chronicle.hear({.kind = Kind::gone, .rank = rank, .at = now}, now);
+}
+
+void RoundCoordinator::on_return(Rank rank, Instant now) {
+  work_.chronicle.hear({.kind = Kind::returned, .rank = rank, .at = now}, now);
 }
 
 void RoundCoordinator::look(Instant now) {
@@ -125,6 +132,8 @@ void RoundCoordinator::step(const Decision& d) {
       work_.averagings.end_compute(d.rank);
       return act(engine_.on_gone(d.rank, d.at), d.at);
     case Kind::gone_elsewhere: return act(engine_.on_gone_elsewhere(d.rank, d.at), d.at);
+    case Kind::returned: return act(engine_.on_return(d.rank, d.at), d.at);
+    case Kind::back_elsewhere: return engine_.on_back_elsewhere(d.rank);
     case Kind::node_gone: sums_.on_lost(d.node); return act(engine_.on_node_gone(d.node, d.at), d.at);
     case Kind::alive: return engine_.on_alive(d.rank, d.at);
     case Kind::ends: return engine_.end_at(d.version);
@@ -225,7 +234,10 @@ void RoundCoordinator::carry_out(const RoundEngine::Count& a, Instant) {
 }
 
 void RoundCoordinator::carry_out(const RoundEngine::Gone& a, Instant) {
-  send_activation(a.to, [&](auto& body) { body.setGone(a.rank.value); });
+  send_activation(a.to, [&](auto& body) {
+    body.setGone(a.rank.value);
+    body.setBack(a.back);
+  });
 }
 
 void RoundCoordinator::carry_out(const RoundEngine::Seal& a, Instant now) {
@@ -277,6 +289,13 @@ void RoundCoordinator::carry_out(const RoundEngine::Abandon& a, Instant) { work_
 void RoundCoordinator::carry_out(const RoundEngine::Leave& a, Instant) {
   if (Member* const member = work_.windows.find(a.rank)) member->gone = true;
   work_.tell(Left{a.rank, a.version, a.silent, a.waited});
+}
+
+void RoundCoordinator::carry_out(const RoundEngine::Admit& a, Instant) {
+  merges_.forget(a.rank);
+  work_.windows.let_in(a.rank);
+  work_.averagings.begin_compute(a.rank);
+  work_.tell(Admitted{a.rank, a.after, a.may_skip});
 }
 
 // Averagings of groups

@@ -33,6 +33,8 @@ class RoundCoordinator final : public Coordinator, private Pace {
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
   void on_alive(Rank rank, Instant now) override;
   void on_gone(Rank rank, Instant now) override;
+  bool is_free(Rank rank) const override { return engine_.is_free(rank); }
+  void on_return(Rank rank, Instant now) override;
   /// At the next sync.
   void stop_soon() override { stop_wanted_ = true; }
   Version done() const override { return engine_.done(); }
@@ -68,6 +70,7 @@ class RoundCoordinator final : public Coordinator, private Pace {
   void carry_out(const RoundEngine::Verdict& a, Instant now);
   void carry_out(const RoundEngine::Abandon& a, Instant now);
   void carry_out(const RoundEngine::Leave& a, Instant now);
+  void carry_out(const RoundEngine::Admit& a, Instant now);
 
   template <class Fill>
   void send_activation(NodeId to, const Fill& fill);

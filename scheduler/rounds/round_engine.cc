@@ -25,11 +25,14 @@ RoundEngine::Actions RoundEngine::on_arrival(Rank rank, Version t, Duration comp
   Actions out;
   State& s = *state_;
   Worker* w = s.worker(rank);
-  if (w == nullptr || w->phase != Phase::computing || t <= w->reported || t > s.options.last) return out;
+  if (w == nullptr || t <= w->reported || t > s.options.last) return out;
+  if (w->phase == Phase::entering) s.come_in(*w, *plan_, out);
+  if (w->phase != Phase::computing) return out;
+  w->enters_after.reset();
   w->reported = t;
   w->word = now;
   if (compute > Duration::zero()) s.steps.add(compute);
-  s.arrive(*w, t, *plan_, now, out);
+  if (!s.pass_by(*w, t, *plan_, now, out)) s.arrive(*w, t, *plan_, now, out);
   if (now == s.gate_since) s.gate_median = s.steps.get();  // Steps that end in the same instant count.
   s.advance(*plan_, now, out);
   return out;
@@ -97,6 +100,7 @@ RoundEngine::Actions RoundEngine::on_executed(Version v, std::int32_t group, con
   s.release_members(*g, *plan_, now, out);
   if (finished) {
     s.close_version(*plan_, now);
+    s.let_in(*plan_, now, out);
     s.advance(*plan_, now, out);
   }
   return out;
@@ -106,9 +110,15 @@ RoundEngine::Actions RoundEngine::on_merged(Rank rank, Instant now) {
   Actions out;
   State& s = *state_;
   Worker* w = s.worker(rank);
-  if (w == nullptr || w->phase != Phase::merging) return out;
+  if (w == nullptr || !w->merges) return out;
+  w->merges = false;
+  if (w->phase != Phase::merging) {  // It has left since.
+    s.admit_returned(*plan_, now, out);
+    return out;
+  }
   const bool skips = s.lateness == Lateness::skips;
-  const Version next = skips ? w->executed.next() : w->reported.next();  // It is late: executed >= reported.
+  // It is late: executed >= reported.
+  const Version next = std::max(skips ? w->executed.next() : w->reported.next(), w->without.next());
   const State::Outcome outcome{.fresh = false, .averaged = true, .skipped = next.value - w->reported.value - 1};
   s.release(*w, w->reported, next, outcome, *plan_, now, out);
   return out;
@@ -117,6 +127,7 @@ RoundEngine::Actions RoundEngine::on_merged(Rank rank, Instant now) {
 RoundEngine::Actions RoundEngine::on_gone(Rank rank, Instant now) {
   Actions out;
   Worker* w = state_->worker(rank);
+  state_->returning.erase(rank);
   if (w == nullptr || w->phase == Phase::left) return out;
   state_->leave(*w, *plan_, now, out);
   state_->advance(*plan_, now, out);
@@ -128,6 +139,22 @@ RoundEngine::Actions RoundEngine::on_gone_elsewhere(Rank rank, Instant now) {
   if (rank.value < 0 || static_cast<std::size_t>(rank.value) >= state_->options.node_of.size()) return out;
   state_->note_gone(rank, *plan_, now, out);
   state_->advance(*plan_, now, out);
+  return out;
+}
+
+void RoundEngine::on_back_elsewhere(Rank rank) { state_->gone.erase(rank); }
+
+RoundEngine::Actions RoundEngine::on_return(Rank rank, Instant now) {
+  Actions out;
+  State& s = *state_;
+  Worker* const w = s.worker(rank);
+  const bool is_on_its_way = w != nullptr && (w->phase == Phase::entering || w->enters_after);
+  if (w == nullptr || (w->phase != Phase::left && !is_on_its_way)) return out;
+  w->phase = Phase::left;
+  w->enters_after.reset();
+  s.returning.insert(rank);
+  s.admit_returned(*plan_, now, out);
+  s.advance(*plan_, now, out);  // It may have been waited for.
   return out;
 }
 
@@ -156,6 +183,12 @@ RoundEngine::Actions RoundEngine::tick(Instant now) {
 
 std::optional<Instant> RoundEngine::next_deadline() const { return state_->next_deadline(*plan_); }
 std::optional<RoundEngine::Waiting> RoundEngine::waiting() const { return state_->waiting(*plan_); }
+bool RoundEngine::is_free(Rank rank) const {
+  const auto found = state_->workers.find(rank);
+  return found != state_->workers.end() && found->second.phase == Phase::left && !found->second.merges &&
+         !state_->flight;
+}
+bool RoundEngine::is_returning(Rank rank) const { return state_->returning.contains(rank); }
 bool RoundEngine::is_awaited_after(Version t) const {
   if (state_->flight) return state_->flight->version > t;
   const auto v = state_->open_version(*plan_);

@@ -61,10 +61,11 @@ class RoundEngine {
     NodeId to;
     Version version;
   };
-  /// Tell agent `to` that this worker has left the job (triggers initiator and quorum).
+  /// Tell agent `to` that this worker has left the job, or is back (triggers initiator and quorum).
   struct Gone {
     NodeId to;
     Rank rank;
+    bool back = false;
   };
   /// Pin the local members' publications now, then call on_sealed. `members`: local ranks of this group that have not
   /// left.
@@ -120,7 +121,16 @@ class RoundEngine {
     Duration silent;  ///< Since its last sign of life.
     Duration waited;  ///< For it.
   };
-  using Action = std::variant<Activate, Count, Gone, Seal, SendPartial, Execute, Merge, Verdict, Abandon, Leave>;
+  /// A local worker that had left and has another process may have its window and the state of a worker that takes
+  /// part.
+  struct Admit {
+    Rank rank;
+    /// Its state is to be another's after this version, with which nobody has gone on yet, and it begins with the next:
+    /// from there on it is waited for. nullopt: whatever state can be had; nobody waits for it before it arrives.
+    std::optional<Version> after;
+    bool may_skip;  ///< It may begin with whatever iteration is current then.
+  };
+  using Action = std::variant<Activate, Count, Gone, Seal, SendPartial, Execute, Merge, Verdict, Abandon, Leave, Admit>;
   using Actions = std::vector<Action>;
 
   RoundEngine(Options options, std::unique_ptr<RoundPlan> plan);
@@ -140,6 +150,11 @@ class RoundEngine {
   Actions on_count(Version v, Instant now);
   /// Another agent's worker has left.
   Actions on_gone_elsewhere(Rank rank, Instant now);
+  /// Another agent's worker takes part again.
+  void on_back_elsewhere(Rank rank);
+  /// A local worker that has left has another process, which has shared its model: Admit says when it may come in.
+  /// Again, where what it was to begin with cannot be had.
+  Actions on_return(Rank rank, Instant now);
   /// Another agent is lost, and those that are left have all been told of the same partials of it: they count, and
   /// what it has not given is waited for no longer. Not agent 0, which counts.
   Actions on_node_gone(NodeId node, Instant now);
@@ -169,6 +184,10 @@ class RoundEngine {
     Instant since;
   };
   std::optional<Waiting> waiting() const;
+  /// The local worker has left, and neither a seal nor a merge needs what it published.
+  bool is_free(Rank rank) const;
+  /// It has another process that is not admitted yet.
+  bool is_returning(Rank rank) const;
   /// Somebody is known to be at an open version that is later than t.
   bool is_awaited_after(Version t) const;
   Version done() const;

@@ -150,6 +150,7 @@ Rank RoundEngine::State::initiator(const Round& round) const {
 
 void RoundEngine::State::leave(Worker& w, const RoundPlan& plan, Instant now, Actions& out) {
   w.phase = Phase::left;
+  w.enters_after.reset();
   if (!plan.asks_who_is_left()) return;
   for (const NodeId to : agents)
     if (to != options.self && !lost.contains(to)) out.push_back(Gone{to, w.rank});
@@ -179,6 +180,7 @@ bool RoundEngine::State::sealed_in_flight(Rank rank) const {
 
 void RoundEngine::State::merge(Worker& w, const RoundPlan& plan, Actions& out) {
   w.phase = Phase::merging;
+  w.merges = true;
   const bool own = plan.round(w.reported).merges_own_version;
   out.push_back(Merge{w.rank, w.reported, own ? w.reported : w.executed});
 }
@@ -209,7 +211,7 @@ void RoundEngine::State::advance(const RoundPlan& plan, Instant now, Actions& ou
 
 bool RoundEngine::State::is_missing(Rank rank, Version v) const {
   const auto it = workers.find(rank);
-  if (it == workers.end() || it->second.phase == Phase::left) return false;
+  if (it == workers.end() || !takes_part(it->second)) return false;
   return it->second.phase != Phase::parked || it->second.engaged != v;
 }
 
@@ -255,7 +257,7 @@ void RoundEngine::State::begin(Version v, const Round& round, const RoundPlan& p
         continue;
       }
       g.local.push_back(rank);
-      if (workers.at(rank).phase != Phase::left) g.members.push_back(rank);
+      if (takes_part(workers.at(rank))) g.members.push_back(rank);
     }
     if (g.local.empty()) continue;
     std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(g.others),

@@ -23,8 +23,9 @@ inline constexpr std::int64_t kVersionsAhead = 1 << 20;
 ///       |                    | its publication came after the seal
 ///       |                    v
 ///       +--late arrival--> late --the version it missed is executed--> merging --> computing
-///       any --> left (for good)
-enum class Phase { computing, parked, late, merging, left };
+///       any --> left --its next process is admitted--> entering --the version that it enters after is executed,
+///                                                                 or it arrives-------------------------> computing
+enum class Phase { computing, parked, late, merging, left, entering };
 
 struct Worker {
   Rank rank;
@@ -33,9 +34,15 @@ struct Worker {
   Version engaged;   ///< parked: the version that it is a present member of (a join: later than `reported`).
   Version fresh_at;  ///< Last version that its publication was sealed for as fresh.
   Version executed;  ///< Last version that its group has executed.
-  Instant word{};    ///< When it was last heard.
-  Instant alive{};   ///< When it last gave a sign of life, computing.
+  std::optional<Version> enters_after = {};  ///< entering: it is waited for from the next one on.
+  Version without{-1};                       ///< It came in when all up to this one had begun without it.
+  bool merges = false;                       ///< A merge is under way, also of one that has left since.
+  Instant word{};                            ///< When it was last heard.
+  Instant alive{};                           ///< When it last gave a sign of life, computing.
 };
+
+/// It is sealed, and waited for.
+inline bool takes_part(const Worker& w) { return w.phase != Phase::left && w.phase != Phase::entering; }
 
 /// A local group of the version in flight.
 struct GroupInFlight {
@@ -82,6 +89,7 @@ struct RoundEngine::State {
   std::map<Version, Counted> counted;  ///< Trigger quorum, on the agent that counts.
   RunningMedian spreads;               ///< The same: times from first arrivals to quorums.
   std::set<Rank> gone;                 ///< Who has left, anywhere; known where the plan asks.
+  std::set<Rank> returning;            ///< Local ones that have another process, and are not admitted yet.
   std::set<NodeId> lost;               ///< Agents that give nothing but what they have given.
   Version told_to_finish;              ///< Lateness finishes: the last version whose Abandon is out.
   std::map<std::pair<Version, std::int32_t>, std::set<NodeId>> partials;
@@ -118,10 +126,23 @@ struct RoundEngine::State {
   void count(Version v, const RoundPlan& plan, Instant now, Actions& out);
   /// Fires v if as many have arrived as it takes.
   void fire_if_counted(Version v, const RoundPlan& plan, Instant now, Actions& out);
-  /// A local worker leaves for good.
+  /// A local worker leaves.
   void leave(Worker& w, const RoundPlan& plan, Instant now, Actions& out);
   /// Rounds that this worker would have started, others start.
   void note_gone(Rank rank, const RoundPlan& plan, Instant now, Actions& out);
+  /// Admits those that have come back, as far as nothing of what they were is under way any more.
+  void admit_returned(const RoundPlan& plan, Instant now, Actions& out);
+  /// Nobody goes on with a model that is not the others'.
+  bool models_agree(const RoundPlan& plan, Version open) const;
+  /// The next average of all that nobody is known to have arrived at.
+  std::optional<Version> admission(const RoundPlan& plan, Version open) const;
+  /// What came back takes part from here on: it has arrived, or it is waited for.
+  void come_in(Worker& w, const RoundPlan& plan, Actions& out);
+  /// Its model is of a version that went on without it: it has no part in that, and goes on with the next one. (Who
+  /// gives gradients takes what there is of a mean: nothing, or what all have.)
+  bool pass_by(Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out);
+  /// Those do that enter after the version which is done now.
+  void let_in(const RoundPlan& plan, Instant now, Actions& out);
   /// Whose arrival fires the round; who has left has handed it on.
   Rank initiator(const Round& round) const;
   /// The worker has arrived at an open version in time: fires it, counts, or neither.

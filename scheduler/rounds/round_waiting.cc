@@ -148,8 +148,9 @@ std::string RoundEngine::State::fingerprint() const {
   if (gate && fired >= *gate) s << '@' << gate_since.time_since_epoch().count() << '*' << gate_median.count() << ' ';
   for (const auto& [rank, w] : workers) {
     s << 'w' << rank.value << ':' << static_cast<int>(w.phase) << ',' << w.reported.value << ',' << w.engaged.value
-      << ',' << w.fresh_at.value << ',' << w.executed.value << ',' << w.word.time_since_epoch().count() << ','
-      << w.alive.time_since_epoch().count() << ' ';
+      << ',' << w.fresh_at.value << ',' << w.executed.value << ',' << (w.enters_after ? w.enters_after->value : -9)
+      << ',' << w.without.value << (w.merges ? 'm' : ' ') << (returning.contains(rank) ? 'r' : ' ')
+      << w.word.time_since_epoch().count() << ',' << w.alive.time_since_epoch().count() << ' ';
   }
   if (flight) {
     s << 'f' << flight->version.value;

@@ -35,6 +35,11 @@ void AveragingService::add_member(Rank rank, Member member) {
   work_.averagings.begin_compute(rank);
 }
 
+memory::Window& AveragingService::reopen(Rank rank, memory::ControlPage control) {
+  work_.windows.reopen(rank, std::move(control));
+  return work_.windows.at(rank).window;
+}
+
 memory::Window* AveragingService::window(Rank rank) {
   Member* const member = work_.windows.find(rank);
   return member ? &member->window : nullptr;

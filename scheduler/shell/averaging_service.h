@@ -19,6 +19,7 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
  public:
   using Executed = Workplace::Executed;
   using Left = Workplace::Left;
+  using Admitted = Workplace::Admitted;
   using WentOn = Workplace::WentOn;
   using Failed = Workplace::Failed;
   using Event = Workplace::Event;
@@ -30,6 +31,10 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
 
   /// A local worker opened its share. `invalid` if its size differs from the others'.
   Result<void> join(Rank rank, memory::Window window, memory::ControlPage control);
+  /// Nothing is under way with the window of a local worker that has gone.
+  bool is_free(Rank rank) const { return coordinator_->pace().is_free(rank); }
+  /// It is made ready for the worker's next process, which has this page.
+  memory::Window& reopen(Rank rank, memory::ControlPage control);
   memory::Window* window(Rank rank);
   memory::ControlPage* control(Rank rank);
 
@@ -42,6 +47,7 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
   }
   void on_alive(Rank rank, Instant now) { coordinator_->pace().on_alive(rank, now); }
   void on_gone(Rank rank, Instant now) { coordinator_->pace().on_gone(rank, now); }
+  void on_return(Rank rank, Instant now) { coordinator_->pace().on_return(rank, now); }
   void stop_soon() { coordinator_->pace().stop_soon(); }
   Version done() const override { return coordinator_->pace().done(); }
   Version last() const { return coordinator_->pace().last(); }

@@ -20,6 +20,11 @@ class Pace {
   virtual void on_alive(Rank rank, Instant now) = 0;
   /// A local worker's process has ended.
   virtual void on_gone(Rank rank, Instant now) = 0;
+  /// Nothing is under way with the window of a local worker that has gone: its next process may have it.
+  virtual bool is_free(Rank) const { return false; }
+  /// A local worker that has gone has another process, which has its window; or again, where the state that it was to
+  /// begin with cannot be had. Workplace::Admitted follows.
+  virtual void on_return(Rank, Instant) {}
   /// The job is to end on all nodes at one version, as soon as can be.
   virtual void stop_soon() = 0;
 
@@ -82,6 +87,7 @@ class Coordinator {
   using Member = WorkerWindows::Member;
   using Executed = Workplace::Executed;
   using Left = Workplace::Left;
+  using Admitted = Workplace::Admitted;
 
   Workplace& work_;
 };

@@ -55,9 +55,20 @@ void WorkerWindows::set_verdict(Rank rank, const memory::WorkerVerdict& verdict)
 }
 
 void WorkerWindows::add(Rank rank, Member member) {
+  tell_what_all_know(member);
+  members_.insert_or_assign(rank, std::move(member));
+}
+
+void WorkerWindows::reopen(Rank rank, memory::ControlPage control) {
+  Member& member = members_.at(rank);
+  member.window.reset();
+  member.control = std::move(control);
+  tell_what_all_know(member);
+}
+
+void WorkerWindows::tell_what_all_know(Member& member) const {
   for (const Word word : {&Words::abandoned, &Words::executed, &Words::hold, &Words::last})
     (member.control.words().*word).store(told_.*word, std::memory_order_release);
-  members_.insert_or_assign(rank, std::move(member));
 }
 
 void WorkerWindows::evaluate(Rank rank, Version v) {

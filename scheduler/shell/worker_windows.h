@@ -29,6 +29,10 @@ class WorkerWindows {
   Result<void> fits(Rank rank, const memory::Window& window);
   /// One that joins late finds on its page what the others were told.
   void add(Rank rank, Member member);
+  /// The window of one that has gone, with which nothing is under way, is made ready for its next process, which has
+  /// this page. It stays gone until let_in().
+  void reopen(Rank rank, memory::ControlPage control);
+  void let_in(Rank rank) { members_.at(rank).gone = false; }
 
   /// nullptr: it has not opened its share, or has gone.
   Member* living(Rank rank);
@@ -63,6 +67,7 @@ class WorkerWindows {
  private:
   using Words = memory::ControlPage::Words;
   using Word = std::atomic<std::int64_t> Words::*;
+  void tell_what_all_know(Member& member) const;
   static void tell(Member& member, Word word, std::int64_t value);
   void tell_all(Word word, std::int64_t value);
 

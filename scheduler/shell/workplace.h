@@ -67,13 +67,19 @@ class Workplace {
     Duration waited;        ///< For it.
     bool replayed = false;  ///< It was not silent: it left here in the run that is replayed.
   };
+  /// A worker of this node that had gone may come back in (RoundEngine::Admit).
+  struct Admitted {
+    Rank rank;
+    std::optional<Version> after;  ///< The state that it needs; nullopt: any.
+    bool may_skip;
+  };
   struct WentOn {  ///< Without this node; all that are left hold the same of it.
     NodeId without;
   };
   struct Failed {
     std::string text;
   };
-  using Event = std::variant<Executed, Left, WentOn, Failed>;
+  using Event = std::variant<Executed, Left, Admitted, WentOn, Failed>;
 
   struct Counters {
     std::int64_t group_averages = 0;

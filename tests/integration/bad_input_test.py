@@ -121,7 +121,7 @@ class BadInput(IntegrationTest):
     # The user's code --------------------------------------------------------------------------------------------------
 
     def fail_as(self, how, nodes):
-        return self.run_with(updates=1000, sleep_ms=[2], fail=how, fail_rank=2, fail_update=20, nodes=nodes)
+        return self.run_with(updates=1000, sleep_ms=[2], fail=how, fail_rank=2, fail_update=20, nodes=nodes, restarts=0)
 
     def test_an_exception_in_a_worker_is_named(self):
         for nodes in (1, 2):
@@ -140,7 +140,7 @@ class BadInput(IntegrationTest):
         self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
         cluster = self.cluster()
         for how, code, word in (("throw_bytes", 1, "gr\ufffd\ufffd dich"), ("log_bytes", 1, "\u20ac\u20ac"), ("say_bytes", 0, "")):
-            run = self.start_quadratic(nodes=None, updates=200, sleep_ms=[2], fail=how, fail_rank=2, fail_update=20)
+            run = self.start_quadratic(nodes=None, updates=200, sleep_ms=[2], fail=how, fail_rank=2, fail_update=20, restarts=0)
             self.assertEqual(run.wait(30), code, run.said())
             self.assertIn(word, run.err)
             if how == "say_bytes":

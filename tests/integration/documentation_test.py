@@ -149,10 +149,13 @@ class Documentation(IntegrationTest):
         return fields
 
     def events(self):
-        """Of a run in which workers wait, one is killed and nobody throws, and of one that fails."""
-        run = self.start_quadratic("--strategy", "allreduce", nodes=2, updates=ENDLESS, sleep_ms=[2, 2, 2, 15], evaluate_every=50)
+        """Of a run in which workers wait, one is killed, comes back, and is killed, and nobody throws, and of one that fails."""
+        run = self.start_quadratic("--strategy", "allreduce", nodes=2, updates=ENDLESS, sleep_ms=[2, 2, 2, 15], evaluate_every=50,
+                                   restarts=1)
         self.wait_for_update(run, 60)
         wait_until(lambda: any("waiting" in event for event in run.metrics()), 5, "somebody waits")
+        self.signal_worker(run, 2, signal.SIGKILL)
+        wait_until(lambda: any(event["event"] == "returned" for event in run.metrics()), 10, "it is back")
         self.signal_worker(run, 2, signal.SIGKILL)
         self.end_after(run, 100)
         failed = self.start_quadratic(updates=1000, sleep_ms=[2], fail="throw", fail_rank=2, fail_update=20)
@@ -171,7 +174,7 @@ class Documentation(IntegrationTest):
         self.assertLessEqual(set(seen), set(fields))
         for kind, names in seen.items():
             self.assertLessEqual(names, fields[kind], f"of {kind}, fields that are not documented")
-        for kind in ("memory", "started", "evaluated", "left", "stopping", "failed", "counters", "workers", "starting", "waiting"):
+        for kind in ("memory", "started", "evaluated", "left", "returned", "stopping", "failed", "counters", "workers", "starting", "waiting"):
             self.assertEqual(fields[kind], seen[kind], f"of {kind}, fields that are documented but not there")
         self.assertEqual(fields["progress"], seen["progress"])
         self.assertEqual(fields["result"] - seen["result"], {"files", "logged", "test_accuracy"},

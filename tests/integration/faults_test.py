@@ -16,7 +16,8 @@ class LongRuns:
     nodes = 1
 
     def start_long(self, strategy, *flags, **options):
-        return self.start_quadratic("--strategy", strategy, *flags, nodes=self.nodes, updates=ENDLESS, sleep_ms=[4], **options)
+        return self.start_quadratic("--strategy", strategy, "--restarts", "0", *flags, nodes=self.nodes, updates=ENDLESS, sleep_ms=[4],
+                                    **options)
 
     def go_on_without(self, node, strategy, how, ranks):
         """That node's agent is killed or frozen; the workers of the others go on, and end with one model."""
@@ -104,7 +105,8 @@ class Faults(LongRuns):
 
     @in_release
     def test_a_node_all_of_whose_workers_die_before_the_job_began_is_named(self):
-        run = self.start_quadratic(nodes=2, workers=3, strategy="allreduce", updates=500, fail="before_start", fail_rank=2)
+        run = self.start_quadratic("--restarts", "0", nodes=2, workers=3, strategy="allreduce", updates=500, fail="before_start",
+                                   fail_rank=2)
         self.assertEqual(run.wait(20), 1, run.said())
         self.assertIn("all workers of node 1 ended before they began to train", run.err)
         self.assert_nobody_left()

@@ -28,6 +28,7 @@ class Freezes:
         self.assertLess(float(silent[1]), PATIENCE + 0.5)
         self.end_after(run, 200)
         self.assertFalse(is_alive(pid), "its node ends a worker that left")
+        self.assertEqual(run.result()["returned"], {"2": 1}, "another process came in its place")
 
     def test_who_misses_an_update_goes_on_where_all_that_have_its_model_are_frozen(self):
         """Worker 0 makes updates alone, which worker 1 misses, and is frozen with the only model of the newest. Once in

@@ -18,6 +18,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,7 +49,8 @@ class Quadratic {
         elements_(options_.value("elements", std::uint64_t{1})) {
     const std::string output = options_.value("output", "");
     if (output.empty()) return;
-    out_.open(output + "/worker-" + std::to_string(start.rank) + ".jsonl");
+    out_.open(output + "/worker-" + std::to_string(start.rank) + ".jsonl",
+              options_.value("goes_on_writing", false) ? std::ios::app : std::ios::out);  // After its last process.
     enough_ = output + "/enough";
   }
   ~Quadratic() { paceline_session_close(session_); }
@@ -148,7 +150,7 @@ class Quadratic {
           paceline_session_evaluated(session_, value());
           break;
         case PACELINE_CAPTURE:
-          paceline_session_capture(session_, x(), elements_ * sizeof(double));
+          give_state();
           follow();
           break;
         case PACELINE_SAVE:
@@ -157,8 +159,8 @@ class Quadratic {
           break;
         case PACELINE_RESTORE: {
           const auto replica = paceline_session_replica(session_);
-          if (replica.elements < elements_ * sizeof(double)) return "the replica is too short";
-          std::memcpy(x(), replica.data, elements_ * sizeof(double));
+          if (!take_state({static_cast<const char*>(replica.data), replica.elements}))
+            return "the replica has another size";
           paceline_session_restored(session_);
           follow();
           note({{"event", "restore"}, {"update", lease.update}, {"x", value()}});
@@ -177,6 +179,20 @@ class Quadratic {
         case PACELINE_LOST: return "worker " + std::to_string(start_.rank) + ": its node agent is gone";
       }
     }
+  }
+
+  /// The model, and what the outer step goes on from.
+  void give_state() {
+    const auto outer = paceline_session_outer(session_);
+    std::string state(reinterpret_cast<const char*>(x()), elements_ * sizeof(double));
+    if (outer.data) state.append(static_cast<const char*>(outer.data), outer.elements);
+    paceline_session_capture(session_, state.data(), state.size());
+  }
+  bool take_state(std::string_view state) {
+    if (state.size() < elements_ * sizeof(double)) return false;
+    std::memcpy(x(), state.data(), elements_ * sizeof(double));
+    state.remove_prefix(elements_ * sizeof(double));
+    return state.empty() || paceline_session_set_outer(session_, state.data(), state.size()) != 0;
   }
 
   /// Out of a list with an entry a worker.
@@ -210,7 +226,10 @@ class Quadratic {
     if ((options_.value("stop_rank", -1) == start_.rank && options_.value("stop_update", -1) == lease.update) ||
         (!enough_.empty() && access(enough_.c_str(), F_OK) == 0))
       paceline_session_stop(session_, "enough");
-    if (options_.value("fail_rank", -1) != start_.rank || options_.value("fail_update", -1) != lease.update) return;
+    const auto fail_from = options_.value("fail_from", std::int64_t{-1});  // At each update from this one on.
+    const bool is_time =
+        options_.value("fail_update", -1) == lease.update || (fail_from >= 0 && lease.update >= fail_from);
+    if (options_.value("fail_rank", -1) != start_.rank || !is_time) return;
     const std::string how = options_.value("fail", "");
     std::fprintf(stderr, "about to fail on purpose: %s\n", how.c_str());
     if (how == "throw") throw std::runtime_error("the user's code threw on purpose");

@@ -15,7 +15,7 @@ BOTH = ["d-psgd(ring)", "d-psgd(ring,order=atc)", "d-psgd(complete)", "d-psgd(bi
 
 
 def go_on_without_a_killed_worker(test, strategy, nodes):
-    run = test.start_quadratic("--strategy", strategy, nodes=nodes, updates=ENDLESS, sleep_ms=[4])
+    run = test.start_quadratic("--strategy", strategy, "--restarts", "0", nodes=nodes, updates=ENDLESS, sleep_ms=[4])
     test.wait_for_update(run, 30)
     test.signal_worker(run, 3, signal.SIGKILL)
     test.end_after(run, 200)

@@ -142,7 +142,7 @@ class QuadraticReplays(ReplayTest):
                       ("nonblocking(d-psgd(ring),batches=2,normalise=d)", 2))
         for strategy, nodes in strategies[:2 if SANITIZED else None]:
             with self.subTest(strategy):
-                run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=ENDLESS, random_ms=12)
+                run = self.start_quadratic("--restarts", "0", nodes=nodes, workers=4, strategy=strategy, updates=ENDLESS, random_ms=12)
                 self.wait_for_update(run, 20)
                 self.signal_worker(run, 2, signal.SIGKILL)
                 self.end_after(run, 100)

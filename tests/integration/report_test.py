@@ -103,7 +103,7 @@ class Reports(IntegrationTest):
         self.assertIn("average", totals["node 0"])
 
     def test_who_was_lost_is_said(self):
-        run = self.start_quadratic("--strategy", "allreduce", updates=ENDLESS, sleep_ms=[2])
+        run = self.start_quadratic("--strategy", "allreduce", "--restarts", "0", updates=ENDLESS, sleep_ms=[2])
         self.wait_for_update(run, 20)
         self.signal_worker(run, 2, signal.SIGKILL)
         self.end_after(run, 50)

@@ -111,7 +111,7 @@ class WhatBecameOfJobs(IntegrationTest):
     def test_heads_and_agents_that_are_started_anew_know_it_and_use_no_number_again(self):
         self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
         self.assertEqual(self.start_quadratic(nodes=None, updates=20).wait(30), 0)
-        failing = self.start_quadratic("--minimum", "4", nodes=None, updates=ENDLESS, sleep_ms=[2])
+        failing = self.start_quadratic("--minimum", "4", "--restarts", "0", nodes=None, updates=ENDLESS, sleep_ms=[2])
         self.wait_for_update(failing, 5)
         os.kill(self.worker_pid(failing, 1), signal.SIGKILL)
         self.assertEqual(failing.wait(30), 1, failing.said())

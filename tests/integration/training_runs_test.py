@@ -117,7 +117,7 @@ class TrainingRuns(TrainingTest):
         self.assert_failed(self.train(SMALL, arguments=["exception"], code=1), "worker 1", "batch 40 is not to my taste")
 
     def test_a_crash_in_the_training_function_is_named_with_the_logs_last_lines(self):
-        run = self.train(SMALL, arguments=["segfault"], code=1)
+        run = self.train(SMALL, "--restarts", 0, arguments=["segfault"], code=1)
         self.assert_failed(run, "worker 1", "SIGSEGV", "the last line before the mishap")
 
     def test_running_statistics_of_batch_norm_are_averaged_like_the_model(self):

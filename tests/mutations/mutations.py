@@ -45,6 +45,7 @@ WAITING = "scheduler/rounds/round_waiting.cc"
 ENGINE = "scheduler/rounds/round_engine.cc"
 MIX = "scheduler/mixing/mix_engine.cc"
 PAIRS = "scheduler/asynchronous/pair_engine.cc"
+RETURNING, EXCHANGE = "scheduler/rounds/returning.cc", "algorithms/cluster/training/replica_exchange.cc"
 AGREEMENT = "scheduler/views/agreement.h"
 VIEW, PARTIAL_SUMS = "scheduler/views/view_change.cc", "scheduler/rounds/partial_sums.cc"
 LINK = "runtime/link/link_core.cc"
@@ -68,7 +69,7 @@ MUTATIONS = (
     Mutation("a quorum is not lowered to who is left", WAITING, "c.arrivals < std::min(round.quorum, left)", "c.arrivals < round.quorum", ROUNDS),
     Mutation("a partial sum of a lost node is taken", ENGINE, "!s.is_agent(from) || s.lost.contains(from))", "!s.is_agent(from))", ROUNDS),
     Mutation("partial sums are not sent", ENGINE, "for (NodeId to : g->others) out.push_back(SendPartial{to, v, group});", "", ROUNDS),
-    Mutation("a late worker that skips does what it missed", ENGINE, "skips ? w->executed.next() : w->reported.next();", "w->reported.next();", ROUNDS),
+    Mutation("a late worker that skips does what it missed", ENGINE, "skips ? w->executed.next() : w->reported.next(), w->without.next()", "w->reported.next(), w->without.next()", ROUNDS),
     Mutation("a death opens no gate", ENGINE, "state_->leave(*w, *plan_, now, out);\n  state_->advance(*plan_, now, out);", "state_->leave(*w, *plan_, now, out);", ROUNDS),
     Mutation("a plan hears the sums of groups, which differ", ENGINE, "s.flight->round.kind == Round::Kind::sync ? sums : RoundSums{}", "sums", ROUNDS),
     Mutation("a hold comes after its release", "scheduler/shell/workplace.cc", "if (released_ && v <= *released_) return;", "", ROUNDS),
@@ -162,8 +163,8 @@ MUTATIONS = (
     Mutation("alone it does not wait for the end", STEPS, "if (is_due_alone() && !is_answered()) return wait();", "", SESSION),
     # Jobs and clusters
     Mutation("a job is over before all have its last model", "algorithms/cluster/training/job_end.cc", "return all_nodes || now - since_ >= 2 * patience.most ? Step::release : Step::none;", "return Step::release;", TRAINING),
-    Mutation("a replica that is too old is given", "algorithms/cluster/training/replica_exchange.cc", "if (waiter.least > replica.update) {", "if (false) {", TRAINING),
-    Mutation("several go on from their own models", "algorithms/cluster/training/replica_exchange.cc", "if (!anybody && is_furthest(furthest)) {", "if (!anybody && furthest.rank.value >= 0) {", TRAINING),
+    Mutation("a replica that is too old is given", "algorithms/cluster/training/replica_exchange.cc", "if (!is_served(waiter.need, replica.update)) {", "if (false) {", TRAINING),
+    Mutation("several go on from their own models", "algorithms/cluster/training/replica_exchange.cc", "if (!anybody && is_furthest(none.furthest)) {", "if (!anybody && none.furthest.rank.value >= 0) {", TRAINING),
     Mutation("an agent that was started anew is taken for the one that had the job", "algorithms/cluster/job_directory.cc", "if (known->second.incarnation != incarnation) {", "if (false) {", CLUSTER),
     Mutation("what a driver says at the end is not written before it is answered", "algorithms/cluster/cluster_state.cc", "  forget_oldest();\n  flush();\n}", "  forget_oldest();\n}", CLUSTER),
     Mutation("a number of a job is used again", "algorithms/cluster/head_jobs.cc", "directory_(start, state_.newest())", "directory_(start)", CLUSTER),
@@ -188,4 +189,26 @@ MUTATIONS = (
     Mutation("a driver's agent that is silent counts as one that has ended", "algorithms/cluster/job_directory.cc", "  if (!is_silent) ended_.insert(node);\n", "  ended_.insert(node);\n", CLUSTER),
     Mutation("who knew the driver's last agent first is believed", "algorithms/cluster/job_directory.cc", "  if (driver.moves > known.driver.moves) known.driver = driver;\n", "", CLUSTER),
     Mutation("a driver that has moved misses what was told meanwhile", "algorithms/cluster/training/driver_events.cc", "  send_from(heard + 1);\n", "  send_from(told_ + 1 + 0 * heard);\n", TRAINING),
+    # A worker that comes back
+    Mutation("it is admitted after a version that another node may have left behind", RETURNING, "return v > fired ? std::optional(v) : std::nullopt;", "return v;", ROUNDS),
+    Mutation("it is admitted in the middle of an averaging", RETURNING, "  if (flight || returning.empty()) return;", "  if (returning.empty()) return;", ROUNDS),
+    Mutation("it is not waited for", RETURNING, "               .enters_after = after,\n", "", ROUNDS),
+    Mutation("it is waited for at once", RETURNING, "               .phase = Phase::entering,", "               .phase = Phase::computing,", ROUNDS),
+    Mutation("with a period it comes in between two averages of all", RETURNING, "    if (plan.round(v).kind == Round::Kind::sync) return", "    return", ROUNDS),
+    Mutation("it merges with a round that it had no part in", RETURNING, "  if (t > w.without || plan.round(t).payload == Payload::gradients) return false;", "  return false;", ROUNDS),
+    Mutation("one that dies on its way is admitted all the same", ENGINE, "  state_->returning.erase(rank);\n", "", ROUNDS),
+    Mutation("its window is given away while what was published in it is added up", ENGINE, "!found->second.merges &&\n         !state_->flight;", "!found->second.merges;", ROUNDS),
+    Mutation("others hear that it has left, and not that it is back", RETURNING, "  gone.erase(w.rank);\n", "", ROUNDS),
+    Mutation("it is given a later state than the others begin with", EXCHANGE, "need.exact ? update == need.least : update >= need.least", "update >= need.least", TRAINING),
+    Mutation("a donor is asked for two states at once", EXCHANGE, "return can_give(d) && (was_asked || !is_busy(d.rank));", "return can_give(d);", TRAINING),
+    Mutation("a donor that gave an older state is not asked again", EXCHANGE, "      if (waiter.asked == from) waiter.asked = Rank{-1};  // It was asked for another one besides.\n", "", TRAINING),
+    Mutation("it waits for a donor that is gone", EXCHANGE, "  return was_asked ? ask(donors, now) : Actions{};", "  return {};", TRAINING),
+    Mutation("one that comes back gives its state before it has one", "algorithms/cluster/training/replica_exchange.h", "return !waits(rank) && !returning_.contains(rank);", "return !waits(rank);", TRAINING),
+    Mutation("it goes on with a model of its own where nobody else has one", EXCHANGE, " && !returning_.contains(donor.rank);", ";", TRAINING),
+    Mutation("a donor gives its state before it has come to the update", "algorithms/session/session_core.cc", "  return lease_.update > from ||", "  return true ||", SESSION),
+    Mutation("as rank 0 it gives its own start", "algorithms/session/session_core.cc", " && !alone_ && !terms_.returns) return PACELINE_CAPTURE;", " && !alone_) return PACELINE_CAPTURE;", SESSION),
+    Mutation("a model that nobody begins with is published", "algorithms/session/session_core.cc", " && !needs_replica_ && terms_.publishes_every", " && terms_.publishes_every", SESSION),
+    Mutation("what its last process says late counts", "algorithms/cluster/training/job_members.cc", "  withdraw(rank);\n  rank_of_", "  rank_of_", TRAINING),
+    Mutation("who comes back after a job's end is waited for", "algorithms/cluster/training/training_job.cc", "  if (hold_.end() && !returns_.empty()) replicas_.on_end(*hold_.end(), now);\n", "", TRAINING),
+    Mutation("an actor is started again more often than so many times within an hour", ACTORS, "return here_.now - at < rule.within;", "return here_.now - at < rule.within / 1000;", ("actors",)),
 )

@@ -17,6 +17,7 @@ std::vector<Rank> JobMembers::on(NodeId node) const {
 }
 
 void JobMembers::join(Rank rank, WorkerId worker) {
+  withdraw(rank);
   rank_of_[worker] = rank;
   worker_of_[rank] = worker;
 }

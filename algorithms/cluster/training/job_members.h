@@ -10,7 +10,8 @@
 namespace paceline::cluster {
 
 /// Who takes part in a job, as one of its nodes knows it. A worker of this node joins when it shares its model. One
-/// that leaves does so for good, also before it has joined. Sans I/O.
+/// may leave before it has joined, and come back: its next process joins, and counts as one that has left until then.
+/// Sans I/O.
 class JobMembers {
  public:
   /// `node_of`: of each rank.
@@ -33,6 +34,7 @@ class JobMembers {
 
   /// Whether it was there until now.
   bool leave(Rank rank) { return left_.insert(rank).second; }
+  void come_back(Rank rank) { left_.erase(rank); }
   bool has_left(Rank rank) const { return left_.contains(rank); }
   const std::set<Rank>& left() const { return left_; }
   bool all_local_have_left() const;

@@ -39,6 +39,18 @@ TEST_F(JobMembersTest, OneLeavesOnceAlsoBeforeItHasJoined) {
   EXPECT_TRUE(sut.all_local_have_left());
 }
 
+TEST_F(JobMembersTest, OneThatHasLeftComesBackAsAnotherProcess) {
+  sut.join(Rank{1}, WorkerId{71});
+  sut.leave(Rank{1});
+  sut.join(Rank{1}, WorkerId{72});
+  EXPECT_TRUE(sut.has_left(Rank{1})) << "it is not back yet";
+  EXPECT_EQ(sut.rank_of(WorkerId{71}), std::nullopt) << "what the last one says late is nobody's";
+  EXPECT_EQ(sut.rank_of(WorkerId{72}), Rank{1});
+  sut.come_back(Rank{1});
+  EXPECT_FALSE(sut.has_left(Rank{1}));
+  EXPECT_TRUE(sut.leave(Rank{1}));
+}
+
 TEST_F(JobMembersTest, AnotherNodeOfTheJobIsLostOnce) {
   EXPECT_EQ(sut.other_nodes(), (std::set{NodeId{0}, NodeId{2}}));
   EXPECT_FALSE(sut.lose(kHere));

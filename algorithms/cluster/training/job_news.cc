@@ -36,12 +36,23 @@ void JobNews::first_step(Rank worker) const {
   to_driver_([&](auto event) { event.initFirstStep().setWorker(worker.value); });
 }
 
-void JobNews::left(Rank worker, const std::string& text, bool ended) const {
+void JobNews::left(Rank worker, const std::string& text, Leaves how) const {
   to_driver_([&](auto event) {
     auto left = event.initLeft();
     left.setWorker(worker.value);
-    left.setEnded(ended);
+    left.setEnded(how == Leaves::ended_job);
+    left.setReturns(how == Leaves::for_a_while);
     left.setText(bounded(text));
+  });
+}
+
+void JobNews::returned(Rank worker, std::int64_t update, double after_s, const std::string& text) const {
+  to_driver_([&](auto event) {
+    auto returned = event.initReturned();
+    returned.setWorker(worker.value);
+    returned.setUpdate(update);
+    returned.setAfterS(after_s);
+    returned.setText(bounded(text));
   });
 }
 

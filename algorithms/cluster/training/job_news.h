@@ -25,9 +25,13 @@ class JobNews {
   void started(std::int64_t first, std::int64_t updates) const;
   void first_step(Rank worker) const;
   /// The others go on without it.
-  void left(Rank worker, const std::string& text) const { left(worker, text, false); }
+  void left(Rank worker, const std::string& text) const { left(worker, text, Leaves::for_good); }
+  /// Another process comes in its place,
+  void left_for_a_while(Rank worker, const std::string& text) const { left(worker, text, Leaves::for_a_while); }
+  /// and has begun to train with this update.
+  void returned(Rank worker, std::int64_t update, double after_s, const std::string& text) const;
   /// The job had ended, which is no loss.
-  void left_ended_job(Rank worker, const std::string& text) const { left(worker, text, true); }
+  void left_ended_job(Rank worker, const std::string& text) const { left(worker, text, Leaves::ended_job); }
   void node_lost(NodeId node, const std::string& text) const;
   void evaluated(Rank worker, const JobEvaluation::Evaluated& evaluated) const;
   void saved(Rank worker, std::int64_t update) const;
@@ -40,7 +44,8 @@ class JobNews {
   void progress(const std::function<void(wire::Progress::Builder)>& fill) const;
 
  private:
-  void left(Rank worker, const std::string& text, bool ended) const;
+  enum class Leaves { for_good, for_a_while, ended_job };
+  void left(Rank worker, const std::string& text, Leaves how) const;
 
   const NodeId self_;
   const ToDriver to_driver_;

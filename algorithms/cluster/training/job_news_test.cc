@@ -52,7 +52,11 @@ TEST_F(JobNewsTest, EachIsTheEventOfThePage) {
 
 TEST_F(JobNewsTest, WhoLeavesAJobThatHasEndedIsNoLoss) {
   sut_.left(Rank{1}, "killed");
-  EXPECT_EQ(told(), (json{{"event", "left"}, {"worker", 1}, {"ended", false}, {"text", "killed"}}));
+  EXPECT_EQ(told(), (json{{"event", "left"}, {"worker", 1}, {"ended", false}, {"returns", false}, {"text", "killed"}}));
+  sut_.left_for_a_while(Rank{1}, "killed");
+  EXPECT_EQ(told().at("returns"), true);
+  sut_.returned(Rank{1}, 7, 0.5, "is back");
+  EXPECT_EQ(told(), (json{{"event", "returned"}, {"worker", 1}, {"update", 7}, {"after_s", 0.5}, {"text", "is back"}}));
   sut_.left_ended_job(Rank{1}, "killed");
   EXPECT_EQ(told().at("ended"), true);
 }

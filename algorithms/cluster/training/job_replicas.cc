@@ -9,23 +9,25 @@
 namespace paceline::cluster {
 
 JobReplicas::JobReplicas(const JobSettings& settings, const JobMembers& members, const JobOutbox& outbox,
-                         const JobNews& news, Beside beside, Fail fail)
+                         const JobNews& news, Beside beside, Fail fail, Readmit readmit)
     : settings_(settings),
       members_(members),
       outbox_(outbox),
       news_(news),
       beside_(std::move(beside)),
       fail_job_(std::move(fail)),
+      readmit_(std::move(readmit)),
       exchange_(settings.self, settings.entry.node_of) {}
 
-/// Local workers that can be asked for their state.
+/// Local workers that have a state.
 ReplicaExchange::Donors JobReplicas::donors() {
   ReplicaExchange::Donors donors;
   if (!averagings_) return donors;
   for (const auto& [rank, worker] : members_.joined()) {
     auto* window = averagings_->window(rank);
-    if (!window || members_.has_left(rank) || outbox_.process_state(worker) == 'T') continue;
-    donors.push_back({rank, window->progress().step.load(std::memory_order_relaxed)});
+    if (!window || members_.has_left(rank)) continue;
+    const bool frozen = outbox_.process_state(worker) == 'T';
+    donors.push_back({rank, window->progress().step.load(std::memory_order_relaxed), frozen});
   }
   return donors;
 }
@@ -39,7 +41,8 @@ void JobReplicas::carry_out(const ReplicaExchange::Give& give) {
   if (!worker) return;
   wire::Message message;
   auto body = message.root().initReplica();
-  body.setUpdate(give.replica.update);
+  const bool skips = may_skip_.erase(give.rank) > 0;
+  body.setUpdate(skips ? std::max(give.replica.update, averagings_->done().value + 1) : give.replica.update);
   body.setSize(give.replica.size);
   outbox_.answer(*worker, requests_[give.rank], message, {give.replica.object->fd()});
 }
@@ -56,6 +59,7 @@ void JobReplicas::carry_out(const ReplicaExchange::Send& send) {
 
 void JobReplicas::carry_out(const ReplicaExchange::Capture& capture) {
   auto* control = averagings_->control(capture.donor);
+  control->words().capture_from.store(capture.from, std::memory_order_relaxed);
   control->words().capture_wanted.fetch_add(1, std::memory_order_release);
   control->ring();
 }
@@ -65,7 +69,8 @@ void JobReplicas::carry_out(const ReplicaExchange::AskNode& ask) {
   auto body = message.root().initReplicaWanted();
   body.setJob(settings_.job.value);
   body.setRank(ask.rank.value);
-  body.setUpdate(ask.least);
+  body.setUpdate(ask.need.least);
+  body.setExact(ask.need.exact);
   outbox_.to_node(ask.node, message, {});
 }
 
@@ -73,8 +78,9 @@ void JobReplicas::carry_out(const ReplicaExchange::SendNone& none) {
   wire::Message message;
   auto body = message.root().initReplicaNone();
   body.setJob(settings_.job.value);
-  body.setRank(none.furthest.rank.value);
-  body.setUpdate(none.furthest.step);
+  body.setRank(none.none.furthest.rank.value);
+  body.setUpdate(none.none.furthest.step);
+  body.setHolds(none.none.holds);
   outbox_.to_node(none.node, message, {});
 }
 
@@ -89,14 +95,52 @@ void JobReplicas::carry_out(const ReplicaExchange::GoOn& go_on) {
 }
 
 void JobReplicas::on_none(const wire::Replica::Reader& none, NodeId from, Instant now) {
-  act(exchange_.on_none(from, {Rank{none.getRank()}, none.getUpdate()}, donors(), now));
+  act(exchange_.on_none(from, {{Rank{none.getRank()}, none.getUpdate()}, none.getHolds()}, donors(), now));
+}
+
+/// Not at once: who could give its state may be frozen.
+void JobReplicas::carry_out(const ReplicaExchange::Readmit& readmit) {
+  to_readmit_.emplace(readmit.rank, settings_.clock->now() + ReplicaExchange::kLook);
+}
+
+void JobReplicas::carry_out(const ReplicaExchange::Lost&) {
+  fail_job_(
+      Error{ErrorKind::disconnected,
+            "all workers have ended at nearly the same time, and nobody is left who has the model: go on from the "
+            "last checkpoint with --resume"});
+}
+
+// Workers that come back
+
+void JobReplicas::on_admitted(const scheduler::AveragingService::Admitted& admitted, Instant now) {
+  if (admitted.may_skip && !admitted.after) may_skip_.insert(admitted.rank);
+  const ReplicaExchange::Need need{admitted.after ? admitted.after->value + 1 : 0, admitted.after.has_value()};
+  act(exchange_.on_admitted(admitted.rank, need, donors(), now));
+}
+
+void JobReplicas::on_left(Rank rank, Instant now) {
+  to_readmit_.erase(rank);
+  may_skip_.erase(rank);
+  act(exchange_.on_left(rank, donors(), now));
+}
+
+void JobReplicas::on_end(Version end, Instant now) {
+  to_readmit_.clear();
+  act(exchange_.on_end(end.value + 1, donors(), now));
+}
+
+std::optional<Instant> JobReplicas::due() const {
+  std::optional<Instant> next = exchange_.due();
+  for (const auto& [rank, at] : to_readmit_) next = next ? std::min(*next, at) : at;
+  return next;
 }
 
 void JobReplicas::on_wanted(const wire::Replica::Reader& wanted, NodeId from, std::optional<Version> end, Instant now) {
   if (from == settings_.self) requests_[Rank{wanted.getRank()}] = wanted.getRequest();
-  std::int64_t least = from == settings_.self ? 0 : wanted.getUpdate();
-  if (end) least = std::max(least, end->value + 1);
-  act(exchange_.on_wanted(Rank{wanted.getRank()}, from, least, donors(), now));
+  ReplicaExchange::Need need;
+  if (from != settings_.self) need = {wanted.getUpdate(), wanted.getExact()};
+  if (end) need = {std::max(need.least, end->value + 1)};
+  act(exchange_.on_wanted(Rank{wanted.getRank()}, from, need, donors(), now));
 }
 
 void JobReplicas::on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state) {
@@ -130,6 +174,15 @@ void JobReplicas::on_data(const wire::Replica::Reader& header, std::vector<std::
 void JobReplicas::on_node_gone(NodeId node, Instant now) { act(exchange_.on_node_gone(node, donors(), now)); }
 
 void JobReplicas::tick(Instant now) {
+  for (auto one = to_readmit_.begin(); one != to_readmit_.end();) {
+    if (now < one->second) {
+      ++one;
+      continue;
+    }
+    const Rank rank = one->first;
+    one = to_readmit_.erase(one);
+    readmit_(rank);
+  }
   if (exchange_.is_due(now)) act(exchange_.ask_again(donors(), now));
 }
 

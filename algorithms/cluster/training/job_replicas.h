@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "algorithms/cluster/training/job_members.h"
@@ -22,11 +23,12 @@ class JobReplicas {
  public:
   using Beside = std::function<void(std::function<Result<void>()>, JobOutbox::Follows)>;
   using Fail = std::function<void(const Error&)>;
+  using Readmit = std::function<void(Rank)>;
 
-  /// `beside`: JobOutbox::beside as long as the job is there; `fail`: the job fails. All that is referred to outlives
-  /// this.
+  /// `beside`: JobOutbox::beside as long as the job is there; `fail`: the job fails; `readmit`: the worker, which comes
+  /// back, is to be admitted anew. All that is referred to outlives this.
   JobReplicas(const JobSettings& settings, const JobMembers& members, const JobOutbox& outbox, const JobNews& news,
-              Beside beside, Fail fail);
+              Beside beside, Fail fail, Readmit readmit);
 
   /// From here on workers can be asked, until the job is stopped.
   void open(std::shared_ptr<scheduler::AveragingService> averagings) { averagings_ = std::move(averagings); }
@@ -39,10 +41,17 @@ class JobReplicas {
   void on_captured(Rank rank, std::int64_t update, std::uint64_t size, process::Fd state);
   void on_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes);
   void on_node_gone(NodeId node, Instant now);
+  /// Another process comes in the place of a local worker that has left: it is given a state when it is admitted.
+  void on_return(Rank rank) { exchange_.on_return(rank); }
+  void on_admitted(const scheduler::AveragingService::Admitted& admitted, Instant now);
+  void on_left(Rank rank, Instant now);
+  /// The job has come to its end.
+  void on_end(Version end, Instant now);
   void tick(Instant now);
-  std::optional<Instant> due() const { return exchange_.due(); }
+  std::optional<Instant> due() const;
   /// Rank 0's state at the start is here.
   bool has_start() const { return exchange_.has_start(); }
+  bool has_started(Rank rank) const { return exchange_.has_started(rank); }
 
  private:
   ReplicaExchange::Donors donors();
@@ -53,6 +62,8 @@ class JobReplicas {
   void carry_out(const ReplicaExchange::AskNode& ask);
   void carry_out(const ReplicaExchange::SendNone& none);
   void carry_out(const ReplicaExchange::GoOn& go_on);
+  void carry_out(const ReplicaExchange::Readmit& readmit);
+  void carry_out(const ReplicaExchange::Lost& lost);
 
   const JobSettings& settings_;
   const JobMembers& members_;
@@ -60,8 +71,11 @@ class JobReplicas {
   const JobNews& news_;
   Beside beside_;
   Fail fail_job_;
+  Readmit readmit_;
   ReplicaExchange exchange_;
   std::map<Rank, std::uint64_t> requests_;  ///< Of local workers: the last one's number.
+  std::map<Rank, Instant> to_readmit_;      ///< When.
+  std::set<Rank> may_skip_;                 ///< They come back, and may begin with what is current then.
   std::shared_ptr<scheduler::AveragingService> averagings_;
 };
 

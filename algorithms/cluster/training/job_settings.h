@@ -42,6 +42,8 @@ struct JobOutbox {
   std::function<void(WorkerId, std::uint64_t request, const Error&)> refuse;
   /// Ends a worker, for good; whoever waits for it hears the reason.
   std::function<void(WorkerId, const std::string&)> end_worker;
+  /// Ends a worker's process, in whose place another is started. False, and nothing happens: none would be.
+  std::function<bool(WorkerId, const std::string&)> replace_worker;
   /// Asks a worker's I/O thread for a sign of life.
   std::function<void(WorkerId)> ask_for_life;
   /// 'T' when the process is stopped, 'Z' or 0 when it has ended.

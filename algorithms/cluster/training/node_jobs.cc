@@ -159,10 +159,10 @@ void NodeJobs::on_alive(WorkerId worker) {
   for (const auto& [id, part] : jobs_) part.job->on_alive(worker, around_.clock.now());
 }
 
-void NodeJobs::on_worker_gone(WorkerId worker, const std::string& how, bool failed) {
+void NodeJobs::on_worker_gone(WorkerId worker, const TrainingJob::Ended& ended) {
   for (const auto& [id, part] : jobs_)
     if (part.job->owns(worker))
-      within(*part.job, [&, &its = *part.job] { its.on_worker_gone(worker, how, failed, around_.clock.now()); });
+      within(*part.job, [&, &its = *part.job] { its.on_worker_gone(worker, ended, around_.clock.now()); });
 }
 
 void NodeJobs::on_driven(const wire::JobDriven::Reader& driven) {

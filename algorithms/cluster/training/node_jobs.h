@@ -46,7 +46,7 @@ class NodeJobs {
   void on_captured(WorkerId worker, std::string_view packet, process::Fd state);
   void on_alive(WorkerId worker);
   /// `failed`: of its own making.
-  void on_worker_gone(WorkerId worker, const std::string& how, bool failed);
+  void on_worker_gone(WorkerId worker, const TrainingJob::Ended& ended);
   /// Its driver has another agent.
   void on_driven(const wire::JobDriven::Reader& driven);
   /// The job goes on without another node.

@@ -29,6 +29,10 @@ struct Replica {
 ///   a worker asks -> Capture from the local worker that is furthest, or AskNode where none is far enough
 ///                 -> the captured state -> Give to local workers, Send to the nodes that asked
 ///                 -> (SendNone of all other nodes, and nobody here) GoOn
+///
+/// Who comes in the place of a worker that has left gets none before it is admitted. Where models agree it needs
+/// exactly the state after the version that it is admitted after: a donor is asked before it comes to that. Where it
+/// cannot be had any more the worker is to be admitted anew.
 class ReplicaExchange {
  public:
   struct Give {
@@ -40,31 +44,51 @@ class ReplicaExchange {
     Rank from;
     Replica replica;
   };
-  /// Ask this local worker for its state.
+  /// What a worker that asks can go on from.
+  struct Need {
+    std::int64_t least = 0;  ///< A state of this update, or of a later one;
+    bool exact = false;      ///< of this one.
+    bool operator==(const Need&) const = default;
+  };
+  /// Ask this local worker for its state, when it has come to this update.
   struct Capture {
     Rank donor;
+    std::int64_t from = 0;
   };
   struct AskNode {
     NodeId node;
     Rank rank;
-    std::int64_t least = 0;
+    Need need;
   };
-  /// A local worker that could be asked now: it is neither gone nor frozen.
+  /// A local worker that is not gone.
   struct Donor {
     Rank rank{-1};
     std::int64_t step = 0;
+    bool frozen = false;  ///< It cannot be asked now.
   };
   using Donors = std::vector<Donor>;
-  /// To a node that asked: nobody here can give. The furthest of those that ask here themselves; rank -1: none does.
+  struct None {
+    Donor furthest{};    ///< Of those that ask there themselves; rank -1: none does.
+    bool holds = false;  ///< Somebody there has a model, and cannot give it now.
+  };
+  /// To a node that asked: nobody here can give.
   struct SendNone {
     NodeId node;
-    Donor furthest;
+    None none;
+  };
+  /// What this local worker was admitted to begin with cannot be had.
+  struct Readmit {
+    Rank rank;
+  };
+  /// This local worker comes back to a job in which nobody has a model any more.
+  struct Lost {
+    Rank rank;
   };
   /// This local worker's own state is the newest that can be had.
   struct GoOn {
     Rank rank;
   };
-  using Action = std::variant<Give, Send, Capture, AskNode, SendNone, GoOn>;
+  using Action = std::variant<Give, Send, Capture, AskNode, SendNone, GoOn, Readmit, Lost>;
   using Actions = std::vector<Action>;
 
   /// Asked again, and somebody else where there is one, after this long;
@@ -75,10 +99,17 @@ class ReplicaExchange {
   /// `node_of`: of each rank.
   ReplicaExchange(NodeId self, const std::vector<NodeId>& node_of);
 
-  /// `from`: the node of the worker that asks; `least`: a state of an earlier update does not serve it.
-  Actions on_wanted(Rank rank, NodeId from, std::int64_t least, const Donors& donors, Instant now);
+  /// `from`: the node of the worker that asks.
+  Actions on_wanted(Rank rank, NodeId from, Need need, const Donors& donors, Instant now);
+  /// Another process comes in the place of a local worker: what it asks for waits until it is admitted.
+  void on_return(Rank rank);
+  Actions on_admitted(Rank rank, Need need, const Donors& donors, Instant now);
+  /// A local worker has left: what it was asked for does not come.
+  Actions on_left(Rank rank, const Donors& donors, Instant now);
+  /// The job has ended with this update: everybody needs a state of it.
+  Actions on_end(std::int64_t update, const Donors& donors, Instant now);
   /// Another node has nobody to give.
-  Actions on_none(NodeId from, const Donor& furthest, const Donors& donors, Instant now);
+  Actions on_none(NodeId from, const None& none, const Donors& donors, Instant now);
   /// It neither asks nor gives any more.
   Actions on_node_gone(NodeId node, const Donors& donors, Instant now);
   /// A state that a local worker gave or that another node sent.
@@ -89,27 +120,37 @@ class ReplicaExchange {
   Actions ask_again(const Donors& donors, Instant now) { return ask(donors, now); }
   /// Rank 0's state at the start is here.
   bool has_start() const { return start_.has_value(); }
+  /// This local worker has begun with it.
+  bool has_started(Rank rank) const { return started_.contains(rank); }
 
  private:
   struct Waiter {
     Rank rank;
     NodeId node;
-    std::int64_t least = 0;
+    Need need;
+    Rank asked{-1};  ///< exact: who was asked for it.
   };
   Actions ask(const Donors& donors, Instant now);
+  void ask_ahead(const Donors& donors, Actions& actions);
+  void miss(Waiter& waiter, Actions& actions);
+  void forget_refused();
   bool waits(Rank rank) const;
-  Actions ask_next_node(Instant now);
-  void refuse_others(Actions& actions, const Donor& furthest);
+  /// It has a model, and does not ask for another.
+  bool may_give(Rank rank) const { return !waits(rank) && !returning_.contains(rank); }
+  void ask_next_node(Actions& actions, Instant now);
+  void refuse_others(Actions& actions, const None& none);
   Donor furthest_waiting(const Donors& donors) const;
   bool is_furthest(const Donor& own) const;
+  bool nobody_has_a_model(const Donors& donors) const;
 
   NodeId self_;
   NodeId first_;  ///< Where rank 0 is.
   std::size_t workers_;
-  std::set<NodeId> others_;       ///< The job's other nodes.
-  std::map<NodeId, Donor> none_;  ///< Those of them that have nobody to give, and who asks there.
+  std::set<NodeId> others_;      ///< The job's other nodes.
+  std::map<NodeId, None> none_;  ///< Those of them that have nobody to give.
   std::optional<Replica> start_;
-  std::set<Rank> started_;  ///< Local workers that have had a state.
+  std::set<Rank> started_;          ///< Local workers that have had a state.
+  std::map<Rank, Need> returning_;  ///< Local ones that come back, and have not had one since.
   std::vector<Waiter> waiters_;
   std::optional<Instant> due_;
   Rank last_donor_{-1};

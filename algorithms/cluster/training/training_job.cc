@@ -33,7 +33,10 @@ TrainingJob::TrainingJob(JobSettings settings, scheduler::TaskGraph& graph, coll
       replicas_(
           settings_, members_, outbox_, news_,
           [this](auto work, auto follows) { beside(std::move(work), std::move(follows)); },
-          [this](const Error& error) { fail_job(error.text, settings_.clock->now()); }),
+          [this](const Error& error) { fail_job(error.text, settings_.clock->now()); },
+          [this](Rank rank) {
+            if (averagings_ && returns_.has(rank)) averagings_->on_return(rank, settings_.clock->now());
+          }),
       view_(settings_, members_, outbox_),
       hold_({settings_, members_, life_, view_, news_, outbox_, [this](Rank rank) { return lose(rank); },
              [this](wire::Message& message) { to_all_nodes(message); }}) {}
@@ -58,10 +61,15 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
     outbox_.refuse(worker, request, Error{ErrorKind::invalid, text});
   };
   if (!members_.is_local(rank)) return refuse("worker " + to_string(rank) + " does not belong to this node");
+  if (returns_.has(rank) && averagings_ && !hold_.finished_at()) {
+    returns_.on_share(rank,
+                      {worker, share.getRequest(), {share.getElements(), share.getOuterElements(), share.getDtype()}});
+    return drain(now);
+  }
   if (hold_.finished_at() && !stopped_ && !members_.has_left(rank)) hold_.leave_behind(rank);
   if (members_.has_left(rank))
     return refuse("worker " + to_string(rank) +
-                  " has left the job: " + (hold_.finished_at() ? "it has ended" : not_in_time()));
+                  " has left the job: " + (hold_.end() || hold_.finished_at() ? "it has ended" : not_in_time()));
   if (members_.has_joined(rank)) return refuse("a job has one share a worker: me.share() was called twice");
   const SharedModel model{share.getElements(), share.getOuterElements(), share.getDtype()};
   if (const auto fits = check_model(settings_.strategy, model); !fits) return refuse(fits.error().text);
@@ -123,6 +131,7 @@ void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
   const Rank rank{arrive.getRank()};
   if (members_.size() == 1) view_.on_loss(arrive.getLoss());  // Alone it publishes nothing.
   if (view_.is_training(Version{arrive.getIteration()}) && !std::exchange(stepped_, true)) news_.first_step(rank);
+  if (!members_.has_left(rank)) on_back(rank, arrive.getIteration(), now);
   const Version t{arrive.getIteration()};
   const Duration took(arrive.getComputeNs());
   life_.heard(rank, now);
@@ -211,7 +220,9 @@ std::string TrainingJob::not_in_time() const {
 bool TrainingJob::lose(Rank rank) {
   life_.leave(rank);
   hold_.on_left(rank);
-  return members_.leave(rank);
+  const bool was_there = members_.leave(rank);
+  replicas_.on_left(rank, settings_.clock->now());
+  return was_there;
 }
 
 void TrainingJob::end_worker(Rank rank, const std::string& why) {
@@ -279,7 +290,13 @@ bool TrainingJob::on_reduced(std::uint64_t id, Instant now) {
 }
 
 void TrainingJob::drain(Instant now) {
-  for (const auto& event : averagings_->take_events()) std::visit([&](const auto& e) { handle(e, now); }, event);
+  auto events = averagings_->take_events();
+  do {
+    for (const auto& event : events) std::visit([&](const auto& e) { handle(e, now); }, event);
+    reopen_free_windows(now);
+    events = averagings_->take_events();
+  } while (!events.empty());
+  if (hold_.end() && !returns_.empty()) replicas_.on_end(*hold_.end(), now);
   hold_.settle(now);
 }
 
@@ -289,11 +306,25 @@ void TrainingJob::handle(const AveragingService::Executed& executed, Instant now
 }
 
 void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
+  returns_.end(left.rank);
   if (!lose(left.rank)) return;
   const std::string text = why_left(left);
-  news_.left(left.rank, text);
-  end_worker(left.rank, text);
+  const auto worker = members_.worker_of(left.rank);
+  const bool was_silent = left.silent >= left.waited && !left.replayed;  // Another one would be as slow as this one.
+  if (was_silent && comes_back() && worker && outbox_.replace_worker(*worker, text)) {
+    begin_return(left.rank, text + " until its next process is there", now);
+  } else {
+    news_.left(left.rank, text);
+    end_worker(left.rank, text);
+  }
   hold_.go_on_without(left.rank, now);
+}
+
+void TrainingJob::handle(const AveragingService::Admitted& admitted, Instant now) {
+  if (!returns_.has(admitted.rank)) return;
+  members_.come_back(admitted.rank);
+  life_.join(admitted.rank, now);
+  replicas_.on_admitted(admitted, now);
 }
 
 void TrainingJob::handle(const AveragingService::WentOn& went_on, Instant now) {
@@ -303,22 +334,91 @@ void TrainingJob::handle(const AveragingService::WentOn& went_on, Instant now) {
 
 void TrainingJob::handle(const AveragingService::Failed& failed, Instant now) { fail_job(failed.text, now); }
 
-void TrainingJob::on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now) {
+void TrainingJob::on_worker_gone(WorkerId worker, const Ended& ended, Instant now) {
+  const auto& [how, failed, restarted] = ended;
   const auto found = members_.rank_of(worker);
-  if (!found) return;
+  if (!found) return returns_.withdraw(worker);
   const Rank rank = *found;
-  if (!lose(rank)) return;
-  if (failed && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
+  const bool returns = restarted && comes_back();
+  if (returns && !replicas_.has_started(rank)) return start_again(rank, how);
+  if (!lose(rank)) {
+    if (!returns_.has(rank)) return;
+    if (returns) return await_next_process(rank, now);
+  }
+  returns_.end(rank);
+  if (failed && !returns && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
   if (rank.value == 0 && !replicas_.has_start() && members_.size() > 1 && !stopped_)
     return fail_job("worker 0 ended before it gave the others the model to start from: " + how, now);
   const std::string text = "worker " + to_string(rank) + " ended (" + how + ")";
-  if (!hold_.finished_at() && !stopped_) {
+  if (returns) {
+    begin_return(rank, text + ": the others go on without it until its next process is there", now);
+  } else if (!hold_.finished_at() && !stopped_) {
     news_.left(rank, text + ": the others go on without it");
   } else if (hold_.end() && !failed) {
     news_.left_ended_job(rank, text + " when the job had");
   }
   hold_.go_on_without(rank, now);
   go_on_without(rank, how, now);
+}
+
+/// Whether a worker that ends now has use of another process.
+bool TrainingJob::comes_back() const {
+  return algorithms::workers_come_back(settings_.strategy, settings_.workers()) && !stopped_ && !hold_.end();
+}
+
+void TrainingJob::begin_return(Rank rank, const std::string& text, Instant now) {
+  returns_.begin(rank, now);
+  replicas_.on_return(rank);
+  news_.left_for_a_while(rank, text);
+}
+
+/// One that was on its way back has ended, too.
+void TrainingJob::await_next_process(Rank rank, Instant now) {
+  returns_.begin(rank, now);
+  replicas_.on_return(rank);
+  if (averagings_) averagings_->on_gone(rank, now);
+}
+
+/// It had not begun to train: the others wait for its next process as they did for it.
+void TrainingJob::start_again(Rank rank, const std::string& how) {
+  life_.leave(rank);
+  replicas_.on_left(rank, settings_.clock->now());
+  opened_.erase(rank);
+  members_.withdraw(rank);
+  news_.warning("worker " + to_string(rank) + " ended (" + how + ") before it began to train, and is started again");
+}
+
+/// Those that come back have the windows that they had, when nothing is under way with these any more.
+void TrainingJob::reopen_free_windows(Instant now) {
+  if (returns_.empty() || stopped_) return;
+  for (const auto& [rank, share] : returns_.waiting())
+    if (averagings_->is_free(rank)) reopen_window(rank, share, now);
+}
+
+void TrainingJob::reopen_window(Rank rank, const Returns::Share& share, Instant now) {
+  returns_.on_window(rank);
+  WorkerShare made = share_of(settings_, rank, share.model);
+  const auto* const window = averagings_->window(rank);
+  const auto refuse = [&](const Error& error) { outbox_.refuse(share.worker, share.request, error); };
+  if (window == nullptr || window->layout() != made.layout)
+    return refuse({ErrorKind::invalid, "worker " + to_string(rank) + " shares another model than its process before"});
+  if (const auto page = made.make_control(); !page) return refuse(page.error());
+  made.terms.returns = true;
+  wire::Message answer;
+  session::write(made.terms, answer.root().initJobTerms());
+  outbox_.answer(share.worker, share.request, answer,
+                 {averagings_->reopen(rank, *std::move(made.control)).fd(), made.read_only});
+  members_.join(rank, share.worker);
+  averagings_->on_return(rank, now);
+}
+
+/// One that had left has arrived, if this one had.
+void TrainingJob::on_back(Rank rank, std::int64_t update, Instant now) {
+  const auto gone_since = returns_.end(rank);
+  if (!gone_since) return;
+  news_.returned(rank, update, seconds(now - *gone_since),
+                 observe::format("worker %d is back, with update %lld, %.2f s after it ended", rank.value,
+                                 static_cast<long long>(update + 1), seconds(now - *gone_since)));
 }
 
 void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant now) {
@@ -422,6 +522,7 @@ void TrainingJob::tick(Instant now) {
     drain(now);
   }
   replicas_.tick(now);
+  if (averagings_) drain(now);  // What comes of that.
   hold_.tick(now);
   if (!news) return;
   next_progress_ = now + kProgressEvery;

@@ -16,6 +16,7 @@
 #include "algorithms/cluster/training/job_settings.h"
 #include "algorithms/cluster/training/job_view.h"
 #include "algorithms/cluster/training/logged_values.h"
+#include "algorithms/cluster/training/returns.h"
 #include "algorithms/cluster/training/signs_of_life.h"
 #include "algorithms/cluster/training/worker_share.h"
 #include "runtime/base/json.h"
@@ -56,8 +57,12 @@ class TrainingJob {
                             Instant now);
   void on_released(const wire::Released::Reader& released, Instant now) { hold_.on_released(released, now); }
   void on_settled(const wire::Settled::Reader& settled, Instant now) { hold_.on_settled(settled, now); }
-  /// `failed`: of its own making (a crash, an exit status), which ends the job; else it leaves and the others go on.
-  void on_worker_gone(WorkerId worker, const std::string& how, bool failed, Instant now);
+  struct Ended {
+    std::string how;
+    bool failed = false;   ///< Of its own making (a crash, an exit status), which ends the job; else the others go on.
+    bool returns = false;  ///< Neither: another process is started in its place.
+  };
+  void on_worker_gone(WorkerId worker, const Ended& ended, Instant now);
   /// Another node is lost: those that are left go on without its workers.
   void on_node_gone(NodeId node, const std::string& cause, Instant now);
   bool on_reduced(std::uint64_t id, Instant now);
@@ -73,7 +78,7 @@ class TrainingJob {
   /// This node's share of `status`: the same, and the newest of what is logged and evaluated.
   nlohmann::json status(Instant now) const;
   const JobSettings& settings() const { return settings_; }
-  bool owns(WorkerId worker) const { return members_.rank_of(worker).has_value(); }
+  bool owns(WorkerId worker) const { return members_.rank_of(worker).has_value() || returns_.has(worker); }
   /// Those that have workers of the job, are not this one, and are not lost.
   std::set<NodeId> other_nodes() const { return members_.other_nodes(); }
   const std::set<NodeId>& lost_nodes() const { return members_.lost_nodes(); }
@@ -96,6 +101,7 @@ class TrainingJob {
   void drain(Instant now);
   void handle(const scheduler::AveragingService::Executed& executed, Instant now);
   void handle(const scheduler::AveragingService::Left& left, Instant now);
+  void handle(const scheduler::AveragingService::Admitted& admitted, Instant now);
   void handle(const scheduler::AveragingService::WentOn& went_on, Instant now);
   void handle(const scheduler::AveragingService::Failed& failed, Instant now);
 
@@ -107,6 +113,13 @@ class TrainingJob {
   bool lose_node(NodeId node, const std::string& cause, Instant now);
   void end_where_this_node_was_lost();
   bool lose(Rank rank);
+  bool comes_back() const;
+  void begin_return(Rank rank, const std::string& text, Instant now);
+  void await_next_process(Rank rank, Instant now);
+  void start_again(Rank rank, const std::string& how);
+  void reopen_free_windows(Instant now);
+  void reopen_window(Rank rank, const Returns::Share& share, Instant now);
+  void on_back(Rank rank, std::int64_t update, Instant now);
   void end_worker(Rank rank, const std::string& why);
   void go_on_without(Rank rank, const std::string& how, Instant now);
 
@@ -130,6 +143,7 @@ class TrainingJob {
   LoggedValues logged_;
   JobView view_;
   SignsOfLife life_;
+  Returns returns_;
   JobHold hold_;
   std::optional<Instant> began_;  ///< Waiting for workers to share their models.
   Instant looked_{};

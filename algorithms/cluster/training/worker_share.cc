@@ -65,6 +65,10 @@ Result<void> WorkerShare::make() {
   auto made = memory::Window::create(layout);
   if (!made) return tl::unexpected(made.error());
   window.emplace(std::move(*made));
+  return make_control();
+}
+
+Result<void> WorkerShare::make_control() {
   auto page = memory::ControlPage::create();
   if (!page) return tl::unexpected(page.error());
   control.emplace(std::move(*page));

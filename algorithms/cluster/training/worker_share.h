@@ -38,6 +38,8 @@ struct WorkerShare {
 
   /// Makes the memory: beside the loop, since zeroing it takes long.
   Result<void> make();
+  /// Of a worker that has its window already: only the page.
+  Result<void> make_control();
 };
 
 /// What the strategy asks of this worker.

@@ -45,13 +45,13 @@ void SimulatedDriver::say_hello() {
 
 // What it asks for
 
-ActorId SimulatedDriver::create(NodeId node, const std::string& name, int restarts, JobId job) {
+ActorId SimulatedDriver::create(NodeId node, const std::string& name, actors::RestartRule rule, JobId job) {
   actors::CreateActor create;
   create.actor = actors::actor_id(node, process_, next_actor_++);
   create.name = name;
   create.owner = name_;
   create.naming.claims = !name.empty();
-  create.rule.restarts = restarts;
+  create.rule = rule;
   create.type = "Simulated";
   create.job = job;
   actors_.emplace(create.actor, std::nullopt);
@@ -258,6 +258,9 @@ void SimulatedDriver::on_job_event(const Event& event) {
     }
     if (kind == "progress" && !job->lost.contains(body.value("node", -1)))
       job->starting[body.value("node", -1)] = body.value("starting", json::object()).value("workers", json::array());
+    if (kind == "left" && body.value("returns", false)) job->away.insert(body.value("worker", std::size_t{0}));
+    if (kind == "left" && !body.value("returns", false)) job->away.erase(body.value("worker", std::size_t{0}));
+    if (kind == "returned") job->away.erase(body.value("worker", std::size_t{0}));
     if (kind == "failed" && job->failure.empty()) job->failure = body.value("text", "?");
     if (kind != "progress") job->news.push_back(body);
     return;
@@ -309,6 +312,8 @@ bool SimulatedDriver::carry_on(Job& job) {
 void SimulatedDriver::start_workers(Job& job, const json& placed) {
   job.training.job = placed.value("job", std::uint64_t{0});
   for (const auto& event : std::exchange(early_events_, {})) on_job_event(event);
+  const int restarts = job.options.value("restarts", 0);
+  const actors::RestartRule rule{restarts, restarts > 0 ? -1 : 0};
   std::int32_t rank = 0;
   for (const auto& node : placed.at("nodes")) {
     auto its = job.training;
@@ -316,7 +321,7 @@ void SimulatedDriver::start_workers(Job& job, const json& placed) {
     const auto text = its.to_text();
     Bytes bytes(text.size());
     std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return std::byte(c); });
-    job.runs.push_back(call(create(NodeId{node.get<std::int32_t>()}, "", 0, JobId{job.training.job}), {bytes}));
+    job.runs.push_back(call(create(NodeId{node.get<std::int32_t>()}, "", rule, JobId{job.training.job}), {bytes}));
   }
 }
 
@@ -326,8 +331,16 @@ void SimulatedDriver::stop(Job& job, const std::string& reason) {
   (void)request("stop", json_text(json{{"job", job.training.job}, {"reason", reason}}));
 }
 
+/// But of those that were still on their way back when another one had come to its end.
 bool SimulatedDriver::has_all_results(const Job& job) const {
-  return std::all_of(job.runs.begin(), job.runs.end(), [&](TaskId run) { return calls_.at(run).result.has_value(); });
+  bool all = true, others = true, ended = false;
+  for (std::size_t rank = 0; rank < job.runs.size(); ++rank) {
+    const auto& result = calls_.at(job.runs[rank]).result;
+    ended |= result && *result;
+    all &= result.has_value();
+    others &= result.has_value() || job.away.contains(rank);
+  }
+  return all || (others && ended);
 }
 
 /// Whether a worker ended before its node knew it as one of the job's: the others would wait for it for ever.

@@ -42,6 +42,7 @@ class SimulatedDriver {
     std::map<std::int32_t, nlohmann::json>
         starting{};                          ///< Of each node: its workers that have not shared their models.
     std::set<std::int32_t> lost{};           ///< Nodes: they may say something again.
+    std::set<std::size_t> away{};            ///< Workers: they come back.
     std::string failure{};                   ///< The first one; empty: none.
     std::optional<Instant> stopped{};        ///< By its driver.
     std::optional<Instant> ended_early{};    ///< A worker has ended that its node does not know.
@@ -65,7 +66,7 @@ class SimulatedDriver {
   bool step();
   std::optional<Instant> next_deadline() const;
 
-  ActorId create(NodeId node, const std::string& name, int restarts, JobId job = {});
+  ActorId create(NodeId node, const std::string& name, actors::RestartRule rule, JobId job = {});
   TaskId call(ActorId actor, std::vector<Bytes> arguments = {});
   std::uint64_t request(const std::string& verb, const std::string& json);
   Job& submit(nlohmann::json options, Training training);

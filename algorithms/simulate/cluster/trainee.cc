@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "algorithms/session/job_terms_wire.h"
@@ -146,7 +145,7 @@ bool Trainee::advance() {
     case Doing::stepping: return step_with_gradient();
     case Doing::stepping_model: return step_with_model();
     case Doing::capturing:
-      if (!core_->capture(std::as_bytes(x()))) return false;
+      if (!core_->capture(state())) return false;
       follow_then(Doing::looking);
       return true;
     case Doing::restoring:
@@ -201,12 +200,8 @@ bool Trainee::look() {
     case PACELINE_SAVE: core_->saved(); break;
     case PACELINE_RESTORE: {
       const auto replica = core_->replica();
-      if (replica.elements < kElements * sizeof(double)) {
-        end("the replica is too short");
-        break;
-      }
-      std::memcpy(x().data(), replica.data, kElements * sizeof(double));
-      doing_ = Doing::restoring;
+      take({static_cast<const std::byte*>(replica.data), replica.elements}) ? void(doing_ = Doing::restoring)
+                                                                            : end("the replica has another size");
       break;
     }
     case PACELINE_END:
@@ -216,6 +211,24 @@ bool Trainee::look() {
     case PACELINE_LOST: end("its node agent is gone"); break;
   }
   return true;
+}
+
+/// The model, and what the outer step goes on from.
+std::span<const std::byte> Trainee::state() {
+  const auto model = std::as_bytes(x());
+  const auto outer = core_->outer();
+  state_.assign(model.begin(), model.end());
+  const auto* const more = static_cast<const std::byte*>(outer.data);
+  state_.insert(state_.end(), more, more + outer.elements);
+  return state_;
+}
+
+bool Trainee::take(std::span<const std::byte> state) {
+  const auto model = std::as_writable_bytes(x());
+  if (state.size() < model.size()) return false;
+  std::copy_n(state.begin(), model.size(), model.begin());
+  const auto outer = state.subspan(model.size());
+  return outer.empty() || core_->set_outer(outer);
 }
 
 void Trainee::end_body() {

@@ -81,6 +81,8 @@ class Trainee {
   bool advance();
   bool follow();
   void follow_then(Doing next);
+  std::span<const std::byte> state();
+  bool take(std::span<const std::byte> state);
   bool look();
   void end_body();
   void step_along(const double* gradient);
@@ -105,6 +107,7 @@ class Trainee {
   paceline_lease lease_{};
   double* window_ = nullptr;  ///< Where the model is in the window, if it is there.
   std::vector<double> local_;
+  std::vector<std::byte> state_;  ///< That was captured last.
   std::vector<double> gradient_;
   paceline_stats stats_{};
   std::map<std::int64_t, double> averages_;

@@ -38,7 +38,7 @@ class ClusterTest : public testing::Test {
 TEST_F(ClusterTest, ADriverCallsActorsOfAllNodes) {
   auto& driver = this->driver(NodeId{0});
   for (int node = 0; node < 3; ++node) {
-    const auto actor = driver.create(NodeId{node}, "", 0);
+    const auto actor = driver.create(NodeId{node}, "", {});
     for (int i = 0; i < 10; ++i) driver.call(actor);
   }
   cluster_.run(1s);
@@ -50,9 +50,9 @@ TEST_F(ClusterTest, ADriverCallsActorsOfAllNodes) {
 TEST_F(ClusterTest, ANameIsOneActors) {
   auto& zero = driver(NodeId{0});
   auto& one = driver(NodeId{1});
-  const auto first = zero.create(NodeId{1}, "name", 0);
+  const auto first = zero.create(NodeId{1}, "name", {});
   cluster_.run(100ms);
-  const auto second = one.create(NodeId{2}, "name", 0);
+  const auto second = one.create(NodeId{2}, "name", {});
   cluster_.run(1s);
   EXPECT_FALSE(zero.actors().at(first));
   EXPECT_TRUE(one.actors().at(second)) << "another has it";
@@ -60,7 +60,7 @@ TEST_F(ClusterTest, ANameIsOneActors) {
 
 TEST_F(ClusterTest, AHeadThatIsKilledIsThereAgainAndAllGoesOn) {
   auto& driver = this->driver(NodeId{0});
-  const auto actor = driver.create(NodeId{1}, "name", 0);
+  const auto actor = driver.create(NodeId{1}, "name", {});
   cluster_.run(100ms);
   cluster_.kill_head();
   driver.call(actor);
@@ -74,7 +74,7 @@ TEST_F(ClusterTest, AHeadThatIsKilledIsThereAgainAndAllGoesOn) {
 
 TEST_F(ClusterTest, CallsOfANodeThatIsKilledFail) {
   auto& driver = this->driver(NodeId{0});
-  const auto actor = driver.create(NodeId{1}, "", 0);
+  const auto actor = driver.create(NodeId{1}, "", {});
   cluster_.run(100ms);
   for (int i = 0; i < 5; ++i) driver.call(actor);
   cluster_.kill_agent(NodeId{1});
@@ -141,7 +141,7 @@ class Life {
     if (driver == nullptr) return;
     if (what < 30) {
       const auto name = number(2) == 0 ? std::string() : "name-" + std::to_string(number(3));
-      driver->create(node(), name, static_cast<int>(number(2)));
+      driver->create(node(), name, {static_cast<int>(number(2))});
     } else if (what < 36) {
       driver->request("find_actor", R"({"name": "name-)" + std::to_string(number(3)) + R"(", "type": ""})");
     } else if (what < 40) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "algorithms/simulate/cluster/simulated_cluster.h"
+#include "algorithms/strategy.h"
 #include "runtime/base/json.h"
 #include "tests/sim/cluster/lives.h"
 #include "tests/sim/cluster/strategies.h"
@@ -70,6 +72,14 @@ std::string differing_averages(const std::string& strategy, std::uint64_t job, c
   return {};
 }
 
+/// What people would have read of it.
+std::string texts_of(const SimulatedDriver::Job& job) {
+  std::string texts;
+  for (const auto& event : job.news)
+    if (event.contains("text")) texts += event.at("text").get<std::string>() + "; ";
+  return texts;
+}
+
 /// By then worker 0 has given the others the model that they start from.
 constexpr Duration kStarted = 12ms;
 
@@ -84,6 +94,7 @@ struct AtEachMoment {
   std::int64_t updates = 12;
   Duration first = 5ms;  ///< Moment, after the job is submitted.
   NodeId driver{0};
+  int restarts = 0;  ///< Of each worker.
 };
 
 // The other builds look at every moment; sanitizers are after what happens at any of them.
@@ -100,17 +111,21 @@ void expect_one_model_whenever(const AtEachMoment& how, const std::function<void
     Training training;
     training.updates = how.updates;
     training.evaluate_every = how.evaluate_every;
-    const auto& job = driver.submit(json{{"strategy", how.strategy}, {"workers", 4}, {"seed", 1}}, training);
+    const json options{{"strategy", how.strategy}, {"workers", 4}, {"seed", 1}, {"restarts", how.restarts}};
+    const auto& job = driver.submit(options, training);
     cluster.run(how.first + moment);
     happens(cluster);
     for (int i = 0; i < 300 && !driver.is_over(job); ++i) cluster.run(100ms);
     const auto when = how.strategy + " on " + std::to_string(how.nodes) + " nodes, after " +
-                      std::to_string(seconds(moment)) + " s: " + driver.state_of(job);
+                      std::to_string(seconds(moment)) + " s: " + driver.state_of(job) + "; " + texts_of(job);
     ASSERT_TRUE(driver.is_over(job)) << when;
     ASSERT_EQ(job.failure, "") << when;
-    ASSERT_GE(cluster.trained().size(), how.least) << when;
-    for (const auto& one : cluster.trained()) ASSERT_EQ(one.model, cluster.trained().front().model) << when;
-    for (const double x : cluster.trained().front().model) ASSERT_LT(std::abs(x), 10) << when;
+    std::vector<Trained> ended;  // But who comes back to a job that has ended.
+    for (const auto& one : cluster.trained())
+      if (how.restarts == 0 || one.trouble.empty()) ended.push_back(one);
+    ASSERT_GE(ended.size(), how.least) << when;
+    for (const auto& one : ended) ASSERT_EQ(one.model, ended.front().model) << when;
+    for (const double x : ended.front().model) ASSERT_LT(std::abs(x), 10) << when;
     ASSERT_EQ(differing_averages(how.strategy, job.training.job, cluster), "") << when;
   }
 }
@@ -119,6 +134,134 @@ TEST(TrainingAtEachMoment, AWorkerIsKilled) {
   expect_one_model_whenever({.strategy = "allreduce", .evaluate_every = 2, .moments = 120ms, .least = 3},
                             [](SimulatedCluster& cluster) { cluster.kill_worker(NodeId{0}, 0); });
 }
+
+/// Its next process comes back in, whatever the others are at, and under every strategy of rounds.
+class AWorkerComesBack : public testing::TestWithParam<const char*> {
+ protected:
+  static AtEachMoment killed(int nodes) {
+    return {.strategy = GetParam(),
+            .evaluate_every = 6,
+            .moments = 90ms,
+            .least = 4,
+            .nodes = nodes,
+            .apart = 3ms,
+            .updates = 24,
+            .restarts = 100};
+  }
+};
+
+TEST_P(AWorkerComesBack, KilledAtAnyMoment) {
+  for (const int nodes : {1, 2, 4})
+    for (const std::uint64_t which : {0U, 1U})
+      expect_one_model_whenever(
+          killed(nodes), [which, nodes](SimulatedCluster& cluster) { cluster.kill_worker(NodeId{nodes - 1}, which); });
+}
+
+/// It dies again while it loads its state, or at its first step.
+TEST_P(AWorkerComesBack, KilledAgainAndAgain) {
+  for (const Duration between : {1ms, 2ms, 5ms})
+    expect_one_model_whenever(killed(2), [between](SimulatedCluster& cluster) {
+      for (int i = 0; i < 3; ++i) {
+        cluster.kill_worker(NodeId{1}, 0);
+        cluster.run(between);
+      }
+    });
+}
+
+/// The one that gives it its state dies, too, or stands still.
+TEST_P(AWorkerComesBack, AndWhoGivesItsStateIsKilled) {
+  for (const Duration between : {0ms, 1ms, 3ms, 6ms})
+    expect_one_model_whenever(killed(1), [between](SimulatedCluster& cluster) {
+      cluster.kill_worker(NodeId{0}, 3);
+      cluster.run(between);
+      cluster.kill_worker(NodeId{0}, 0);
+    });
+}
+
+TEST_P(AWorkerComesBack, AndWhoGivesItsStateStandsStillForAWhile) {
+  for (const Duration between : {0ms, 1ms, 3ms, 6ms})
+    expect_one_model_whenever(killed(1), [between](SimulatedCluster& cluster) {
+      cluster.kill_worker(NodeId{0}, 3);
+      cluster.run(between);
+      cluster.freeze_worker(NodeId{0}, 0, true);
+      cluster.run(300ms);
+      cluster.freeze_worker(NodeId{0}, 0, false);
+    });
+}
+
+/// All but one.
+TEST_P(AWorkerComesBack, AsManyDo) {
+  for (const Duration between : {0ms, 4ms})
+    expect_one_model_whenever(killed(1), [between](SimulatedCluster& cluster) {
+      for (const std::uint64_t which : {3U, 2U, 1U}) {
+        cluster.kill_worker(NodeId{0}, which);
+        cluster.run(between);
+      }
+    });
+}
+
+/// If all do, nobody has the model any more: the job fails, and does not wait.
+TEST_P(AWorkerComesBack, ButNotWhenAllAreKilledAtOnce) {
+  for (const int nodes : {1, 2, 4}) {
+    SimulatedCluster cluster({.nodes = nodes});
+    auto& driver = begin(cluster);
+    Training training;
+    training.updates = 1000;
+    const auto& job =
+        driver.submit(json{{"strategy", GetParam()}, {"workers", 4}, {"seed", 1}, {"restarts", 100}}, training);
+    cluster.run(50ms);
+    for (int node = 0; node < nodes; ++node)
+      for (int i = 0; i < 4 / nodes; ++i) cluster.kill_worker(NodeId{node}, static_cast<std::uint64_t>(i));
+    cluster.run(3s);
+    EXPECT_THAT(job.failure, testing::HasSubstr("nobody is left who has the model")) << nodes << " nodes";
+    EXPECT_TRUE(driver.is_over(job)) << driver.state_of(job);
+  }
+}
+
+/// Nor when the last one that has it dies a moment later: it ends, well or not.
+TEST_P(AWorkerComesBack, AndAllAreKilledOneAfterTheOther) {
+  for (const int nodes : {1, 4})
+    for (Duration between = 100us; between < 5ms; between += 300us) {
+      SimulatedCluster cluster({.nodes = nodes});
+      auto& driver = begin(cluster);
+      Training training;
+      training.updates = 200;
+      const auto& job =
+          driver.submit(json{{"strategy", GetParam()}, {"workers", 4}, {"seed", 1}, {"restarts", 100}}, training);
+      cluster.run(50ms);
+      for (int i = 0; i < 4; ++i) {
+        cluster.kill_worker(NodeId{i * nodes / 4}, 0);
+        cluster.run(between);
+      }
+      for (int i = 0; i < 100 && !driver.is_over(job); ++i) cluster.run(100ms);
+      EXPECT_TRUE(driver.is_over(job)) << nodes << " nodes, " << seconds(between) << " s: " << driver.state_of(job)
+                                       << "; " << texts_of(job);
+    }
+}
+
+/// And a node is lost meanwhile, or has been.
+TEST_P(AWorkerComesBack, AndANodeIsLost) {
+  for (const bool before : {false, true}) {
+    auto how = killed(4);
+    how.least = 3;
+    expect_one_model_whenever(how, [before](SimulatedCluster& cluster) {
+      if (before) cluster.kill_agent(NodeId{2});
+      cluster.kill_worker(NodeId{1}, 0);
+      cluster.run(2ms);
+      if (!before) cluster.kill_agent(NodeId{2});
+    });
+  }
+}
+
+std::vector<const char*> strategies_of_rounds() {
+  std::vector<const char*> rounds;
+  std::copy_if(kStrategies.begin(), kStrategies.end(), std::back_inserter(rounds), [](const char* strategy) {
+    return algorithms::workers_come_back(*algorithms::parse_strategy(strategy, 4), 4);
+  });
+  return rounds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, AWorkerComesBack, testing::ValuesIn(strategies_of_rounds()));
 
 TEST(TrainingAtEachMoment, AWorkerStandsStillForAWhile) {
   expect_one_model_whenever({.strategy = "local-sgd(period=4,late=skip,grace=2x)", .moments = 100ms, .least = 4},
@@ -367,9 +510,13 @@ class TrainingLife {
     training.evaluate_every = number(4) == 0 ? -1 : 10;
     training.seed = number(1000);
     const std::string strategy = kStrategies.at(number(kStrategies.size()));
+    const bool come_back = algorithms::workers_come_back(*algorithms::parse_strategy(strategy, 4), 4);
+    const int restarts = come_back && number(2) == 0 ? 2 + static_cast<int>(number(100)) : 0;
     jobs_.push_back(
         {driver, node,
-         &driver->submit(json{{"strategy", strategy}, {"workers", 4}, {"seed", 1}, {"patience_s", 3.0}}, training),
+         &driver->submit(
+             json{{"strategy", strategy}, {"workers", 4}, {"seed", 1}, {"patience_s", 3.0}, {"restarts", restarts}},
+             training),
          strategy});
   }
 
@@ -402,13 +549,16 @@ class TrainingLife {
     }
   }
 
-  /// Each node was killed, or as many workers on it as it has of the job's four.
-  bool all_may_be_lost() const {
+  /// Each node was killed, or lost to the job or its driver, or as many workers on it killed as it has of the job's
+  /// four. `said`: how the workers' calls ended, too.
+  bool all_may_be_lost(const std::string& said) const {
     std::map<NodeId, int> left;
     for (int rank = 0; rank < 4; ++rank) ++left[NodeId{rank * nodes_ / 4}];
-    return std::all_of(left.begin(), left.end(), [this](const auto& one) {
+    return std::all_of(left.begin(), left.end(), [&](const auto& one) {
       const auto killed = killed_workers_.find(one.first);
-      return killed_.contains(one.first) || (killed != killed_workers_.end() && killed->second >= one.second);
+      return killed_.contains(one.first) ||
+             said.find("node " + to_string(one.first) + " is gone") != std::string::npos ||
+             (killed != killed_workers_.end() && killed->second >= one.second);
     });
   }
 
@@ -416,7 +566,7 @@ class TrainingLife {
     const auto& job = *one.job;
     if (!one.driver->is_over(job)) return note("no end: " + one.driver->state_of(job));
     const auto said = one.driver->state_of(job);  // Also of each worker: what was just being begun may be lost.
-    const bool may_fail = job.failure.find("before") != std::string::npos || all_may_be_lost() ||
+    const bool may_fail = job.failure.find("before") != std::string::npos || all_may_be_lost(said) ||
                           said.find("agent before node") != std::string::npos ||
                           said.find("has never had this call") != std::string::npos;
     if (!job.failure.empty() && !may_fail) note(one.strategy + " has failed: " + one.driver->state_of(job));
@@ -425,7 +575,8 @@ class TrainingLife {
     for (const auto& worker : cluster_.trained()) {
       if (worker.job != job.training.job) continue;
       if (!worker.trouble.empty()) {  // Of a node that was lost to the job: nobody has told it there of the job.
-        if (!harder_) note("worker " + std::to_string(worker.rank) + ": " + worker.trouble);
+        const bool came_too_late = worker.trouble.find("has left the job: it has ended") != std::string::npos;
+        if (!harder_ && !came_too_late) note("worker " + std::to_string(worker.rank) + ": " + worker.trouble);
         continue;
       }
       if (first == nullptr) first = &worker;

@@ -156,6 +156,35 @@ std::vector<Model> losing() {
 }
 INSTANTIATE_TEST_SUITE_P(WhereAnAgentIsLost, Explorer, testing::ValuesIn(losing()), name_of);
 
+/// A worker dies somewhere, and another process comes in its place at some time, or never.
+std::vector<Model> returning() {
+  const auto here = on({0, 0, 0}), two = on({0, 0, 1}), alone = on({0, 1, 1});
+  const Model allreduce{"allreduce", test::allreduce(), here, 1, Version{3}},
+      local{"local sgd", test::local_sgd(2), here, 1, Version{5}},
+      finishes{"finishes", finishing(), here, 1, Version{3}},
+      merge{"merge", test::wagma(3, Lateness::merges, {}, all_three), here, 1, Version{2}},
+      skip{"skip", test::wagma(3, Lateness::skips, {}, all_three), here, 1, Version{2}},
+      abandons{"abandons", test::nonblocking(), here, 1, Version{2}},
+      solo{"solo", eager(Trigger::first_arrived, Lateness::accumulates), here, 1, Version{2}};
+  std::vector<Model> all;
+  for (const Model& model : {allreduce, local, finishes, merge, skip, abandons, solo})
+    for (const auto& [where, nodes] : {std::pair{here, 1}, std::pair{two, 2}, std::pair{alone, 2}}) {
+      if (where == two && model.answers.round(Version{0}).late != Lateness::waits) continue;  // As the next one.
+      Model one = model;
+      one.name = "back " + model.name + (nodes == 1 ? "" : where == two ? " of two agents" : " of two agents, alone");
+      one.node_of = where;
+      one.nodes = nodes;
+      one.at_once = AtOnce::everything;
+      one.pause = false;
+      one.crash = one.returns = true;
+      if (nodes == 2 && model.last == Version{5}) one.last = Version{3};
+      if (model.name == "abandons") one.last = Version{1};  // Else 43 million states, three minutes.
+      all.push_back(one);
+    }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(WhereAWorkerComesBack, Explorer, testing::ValuesIn(returning()), name_of);
+
 }  // namespace
 
 void PrintTo(const Model& model, std::ostream* out) { *out << model.name; }

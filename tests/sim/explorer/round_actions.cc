@@ -33,6 +33,12 @@ void RoundShell::act(State& s, NodeId id, const RoundEngine::Actions& actions) {
       carry_out(s, id, *v);
     } else if (const auto* b = std::get_if<RoundEngine::Abandon>(&action)) {
       if (!spoils(s, Mutation::forgets_to_abandon)) s.agents[index(id)].abandoned = b->version;
+    } else if (const auto* admit = std::get_if<RoundEngine::Admit>(&action)) {
+      Worker& w = s.workers[static_cast<std::size_t>(admit->rank.value)];
+      w.comes_back = Worker::Return::admitted;
+      w.exact = admit->after.has_value();
+      w.after = admit->after.value_or(Version{-1});
+      w.may_skip = admit->may_skip;
     } else if (const auto* l = std::get_if<RoundEngine::Leave>(&action)) {
       Worker& w = s.workers[static_cast<std::size_t>(l->rank.value)];
       expect(w.paused, "worker " + to_string(l->rank) + " leaves, which was not stopped");
@@ -143,13 +149,13 @@ void RoundShell::carry_out(State& s, NodeId id, const RoundEngine::Execute& a) {
   if (spoils(s, Mutation::executes_twice)) agent.work.insert(agent.work.begin(), a);
   if (spoils(s, Mutation::reports_before_it_reduces)) {
     tell();
-    return hand_out(s, a);
+    return hand_out(s, id, a);
   }
-  hand_out(s, a);
+  hand_out(s, id, a);
   tell();
 }
 
-void RoundShell::hand_out(State& s, const RoundEngine::Execute& a) {
+void RoundShell::hand_out(State& s, NodeId id, const RoundEngine::Execute& a) {
   for (const Rank r : a.fresh) {
     Worker& w = s.workers[static_cast<std::size_t>(r.value)];
     w.delivered = a.version;
@@ -158,19 +164,15 @@ void RoundShell::hand_out(State& s, const RoundEngine::Execute& a) {
   for (const Rank r : a.stale) {
     if (!spoils(s, Mutation::retains_nothing)) s.workers[static_cast<std::size_t>(r.value)].retained = a.version;
   }
-  if (!abandons(a.version)) return;
-  for (std::size_t i = 0; i < s.workers.size(); ++i) {
-    const bool here = std::count(a.fresh.begin(), a.fresh.end(), Rank{static_cast<std::int32_t>(i)}) > 0 ||
-                      std::count(a.stale.begin(), a.stale.end(), Rank{static_cast<std::int32_t>(i)}) > 0;
-    if (here) agent_of(s, static_cast<int>(i)).result = a.version;
-  }
+  if (abandons(a.version)) s.agents[index(id)].result = a.version;
 }
 
 void RoundShell::carry_out(State& s, NodeId id, const RoundEngine::Merge& a) {
   if (spoils(s, Mutation::drops_a_merge)) return;
   Worker& w = s.workers[static_cast<std::size_t>(a.rank.value)];
-  expect(w.retained >= a.with, "worker " + to_string(a.rank) + " is to merge with version " + to_string(a.with) +
-                                   ", whose sum was not kept for it");
+  const bool is_new = w.given_up == 0xff && w.contributed == 0;  // There is none: it had no part in that.
+  expect(w.retained >= a.with || is_new, "worker " + to_string(a.rank) + " is to merge with version " +
+                                             to_string(a.with) + ", whose sum was not kept for it");
   w.merged = a.with;
   if (spoils(s, Mutation::merges_with_an_older_sum)) w.merged = Version{a.with.value - 1};
   if (w.retained > a.with && spoils(s, Mutation::merges_with_the_newest_sum)) w.merged = w.retained;
@@ -193,6 +195,7 @@ void RoundShell::carry_out(State& s, NodeId, const RoundEngine::Verdict& a) {
   for (int i = 0; i < times; ++i) {
     Worker& w = s.workers[rank];
     check_verdict(s, w, a);
+    if (w.comes_back == Worker::Return::restored) w.comes_back = Worker::Return::none;
     w.delivered = w.merged = Version{-1};
     begin(w, a.next);
     w.next_round = a.next_round;

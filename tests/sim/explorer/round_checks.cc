@@ -91,7 +91,10 @@ void RoundShell::check_sum(State& s, NodeId id, const RoundEngine::Execute& a) {
       member = std::count(group.begin(), group.end(), Rank{static_cast<std::int32_t>(i)}) > 0;
     }
     const bool present = sum[i].tag != Content::kAbsent;
-    expect(member ? present || !s.workers[i].takes_part() : !present, at + "its group is not the plan's");
+    const Worker& w = s.workers[i];
+    const bool is_new = a.version <= w.after || w.comes_back == Worker::Return::restored;
+    const bool may_lack = !w.takes_part() || is_new || (model_.returns && w.given_up == 0xff && !w.exact);
+    expect(member ? present || may_lack : !present, at + "its group is not the plan's");
   }
   const auto tag = [&](Rank r) { return sum[static_cast<std::size_t>(r.value)].tag; };
   const auto joins = [&](Rank r) {
@@ -124,7 +127,9 @@ void RoundShell::check_verdict(const State& s, const Worker& w, const RoundEngin
   expect(w.phase == Worker::Phase::waiting, at + "the worker does not wait");
   const bool skips = round(Version{0}).late == Lateness::skips || round(model_.last).late == Lateness::skips;
   expect(a.own == w.t || (skips && a.own > w.t), at + "the worker is at iteration " + to_string(w.t));
-  expect(skips ? a.next > w.t : a.next == w.t.next(), at + "it goes on with iteration " + to_string(a.next));
+  const bool passes = skips || (w.given_up == 0xff && !a.fresh);
+  expect(passes ? a.next > w.t : a.next == w.t.next(), at + "it goes on with iteration " + to_string(a.next));
+  if (w.given_up == 0xff && !a.fresh && !a.averaged) return;  // It came when that had gone on without it.
   const bool due = round(a.own).kind != Round::Kind::none || !a.fresh;
   expect(a.averaged == due, at + (due ? "there was a round" : "there was no round"));
   if (a.averaged && a.fresh) expect(w.delivered == a.own, at + "the mean is not in its window");
@@ -188,7 +193,7 @@ void RoundShell::check_end(const State& s) {
     const Worker& w = s.workers[static_cast<std::size_t>(i)];
     if (!w.takes_part() || w.paused) continue;
     if (w.phase == Worker::Phase::over) {
-      if (round(Version{0}).late != Lateness::accumulates) continue;
+      if (round(Version{0}).late != Lateness::accumulates || w.given_up == 0xff) continue;
       const unsigned given = w.contributed | w.given_up | w.publication.gradients;
       unsigned produced = 0;
       for (Version v{0}; v <= model_.last; v = v.next()) {

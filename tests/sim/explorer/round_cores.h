@@ -24,7 +24,9 @@ enum EventKind : std::int64_t {
   kSealed,
   kExecuted,
   kMerged,
-  kNodeGone
+  kNodeGone,
+  kBackElsewhere,
+  kReturn
 };
 
 /// All engines that a walk has come across, each once, and what each has answered: most states of a job differ in what

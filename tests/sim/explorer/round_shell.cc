@@ -83,6 +83,7 @@ std::vector<Move> RoundShell::steps(const State& s) const {
     if (w.paused || w.left) continue;
     if (!w.reports.empty() && !w.noticed) moves.push_back({Move::Kind::report, i});
     if (w.dead && !w.noticed) moves.push_back({Move::Kind::notice, i});
+    if (may_restore(s, i)) moves.push_back({Move::Kind::restore, i});
     if (w.dead || w.phase == Worker::Phase::over) continue;
     if (w.phase == Worker::Phase::computing) moves.push_back({Move::Kind::publish, i});
     if (!abandons(w.t)) continue;
@@ -90,7 +91,8 @@ std::vector<Move> RoundShell::steps(const State& s) const {
       moves.push_back({Move::Kind::part, i});
     if (agent_of(s, i).result >= w.t) moves.push_back({Move::Kind::take_up, i});
   }
-  for (int m = 0; m < static_cast<int>(s.network.size()); ++m) moves.push_back({Move::Kind::deliver, m});
+  for (int m = 0; m < static_cast<int>(s.network.size()); ++m)
+    if (may_arrive(s, static_cast<std::size_t>(m))) moves.push_back({Move::Kind::deliver, m});
   for (int n = 0; n < model_.nodes; ++n) {
     if (!s.agents[static_cast<std::size_t>(n)].work.empty()) moves.push_back({Move::Kind::work, n});
     if (s.loss_used && NodeId{n} != lost_agent() &&
@@ -113,6 +115,7 @@ std::vector<Move> RoundShell::faults(const State& s) const {
   std::vector<Move> moves;
   for (int i = 0; i < static_cast<int>(s.workers.size()); ++i) {
     const Worker& w = s.workers[static_cast<std::size_t>(i)];
+    if (may_come_back(s, i)) moves.push_back({Move::Kind::come_back, i});
     if (!w.takes_part() || w.phase == Worker::Phase::over) continue;
     const bool acts = w.phase == Worker::Phase::computing || !w.reports.empty();
     if (model_.pause && !s.pause_used && acts) moves.push_back({Move::Kind::pause, i});
@@ -151,6 +154,7 @@ void RoundShell::make(State& s, const Move& move) {
       const Version t = w.reports.front();
       w.reports.erase(w.reports.begin());
       if (spoils(s, Mutation::loses_an_arrival)) return;
+      if (w.comes_back == Worker::Return::restored && !w.exact) w.comes_back = Worker::Return::none;
       const Rank rank{move.who};
       return act(s, node(move.who),
                  step(agent_of(s, move.who), {kArrival, move.who, t.value, s.now.count()},
@@ -184,6 +188,14 @@ void RoundShell::make(State& s, const Move& move) {
         return take_partial(s, m.to, m.from, {p->version, p->group}, m.sum);
       return act(s, m.to, deliver(s.agents[index(m.to)], m, s.now));
     }
+    case Move::Kind::come_back: {
+      s.workers[who].comes_back = Worker::Return::came;
+      const Rank rank{move.who};
+      return act(s, node(move.who),
+                 step(agent_of(s, move.who), {kReturn, move.who, s.now.count()},
+                      [&](RoundEngine& e) { return e.on_return(rank, Instant{s.now}); }));
+    }
+    case Move::Kind::restore: return restore(s, move.who);
     case Move::Kind::lose: return lose(s);
     case Move::Kind::hear_loss:
       return act(s, id, change_view(s.agents[who], [&](auto& view) { return view.on_lost(lost_agent()); }));
@@ -194,6 +206,54 @@ void RoundShell::make(State& s, const Move& move) {
                  step(s.agents[who], {kTick, s.now.count()}, [&](RoundEngine& e) { return e.tick(Instant{s.now}); }));
     }
   }
+}
+
+bool RoundShell::may_come_back(const State& s, int rank) const {
+  const Worker& w = s.workers[static_cast<std::size_t>(rank)];
+  return model_.returns && w.dead && w.noticed && w.comes_back == Worker::Return::none &&
+         agent_of(s, rank).core->engine.is_free(Rank{rank});
+}
+
+/// Another worker has come to the state that it needs.
+bool RoundShell::may_restore(const State& s, int rank) const {
+  const Worker& w = s.workers[static_cast<std::size_t>(rank)];
+  return w.comes_back == Worker::Return::admitted &&
+         std::any_of(s.workers.begin(), s.workers.end(),
+                     [&](const Worker& other) { return other.takes_part() && (!w.exact || other.t > w.after); });
+}
+
+void RoundShell::restore(State& s, int rank) {
+  Worker& w = s.workers[static_cast<std::size_t>(rank)];
+  for (const Agent& agent : s.agents)
+    expect(!w.exact || agent.core->engine.done() <= w.after, "a worker that comes back is not waited for");
+  Version t = w.after.next();
+  if (!w.exact) {
+    t = agent_of(s, rank).core->engine.done().next();
+    if (!w.may_skip)
+      for (const Worker& other : s.workers)
+        if (other.takes_part()) t = std::max(t, other.t);
+    w.after = Version{t.value - 1};
+  }
+  w.comes_back = Worker::Return::restored;
+  w.dead = w.noticed = false;
+  w.reports.clear();
+  w.delivered = w.retained = w.merged = Version{-1};
+  w.contributed = 0;
+  w.given_up = 0xff;  // What its last process had is lost.
+  w.publication = {.tag = gives_once(t) ? Content::kNothing : static_cast<std::int8_t>(t.value - 1)};
+  w.next_round = t;
+  begin(w, t);
+  if (t > model_.last) w.phase = Worker::Phase::over;
+}
+
+/// That a worker is back comes behind that it had left: links keep their order.
+bool RoundShell::may_arrive(const State& s, std::size_t message) const {
+  const Message& m = s.network[message];
+  const auto* const gone = std::get_if<RoundEngine::Gone>(&m.body);
+  return gone == nullptr || !gone->back || std::none_of(s.network.begin(), s.network.end(), [&](const Message& other) {
+           const auto* const before = std::get_if<RoundEngine::Gone>(&other.body);
+           return before != nullptr && !before->back && other.from == m.from && other.to == m.to;
+         });
 }
 
 void RoundShell::take_partial(State& s, NodeId to, NodeId of, Key key, const Contents& sum) {
@@ -259,8 +319,12 @@ const RoundCores::Stepped& RoundShell::answer(const Core& to, const Message& m, 
                        [&](RoundEngine& e) { return e.on_count(c->version, now); });
   }
   if (const auto* g = std::get_if<RoundEngine::Gone>(&m.body)) {
-    return cores_.step(to, {kGoneElsewhere, g->rank.value, at.count()},
-                       [&](RoundEngine& e) { return e.on_gone_elsewhere(g->rank, now); });
+    const auto kind = g->back ? kBackElsewhere : kGoneElsewhere;
+    return cores_.step(to, {kind, g->rank.value, at.count()}, [&](RoundEngine& e) {
+      if (!g->back) return e.on_gone_elsewhere(g->rank, now);
+      e.on_back_elsewhere(g->rank);
+      return RoundEngine::Actions{};
+    });
   }
   const auto& p = std::get<RoundEngine::SendPartial>(m.body);
   return cores_.step(to, {kPartial, m.from.value, p.version.value, p.group, at.count()},

@@ -52,13 +52,17 @@ class RoundShell {
   void lose(State& s) const;
   void act(State& s, NodeId id, const scheduler::ViewChange::Actions& actions);
   void take_flushed(State& s, const Message& m);
+  bool may_come_back(const State& s, int rank) const;
+  bool may_restore(const State& s, int rank) const;
+  void restore(State& s, int rank);
+  bool may_arrive(const State& s, std::size_t message) const;
   void take_partial(State& s, NodeId to, NodeId of, Key key, const Contents& sum);
   bool all_have_executed(const State& s, const Key& key) const;
   void check_seal(const State& s, const RoundEngine::Seal& a);
   void check_sum(State& s, NodeId id, const RoundEngine::Execute& a);
   bool is_as_sealed(State& s, NodeId id, const Key& key, const Contents& sum);
   void check_verdict(const State& s, const Worker& w, const RoundEngine::Verdict& a);
-  void hand_out(State& s, const RoundEngine::Execute& a);
+  void hand_out(State& s, NodeId id, const RoundEngine::Execute& a);
   /// What its members have published now.
   Contents publications(const State& s, const std::vector<Rank>& members) const;
 

@@ -72,6 +72,9 @@ void put(std::string& out, const Worker& w) {
   put(out, w.merged.value);
   put(out, w.contributed);
   put(out, w.given_up);
+  if (w.comes_back == Worker::Return::none && w.after < Version{0}) return;
+  put(out, static_cast<int>(w.comes_back) + 4 * w.exact + 8 * w.may_skip);
+  put(out, w.after.value);
 }
 
 }  // namespace
@@ -87,6 +90,7 @@ std::string bytes_of(const Message& m) {
     put(out, c->version.value);
   } else if (const auto* g = std::get_if<RoundEngine::Gone>(&m.body)) {
     put(out, g->rank.value);
+    put(out, g->back ? 1 : 0);
   } else if (const auto* f = std::get_if<Flushed>(&m.body)) {
     put(out, f->passed_on);
   } else {
@@ -134,7 +138,9 @@ std::string print(const Move& move) {
                                            "agent carries out its next work",
                                            "agent looks at its deadlines",
                                            "an agent is lost, number",
-                                           "the loss is heard of by agent"};
+                                           "the loss is heard of by agent",
+                                           "another process comes in the place of worker",
+                                           "another's state is loaded by worker"};
   return std::string(kNames[static_cast<int>(move.kind)]) + " " + std::to_string(move.who);
 }
 

@@ -37,6 +37,7 @@ struct Model {
   bool parts = false;        ///< A worker may have published a part of its update when others end it.
   bool loss = false;         ///< The last agent is lost somewhere, with its workers,
   bool loses_first = false;  ///< or the first is.
+  bool returns = false;      ///< Another process comes in the place of the worker that died, at some time or never.
 };
 
 /// What a member gave to a round, as the shells carry it: how far its model is, and which gradients are in it.
@@ -102,6 +103,12 @@ struct Worker {
   std::uint8_t contributed = 0;  ///< Gradients that were in a round.
   std::uint8_t given_up = 0;     ///< Gradients that it has applied itself, or that are lost by intention.
 
+  /// Another process in its place: dead until it has the state of another worker, then new until it has arrived.
+  enum class Return : std::uint8_t { none, came, admitted, restored };
+  Return comes_back = Return::none;
+  Version after{-1};  ///< Of which version its state is to be, or was.
+  bool exact = false, may_skip = false;
+
   bool takes_part() const { return !dead && !left; }
 };
 
@@ -136,7 +143,9 @@ struct Move {
     work,
     tick,
     lose,
-    hear_loss
+    hear_loss,
+    come_back,
+    restore
   };
   Kind kind;
   int who;  ///< Worker, agent or place in the network.

@@ -39,6 +39,11 @@ class Agents {
     run(node(rank), engine(rank).on_arrival(Rank{rank}, Version{t}, compute, now));
   }
   void gone(std::int32_t rank) { run(node(rank), engine(rank).on_gone(Rank{rank}, now)); }
+  /// Its next process has shared its model: `admitted` says when it may come in.
+  void return_of(std::int32_t rank) {
+    tags.erase(Rank{rank});
+    run(node(rank), engine(rank).on_return(Rank{rank}, now));
+  }
   /// `agent` goes on without another one; what that has sent may still be under way.
   void lose(std::int32_t agent, std::int32_t lost) {
     const auto at = static_cast<std::size_t>(agent);
@@ -70,7 +75,7 @@ class Agents {
     } else if (const auto* c = std::get_if<RoundEngine::Count>(&m.body)) {
       run(to, engines[to].on_count(c->version, now));
     } else if (const auto* g = std::get_if<RoundEngine::Gone>(&m.body)) {
-      run(to, engines[to].on_gone_elsewhere(g->rank, now));
+      g->back ? engines[to].on_back_elsewhere(g->rank) : run(to, engines[to].on_gone_elsewhere(g->rank, now));
     } else {
       const auto& p = std::get<RoundEngine::SendPartial>(m.body);
       run(to, engines[to].on_partial(m.from, p.version, p.group, now));
@@ -108,6 +113,7 @@ class Agents {
   std::vector<std::pair<std::size_t, RoundEngine::Execute>> executed;
   std::vector<RoundEngine::Merge> merged;
   std::vector<RoundEngine::Leave> left;
+  std::vector<RoundEngine::Admit> admitted;
   std::vector<std::pair<std::size_t, Version>> abandoned;
   std::vector<RoundEngine::Activate> activations;
 
@@ -145,6 +151,8 @@ class Agents {
       verdicts[v->rank] = *v;
     } else if (const auto* b = std::get_if<RoundEngine::Abandon>(&action)) {
       abandoned.emplace_back(n, b->version);
+    } else if (const auto* i = std::get_if<RoundEngine::Admit>(&action)) {
+      admitted.push_back(*i);
     } else {
       left.push_back(std::get<RoundEngine::Leave>(action));
     }
