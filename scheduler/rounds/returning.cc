@@ -28,13 +28,14 @@ void RoundEngine::State::admit_returned(const RoundPlan& plan, Instant now, Acti
   const bool exactly = !open || models_agree(plan, *open);
   const auto after = !open ? std::optional(done) : exactly ? admission(plan, *open) : std::nullopt;
   if (exactly && !after) return;
-  const bool may_skip = open && plan.round(*open).late != Lateness::abandons && lateness != Lateness::abandons;
+  // Where updates are abandoned only the first one arrives, and nobody is waited for: what it has done counts at once.
+  const bool abandons = open && (plan.round(*open).late == Lateness::abandons || lateness == Lateness::abandons);
   std::erase_if(returning, [&](Rank rank) {
     Worker& w = workers.at(rank);
     if (w.merges) return false;
     const Version begins_after = after.value_or(done);
     w = Worker{.rank = rank,
-               .phase = Phase::entering,
+               .phase = abandons ? Phase::computing : Phase::entering,
                .reported = begins_after,
                .engaged = begins_after,
                .fresh_at = begins_after,
@@ -42,7 +43,7 @@ void RoundEngine::State::admit_returned(const RoundPlan& plan, Instant now, Acti
                .enters_after = after,
                .word = now,
                .alive = now};
-    out.push_back(Admit{rank, after, may_skip});
+    out.push_back(Admit{rank, after, open.has_value() && !abandons});
     return true;
   });
 }

@@ -203,6 +203,9 @@ TEST(Returning, WhereUpdatesAreAbandonedItDoesNotSkip) {
   ASSERT_THAT(sut.admitted, SizeIs(1));
   EXPECT_EQ(sut.admitted[0].after, kAny);
   EXPECT_FALSE(sut.admitted[0].may_skip) << "all have the same model";
+  sut.publish(1, 1);
+  sut.arrive(0, 1);
+  EXPECT_EQ(sut.executed.back().second.fresh, ranks({0, 1})) << "what it has done counts, though it has not arrived";
 }
 
 TEST(Returning, WhereTheJobHasEndedItGetsTheLastState) {

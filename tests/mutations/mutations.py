@@ -193,7 +193,7 @@ MUTATIONS = (
     Mutation("it is admitted after a version that another node may have left behind", RETURNING, "return v > fired ? std::optional(v) : std::nullopt;", "return v;", ROUNDS),
     Mutation("it is admitted in the middle of an averaging", RETURNING, "  if (flight || returning.empty()) return;", "  if (returning.empty()) return;", ROUNDS),
     Mutation("it is not waited for", RETURNING, "               .enters_after = after,\n", "", ROUNDS),
-    Mutation("it is waited for at once", RETURNING, "               .phase = Phase::entering,", "               .phase = Phase::computing,", ROUNDS),
+    Mutation("it is waited for at once", RETURNING, "abandons ? Phase::computing : Phase::entering,", "Phase::computing,", ROUNDS),
     Mutation("with a period it comes in between two averages of all", RETURNING, "    if (plan.round(v).kind == Round::Kind::sync) return", "    return", ROUNDS),
     Mutation("it merges with a round that it had no part in", RETURNING, "  if (t > w.without || plan.round(t).payload == Payload::gradients) return false;", "  return false;", ROUNDS),
     Mutation("one that dies on its way is admitted all the same", ENGINE, "  state_->returning.erase(rank);\n", "", ROUNDS),

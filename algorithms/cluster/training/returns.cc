@@ -19,6 +19,12 @@ void Returns::withdraw(WorkerId worker) {
     if (way.share && way.share->worker == worker) way.share.reset();
 }
 
+std::vector<Rank> Returns::ranks() const {
+  std::vector<Rank> ranks;
+  for (const auto& [rank, way] : ways_) ranks.push_back(rank);
+  return ranks;
+}
+
 std::vector<std::pair<Rank, Returns::Share>> Returns::waiting() const {
   std::vector<std::pair<Rank, Share>> waiting;
   for (const auto& [rank, way] : ways_)

@@ -33,6 +33,7 @@ class Returns {
   /// It is one that waits for its window.
   bool has(WorkerId worker) const;
   bool empty() const { return ways_.empty(); }
+  std::vector<Rank> ranks() const;
 
   void on_share(Rank rank, const Share& share) { ways_.at(rank).share = share; }
   /// This process has ended before it had its window.

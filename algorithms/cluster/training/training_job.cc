@@ -303,6 +303,13 @@ void TrainingJob::drain(Instant now) {
 void TrainingJob::handle(const AveragingService::Executed& executed, Instant now) {
   view_.on_executed(executed, averagings_->clock(now));
   hold_.on_executed(executed, now);
+  // Where updates are abandoned only the first one arrives.
+  const bool abandons = settings_.strategy.tiers.front().late == scheduler::Lateness::abandons;
+  for (const Rank rank : abandons ? returns_.ranks() : std::vector<Rank>()) {
+    const auto* const window = averagings_->window(rank);
+    if (!members_.has_left(rank) && window->progress().step.load(std::memory_order_relaxed) >= executed.version.value)
+      on_back(rank, executed.version.value, now);
+  }
 }
 
 void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
