@@ -144,7 +144,7 @@ class AWorkerComesBack : public testing::TestWithParam<const char*> {
             .moments = 90ms,
             .least = 4,
             .nodes = nodes,
-            .apart = 3ms,
+            .apart = 7ms,
             .updates = 24,
             .restarts = 100};
   }
