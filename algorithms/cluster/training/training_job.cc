@@ -425,7 +425,7 @@ void TrainingJob::on_back(Rank rank, std::int64_t update, Instant now) {
   if (!gone_since) return;
   news_.returned(rank, update, seconds(now - *gone_since),
                  observe::format("worker %d is back, with update %lld, %.2f s after it ended", rank.value,
-                                 static_cast<long long>(update + 1), seconds(now - *gone_since)));
+                                 static_cast<long long>(update) + 1, seconds(now - *gone_since)));
 }
 
 void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant now) {
