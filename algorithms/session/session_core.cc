@@ -244,7 +244,7 @@ bool SessionCore::await_start_seen() {
 bool SessionCore::capture_wanted() const {
   if (control_.words().capture_wanted.load(std::memory_order_acquire) == captures_seen_) return false;
   const auto from = control_.words().capture_from.load(std::memory_order_relaxed);
-  return lease_.update > from || (lease_.update == from && lease_.body == 0) || from == 0;
+  return lease_.update > from || (lease_.update == from && lease_.body == 0);
 }
 
 paceline_next SessionCore::begin_capture() {

@@ -46,7 +46,7 @@ class ControlPage {
     std::atomic<std::int64_t> evaluate{-1};     ///< Evaluate the averaged model of this version; -1: never asked.
     std::atomic<std::int64_t> last{INT64_MAX};  ///< No iteration after this one: the job ends earlier than planned.
     std::atomic<std::uint32_t> capture_wanted{0};  ///< Counts requests for a replica,
-    std::atomic<std::int64_t> capture_from{0};     ///< each of which is of this update or a later one.
+    std::atomic<std::int64_t> capture_from{-1};    ///< each of which is of this update or a later one.
     std::atomic<std::uint32_t> save_wanted{0};     ///< Counts requests for a checkpoint.
     /// A replay: the worker publishes no further than this (scheduler/record/replay.h numbers publications).
     std::atomic<std::int64_t> may_publish{INT64_MAX};

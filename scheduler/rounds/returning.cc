@@ -29,7 +29,7 @@ void RoundEngine::State::admit_returned(const RoundPlan& plan, Instant now, Acti
   const auto after = !open ? std::optional(done) : exactly ? admission(plan, *open) : std::nullopt;
   if (exactly && !after) return;
   // Where updates are abandoned only the first one arrives, and nobody is waited for: what it has done counts at once.
-  const bool abandons = open && (plan.round(*open).late == Lateness::abandons || lateness == Lateness::abandons);
+  const bool abandons = !exactly && (plan.round(*open).late == Lateness::abandons || lateness == Lateness::abandons);
   std::erase_if(returning, [&](Rank rank) {
     Worker& w = workers.at(rank);
     if (w.merges) return false;
@@ -43,7 +43,7 @@ void RoundEngine::State::admit_returned(const RoundPlan& plan, Instant now, Acti
                .enters_after = after,
                .word = now,
                .alive = now};
-    out.push_back(Admit{rank, after, open.has_value() && !abandons});
+    out.push_back(Admit{rank, after, !exactly && !abandons});
     return true;
   });
 }

@@ -113,7 +113,7 @@ void JobReplicas::carry_out(const ReplicaExchange::Lost&) {
 // Workers that come back
 
 void JobReplicas::on_admitted(const scheduler::AveragingService::Admitted& admitted, Instant now) {
-  if (admitted.may_skip && !admitted.after) may_skip_.insert(admitted.rank);
+  if (admitted.may_skip) may_skip_.insert(admitted.rank);
   const ReplicaExchange::Need need{admitted.after ? admitted.after->value + 1 : 0, admitted.after.has_value()};
   act(exchange_.on_admitted(admitted.rank, need, donors(), now));
 }

@@ -68,8 +68,13 @@ ReplicaExchange::Actions ReplicaExchange::on_left(Rank rank, const Donors& donor
 ReplicaExchange::Actions ReplicaExchange::on_end(std::int64_t update, const Donors& donors, Instant now) {
   const Need need{.least = update};
   for (auto& [rank, returning] : returning_) returning = need;
-  for (Waiter& waiter : waiters_) waiter = {waiter.rank, waiter.node, need};
-  return waiters_.empty() ? Actions{} : ask(donors, now);
+  bool is_news = false;
+  for (Waiter& waiter : waiters_) {
+    if (waiter.need == need) continue;  // It has been asked for.
+    waiter = {waiter.rank, waiter.node, need};
+    is_news = true;
+  }
+  return is_news ? ask(donors, now) : Actions{};
 }
 
 ReplicaExchange::Actions ReplicaExchange::on_none(NodeId from, const None& none, const Donors& donors, Instant now) {

@@ -53,7 +53,7 @@ class ReplicaExchange {
   /// Ask this local worker for its state, when it has come to this update.
   struct Capture {
     Rank donor;
-    std::int64_t from = 0;
+    std::int64_t from = -1;
   };
   struct AskNode {
     NodeId node;

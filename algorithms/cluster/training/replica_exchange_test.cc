@@ -321,6 +321,7 @@ TEST(ReplicaExchangeTest, AtTheJobsEndWhoComesBackGetsTheLastState) {
   auto sut = with_one_back();
   (void)sut.on_admitted(Rank{2}, kAfter7, {{Rank{0}, 5}}, kNow);
   EXPECT_EQ(of<Exchange::Capture>(sut.on_end(6, {{Rank{0}, 6}}, kNow)).size(), 1u);
+  EXPECT_TRUE(sut.on_end(6, {{Rank{0}, 6}}, kNow).empty()) << "said again it is no news";
   EXPECT_EQ(of<Exchange::Give>(sut.on_captured(Rank{0}, at(6))).size(), 1u);
 }
 

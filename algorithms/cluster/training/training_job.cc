@@ -350,7 +350,10 @@ void TrainingJob::on_worker_gone(WorkerId worker, const Ended& ended, Instant no
   if (returns && !replicas_.has_started(rank)) return start_again(rank, how);
   if (!lose(rank)) {
     if (!returns_.has(rank)) return;
-    if (returns) return await_next_process(rank, now);
+    if (returns) {  // It was on its way back.
+      await_next_process(rank, now);
+      return go_on_without(rank, how, now);
+    }
   }
   returns_.end(rank);
   if (failed && !returns && !stopped_) return fail_job("worker " + to_string(rank) + " ended: " + how, now);
@@ -374,16 +377,13 @@ bool TrainingJob::comes_back() const {
 }
 
 void TrainingJob::begin_return(Rank rank, const std::string& text, Instant now) {
-  returns_.begin(rank, now);
-  replicas_.on_return(rank);
+  await_next_process(rank, now);
   news_.left_for_a_while(rank, text);
 }
 
-/// One that was on its way back has ended, too.
 void TrainingJob::await_next_process(Rank rank, Instant now) {
   returns_.begin(rank, now);
   replicas_.on_return(rank);
-  if (averagings_) averagings_->on_gone(rank, now);
 }
 
 /// It had not begun to train: the others wait for its next process as they did for it.
@@ -524,12 +524,11 @@ void TrainingJob::tick(Instant now) {
     hold_.ask_for_checkpoint(now);
     if (settings_.replays()) end_where_this_node_was_lost();
   }
+  replicas_.tick(now);
   if (averagings_) {
     averagings_->tick(now);
     drain(now);
   }
-  replicas_.tick(now);
-  if (averagings_) drain(now);  // What comes of that.
   hold_.tick(now);
   if (!news) return;
   next_progress_ = now + kProgressEvery;

@@ -50,6 +50,15 @@ def cutting(cluster, node):
         yield cut.cut
 
 
+def wait_until_all_train(output, what):
+    """Each of the four workers of a quadratic job has begun to write what happens to it."""
+    deadline = time.monotonic() + 20
+    while not all(os.path.exists(os.path.join(output, f"worker-{rank}.jsonl")) for rank in range(4)):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{what} does not begin")
+        time.sleep(0.05)
+
+
 def one_loss(bench, strategy, nodes, losing, after_s, first=False):
     """Of a job of four workers, whose last node is lost, or whose first, which leads, while its driver is at the last: how long the others stood in a step before (the median), and since (the longest)."""
     output = os.path.join(bench.folder, f"output-{time.monotonic_ns()}")
@@ -61,11 +70,7 @@ def one_loss(bench, strategy, nodes, losing, after_s, first=False):
                                 "--run-dir", directory, "--", f"updates={updates}", f"sleep_ms=[{SLEEP_MS}]", f"output={output}"],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=bench.folder,
                                env=dict(cluster.environment, PACELINE_NODE=str(nodes - 1 if first else 0)))
-        deadline = time.monotonic() + 20
-        while not all(os.path.exists(os.path.join(output, f"worker-{rank}.jsonl")) for rank in range(4)):
-            if time.monotonic() > deadline:
-                raise SystemExit(f"{strategy} on {nodes} nodes does not begin")
-            time.sleep(0.05)
+        wait_until_all_train(output, f"{strategy} on {nodes} nodes")
         time.sleep(BEFORE_S)
         lost_at = time.monotonic()
         lose()

@@ -6,6 +6,8 @@ import statistics
 import subprocess
 import time
 
+from measure.losing import wait_until_all_train
+
 STRATEGIES = {"allreduce": "allreduce", "local-sgd": "local-sgd(period=2)", "wagma": "wagma(late=skip)", "nonblocking": "nonblocking"}
 ELEMENTS = 3_276_800  # Of 8 bytes.
 STEP_MS = 100
@@ -48,11 +50,7 @@ def one_return(bench, strategy, victim=3):
     run = subprocess.Popen([bench.paceline, "run", bench.program("tests", "integration", "quadratic_worker"), "--workers", "4", "--strategy", strategy,
                             "--run-dir", directory, "--", "updates=1000000", f"sleep_ms=[{STEP_MS}]", f"elements={ELEMENTS}", f"output={output}"],
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=bench.folder)
-    deadline = time.monotonic() + 20
-    while not all(os.path.exists(os.path.join(output, f"worker-{rank}.jsonl")) for rank in range(4)):
-        if time.monotonic() > deadline:
-            raise SystemExit(f"{strategy} does not begin")
-        time.sleep(0.05)
+    wait_until_all_train(output, strategy)
     time.sleep(BEFORE_S)
     killed_at = time.monotonic()
     os.kill(worker_process(directory, victim), signal.SIGKILL)
