@@ -301,7 +301,9 @@ bool has_own_pace(const Strategy& strategy, std::int32_t workers) {
 }
 
 bool workers_come_back(const Strategy& strategy, std::int32_t workers) {
-  return workers > 1 && !has_own_pace(strategy, workers);
+  const auto core = coordination(strategy);
+  return workers > 1 &&
+         (core == Coordination::server || core == Coordination::pairs || !has_own_pace(strategy, workers));
 }
 
 bool mixes_batches(const Strategy& strategy) {

@@ -223,7 +223,7 @@ void SessionCore::publish_start() {
   if (!window_.publish(true)) return;
   const auto source = window_.data(*first);
   std::memcpy(window_.data(*window_.writing()).data(), source.data(), source.size());
-  if (!terms_.shows_start || terms_.returns) return;
+  if (!terms_.shows_start || (terms_.returns && !terms_.own_pace)) return;
   arrivals_.push_back({lease_.update - 1, {}, 0});
   tell_arrivals();
   enter(AwaitsStartSeen{});
@@ -234,6 +234,7 @@ bool SessionCore::await_start_seen() {
   const auto verdict = new_verdict();
   if (!verdict && !is_over()) return false;
   if (verdict) next_round_ = std::max(next_round_, verdict->next_round);
+  if (verdict) needs_replica_ = verdict->end;  // The job is over, and this worker came back too late for its end.
   leave(false);
   update_began_ = now();
   return true;

@@ -286,6 +286,34 @@ TEST_F(SessionCoreTest, WhoComesBackBeginsWithTheStateOfAnotherAlsoAsRankZero) {
   EXPECT_EQ(lease.update, 7);
 }
 
+TEST_F(SessionCoreTest, WhereThereAreNoRoundsWhoComesBackShowsWhatItBeginsWith) {
+  open({.own_pace = true, .shows_start = true, .returns = true});
+  EXPECT_EQ(next(), std::nullopt);
+  EXPECT_THAT(heard(), ElementsAre("wants 0"));
+  core->on_replica(7, must(store::SharedObject::sealed_copy({})));
+  EXPECT_EQ(next(), PACELINE_RESTORE);
+  EXPECT_FALSE(core->restored());
+  EXPECT_THAT(heard(), ElementsAre("arrive 6"));
+  expect_waits([&] { return core->restored(); });
+  answer({.own = 6, .next = 7, .next_round = 7});
+  EXPECT_TRUE(core->restored());
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(lease.update, 7);
+}
+
+TEST_F(SessionCoreTest, WhoComesBackTooLateAsksForTheModelOfTheEnd) {
+  open({.own_pace = true, .shows_start = true, .returns = true});
+  EXPECT_EQ(next(), std::nullopt);
+  core->on_replica(7, must(store::SharedObject::sealed_copy({})));
+  EXPECT_EQ(next(), PACELINE_RESTORE);
+  EXPECT_FALSE(core->restored());
+  (void)heard();
+  answer({.own = 6, .next = 7, .next_round = 7, .fresh = false, .end = true});
+  EXPECT_TRUE(core->restored());
+  EXPECT_EQ(next(), std::nullopt);
+  EXPECT_THAT(heard(), ElementsAre("wants 7"));
+}
+
 TEST_F(SessionCoreTest, AModelThatIsNotTheOneToStartFromIsNotPublished) {
   open({.publishes_every = true, .returns = true});
   EXPECT_EQ(next(), std::nullopt);

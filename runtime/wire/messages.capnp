@@ -280,5 +280,5 @@ struct Ending { job @0 :UInt64; phase @1 :Phase; version @2 :Int64;             
 # Asynchronous strategies; a phase's arrow is in scheduler/asynchronous/, `version` an iteration of `rank`.
 struct Exchange { job @0 :UInt64; phase @1 :Phase; rank @2 :Int32; partner @3 :Int32; version @4 :Int64;
   applied @5 :List(Int64);        # of a server's model: the last iteration of each rank that is in it
-  enum Phase { push @0; pull @1; ask @2; offer @3; mean @4; decline @5; gather @6; done @7; model @8; }
+  enum Phase { push @0; pull @1; ask @2; offer @3; mean @4; decline @5; gather @6; done @7; model @8; back @9; }
 }

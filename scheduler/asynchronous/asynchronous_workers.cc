@@ -29,16 +29,12 @@ void AsynchronousWorkers::step(const Decision& d) {
 }
 
 void AsynchronousWorkers::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  auto* const member = work_.windows.living(rank);
-  if (!member) return;
-  if (t < work_.job.first) {
-    const auto start = workers_.contains(rank) ? std::nullopt : member->window.seal();
-    if (!start) return;
-    const auto data = member->window.data(*start);
-    workers_[rank] = {work_.job.first, std::make_shared<Bytes>(data.begin(), data.end()), {}, true, now};
-    member->window.unseal(memory::Window::Unseal::keep);
-    strategy_.on_start(rank, now);
-    pace_.begin(rank, now);
+  if (pace_.returns(rank)) {
+    if (pace_.comes_in(rank, t, gathered_end_)) come_in(rank, t, now);
+  } else if (!work_.windows.living(rank)) {
+    return;
+  } else if (t < work_.job.first) {
+    if (!workers_.contains(rank)) begin(rank, t, now);
   } else if (const auto it = workers_.find(rank); it != workers_.end() && it->second.computes) {
     const auto buffer = pace_.on_published(rank, t, compute);
     if (!buffer) return;
@@ -49,6 +45,27 @@ void AsynchronousWorkers::on_arrival(Rank rank, Version t, Duration compute, Ins
     strategy_.on_step(rank, w, now);
   }
   work_.averagings.start(now);
+}
+
+/// Others, which may know that this node's workers were all done, wait for this one.
+void AsynchronousWorkers::come_in(Rank rank, Version t, Instant now) {
+  ended_.erase(rank);
+  told_ = false;
+  for (const NodeId node : work_.view.others()) send(node, {.phase = Phase::BACK, .rank = rank, .version = t});
+  strategy_.on_back(rank, t);
+  begin(rank, t, now);
+}
+
+/// From what it has published, which is the model after `own`.
+void AsynchronousWorkers::begin(Rank rank, Version own, Instant now) {
+  auto& window = work_.windows.at(rank).window;
+  const auto start = window.seal();
+  if (!start) return;
+  const auto data = window.data(*start);
+  workers_[rank] = {own.next(), std::make_shared<Bytes>(data.begin(), data.end()), {}, true, now};
+  window.unseal(memory::Window::Unseal::keep);
+  strategy_.on_start(rank, now);
+  pace_.begin(rank, own, now);
 }
 
 void AsynchronousWorkers::add_result(Rank rank, collective::Reduction& to) {
@@ -158,6 +175,7 @@ void AsynchronousWorkers::on_exchange(NodeId from, const wire::Exchange::Reader&
     done_.insert(from);
     return look_at_end();
   }
+  if (exchange.getPhase() == Phase::BACK) done_.erase(from);
   Message told{exchange.getPhase(), Rank{exchange.getRank()}, Rank{exchange.getPartner()}, v};
   for (const std::int64_t applied : exchange.getApplied()) told.applied.emplace_back(applied);
   exchanged_.hear(from, told.rank, static_cast<std::int32_t>(told.phase),

@@ -17,6 +17,8 @@ namespace paceline::scheduler {
 ///   evaluation  when the workers have done so many iterations on average (as the leader sees it), it asks all nodes
 ///               for their part of the mean as it is then (`gather`)
 ///   stop        nobody waits for who is behind: each worker ends with the iteration that it has begun
+///   return      a worker that had left comes in with what it loaded as the model that it was last given, and with the
+///               iteration after that (`back`: its node tells all others)
 ///   end         a node whose workers have all done their last iteration tells all others (`done`); when all have, each
 ///               gives its part. A worker that is silent beyond patience while others wait for this leaves
 class AsynchronousWorkers {
@@ -39,6 +41,8 @@ class AsynchronousWorkers {
   };
   class Strategy {
    public:
+    /// One that had left has done iteration t, or counts as one that has: on_start follows.
+    virtual void on_back(Rank rank, Version t) = 0;
     /// `taken` is the model that the worker starts from.
     virtual void on_start(Rank rank, Instant now) = 0;
     /// The worker has published its iteration w.t and waits.
@@ -89,6 +93,8 @@ class AsynchronousWorkers {
   };
 
   void on_arrival(Rank rank, Version t, Duration compute, Instant now);
+  void come_in(Rank rank, Version t, Instant now);
+  void begin(Rank rank, Version own, Instant now);
   void on_exchange(NodeId from, const wire::Exchange::Reader& exchange, std::vector<std::byte> bulk, Instant now);
   void gather(Version v, bool at_end);
   std::optional<Instant> awaited_since(Rank rank) const;

@@ -37,9 +37,11 @@ class PairCoordinator final : public Coordinator, private OwnPace::Strategy, pri
   void step(const Decision& d) override;
 
   void on_last(Rank rank, Instant) override { async_.on_last(rank); }
+  bool is_free(Rank rank) const override { return engine_.is_free(rank); }
   void leave(Rank rank, Instant now) override;
   void on_node_lost(NodeId node, Instant now) override;
 
+  void on_back(Rank, Version) override {}
   void on_start(Rank rank, Instant now) override;
   void on_step(Rank rank, Worker& w, Instant now) override;
   void on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) override;

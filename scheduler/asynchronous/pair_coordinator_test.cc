@@ -42,5 +42,77 @@ TEST_F(PairCoordinatorTest, AnEvaluationThatFallsDueWithTheLastIterationOfAStopG
   for (std::size_t i = 0; i + 1 < told_.size(); ++i) EXPECT_FALSE(told_[i].evaluate) << to_string(told_[i].version);
 }
 
+TEST_F(PairCoordinatorTest, WhoComesBackGoesOnFromWhatItLoaded) {
+  train(0, 0);
+  EXPECT_FALSE(service_->is_free(Rank{1})) << "it is there";
+  service_->on_gone(Rank{1}, now);
+  train(0, 1);
+  come_back(1, 3, 8);
+  const auto begins = verdict(1);
+  ASSERT_TRUE(begins);
+  EXPECT_EQ(begins->next, 4);
+  EXPECT_FALSE(begins->end);
+  publish(1, 4, 10);  // A step of 2, when it has met worker 0, whose model is 1.
+  end_averagings();
+  EXPECT_EQ(numbers(1, *window(1).writing())[0], 4.5 + 2);
+  publish(0, 2, 1);  // No step, when it has met worker 1.
+  end_averagings();
+  EXPECT_EQ(numbers(0, *window(0).writing())[0], (4.5 + 6.5) / 2);
+}
+
+TEST_F(PairCoordinatorTest, WhatComesLateOfAnEarlierProcessIsNotHeard) {
+  service_->on_gone(Rank{1}, now);
+  begin_return(1);
+  service_->on_arrival(Rank{1}, Version{0}, {}, now);
+  EXPECT_FALSE(verdict(1));
+  publish(1, 5, 1, true);
+  EXPECT_TRUE(verdict(1));
+}
+
+TEST_F(PairCoordinatorTest, NoIterationIsDoneTwice) {
+  train(1, 0);
+  train(1, 1);
+  service_->on_gone(Rank{1}, now);
+  EXPECT_EQ(service_->begins_with(Rank{1}), Version{2});
+  for (std::int64_t t = 0; t < 4; ++t) train(0, t);
+  EXPECT_EQ(service_->begins_with(Rank{1}), Version{4}) << "what all others have done is done";
+}
+
+/// It had not begun when the end was decided: it does nothing more, and asks for the model that the others ended with.
+TEST_F(PairCoordinatorTest, WhoComesBackWhenTheEndIsDecidedEndsWithTheOthers) {
+  train(0, 0);
+  service_->on_gone(Rank{1}, now);
+  service_->stop_soon();
+  come_back(1, 0, 8);
+  EXPECT_FALSE(verdict(1));
+  train(0, 1);
+  ASSERT_FALSE(told_.empty());
+  EXPECT_TRUE(told_.back().over);
+  const auto end = verdict(1);
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(end->end);
+  EXPECT_FALSE(end->fresh);
+}
+
+TEST_F(PairCoordinatorTest, WhoComesBackAfterTheEndHearsOfItAtOnce) {
+  service_->on_gone(Rank{1}, now);
+  for (std::int64_t t = 0; t < 10; ++t) train(0, t);
+  EXPECT_TRUE(told_.back().over);
+  come_back(1, 9, 1);
+  const auto end = verdict(1);
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(end->end);
+  EXPECT_FALSE(end->fresh);
+  EXPECT_EQ(service_->done(), Version{9});
+}
+
+TEST_F(PairCoordinatorTest, WhoDiesAgainBeforeItArrivesComesBackAgain) {
+  service_->on_gone(Rank{1}, now);
+  begin_return(1);
+  service_->on_gone(Rank{1}, now);
+  come_back(1, 2, 4);
+  EXPECT_TRUE(verdict(1));
+}
+
 }  // namespace
 }  // namespace paceline::scheduler

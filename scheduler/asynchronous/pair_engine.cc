@@ -16,7 +16,9 @@ PairEngine::PairEngine(Options options) : options_(std::move(options)) {
 // Events
 
 PairEngine::Actions PairEngine::on_begun(Rank rank) {
-  models_.at(rank).begun = true;
+  Model& model = models_.at(rank);
+  model.begun = true;
+  model.gone = false;
   grant(rank);
   return flush();
 }
@@ -111,6 +113,17 @@ PairEngine::Actions PairEngine::on_node_gone(NodeId lost) {
     without_partner(meeting);
   }
   return flush();
+}
+
+bool PairEngine::is_free(Rank rank) const {
+  const Model& own = models_.at(rank);
+  return !awaits_.contains(rank) && !own.holder && own.queue.empty() &&
+         std::none_of(models_.begin(), models_.end(), [rank](const auto& of) {
+           const auto is_its_own = [rank](const Meeting& meeting) { return meeting.initiator == rank; };
+           const Model& model = of.second;
+           return (model.holder && is_its_own(*model.holder)) ||
+                  std::any_of(model.queue.begin(), model.queue.end(), is_its_own);
+         });
 }
 
 bool PairEngine::idle() const {

@@ -66,7 +66,7 @@ class PairEngine {
 
   explicit PairEngine(Options options);
 
-  /// The model of a local worker is there.
+  /// The model of a local worker is there; of one that had ended and is_free(): a new one.
   Actions on_begun(Rank rank);
   /// A local worker has done a step and would meet `partner` (nullopt: nobody).
   Actions on_arrival(Rank initiator, std::optional<Rank> partner);
@@ -80,6 +80,8 @@ class PairEngine {
   /// comes back as it was.
   Actions on_node_gone(NodeId node);
 
+  /// The local worker, which has ended, has no meeting under way, nor has its model.
+  bool is_free(Rank rank) const;
   /// No local model is lent, or waits for one that is.
   bool idle() const;
   /// Local workers that have not begun and are waited for.

@@ -51,6 +51,7 @@ class Agents {
     std::erase_if(busy, [&](Rank rank) { return node(rank) == lost; });
     for (auto& [at, engine] : engines) act(at, engine.on_node_gone(lost));
   }
+  bool is_free(std::int32_t rank) { return engine(Rank{rank}).is_free(Rank{rank}); }
   void gone(std::int32_t rank) { act(node(Rank{rank}), engine(Rank{rank}).on_gone(Rank{rank})); }
 
   /// Lets one thing happen that can: a message arrives, or a reduction ends. False: nothing can.
@@ -258,6 +259,41 @@ TEST(PairEngineTest, APartnerThatHasNotBegunIsWaitedForUntilItBeginsOrIsGone) {
   EXPECT_THAT(other.stepped, ElementsAre(Rank{0}));
 }
 
+TEST(PairEngineTest, WhoIsGoneIsFreeWhenNothingIsUnderWayWithItsModelAndMayBegin) {
+  for (const auto& node_of : {std::vector<std::int32_t>{0, 0}, {0, 1}}) {
+    for (const std::int32_t initiator : {0, 1}) {
+      for (const std::int32_t dead : {0, 1}) {
+        Agents sut(node_of);
+        sut.begin_all();
+        sut.arrive(initiator, 1 - initiator);
+        sut.gone(dead);
+        if (initiator == dead) {
+          EXPECT_FALSE(sut.is_free(dead)) << "its own meeting";
+        }
+        sut.everything();
+        EXPECT_TRUE(sut.is_free(dead));
+        const auto before = sut.averages;
+        sut.begin(dead);
+        sut.arrive(1 - dead, dead);
+        sut.everything();
+        EXPECT_EQ(sut.averages, before + 1) << "it is met";
+        EXPECT_TRUE(sut.engines.at(NodeId{0}).idle());
+      }
+    }
+  }
+}
+
+TEST(PairEngineTest, WhoWaitsForAnothersModelIsNotFree) {
+  Agents sut({0, 0, 0});
+  sut.begin_all();
+  sut.arrive(1, 0);
+  sut.arrive(2, 0);
+  sut.gone(2);
+  EXPECT_FALSE(sut.is_free(2));
+  sut.everything();
+  EXPECT_TRUE(sut.is_free(2));
+}
+
 TEST(PairEngineTest, MessagesAboutNothingAreIgnored) {
   PairEngine sut({.self = NodeId{0}, .node_of = {NodeId{0}, NodeId{1}}});
   sut.on_begun(Rank{0});
@@ -299,7 +335,7 @@ TEST(PairEngineTest, WhatWasLentToALostAgentComesBackAsItWas) {
   EXPECT_TRUE(sut.engines.at(NodeId{0}).idle());
 }
 
-/// Random meetings on random agents, with everything that takes time in random order, deaths, and lost agents.
+/// Random meetings on random agents, with everything that takes time in random order, deaths, returns, and lost agents.
 class PairEngineRuns : public testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(PairEngineRuns, EverybodyFinishesAndAveragingsKeepTheSum) {
@@ -310,7 +346,7 @@ TEST_P(PairEngineRuns, EverybodyFinishesAndAveragingsKeepTheSum) {
   std::vector<std::int32_t> node_of;
   for (std::size_t i = 0; i < workers; ++i) node_of.push_back(below(nodes));
   Agents sut(node_of);
-  const bool deaths = GetParam() % 2 == 1, losses = GetParam() % 3 == 1;
+  const bool deaths = GetParam() % 2 == 1, losses = GetParam() % 3 == 1, returns = GetParam() % 4 == 1;
   const double sum = sut.sum();
   std::vector<int> left(workers, 6);
   std::set<std::int32_t> begun, dead, waits;
@@ -325,6 +361,11 @@ TEST_P(PairEngineRuns, EverybodyFinishesAndAveragingsKeepTheSum) {
     } else if (lives && deaths && random() % 50 == 0) {
       dead.insert(rank);
       sut.gone(rank);
+    } else if (!lives && returns && sut.engines.contains(sut.node(Rank{rank})) && sut.is_free(rank)) {
+      dead.erase(rank);
+      waits.erase(rank);
+      begun.insert(rank);
+      sut.begin(rank);
     } else if (losses && sut.engines.size() > 1 && random() % 100 == 0) {
       const NodeId lost = sut.node(Rank{rank});
       if (!sut.engines.contains(lost)) continue;

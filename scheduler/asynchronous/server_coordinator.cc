@@ -16,7 +16,8 @@ ServerCoordinator::ServerCoordinator(Workplace& work, ServerEngine::Options opti
       server_node_(work.view.leader()) {}
 
 std::vector<std::shared_ptr<AsynchronousWorkers::Bytes>> ServerCoordinator::own_models() const {
-  if (!is_server() || !server_) return {};
+  const bool anybody_is_left = gone_.size() < work_.job.node_of.size();  // Else nobody would end with it.
+  if (!is_server() || !server_ || !anybody_is_left) return {};
   return {server_};
 }
 
@@ -154,10 +155,14 @@ void ServerCoordinator::on_exchange(NodeId from, const Message& message, std::sh
       if (bulk->empty() || message.applied.size() != work_.job.node_of.size()) return;
       look_at_newest({bulk, message.applied});
       const Worker* const of = async_.find(message.rank);
-      const bool waits = of && !of->computes && of->t == message.version;
+      const bool waits = of && !gone_.contains(message.rank) && !of->computes && of->t == message.version;
       if (waits && !taking_.contains(message.rank)) take(message.rank, std::move(bulk));
       return;
     }
+    case Phase::BACK:
+      if (!work_.view.lives_on(message.rank, from)) return;
+      if (!is_server()) return early_.push_back({from, message, {}});
+      return on_rank_back(message.rank, message.version);
     case Phase::MODEL:
       if (!bulk->empty() && message.applied.size() == work_.job.node_of.size())
         look_at_newest({std::move(bulk), message.applied});
@@ -223,7 +228,11 @@ void ServerCoordinator::tell_again(Instant now) {
     const Worker* const w = async_.find(rank);
     if (std::find(living.begin(), living.end(), rank) == living.end()) {
       if (!is_server()) tell_gone(rank, server_node_);
-    } else if (w && !w->computes && !taking_.contains(rank)) {
+      continue;
+    }
+    if (const auto back = returned_.find(rank); back != returned_.end() && !is_server())
+      async_.send(server_node_, {.phase = Phase::BACK, .rank = rank, .version = back->second});
+    if (w && !w->computes && !taking_.contains(rank)) {
       is_server() ? on_push(rank, w->t, nullptr, now) : push(rank);
     }
   }
@@ -282,10 +291,30 @@ void ServerCoordinator::on_node_lost(NodeId node, Instant now) {
 }
 
 void ServerCoordinator::on_rank_gone(Rank rank, Instant now) {
+  std::erase_if(early_, [rank](const Early& early) { return early.message.rank == rank; });
   if (!gone_.insert(rank).second || !is_server()) return;
   waiting_.erase(rank);
   let_pull(engine_.on_gone(rank));
   work_.averagings.start(now);
+}
+
+/// It pulled what it loaded, or somebody did.
+void ServerCoordinator::on_back(Rank rank, Version t) {
+  returned_[rank] = t;
+  gone_.erase(rank);
+  awaited_.erase(rank);
+  if (is_server()) on_rank_back(rank, t);
+}
+
+void ServerCoordinator::on_rank_back(Rank rank, Version t) {
+  gone_.erase(rank);
+  const Version before{work_.job.first.value - 1};
+  if (const auto known = pushed_.find(rank); known != pushed_.end() && known->second > t) return;
+  pushed_[rank] = t;
+  owed_.erase(rank);
+  engine_.resume(rank, t.value - before.value);
+  engine_.on_pull(rank);
+  if (t >= pace_.last_of(rank)) (void)engine_.on_done(rank, true);
 }
 
 void ServerCoordinator::let_pull(std::vector<Rank> served) {

@@ -17,6 +17,7 @@ namespace paceline::scheduler {
 ///
 ///   worker publishes x' -> where the server is:  server += scale (x' - taken);  worker gets the server's model
 ///   on another node        push: x' - taken ->   <- pull: the server's model, and which steps are in it
+///   who had left is back   back: the iteration that it counts as having done ->
 ///   the server is lost     model: the newest that was pulled -> who leads now, and goes on from the newest of all;
 ///                          who waits for a model pushes its step again, which is added unless it is in that one
 class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, private AsynchronousWorkers::Strategy {
@@ -41,9 +42,11 @@ class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, p
 
   void on_last(Rank rank, Instant) override { async_.on_last(rank); }
   void on_ends_apart() override;
+  bool is_free(Rank) const override { return true; }
   void leave(Rank rank, Instant now) override;
   void on_node_lost(NodeId node, Instant now) override;
 
+  void on_back(Rank rank, Version t) override;
   void on_start(Rank rank, Instant now) override;
   void on_step(Rank rank, Worker& w, Instant now) override;
   void on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) override;
@@ -55,7 +58,7 @@ class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, p
     std::shared_ptr<const Bytes> model;
     std::vector<Version> applied;
   };
-  struct Early {  ///< A push that came before this node knew that the server is here.
+  struct Early {  ///< A push, or that somebody is back, that came before this node knew that the server is here.
     NodeId from;
     Message message;
     std::shared_ptr<Bytes> step;
@@ -71,6 +74,7 @@ class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, p
   void on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, Instant now);
   void on_rank_gone(Rank rank, Instant now);
   void tell_gone(Rank rank, NodeId to);
+  void on_rank_back(Rank rank, Version t);
   /// Who waits no longer for the bound gets the model as it is.
   void let_pull(std::vector<Rank> served);
   /// What `inputs` add up to is the server's new model, which is given to `served`. `pushed`: by a push of this rank.
@@ -82,11 +86,12 @@ class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, p
   AsynchronousWorkers async_;
   ServerEngine engine_;
   NodeId server_node_;
-  bool has_start_ = false;  ///< The server has it, or was sent it.
-  std::set<Rank> gone_;     ///< Of all nodes, as far as it is known here.
-  std::set<Rank> awaited_;  ///< Local workers that the server says are waited for.
-  std::set<Rank> taking_;   ///< Local workers that are being given what they have pulled.
-  Snapshot newest_;         ///< Of those that were pulled here or passed on, where the server is not.
+  bool has_start_ = false;            ///< The server has it, or was sent it.
+  std::set<Rank> gone_;               ///< Of all nodes, as far as it is known here.
+  std::set<Rank> awaited_;            ///< Local workers that the server says are waited for.
+  std::map<Rank, Version> returned_;  ///< Local workers that had left, with what they count as having done.
+  std::set<Rank> taking_;             ///< Local workers that are being given what they have pulled.
+  Snapshot newest_;                   ///< Of those that were pulled here or passed on, where the server is not.
   std::vector<Early> early_;
   // Where the server is.
   std::shared_ptr<Bytes> server_;

@@ -34,6 +34,7 @@ class ServerIsLost : public ServiceTest {
       if (exchange.getPhase() == Phase::PUSH) text += "push of";
       if (exchange.getPhase() == Phase::PULL) text += "pull for";
       if (exchange.getPhase() == Phase::MODEL) text += "model for";
+      if (exchange.getPhase() == Phase::BACK) text += "back";
       text += " " + std::to_string(exchange.getRank()) + " at " + std::to_string(exchange.getVersion());
       if (!bulk.empty()) text += ", " + std::to_string(static_cast<int>(first_of(bulk.front().bytes)));
       sent_.push_back(text);
@@ -142,6 +143,85 @@ TEST_F(ServerIsLost, WhoLeadsNextGetsTheModelOfEachOther) {
   service_->on_node_gone(NodeId{0}, now);
   EXPECT_EQ(sent_, Said{}) << "this node itself";
   EXPECT_EQ(result(), 0) << "nor is it given";
+}
+
+// Workers that come back
+
+TEST_F(ServerIsLost, WhoComesBackSaysSoAndPushesWhatItAddsToWhatItLoaded) {
+  publish(1, 0, 5);
+  service_->on_gone(Rank{1}, now);
+  EXPECT_FALSE(service_->is_free(Rank{1})) << "its step is being made";
+  end_averagings();
+  sent_.clear();
+  come_back(1, 3, 7);
+  EXPECT_EQ(std::exchange(sent_, {}), (Said{"to 0: back 1 at 3", "to 2: back 1 at 3"}));
+  say(NodeId{0}, Phase::PULL, 1, 0, 9, {0, 0, -1});  // Of its process before.
+  publish(1, 4, 10);
+  end_averagings();
+  EXPECT_EQ(sent_, Said{"to 0: push of 1 at 4, 3"});
+}
+
+TEST_F(ServerIsLost, TheNextServerAddsWhatWhoIsBackWaitsWith) {
+  service_->on_gone(Rank{1}, now);
+  come_back(1, 3, 7);
+  publish(1, 4, 8);
+  end_averagings();
+  sent_.clear();
+  service_->on_node_gone(NodeId{0}, now);
+  say(NodeId{2}, Phase::MODEL, 0, 0, 3, {-1, -1, 0});
+  second_has_flushed();
+  EXPECT_EQ(result(), 4);
+}
+
+/// Node 0 has the server, and a worker.
+class ServerTest : public ServerIsLost {
+ protected:
+  ServerTest() {
+    auto job = two_workers();
+    job.node_of = {NodeId{0}, NodeId{1}};
+    job.evaluates = false;
+    const auto send = [this](NodeId, wire::Message& message, const auto&) {
+      const auto exchange = message.root().asReader().getExchange();
+      if (exchange.getPhase() == Phase::PULL) pulled_.push_back(static_cast<int>(exchange.getVersion()));
+    };
+    service_ = service<ServerCoordinator>(job, send, ServerEngine::Options{.workers = 2, .bound = 0});
+    join(0);
+    (void)verdict(0);
+  }
+  void step(int t) {
+    publish(0, t, t);
+    end_averagings();
+  }
+  void say_gone() {
+    wire::Message message;
+    message.root().initGone().setRank(1);
+    service_->on_message(NodeId{1}, message.root().asReader(), {}, now);
+    end_averagings();
+  }
+  std::vector<int> pulled_;
+};
+
+TEST_F(ServerTest, WhoIsBackIsWaitedForFromWhatItCountsAsHavingDone) {
+  step(0);
+  EXPECT_FALSE(verdict(0)) << "the bound";
+  say_gone();
+  EXPECT_TRUE(verdict(0));
+  step(1);
+  EXPECT_TRUE(verdict(0));
+  say(NodeId{1}, Phase::BACK, 1, 1, 0);
+  step(2);
+  EXPECT_FALSE(verdict(0)) << "it has done as many as worker 1, and now one more";
+  say(NodeId{1}, Phase::PUSH, 1, 2, 5);
+  EXPECT_TRUE(verdict(0));
+  EXPECT_EQ(pulled_, std::vector<int>{2});
+}
+
+TEST_F(ServerTest, ThatSomebodyIsBackIsHeardOfItsOwnNodeOnly) {
+  say_gone();
+  say(NodeId{1}, Phase::BACK, 0, 5, 0);
+  say(NodeId{1}, Phase::BACK, 7, 5, 0);
+  step(0);
+  EXPECT_TRUE(verdict(0));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ void ExchangeCoordinator::on_start(Rank rank, Instant now) {
   }
   w.slow = slow;
   member->window.unseal(memory::Window::Unseal::keep);
-  pace_.begin(rank, now);
+  pace_.begin(rank, Version{work_.job.first.value - 1}, now);
 }
 
 void ExchangeCoordinator::step(const Decision& d) {

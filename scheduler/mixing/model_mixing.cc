@@ -40,7 +40,7 @@ void ModelMixing::on_start(Rank rank, Instant now) {
   }
   member->window.unseal(memory::Window::Unseal::keep);
   work_.averagings.start(now);
-  pace_.begin(rank, now);
+  pace_.begin(rank, Version{work_.job.first.value - 1}, now);
 }
 
 void ModelMixing::on_arrival(Rank rank, Version t, Duration compute, Instant now) {

@@ -58,6 +58,8 @@ class Endings {
   /// It is decided.
   void let_go();
 
+  /// Where the job ends.
+  bool is_decided() const { return end_.has_value(); }
   /// Nobody here begins what is later, while something is being agreed on.
   const std::optional<Version>& frozen() const { return frozen_; }
   /// While a graph is agreed on: the highest version that somebody here may contribute to before.

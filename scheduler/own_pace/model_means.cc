@@ -221,7 +221,7 @@ void ModelMeans::average_at_end(Version v, const std::shared_ptr<const Sums>& su
     work_.windows.set_last(v);
     work_.hold(v);
     work_.tell(Workplace::Executed{v, true, true, work_.job.evaluates, evaluator, totals_of(*sums)});
-    for (const Rank rank : *given) workers_.on_end(rank);
+    workers_.on_end(*given);
   };
   work_.averagings.add({prepare, end}, {});
 }

@@ -38,8 +38,8 @@ class ModelMeans {
     virtual bool parts_are_by_version() const = 0;
     /// The job's last version.
     virtual Version last() const = 0;
-    /// The mean of all last models is in the worker's window.
-    virtual void on_end(Rank rank) = 0;
+    /// The mean of all last models is in the windows of these: of all that were here when it was made.
+    virtual void on_end(const std::vector<Rank>& given) = 0;
 
    protected:
     ~Workers() = default;

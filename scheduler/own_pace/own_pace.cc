@@ -118,6 +118,7 @@ std::optional<memory::Buffer> OwnPace::on_published(Rank rank, Version t, Durati
     member->window.unseal(memory::Window::Unseal::keep);
     return {};
   }
+  published_[rank] = t;
   latest_[rank] = {tag.loss_sum, tag.loss_count, tag.samples, tag.learning_rate, {}, 0};
   unreported_.samples += tag.samples;
   return buffer;
@@ -181,15 +182,65 @@ Version OwnPace::next_word(Version own) const {
   return std::min(next, last_);
 }
 
-void OwnPace::verdict(Rank rank, Version own, bool end) {
+void OwnPace::verdict(Rank rank, Version own, Verdict what) {
   if (!work_.windows.living(rank)) return;
   const Version word = next_word(own);
+  const bool end = what != Verdict::go_on;
   work_.windows.set_verdict(rank, {.own = own.value,
                                    .next = own.next().value,
                                    .next_round = word.value,
+                                   .fresh = what != Verdict::end_without_mean,
                                    .averaged = end || strategy_.averages(own),
                                    .end = end});
   if (!end) work_.averagings.begin_compute(rank);
+}
+
+void OwnPace::on_end(const std::vector<Rank>& given) {
+  over_ = true;
+  for (const Rank rank : given) verdict(rank, last_, Verdict::end);
+  for (const auto& [rank, t] : std::exchange(late_, {})) end_late(rank, t);
+}
+
+// A worker comes back
+
+void OwnPace::on_return(Rank rank, Instant now) {
+  work_.chronicle.hear({.kind = Decision::Kind::returned, .rank = rank, .at = now}, now);
+}
+
+/// None twice.
+Version OwnPace::begins_with(Rank rank) const {
+  const auto before = published_.find(rank);
+  return before == published_.end() ? done().next() : std::max(done(), before->second).next();
+}
+
+bool OwnPace::comes_in(Rank rank, Version t, bool ends) {
+  const auto& window = work_.windows.at(rank).window;
+  const auto start = window.published();
+  if (!start || window.tag(*start).iteration != t.value) return false;
+  returning_.erase(rank);
+  if (over_) {
+    end_late(rank, t);
+  } else if (ends || endings.frozen() || endings.is_decided()) {
+    late_[rank] = t;
+  } else {
+    let_in(rank, t);
+    return true;
+  }
+  return false;
+}
+
+void OwnPace::let_in(Rank rank, Version t) {
+  gone_.erase(rank);
+  free_.erase(rank);
+  finished_[rank] = t;
+  work_.windows.let_in(rank);
+}
+
+/// What the others have it asks one of them for.
+void OwnPace::end_late(Rank rank, Version t) {
+  let_in(rank, t);
+  ends_at_[rank] = t;
+  verdict(rank, t, Verdict::end_without_mean);
 }
 
 // What is told
@@ -207,11 +258,13 @@ bool OwnPace::on_message(NodeId from, const wire::Envelope::Reader& message, std
 }
 
 void OwnPace::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
-  if (!work_.windows.living(rank) && !work_.chronicle.replays()) return;
+  if (!work_.windows.living(rank) && !returns(rank) && !work_.chronicle.replays()) return;
   work_.chronicle.hear({.kind = Decision::Kind::arrived, .rank = rank, .version = t, .at = now, .took = compute}, now);
 }
 
 void OwnPace::on_gone(Rank rank, Instant now) {
+  returning_.erase(rank);
+  late_.erase(rank);
   if (work_.view.is_here(rank) && !gone_.contains(rank))
     work_.chronicle.hear({.kind = Decision::Kind::gone, .rank = rank, .at = now}, now);
 }
@@ -225,6 +278,9 @@ void OwnPace::step(const Decision& d) {
   const Instant now = work_.now();
   switch (d.kind) {
     case Decision::Kind::gone: return go(d.rank, now);
+    case Decision::Kind::returned:
+      returning_.insert(d.rank);
+      return work_.tell(Workplace::Admitted{d.rank, std::nullopt, true});
     case Decision::Kind::node_gone:
       strategy_.on_node_lost(d.node, now);
       endings.on_node_lost();
@@ -263,6 +319,8 @@ void OwnPace::go(Rank rank, Instant now) {
   begun_.erase(rank);
   latest_.erase(rank);
   means.on_gone(rank);
+  const auto nothing = [this] { return work_.windows.reduction(); };
+  work_.averagings.add({nothing, [this, rank](Instant) { free_.insert(rank); }}, {});
   strategy_.leave(rank, now);
   means.look_at_all(now);
 }

@@ -20,6 +20,9 @@ namespace paceline::scheduler {
 ///   stop        the last version is agreed on (endings.h): the highest that anybody has begun, of all workers, where
 ///               they wait for each other, else each ends with the iteration that it has begun
 ///   death       told to all nodes by the worker's own
+///   return      where the strategy knows of it: at any time, with the state of another worker. Nobody waits for it
+///               before it arrives, with its start as the iteration before the one that it begins. Where an end is
+///               being agreed on, or is near, it does nothing more and ends with the others' model
 ///
 /// Each worker publishes the model that it starts from as the iteration before the first one, and then one an
 /// iteration, or at those iterations only that the strategy names; each time it waits for its verdict.
@@ -42,6 +45,8 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
     virtual void on_last(Rank, Instant) {}
     /// The job ends early, and where its workers end is known (`last_of`).
     virtual void on_ends_apart() {}
+    /// Nothing more will be done with the window of a worker of this node that is gone.
+    virtual bool is_free(Rank) const { return false; }
     /// The worker, of this node, is gone: it will neither arrive nor take a result. To be told to all nodes.
     virtual void leave(Rank rank, Instant now) = 0;
     /// This agent goes on without another one: what that has given of its workers is all that there will be.
@@ -67,6 +72,9 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
   void on_alive(Rank rank, Instant now) override { alive_[rank] = now; }
   void on_gone(Rank rank, Instant now) override;
+  bool is_free(Rank rank) const override { return free_.contains(rank) && strategy_.is_free(rank); }
+  void on_return(Rank rank, Instant now) override;
+  Version begins_with(Rank rank) const override;
   void stop_soon() override { endings.stop_soon(); }
   Version done() const override;
   Version last() const override { return last_; }
@@ -81,12 +89,17 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
 
   /// To be called at every arrival: what the worker published, pinned. nullopt: it has published nothing of `t`.
   std::optional<memory::Buffer> on_published(Rank rank, Version t, Duration compute);
-  /// The agent has what it needs of the worker's start.
-  void begin(Rank rank, Instant now) { go_on(rank, Version{work_.job.first.value - 1}, now); }
+  /// It had left, and has another process that has not arrived.
+  bool returns(Rank rank) const { return returning_.contains(rank); }
+  /// Whether it, which arrives with its start as iteration t, takes part from here on. `ends`: it is too
+  /// late for that.
+  bool comes_in(Rank rank, Version t, bool ends);
+  /// The agent has what it needs of the worker's start, which is the model after `own`.
+  void begin(Rank rank, Version own, Instant now) { go_on(rank, own, now); }
   /// The worker's iteration v is averaged, its result delivered: it goes on, or waits for the end.
   void finish(Rank rank, Version v, Instant now);
   /// The worker begins the iteration after `own`.
-  void tell_to_go_on(Rank rank, Version own) { verdict(rank, own, false); }
+  void tell_to_go_on(Rank rank, Version own) { verdict(rank, own, Verdict::go_on); }
   /// The mean of all models after v is one of those that are evaluated on the way.
   bool is_due(Version v) const;
   /// The last iteration that the worker does, as far as it is known.
@@ -108,7 +121,7 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
   ModelMeans::Part model_of(Rank rank) override { return strategy_.model_of(rank); }
   RoundSums latest_of(Rank rank) const override;
   bool parts_are_by_version() const override { return !options_.ends_apart; }
-  void on_end(Rank rank) override { verdict(rank, last_, true); }
+  void on_end(const std::vector<Rank>& given) override;
   Version begun_of(Rank rank) const override;
   Version furthest_begun() const override;
   bool ends_apart() const override { return options_.ends_apart; }
@@ -118,7 +131,10 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
 
   Instant silent_since(Rank rank, Instant word) const;
   Version next_word(Version own) const;
-  void verdict(Rank rank, Version own, bool end);
+  enum class Verdict { go_on, end, end_without_mean };
+  void let_in(Rank rank, Version t);
+  void end_late(Rank rank, Version t);
+  void verdict(Rank rank, Version own, Verdict what);
   void go_on(Rank rank, Version own, Instant now);
   void go_on_all(Instant now);
   void go(Rank rank, Instant now);
@@ -131,16 +147,21 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
   const Options options_;
   Version last_;
   RunningMedian steps_;
-  std::map<Rank, Instant> alive_;     ///< The last sign of life that is no word.
-  std::set<Rank> gone_;               ///< Of this node, those too that never opened a share.
-  std::map<Rank, Version> begun_;     ///< The last iteration that a local worker may do before it waits.
-  std::map<Rank, Version> finished_;  ///< The last one that was averaged.
-  std::map<Rank, RoundSums> latest_;  ///< Of what it last published.
-  std::map<Rank, Version> ends_at_;   ///< Where workers of this node end apart, on the leader those of all.
-  std::map<Rank, Version> waiting_;   ///< Those that are held back, with what they have finished.
+  std::map<Rank, Instant> alive_;      ///< The last sign of life that is no word.
+  std::set<Rank> gone_;                ///< Of this node, those too that never opened a share.
+  std::set<Rank> free_;                ///< Of those: no averaging that began before uses its window.
+  std::set<Rank> returning_;           ///< Of those: they have another process, which loads its state.
+  std::map<Rank, Version> late_;       ///< Of those: they have arrived, and wait for the others' end.
+  std::map<Rank, Version> begun_;      ///< The last iteration that a local worker may do before it waits.
+  std::map<Rank, Version> finished_;   ///< The last one that was averaged.
+  std::map<Rank, Version> published_;  ///< The last one that it has published, its processes before it included.
+  std::map<Rank, RoundSums> latest_;   ///< Of what it last published.
+  std::map<Rank, Version> ends_at_;    ///< Where workers of this node end apart, on the leader those of all.
+  std::map<Rank, Version> waiting_;    ///< Those that are held back, with what they have finished.
   RoundSums unreported_;
   Version reported_;
   Instant started_;
+  bool over_ = false;
 };
 
 }  // namespace paceline::scheduler

@@ -48,6 +48,7 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
   void on_alive(Rank rank, Instant now) { coordinator_->pace().on_alive(rank, now); }
   void on_gone(Rank rank, Instant now) { coordinator_->pace().on_gone(rank, now); }
   void on_return(Rank rank, Instant now) { coordinator_->pace().on_return(rank, now); }
+  Version begins_with(Rank rank) const { return coordinator_->pace().begins_with(rank); }
   void stop_soon() { coordinator_->pace().stop_soon(); }
   Version done() const override { return coordinator_->pace().done(); }
   Version last() const { return coordinator_->pace().last(); }

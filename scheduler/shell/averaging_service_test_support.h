@@ -58,13 +58,32 @@ class ServiceTest : public ::testing::Test {
     return {reinterpret_cast<double*>(window(rank).data(buffer).data()), kElements};
   }
 
-  void publish(int rank, std::int64_t t, double model) {
+  void publish(int rank, std::int64_t t, double model) { publish(rank, t, model, t < 0); }
+  void publish(int rank, std::int64_t t, double model, bool is_start) {
     const auto buffer = window(rank).writing();
     ASSERT_TRUE(buffer);
     std::ranges::fill(numbers(rank, *buffer), model);
     window(rank).tag(*buffer) = {.iteration = t, .bodies = 1, .samples = 1};
-    ASSERT_TRUE(window(rank).publish(t < 0));
+    ASSERT_TRUE(window(rank).publish(is_start));
     service_->on_arrival(Rank{rank}, Version{t}, std::chrono::seconds(1), now);
+  }
+  /// A worker that had left has another process, which begins after t with this model.
+  void come_back(int rank, std::int64_t t, double model) {
+    begin_return(rank);
+    publish(rank, t, model, true);
+    end_averagings();
+  }
+  void begin_return(int rank) {
+    ASSERT_TRUE(service_->is_free(Rank{rank}));
+    service_->reopen(Rank{rank}, std::move(*memory::ControlPage::create()));
+    service_->on_return(Rank{rank}, now);
+  }
+  /// What it was told last, if that is news.
+  std::optional<memory::WorkerVerdict> verdict(int rank) {
+    const auto answer = service_->control(Rank{rank})->verdict(heard_[rank]);
+    if (!answer) return std::nullopt;
+    heard_[rank] = answer->number;
+    return answer->verdict;
   }
   /// Until the pool is idle.
   void end_averagings() {
@@ -89,6 +108,7 @@ class ServiceTest : public ::testing::Test {
   }
 
   Instant now{};
+  std::map<int, std::uint64_t> heard_;
   TaskGraph graph_{{}};
   std::unique_ptr<collective::Averager> averager_ = std::move(*collective::Averager::create(1));
   std::shared_ptr<AveragingService> service_;

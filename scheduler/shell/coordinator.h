@@ -25,6 +25,8 @@ class Pace {
   /// A local worker that has gone has another process, which has its window; or again, where the state that it was to
   /// begin with cannot be had. Workplace::Admitted follows.
   virtual void on_return(Rank, Instant) {}
+  /// The iteration that it begins with then, or a later one.
+  virtual Version begins_with(Rank) const { return done().next(); }
   /// The job is to end on all nodes at one version, as soon as can be.
   virtual void stop_soon() = 0;
 

@@ -53,6 +53,8 @@ INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
 CORE, STEPS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps"))
 JOB, HOLD = (f"algorithms/cluster/training/{part}.cc" for part in ("training_job", "job_hold"))
 ACTORS = "actors/router/local_actors.cc"
+OWN_PACE = "scheduler/own_pace/own_pace.cc"
+ASYNCHRONOUS, SERVER = (f"scheduler/asynchronous/{part}.cc" for part in ("asynchronous_workers", "server_coordinator"))
 
 MUTATIONS = (
     # Rounds
@@ -211,4 +213,22 @@ MUTATIONS = (
     Mutation("what its last process says late counts", "algorithms/cluster/training/job_members.cc", "  withdraw(rank);\n  rank_of_", "  rank_of_", TRAINING),
     Mutation("who comes back after a job's end is waited for", "algorithms/cluster/training/training_job.cc", "  if (hold_.end() && !returns_.empty()) replicas_.on_end(*hold_.end(), now);\n", "", TRAINING),
     Mutation("an actor is started again more often than so many times within an hour", ACTORS, "return here_.now - at < rule.within;", "return here_.now - at < rule.within / 1000;", ("actors",)),
+    # The same, where there are no rounds
+    Mutation("one that comes back while an end is agreed on begins another iteration", OWN_PACE, "ends || endings.frozen() || endings.is_decided()", "ends", ("scheduler", "clusters")),
+    Mutation("one that comes back when the job has ended waits for ever", OWN_PACE, "  if (over_) {\n    end_late(rank, t);\n  } else if", "  if", ("scheduler", "clusters")),
+    Mutation("who waits for the end is not told of it", OWN_PACE, "  for (const auto& [rank, t] : std::exchange(late_, {})) end_late(rank, t);\n", "", ("scheduler", "clusters")),
+    Mutation("what its last process says late is its start", OWN_PACE, "  if (!start || window.tag(*start).iteration != t.value) return false;\n", "", ("scheduler",)),
+    Mutation("an iteration is done twice", OWN_PACE, "std::max(done(), before->second).next()", "done().next()", ("scheduler",)),
+    Mutation("a node says that its workers are done, and not that one is back", ASYNCHRONOUS, "  if (exchange.getPhase() == Phase::BACK) done_.erase(from);\n", "", ("scheduler", "clusters")),
+    Mutation("a node whose workers were done, and of which one is back, does not say so again", ASYNCHRONOUS, "  told_ = false;\n", "", ("scheduler", "clusters")),
+    Mutation("who comes back counts as one that has ended", ASYNCHRONOUS, "  ended_.erase(rank);\n  told_", "  told_", ("scheduler", "clusters")),
+    Mutation("the bound does not hold for who comes back", SERVER, "  engine_.resume(rank, t.value - before.value);\n  engine_.on_pull(rank);\n", "", ("scheduler", "clusters")),
+    Mutation("a server's worker that is back is another node's to say", SERVER, "      if (!work_.view.lives_on(message.rank, from)) return;\n      if (!is_server()) return early_", "      if (!is_server()) return early_", ("scheduler",)),
+    Mutation("its window is given away while its step is being made", "scheduler/own_pace/own_pace.h", "return free_.contains(rank) && strategy_", "return gone_.contains(rank) && strategy_", ("scheduler",)),
+    Mutation("a server ends a job that nobody is left in", SERVER, " || !anybody_is_left) return {};", ") return {};", ("clusters",)),
+    Mutation("its window is given away while it has asked for another's model", PAIRS, "  return !awaits_.contains(rank) && !own.holder", "  return !own.holder", ("scheduler",)),
+    Mutation("its window is given away while it waits for another's model", PAIRS, "(model.holder && is_its_own(*model.holder)) ||\n                  std::any_of(model.queue.begin(), model.queue.end(), is_its_own);", "(model.holder && is_its_own(*model.holder));", ("scheduler",)),
+    Mutation("who is back is not met", PAIRS, "  model.gone = false;\n", "", ("scheduler", "clusters")),
+    Mutation("who comes back too late ends with a model of its own", CORE, "  if (verdict) needs_replica_ = verdict->end;", "  if (verdict) needs_replica_ = false;", SESSION),
+    Mutation("who comes back begins before its start was seen", CORE, " || (terms_.returns && !terms_.own_pace)) return;", " || terms_.returns) return;", SESSION),
 )

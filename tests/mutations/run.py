@@ -4,11 +4,14 @@
     tests/mutations/run.py            all; exit status 1 if one is not found, or a text is not there (any more)
     tests/mutations/run.py PATTERN    those whose defect or file matches this regular expression
     tests/mutations/run.py --check    only whether each text is there, once
+    tests/mutations/run.py --jobs 2   two at a time, each in a copy of its own
 
 Builds a copy of the sources in a temporary folder (TMPDIR), and leaves the ones here as they are.
 """
 import argparse
+import concurrent.futures
 import pathlib
+import queue
 import re
 import shutil
 import subprocess
@@ -19,7 +22,8 @@ import time
 from mutations import MUTATIONS, TESTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TEST_SECONDS = 300  # One that takes longer hangs, which is a finding.
+# A test that takes twice as long as without a defect, and a minute, hangs: a finding.
+SLOWER, MORE_SECONDS = 2, 60
 
 
 def unfit():
@@ -42,7 +46,8 @@ class Copy:
     """The sources and a build of their tests."""
 
     def __init__(self, folder):
-        self.source, self.build = folder / "source", folder / "build"
+        self.source = folder
+        self.build = folder / "build" / "release"  # As here: what the compiler cache has is not compiled again.
         files = run("git", "-C", ROOT, "ls-files", "-z").stdout.split("\0")
         for name in filter(None, files):
             if not (ROOT / name).is_file():
@@ -56,8 +61,16 @@ class Copy:
     def make(self, tests):
         return run("cmake", "--build", self.build, "--target", *(TESTS[test][0] for test in tests))
 
-    def finder(self, mutation):
-        """The first test that fails with it; '' if all pass."""
+    def seconds(self, test):
+        """What it takes as it is; it passes."""
+        began = time.monotonic()
+        ran = run(self.build / TESTS[test][1])
+        if ran.returncode != 0:
+            raise SystemExit(f"mutations: {test} fails as it is: {ran.stdout[-3000:]}")
+        return time.monotonic() - began
+
+    def finder(self, mutation, seconds):
+        """The first test that fails with it; '' if all pass. `seconds`: what each test takes without."""
         path = self.source / mutation.path
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(mutation.now, mutation.then), encoding="utf-8")
@@ -67,7 +80,7 @@ class Copy:
                 if made.returncode != 0:
                     raise SystemExit(f"mutations: with '{mutation.defect}' it does not build: {made.stdout[-3000:]}")
                 try:
-                    if run(self.build / TESTS[test][1], timeout=TEST_SECONDS).returncode != 0:
+                    if run(self.build / TESTS[test][1], timeout=SLOWER * seconds[test] + MORE_SECONDS).returncode != 0:
                         return test
                 except subprocess.TimeoutExpired:
                     return f"{test} (hangs)"
@@ -76,10 +89,27 @@ class Copy:
             path.write_text(text, encoding="utf-8")
 
 
+class Copies:
+    """So many copies, one for each that works at a time."""
+
+    def __init__(self, folder, count):
+        self.free = queue.SimpleQueue()
+        for number in range(count):
+            self.free.put(Copy(folder / str(number)))
+
+    def work(self, task):
+        copy = self.free.get()
+        try:
+            return task(copy)
+        finally:
+            self.free.put(copy)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     lines = unfit()
     for line in lines:
@@ -87,21 +117,30 @@ def main():
     if lines or given.check:
         return 1 if lines else 0
     chosen = [one for one in MUTATIONS if re.search(given.pattern, one.defect) or re.search(given.pattern, one.path)]
-    missed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Copy(pathlib.Path(folder))
-        began = time.monotonic()
-        made = copy.make(sorted({test for one in chosen for test in one.tests}))
+    tests = sorted({test for one in chosen for test in one.tests})
+
+    def build(copy):
+        made = copy.make(tests)
         if made.returncode != 0:
             raise SystemExit(f"mutations: it does not build as it is: {made.stdout[-3000:]}")
+
+    def find(one):
+        began = time.monotonic()
+        finder = copies.work(lambda copy: copy.finder(one, seconds))
+        print(f"{finder or 'NOT FOUND':14} {time.monotonic() - began:5.0f} s  {one.path}: {one.defect}", flush=True)
+        return bool(finder)
+
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        began = time.monotonic()
+        copies = Copies(pathlib.Path(folder), given.jobs)
+        for _ in range(given.jobs):
+            copies.work(build)
         print(f"built in {time.monotonic() - began:.0f} s", flush=True)
-        for one in chosen:
-            began = time.monotonic()
-            finder = copy.finder(one)
-            missed += not finder
-            print(f"{finder or 'NOT FOUND':14} {time.monotonic() - began:5.0f} s  {one.path}: {one.defect}", flush=True)
-    print(f"{len(chosen) - missed} of {len(chosen)} defects found")
-    return 1 if missed else 0
+        seconds = dict(zip(tests, pool.map(lambda test: copies.work(lambda copy: copy.seconds(test)), tests)))
+        print("as it is: " + ", ".join(f"{test} {seconds[test]:.0f} s" for test in tests), flush=True)
+        found = sum(pool.map(find, chosen))
+    print(f"{found} of {len(chosen)} defects found")
+    return 0 if found == len(chosen) else 1
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ void JobReplicas::carry_out(const ReplicaExchange::Give& give) {
   wire::Message message;
   auto body = message.root().initReplica();
   const bool skips = may_skip_.erase(give.rank) > 0;
-  body.setUpdate(skips ? std::max(give.replica.update, averagings_->done().value + 1) : give.replica.update);
+  body.setUpdate(skips ? std::max(give.replica.update, averagings_->begins_with(give.rank).value)
+                       : give.replica.update);
   body.setSize(give.replica.size);
   outbox_.answer(*worker, requests_[give.rank], message, {give.replica.object->fd()});
 }

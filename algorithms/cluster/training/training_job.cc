@@ -131,7 +131,9 @@ void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
   const Rank rank{arrive.getRank()};
   if (members_.size() == 1) view_.on_loss(arrive.getLoss());  // Alone it publishes nothing.
   if (view_.is_training(Version{arrive.getIteration()}) && !std::exchange(stepped_, true)) news_.first_step(rank);
-  if (!members_.has_left(rank)) on_back(rank, arrive.getIteration(), now);
+  // Where there are no rounds it is its start that arrives first.
+  const bool shows_start = algorithms::has_own_pace(settings_.strategy, settings_.workers());
+  if (!members_.has_left(rank)) on_back(rank, arrive.getIteration() + (shows_start ? 1 : 0), now);
   const Version t{arrive.getIteration()};
   const Duration took(arrive.getComputeNs());
   life_.heard(rank, now);
