@@ -301,9 +301,15 @@ bool has_own_pace(const Strategy& strategy, std::int32_t workers) {
 }
 
 bool workers_come_back(const Strategy& strategy, std::int32_t workers) {
-  const auto core = coordination(strategy);
-  return workers > 1 &&
-         (core == Coordination::server || core == Coordination::pairs || !has_own_pace(strategy, workers));
+  if (workers == 1 || !has_own_pace(strategy, workers)) return workers > 1;
+  switch (coordination(strategy)) {
+    case Coordination::server:
+    case Coordination::pairs: return true;
+    case Coordination::mixing: return strategy.overlap == 0;
+    case Coordination::rounds:  // Whose batches are mixed.
+    case Coordination::exchanges: return false;
+  }
+  return false;
 }
 
 bool mixes_batches(const Strategy& strategy) {

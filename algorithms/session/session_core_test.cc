@@ -295,10 +295,10 @@ TEST_F(SessionCoreTest, WhereThereAreNoRoundsWhoComesBackShowsWhatItBeginsWith) 
   EXPECT_FALSE(core->restored());
   EXPECT_THAT(heard(), ElementsAre("arrive 6"));
   expect_waits([&] { return core->restored(); });
-  answer({.own = 6, .next = 7, .next_round = 7});
+  answer({.own = 8, .next = 9, .next_round = 9});
   EXPECT_TRUE(core->restored());
   EXPECT_EQ(next(), PACELINE_BODY);
-  EXPECT_EQ(lease.update, 7);
+  EXPECT_EQ(lease.update, 9) << "as the agent says";
 }
 
 TEST_F(SessionCoreTest, WhoComesBackTooLateAsksForTheModelOfTheEnd) {

@@ -33,7 +33,7 @@ std::optional<PairEngine::Phase> from_wire(Wire phase) {
 PairCoordinator::PairCoordinator(Workplace& work, Partner partner)
     : Coordinator(work),
       partner_(std::move(partner)),
-      pace_(work, *this, {.ends_apart = true}),
+      pace_(work, *this, {.ends_apart = true, .returns = OwnPace::Return::at_once}),
       async_(work, pace_, *this),
       engine_({.self = work_.job.self, .node_of = work_.job.node_of}) {}
 

@@ -98,11 +98,17 @@ TEST_F(PairCoordinatorTest, WhoComesBackAfterTheEndHearsOfItAtOnce) {
   service_->on_gone(Rank{1}, now);
   for (std::int64_t t = 0; t < 10; ++t) train(0, t);
   EXPECT_TRUE(told_.back().over);
-  come_back(1, 9, 1);
+  come_back(1, 5, 1);
   const auto end = verdict(1);
   ASSERT_TRUE(end);
   EXPECT_TRUE(end->end);
-  EXPECT_FALSE(end->fresh);
+  EXPECT_FALSE(end->fresh) << "it needs the model of the end";
+  service_->on_gone(Rank{1}, now);
+  end_averagings();
+  come_back(1, 9, 1);
+  const auto with_that = verdict(1);
+  ASSERT_TRUE(with_that);
+  EXPECT_TRUE(with_that->end && with_that->fresh) << "it has loaded it";
   EXPECT_EQ(service_->done(), Version{9});
 }
 

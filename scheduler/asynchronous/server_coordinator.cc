@@ -10,7 +10,7 @@ namespace paceline::scheduler {
 ServerCoordinator::ServerCoordinator(Workplace& work, ServerEngine::Options options)
     : Coordinator(work),
       options_(options),
-      pace_(work, *this, {.ends_apart = true}),
+      pace_(work, *this, {.ends_apart = true, .returns = OwnPace::Return::at_once}),
       async_(work, pace_, *this),
       engine_(options),
       server_node_(work.view.leader()) {}

@@ -42,7 +42,6 @@ class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, p
 
   void on_last(Rank rank, Instant) override { async_.on_last(rank); }
   void on_ends_apart() override;
-  bool is_free(Rank) const override { return true; }
   void leave(Rank rank, Instant now) override;
   void on_node_lost(NodeId node, Instant now) override;
 

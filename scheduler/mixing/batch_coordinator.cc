@@ -51,8 +51,8 @@ void BatchCoordinator::step(const Decision& d) {
       return;
     case Decision::Kind::arrived:
       waiting_.insert(d.rank);
-      return d.version < work_.job.first ? mixing_.on_start(d.rank, now)
-                                         : mixing_.on_arrival(d.rank, d.version, d.took, now);
+      if (d.version >= work_.job.first) return mixing_.on_arrival(d.rank, d.version, d.took, now);
+      return mixing_.has(d.rank) ? void() : mixing_.on_start(d.rank, Version{work_.job.first.value - 1}, now);
     default: return neighbours_.step(d);
   }
 }

@@ -67,7 +67,8 @@ void ExchangeCoordinator::on_start(Rank rank, Instant now) {
   if (!member || workers_.contains(rank)) return;
   const auto start = member->window.seal();
   if (!start) return work_.fail_job(damaged_window(rank));
-  Worker& w = workers_.emplace(rank, Worker{neighbours_.add(rank, now), nullptr}).first->second;
+  Worker& w = workers_.emplace(rank, Worker{neighbours_.add(rank, Version{work_.job.first.value - 1}, now), nullptr})
+                  .first->second;
   auto& slow = is_whole() ? w.slow : common_;  // All start alike.
   if (!slow) {
     slow = std::make_shared<Slow>();

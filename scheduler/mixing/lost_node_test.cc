@@ -69,6 +69,9 @@ class LostNodeTest : public ServiceTest {
         text += "flushed";
       else if (envelope.isEnding())
         text += words_of(envelope.getEnding());
+      else if (envelope.isGone() && envelope.getGone().getContributed() >= 0)
+        text += std::to_string(envelope.getGone().getRank()) + " gone after " +
+                std::to_string(envelope.getGone().getContributed());
       else
         return;
       sent_.push_back(std::move(text));
@@ -78,10 +81,17 @@ class LostNodeTest : public ServiceTest {
     switch (ending.getPhase()) {
       case wire::Ending::Phase::WISH: return "wish";
       case wire::Ending::Phase::ASK: return "ask";
-      case wire::Ending::Phase::ANSWER: return "begun " + std::to_string(ending.getVersion());
-      case wire::Ending::Phase::DECIDE: return "decided " + std::to_string(ending.getVersion());
+      case wire::Ending::Phase::ANSWER: return "begun " + std::to_string(ending.getVersion()) + joiners_of(ending);
+      case wire::Ending::Phase::DECIDE: return "decided " + std::to_string(ending.getVersion()) + joiners_of(ending);
     }
     return "?";
+  }
+  static std::string joiners_of(const wire::Ending::Reader& ending) {
+    std::string text;
+    const bool is_answer = ending.getPhase() == wire::Ending::Phase::ANSWER;
+    for (const auto each : ending.getBegun())
+      if (is_answer || each.getVersion() == ending.getVersion()) text += " with " + std::to_string(each.getRank());
+    return text;
   }
   /// Node 0 is lost, and node 2 has passed on what it held.
   void first_is_lost() {
@@ -107,15 +117,18 @@ class LostNodeTest : public ServiceTest {
     service_->on_message(NodeId{of.value}, message.root().asReader(), {bytes.begin(), bytes.end()}, now);
     end_averagings();
   }
-  void on_ending(wire::Ending::Phase phase, Version v, const std::vector<std::int32_t>& members = {}) {
+  void on_ending(wire::Ending::Phase phase, Version v, const std::vector<std::int32_t>& members = {}, int number = 1) {
     wire::Message message;
     auto body = message.root().initEnding();
     body.setPhase(phase);
     body.setVersion(v.value);
     body.setGraph(true);
-    body.setNumber(phase == wire::Ending::Phase::DECIDE ? 1 : 0);
+    body.setNumber(phase == wire::Ending::Phase::DECIDE ? number : 0);
     auto list = body.initBegun(static_cast<unsigned>(members.size()));
-    for (unsigned i = 0; i < list.size(); ++i) list[i].setRank(members[i]);
+    for (unsigned i = 0; i < list.size(); ++i) {
+      list[i].setRank(members[i]);
+      list[i].setVersion(joins_ == members[i] ? v.value : -1);  // It was in the one before.
+    }
     service_->on_message(NodeId{0}, message.root().asReader(), {}, now);
   }
   static MixCoordinator::Options push_sum() {
@@ -127,6 +140,7 @@ class LostNodeTest : public ServiceTest {
   }
 
   std::vector<std::string> sent_;
+  std::optional<std::int32_t> joins_;  ///< Who of a decision's members.
 };
 
 using Said = std::vector<std::string>;
@@ -240,6 +254,108 @@ TEST_F(LostNodeTest, AGraphBeginsBehindWhatOverlapMayGive) {
   begin_as<MixCoordinator>(options);
   on_ending(wire::Ending::Phase::ASK, {});
   EXPECT_EQ(sent_, Said{"to 0: begun 1"}) << "when iteration 0 is done exchange 1 may begin";
+}
+
+// Workers that come back
+
+TEST_F(LostNodeTest, WhoComesBackBeginsWithTheNextGraph) {
+  begin_as<MixCoordinator>(push_sum());
+  publish(1, 0, 2);
+  end_averagings();
+  service_->on_gone(Rank{1}, now);
+  EXPECT_EQ(std::exchange(sent_, {}), (Said{"to 0: 1 gone after 0", "to 2: 1 gone after 0"}));
+  come_back(1, 2, 7);
+  EXPECT_EQ(std::exchange(sent_, {}), Said{"to 0: wish"});
+  EXPECT_FALSE(verdict(1));
+  on_ending(wire::Ending::Phase::ASK, {});
+  EXPECT_EQ(std::exchange(sent_, {}), Said{"to 0: begun 0 with 1"});
+  joins_ = 1;
+  on_ending(wire::Ending::Phase::DECIDE, Version{4}, {0, 1, 2});
+  const auto begins = verdict(1);
+  ASSERT_TRUE(begins);
+  EXPECT_EQ(begins->next, 5);
+  EXPECT_EQ(service_->done(), Version{4});
+  on_share(Rank{2}, Version{5}, 3);
+  publish(1, 5, 9);
+  end_averagings();
+  EXPECT_EQ(numbers(1, *window(1).writing())[0], 0.5 * 9 + 0.5 * 3);
+}
+
+/// What it has given since the last graph is of that one.
+TEST_F(LostNodeTest, AGraphBeginsAfterAllThatTheGoneHaveGiven) {
+  MixCoordinator::Options options;
+  options.plan = std::make_shared<TakesFromTwo>(0);
+  options.combine_then_adapt = true;
+  begin_as<MixCoordinator>(options);
+  for (int t = 0; t < 3; ++t) {
+    publish(1, t, 1);
+    end_averagings();
+  }
+  service_->on_gone(Rank{1}, now);
+  sent_.clear();
+  come_back(1, 2, 7);
+  on_ending(wire::Ending::Phase::ASK, {});
+  EXPECT_EQ(sent_, (Said{"to 0: wish", "to 0: begun 3 with 1"}));
+}
+
+TEST_F(LostNodeTest, WhoComesBackWhenItsNodeHasAnsweredIsInTheGraphAfterThat) {
+  begin_as<MixCoordinator>(push_sum());
+  service_->on_gone(Rank{1}, now);
+  on_ending(wire::Ending::Phase::ASK, {});
+  EXPECT_EQ(std::exchange(sent_, {}), Said{"to 0: begun 0"});
+  come_back(1, 2, 7);
+  sent_.clear();
+  on_ending(wire::Ending::Phase::DECIDE, Version{4}, {0, 2});
+  EXPECT_EQ(std::exchange(sent_, {}), Said{"to 0: wish"});
+  on_ending(wire::Ending::Phase::ASK, {});
+  joins_ = 1;
+  on_ending(wire::Ending::Phase::DECIDE, Version{5}, {0, 1, 2}, 2);
+  const auto begins = verdict(1);
+  ASSERT_TRUE(begins);
+  EXPECT_EQ(begins->next, 6);
+}
+
+TEST_F(LostNodeTest, WhoDiesBeforeItsGraphIsDecidedHasGivenNothingOfIt) {
+  begin_as<MixCoordinator>(push_sum());
+  service_->on_gone(Rank{1}, now);
+  come_back(1, 2, 7);
+  on_ending(wire::Ending::Phase::ASK, {});
+  service_->on_gone(Rank{1}, now);
+  sent_.clear();
+  joins_ = 1;
+  on_ending(wire::Ending::Phase::DECIDE, Version{4}, {0, 1, 2});
+  EXPECT_EQ(sent_, (Said{"to 0: 1 gone after 4", "to 2: 1 gone after 4"}));
+  EXPECT_FALSE(verdict(1));
+}
+
+TEST_F(LostNodeTest, AGraphThatBeginsAfterTheEndIsTheEnd) {
+  begin_as<MixCoordinator>(push_sum());
+  service_->on_gone(Rank{1}, now);
+  come_back(1, 2, 7);
+  on_ending(wire::Ending::Phase::ASK, {});
+  joins_ = 1;
+  on_ending(wire::Ending::Phase::DECIDE, Version{9}, {0, 1, 2});
+  EXPECT_FALSE(verdict(1));
+}
+
+TEST_F(LostNodeTest, TheFirstSaysWhoJoins) {
+  auto job = LostNodeTest::job();
+  job.self = NodeId{0};
+  job.node_of = {NodeId{0}, NodeId{1}};
+  service_ = service<MixCoordinator>(job, send(), push_sum());
+  join(0);
+  sent_.clear();
+  const auto say = [&](wire::Ending::Phase phase) {
+    wire::Message message;
+    auto body = message.root().initEnding();
+    body.setPhase(phase);
+    body.setGraph(true);
+    body.initBegun(1)[0].setRank(1);
+    service_->on_message(NodeId{1}, message.root().asReader(), {}, now);
+  };
+  say(wire::Ending::Phase::WISH);
+  say(wire::Ending::Phase::ANSWER);
+  EXPECT_EQ(sent_, (Said{"to 1: ask", "to 1: decided 0 with 1"}));
 }
 
 }  // namespace

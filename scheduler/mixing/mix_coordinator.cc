@@ -13,14 +13,16 @@ constexpr std::int64_t kFlowLook = 64;  // Versions in which a graph is taken to
 MixCoordinator::MixCoordinator(Workplace& work, Options options)
     : Coordinator(work),
       options_(std::move(options)),
-      pace_(work, *this, {}),
+      pace_(work, *this, {.returns = options_.overlap > 0 ? OwnPace::Return::never : OwnPace::Return::with_a_graph}),
       neighbours_(work, pace_, *this, {.plan = options_.plan, .columns_add_up = options_.push_sum}),
       mixing_(work, pace_, neighbours_, options_) {}
 
 void MixCoordinator::step(const Decision& d) {
   const Instant now = work_.now();
   if (d.kind != Decision::Kind::arrived) return neighbours_.step(d);
-  d.version < work_.job.first ? mixing_.on_start(d.rank, now) : mixing_.on_arrival(d.rank, d.version, d.took, now);
+  if (pace_.returns(d.rank)) return void(pace_.comes_in(d.rank, d.version, false));
+  if (d.version >= work_.job.first) return mixing_.on_arrival(d.rank, d.version, d.took, now);
+  if (!mixing_.has(d.rank)) mixing_.on_start(d.rank, Version{work_.job.first.value - 1}, now);
 }
 
 /// Others may be more exchanges ahead than this worker will ever do.
@@ -47,11 +49,21 @@ void MixCoordinator::after_gone() {
       "out. Go on from the last checkpoint (--resume) with the workers that are left");
 }
 
-/// With overlap an exchange may begin when an iteration is done, and there are no more of them than of iterations.
-Version MixCoordinator::last_given(Version frozen) const { return mixing_.overlaps() ? frozen.next() : frozen; }
+/// Who contributes the model before its step does so as soon as the one before is mixed. With overlap an exchange may
+/// begin when an iteration is done, and there are no more of them than of iterations. Who is gone may have been
+/// further.
+Version MixCoordinator::last_given(Version frozen) const {
+  const bool is_ahead = options_.combine_then_adapt || mixing_.overlaps();
+  return std::max(is_ahead ? frozen.next() : frozen, neighbours_.engine().furthest());
+}
 
-void MixCoordinator::on_remade(Version last, const std::vector<Rank>& members, Instant now) {
-  neighbours_.remake(last, options_.plan_of ? options_.plan_of(members) : nullptr, now);
+void MixCoordinator::on_remade(Version last, const std::vector<Rank>& members, const std::vector<Rank>& join,
+                               Instant now) {
+  auto all = members;
+  all.insert(all.end(), join.begin(), join.end());
+  std::sort(all.begin(), all.end());
+  const bool is_remade = options_.push_sum && options_.plan_of;
+  neighbours_.remake(last, is_remade ? options_.plan_of(all) : nullptr, join, now);
 }
 
 }  // namespace paceline::scheduler

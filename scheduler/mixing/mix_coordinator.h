@@ -10,7 +10,8 @@ namespace paceline::scheduler {
 /// Coordinator of strategies whose workers mix their models with their neighbours' after every local step.
 ///
 /// Under push-sum a graph may run dry when workers leave: whose weight only falls steps ever further, since z = x / w,
-/// and its model would grow beyond all numbers. Those that are left get a graph of their own then.
+/// and its model would grow beyond all numbers. Those that are left get a graph of their own then. Who comes back is in
+/// the next graph, with a weight of 1; else in the one that there was.
 class MixCoordinator final : public Coordinator, private OwnPace::Strategy, private Neighbours::Strategy {
  public:
   using Options = ModelMixing::Options;
@@ -36,7 +37,9 @@ class MixCoordinator final : public Coordinator, private OwnPace::Strategy, priv
   void on_node_lost(NodeId node, Instant now) override { neighbours_.on_node_lost(node, now); }
   std::vector<Rank> left() const override { return neighbours_.engine().left(); }
   Version last_given(Version frozen) const override;
-  void on_remade(Version last, const std::vector<Rank>& members, Instant now) override;
+  void on_remade(Version last, const std::vector<Rank>& members, const std::vector<Rank>& join, Instant now) override;
+  void on_joined(Rank rank, Version last, Instant now) override { mixing_.on_start(rank, last, now); }
+  void on_not_joined(Rank rank, Version last, Instant now) override { neighbours_.on_not_joined(rank, last, now); }
 
   void carry_out(const MixEngine::Mix& mix) override { mixing_.carry_out(mix); }
   std::size_t contribution_bytes(Version) const override { return work_.windows.bytes(); }

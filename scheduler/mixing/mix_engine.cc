@@ -7,6 +7,11 @@
 #include "runtime/base/check.h"
 
 namespace paceline::scheduler {
+namespace {
+
+constexpr Version kForEver{INT64_MAX};
+
+}  // namespace
 
 MixEngine::MixEngine(Options options, std::shared_ptr<const MixPlan> plan) : options_(std::move(options)) {
   PACELINE_CHECK(plan != nullptr && !options_.node_of.empty(), "a mix engine needs a plan and workers");
@@ -21,8 +26,13 @@ void MixEngine::remake(Version last, std::shared_ptr<const MixPlan> plan) {
 std::vector<Rank> MixEngine::left() const {
   std::vector<Rank> ranks;
   for (std::size_t i = 0; i < options_.node_of.size(); ++i)
-    if (const Rank rank{static_cast<std::int32_t>(i)}; !gone_.contains(rank)) ranks.push_back(rank);
+    if (const Rank rank{static_cast<std::int32_t>(i)}; !is_gone(rank)) ranks.push_back(rank);
   return ranks;
+}
+
+bool MixEngine::is_gone(Rank rank) const {
+  const auto it = gone_.find(rank);
+  return it != gone_.end() && it->second.back().until == kForEver;
 }
 
 MixEngine::Actions MixEngine::on_contribution(Rank from, Version v) {
@@ -70,7 +80,11 @@ MixEngine::Actions MixEngine::on_mixed(Rank rank, Version v) {
 
 MixEngine::Actions MixEngine::on_gone(Rank rank, Version contributed, Version mixed) {
   Actions out;
-  if (!gone_.try_emplace(rank, Last{contributed, mixed}).second) return out;  // It had done its last, and was killed.
+  if (is_gone(rank)) {  // It had done its last, and was killed; or is back, which is not heard of yet.
+    if (contributed > gone_.at(rank).back().contributed) gone_again_[rank] = {contributed, mixed};
+    return out;
+  }
+  gone_[rank].push_back({contributed, mixed, back_after(rank, contributed)});
   wanted_.erase(rank);
   // It takes no more shares itself: contributions to versions that it will not mix have one reader less.
   for (auto it = held_.begin(); it != held_.end();) {
@@ -88,13 +102,28 @@ MixEngine::Actions MixEngine::on_gone(Rank rank, Version contributed, Version mi
   return out;
 }
 
+/// Of one that had contributed this last; kForEver: it has not come back.
+Version MixEngine::back_after(Rank rank, Version contributed) const {
+  const auto it = back_.find(rank);
+  if (it == back_.end()) return kForEver;
+  const auto after = std::upper_bound(it->second.begin(), it->second.end(), contributed);
+  return after == it->second.end() ? kForEver : *after;
+}
+
+MixEngine::Actions MixEngine::on_back(Rank rank, Version last) {
+  back_[rank].push_back(last);
+  if (is_gone(rank)) gone_.at(rank).back().until = last;
+  const auto again = gone_again_.extract(rank);
+  return again ? on_gone(rank, again.mapped().contributed, again.mapped().mixed) : Actions{};
+}
+
 /// Of one that had left, not all may have come that it said it had given.
 MixEngine::Actions MixEngine::on_lost(Rank rank) {
   const auto last = contributed_.find(rank);
-  const Version contributed = last == contributed_.end() ? Version{-1} : last->second;
-  const auto left = gone_.find(rank);
-  if (left == gone_.end()) return on_gone(rank, contributed, Version{-1});
-  left->second.contributed = contributed;
+  Version contributed = last == contributed_.end() ? Version{-1} : last->second;
+  if (const auto back = back_.find(rank); back != back_.end()) contributed = std::max(contributed, back->second.back());
+  if (!is_gone(rank)) return on_gone(rank, contributed, Version{-1});
+  gone_.at(rank).back().contributed = contributed;
   Actions out;
   mix_what_is_ready(out);
   return out;
@@ -129,12 +158,16 @@ std::optional<Rank> MixEngine::missing(Rank rank) const {
 
 bool MixEngine::gives(Rank rank, Version v) const {
   const auto it = gone_.find(rank);
-  return it == gone_.end() || v <= it->second.contributed;
+  return it == gone_.end() || std::none_of(it->second.begin(), it->second.end(), [v](const Absence& absence) {
+           return absence.contributed < v && v <= absence.until;
+         });
 }
 
 bool MixEngine::takes(Rank rank, Version v) const {
   const auto it = gone_.find(rank);
-  return it == gone_.end() || v <= it->second.mixed;
+  return it == gone_.end() || std::none_of(it->second.begin(), it->second.end(), [v](const Absence& absence) {
+           return absence.mixed < v && v <= absence.until;
+         });
 }
 
 std::vector<Share> MixEngine::row(Rank rank, Version v) const {
@@ -172,8 +205,11 @@ std::vector<Rank> MixEngine::receivers(Rank from, Version v) const {
 std::vector<Rank> MixEngine::running_dry(Version v, std::int64_t versions) const {
   const auto workers = options_.node_of.size();
   // Who is gone may have given ahead of what it took, or taken what comes after its last: it is asked no more.
-  for (const auto& [rank, until] : gone_)
-    v = Version{std::max({v.value, until.contributed.value + 1, until.mixed.value + 1})};
+  for (const auto& [rank, absences] : gone_) {
+    const Absence& last = absences.back();
+    v = last.until < kForEver ? std::max(v, last.until.next())
+                              : std::max({v, last.contributed.next(), last.mixed.next()});
+  }
   std::vector<std::set<std::size_t>> gives_to(workers);
   for (std::size_t from = 0; from < workers; ++from) {
     for (std::int64_t k = 0; k < versions; ++k) {
@@ -210,8 +246,13 @@ std::string MixEngine::fingerprint() const {
   for (const auto& [rank, v] : contributed_) s << 'c' << rank.value << '=' << v.value;
   for (const auto& [rank, wanted] : wanted_)
     s << 'w' << rank.value << '=' << wanted.version.value << ':' << wanted.missing.value_or(Rank{-1}).value;
-  for (const auto& [rank, last] : gone_)
-    s << 'g' << rank.value << '=' << last.contributed.value << ',' << last.mixed.value;
+  for (const auto& [rank, absences] : gone_)
+    for (const Absence& last : absences)
+      s << 'g' << rank.value << '=' << last.contributed.value << ',' << last.mixed.value << ',' << last.until.value;
+  for (const auto& [rank, versions] : back_)
+    for (const Version v : versions) s << 'b' << rank.value << '=' << v.value;
+  for (const auto& [rank, last] : gone_again_)
+    s << 'a' << rank.value << '=' << last.contributed.value << ',' << last.mixed.value;
   return s.str();
 }
 

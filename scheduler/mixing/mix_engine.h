@@ -66,7 +66,10 @@ class MixEngine {
   /// The worker, here or elsewhere, contributes nothing after `contributed` and mixes nothing after `mixed`: others mix
   /// without it.
   Actions on_gone(Rank rank, Version contributed, Version mixed);
-  /// The same of a worker of another agent that is lost: what has come of it is all that it has contributed.
+  /// One that is gone takes part again, after `last`, as all agree: from the next version on nobody has contributed
+  /// anything. That it had gone may be heard later, and that it is gone again sooner.
+  Actions on_back(Rank rank, Version last);
+  /// The same as on_gone of a worker of another agent that is lost: what has come of it is all that it has contributed.
   Actions on_lost(Rank rank);
   /// After `last`, for which nobody has contributed anything yet, `plan` holds.
   void remake(Version last, std::shared_ptr<const MixPlan> plan);
@@ -100,6 +103,8 @@ class MixEngine {
 
   bool is_local(Rank rank) const { return options_.node_of[static_cast<std::size_t>(rank.value)] == options_.self; }
   std::vector<Rank> receivers(Rank from, Version v) const;
+  bool is_gone(Rank rank) const;
+  Version back_after(Rank rank, Version contributed) const;
   bool gives(Rank rank, Version v) const;
   bool takes(Rank rank, Version v) const;
   std::vector<Rank> readers_of(Rank from, Version v) const;
@@ -115,10 +120,14 @@ class MixEngine {
     std::optional<Rank> missing = {};  ///< A share that was not here when we last looked.
   };
   std::map<Rank, Wanted> wanted_;
-  struct Last {
+  /// After these versions it gave and took nothing, until with the one after `until` it did again.
+  struct Absence {
     Version contributed, mixed;
+    Version until{INT64_MAX};
   };
-  std::map<Rank, Last> gone_;
+  std::map<Rank, std::vector<Absence>> gone_;
+  std::map<Rank, std::vector<Version>> back_;  ///< After which versions somebody took part again.
+  std::map<Rank, Absence> gone_again_;         ///< Before it was heard of here that they are back.
 };
 
 }  // namespace paceline::scheduler

@@ -104,6 +104,65 @@ TEST(MixEngineTest, ContributionsGoToTheAgentsThatNeedThemOnce) {
   EXPECT_TRUE(sut.on_contribution(Rank{2}, Version{0}).empty());
 }
 
+/// Of three in a ring: what worker 0 takes from worker 2, and what worker 1 keeps of what that would take, from version
+/// 0 on.
+std::vector<std::size_t> givers(const MixEngine& engine, std::int64_t versions) {
+  std::vector<std::size_t> all;
+  for (std::int64_t v = 0; v < versions; ++v) all.push_back(engine.row(Rank{0}, Version{v}).size());
+  return all;
+}
+std::vector<double> kept(const MixEngine& engine, std::int64_t versions) {
+  std::vector<double> all;
+  for (std::int64_t v = 0; v < versions; ++v) all.push_back(engine.row(Rank{1}, Version{v}).back().weight);
+  return all;
+}
+
+TEST(MixEngineTest, WhoIsBackGivesAndTakesFromTheNextVersionOn) {
+  auto sut = ring(on_nodes({0, 0, 1}));
+  sut.on_gone(Rank{2}, Version{1}, Version{0});
+  EXPECT_THAT(sut.left(), ElementsAre(Rank{0}, Rank{1}));
+  EXPECT_TRUE(sut.on_back(Rank{2}, Version{3}).empty());
+  EXPECT_THAT(sut.left(), SizeIs(3));
+  EXPECT_THAT(givers(sut, 6), ElementsAre(2, 2, 1, 1, 2, 2));
+  EXPECT_THAT(kept(sut, 6), ElementsAre(0.5, 1, 1, 1, 0.5, 0.5));
+  sut.on_gone(Rank{2}, Version{4}, Version{4});
+  EXPECT_THAT(givers(sut, 6), ElementsAre(2, 2, 1, 1, 2, 1));
+  EXPECT_THAT(kept(sut, 6), ElementsAre(0.5, 1, 1, 1, 0.5, 1));
+}
+
+TEST(MixEngineTest, ThatSomebodyHadGoneMayBeHeardAfterThatItIsBack) {
+  auto sut = ring(on_nodes({0, 0, 1}));
+  sut.on_back(Rank{2}, Version{3});
+  sut.on_back(Rank{2}, Version{6});
+  sut.on_gone(Rank{2}, Version{1}, Version{1});
+  EXPECT_THAT(sut.left(), SizeIs(3));
+  EXPECT_THAT(givers(sut, 6), ElementsAre(2, 2, 1, 1, 2, 2));
+  sut.on_gone(Rank{2}, Version{4}, Version{4});
+  EXPECT_THAT(sut.left(), SizeIs(3));
+  EXPECT_THAT(givers(sut, 8), ElementsAre(2, 2, 1, 1, 2, 1, 1, 2));
+}
+
+TEST(MixEngineTest, ThatSomebodyIsGoneAgainMayBeHeardBeforeThatItWasBack) {
+  auto sut = ring(on_nodes({0, 0, 1}));
+  sut.on_contribution(Rank{0}, Version{5});
+  sut.on_gone(Rank{2}, Version{1}, Version{1});
+  sut.on_gone(Rank{2}, Version{4}, Version{4});
+  EXPECT_THAT(givers(sut, 6), ElementsAre(2, 2, 1, 1, 1, 1));
+  sut.on_wanted(Rank{0}, Version{5});
+  sut.on_back(Rank{2}, Version{3});
+  EXPECT_THAT(givers(sut, 6), ElementsAre(2, 2, 1, 1, 2, 1));
+  EXPECT_THAT(sut.left(), SizeIs(2));
+}
+
+TEST(MixEngineTest, WhoIsLostBeforeItGivesAgainGaveNothingSinceItWasBack) {
+  auto sut = ring(on_nodes({0, 0, 1}));
+  sut.on_contribution(Rank{2}, Version{0});
+  sut.on_gone(Rank{2}, Version{0}, Version{0});
+  sut.on_back(Rank{2}, Version{3});
+  sut.on_lost(Rank{2});
+  EXPECT_THAT(givers(sut, 6), ElementsAre(2, 1, 1, 1, 1, 1));
+}
+
 TEST(MixEngineTest, WhatNobodyHereTakesIsReleasedAtOnce) {
   auto sut = ring(on_nodes({1, 0, 1}));
   EXPECT_THAT(released(sut.on_contribution(Rank{2}, Version{0})), ElementsAre(Rank{2}));

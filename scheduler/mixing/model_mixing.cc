@@ -21,14 +21,15 @@ void ModelMixing::add_for(Rank rank, std::function<collective::Reduction(Member&
 
 // A step
 
-void ModelMixing::on_start(Rank rank, Instant now) {
+void ModelMixing::on_start(Rank rank, Version own, Instant now) {
   auto* const member = work_.windows.living(rank);
-  if (!member || workers_.contains(rank)) return;
+  if (!member) return;
   const auto start = member->window.seal();
   if (!start) return work_.fail_job(damaged_window(rank));
   const auto data = member->window.data(*start);
-  Worker& w = workers_.emplace(rank, Worker{neighbours_.add(rank, now)}).first->second;
-  w.sent_at = work_.job.first;
+  workers_.erase(rank);
+  Worker& w = workers_.emplace(rank, Worker{neighbours_.add(rank, own, now)}).first->second;
+  w.sent_at = own.next();
   if (options_.push_sum) w.x.assign(data.begin(), data.end());
   if (overlaps()) w.total = w.x;
   if (overlaps()) {
@@ -36,11 +37,11 @@ void ModelMixing::on_start(Rank rank, Instant now) {
   } else if (options_.combine_then_adapt || options_.stands_in) {
     w.model = work_.pool.get(data.size());
     std::copy(data.begin(), data.end(), w.model->begin());
-    if (options_.combine_then_adapt) neighbours_.contribute(rank, work_.job.first, {piece_of(w.model), 1}, now);
+    if (options_.combine_then_adapt) neighbours_.contribute(rank, own.next(), {piece_of(w.model), 1}, now);
   }
   member->window.unseal(memory::Window::Unseal::keep);
   work_.averagings.start(now);
-  pace_.begin(rank, Version{work_.job.first.value - 1}, now);
+  pace_.begin(rank, own, now);
 }
 
 void ModelMixing::on_arrival(Rank rank, Version t, Duration compute, Instant now) {

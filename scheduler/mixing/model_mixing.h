@@ -40,7 +40,9 @@ class ModelMixing {
 
   ModelMixing(Workplace& work, OwnPace& pace, Neighbours& neighbours, Options options);
 
-  void on_start(Rank rank, Instant now);
+  bool has(Rank rank) const { return workers_.contains(rank); }
+  /// The worker has published the model that it goes on from after `own`; one that had left does it again.
+  void on_start(Rank rank, Version own, Instant now);
   void on_arrival(Rank rank, Version t, Duration compute, Instant now);
   void carry_out(const MixEngine::Mix& mix);
   /// The worker's model takes part in v as it is; OwnPace::finish follows, without a result in its window.

@@ -14,10 +14,9 @@ Neighbours::Neighbours(Workplace& work, OwnPace& pace, Strategy& strategy, Optio
       contributions_(work.job.self, work.view, engine_, options.alike),
       exchanged_(work.chronicle) {}
 
-Neighbours::Turn& Neighbours::add(Rank rank, Instant now) {
-  const Version first = work_.job.first, none{first.value - 1};
-  return turns_[rank] = {
-             .t = first, .exchange = first, .contributed = none, .mixed = none, .since = now, .seen = first};
+Neighbours::Turn& Neighbours::add(Rank rank, Version own, Instant now) {
+  const Version first = own.next();
+  return turns_[rank] = {.t = first, .exchange = first, .contributed = own, .mixed = own, .since = now, .seen = first};
 }
 
 bool Neighbours::begin_wait(Rank rank, Version t, Duration compute, Instant now) {
@@ -149,8 +148,12 @@ void Neighbours::hear(Rank rank, Told message, Instant now) {
   exchanged_.hear(from, rank, which, std::move(message), now);
 }
 
-void Neighbours::remake(Version last, std::shared_ptr<const MixPlan> plan, Instant now) {
+void Neighbours::remake(Version last, std::shared_ptr<const MixPlan> plan, const std::vector<Rank>& join, Instant now) {
   if (plan) engine_.remake(last, std::move(plan));
+  for (const Rank rank : join) {
+    act(engine_.on_back(rank, last), now);
+    if (work_.view.is_without(work_.view.node_of(rank))) act(engine_.on_lost(rank), now);
+  }
   for (auto& [rank, given] : std::exchange(early_, {})) hear(rank, std::move(given), now);
 }
 
@@ -172,16 +175,22 @@ void Neighbours::leave(Rank rank, Instant now) {
   const Version none{work_.job.first.value - 1};
   const Version contributed = it == turns_.end() ? none : it->second.contributed;
   const Version mixed = it == turns_.end() ? none : it->second.mixed;
+  tell_gone(rank, {contributed, mixed}, now);
+}
+
+void Neighbours::on_not_joined(Rank rank, Version last, Instant now) { tell_gone(rank, {last, last}, now); }
+
+void Neighbours::tell_gone(Rank rank, Gone gone, Instant now) {
   for (const NodeId node : work_.view.others()) {
     wire::Message message;
     auto body = message.root().initGone();
     body.setJob(work_.job.job.value);
     body.setRank(rank.value);
-    body.setContributed(contributed.value);
-    body.setMixed(mixed.value);
+    body.setContributed(gone.contributed.value);
+    body.setMixed(gone.mixed.value);
     work_.send(node, message);
   }
-  act(engine_.on_gone(rank, contributed, mixed), now);
+  act(engine_.on_gone(rank, gone.contributed, gone.mixed), now);
   strategy_.after_gone();
 }
 

@@ -74,8 +74,8 @@ class Neighbours {
   void on_node_lost(NodeId node, Instant now);
 
   // A mixing ----------------------------------------------------------------------------------------------------------
-  /// The worker computes its first iteration. Its turn stays where it is.
-  Turn& add(Rank rank, Instant now);
+  /// The worker computes its first iteration, the one after `own`. Its turn stays where it is.
+  Turn& add(Rank rank, Version own, Instant now);
   /// The worker has published iteration t, and waits. False: it has published nothing of it.
   bool begin_wait(Rank rank, Version t, Duration compute, Instant now);
   void contribute(Rank rank, Version v, Contribution contribution, Instant now);
@@ -91,8 +91,10 @@ class Neighbours {
   void end_wait(Rank rank, Instant now);
 
   const MixEngine& engine() const { return engine_; }
-  /// `plan`: nullptr: as before.
-  void remake(Version last, std::shared_ptr<const MixPlan> plan, Instant now);
+  /// After `last` some join. `plan`: nullptr: as before.
+  void remake(Version last, std::shared_ptr<const MixPlan> plan, const std::vector<Rank>& join, Instant now);
+  /// One of this node that was to join after `last` does not.
+  void on_not_joined(Rank rank, Version last, Instant now);
 
  private:
   // What other agents tell about their workers.
@@ -105,6 +107,7 @@ class Neighbours {
   };
   using Told = std::variant<Given, Gone>;
 
+  void tell_gone(Rank rank, Gone gone, Instant now);
   void hear(Rank rank, Told message, Instant now);
   void take(Rank rank, const Given& given, Instant now);
   void take(Rank rank, const Gone& gone, Instant now);

@@ -61,7 +61,8 @@ void Endings::send(NodeId to, Phase phase, On what, Version v, const std::vector
 
 void Endings::send_graph(NodeId to, const Graph& graph) {
   std::vector<std::pair<Rank, Version>> members;
-  for (const Rank rank : graph.members) members.emplace_back(rank, Version{});
+  for (const Rank rank : graph.members) members.emplace_back(rank, Version{-1});
+  for (const Rank rank : graph.join) members.emplace_back(rank, graph.last);
   send(to, Phase::DECIDE, On::graph, graph.last, members, graph.number);
 }
 
@@ -75,14 +76,25 @@ void Endings::on_message(NodeId from, const wire::Ending::Reader& ending) {
       freeze(what);
       return answer(from, what);
     case Phase::ANSWER:
-      for (const auto each : ending.getBegun())
-        if (const Rank rank{each.getRank()}; work_.view.lives_on(rank, from))
-          elsewhere_[rank] = Version{each.getVersion()};
+      for (const auto each : ending.getBegun()) {
+        const Rank rank{each.getRank()};
+        if (!work_.view.lives_on(rank, from)) continue;
+        if (what == On::graph) joining_.insert(rank);
+        if (what == On::end) elsewhere_[rank] = Version{each.getVersion()};
+      }
       return act(agreement_.on_answer(from, what, v, work_.view.nodes()));
     case Phase::DECIDE: {
       if (what == On::end) return decide_end(v);
-      Graph graph{ending.getNumber(), v, {}};
-      for (const auto each : ending.getBegun()) graph.members.emplace_back(each.getRank());
+      Graph graph{ending.getNumber(), v, {}, {}};
+      for (const auto each : ending.getBegun()) {
+        const Rank rank{each.getRank()};
+        if (!work_.view.has(rank)) return;
+        if (each.getVersion() == v.value) {
+          graph.join.insert(rank);
+        } else {
+          graph.members.push_back(rank);
+        }
+      }
       return decide_graph(graph);
     }
   }
@@ -90,6 +102,8 @@ void Endings::on_message(NodeId from, const wire::Ending::Reader& ending) {
 
 void Endings::answer(NodeId to, On what) {
   std::vector<std::pair<Rank, Version>> begun;
+  if (what == On::graph)
+    for (const Rank rank : workers_.joining()) begun.emplace_back(rank, Version{});
   if (workers_.ends_apart())
     for (const Rank rank : workers_.living_ranks()) begun.emplace_back(rank, workers_.begun_of(rank));
   send(to, Phase::ANSWER, what, given_at_most(), begun);
@@ -102,6 +116,7 @@ void Endings::act(const Agreement::Actions& actions) {
 }
 
 void Endings::carry_out(const Agreement::Ask& ask) {
+  joining_.clear();
   for (const NodeId node : work_.view.others()) send(node, Phase::ASK, ask.what, {});
   freeze(ask.what);
   act(agreement_.on_answer(work_.job.self, ask.what, given_at_most(), work_.view.nodes()));
@@ -110,7 +125,10 @@ void Endings::carry_out(const Agreement::Ask& ask) {
 void Endings::carry_out(const Agreement::Decide& decided) {
   const bool is_end = decided.what == On::end;
   const Version last = is_end ? std::min(decided.last, workers_.last()) : decided.last;
-  const Graph graph{graph_.number + 1, last, workers_.left()};
+  Graph graph{graph_.number + 1, last, workers_.left(), std::exchange(joining_, {})};
+  for (const Rank rank : workers_.joining()) graph.join.insert(rank);
+  std::erase_if(graph.join, [this](Rank rank) { return work_.view.is_without(work_.view.node_of(rank)); });
+  std::erase_if(graph.members, [&](Rank rank) { return graph.join.contains(rank); });
   for (const NodeId node : work_.view.others())
     is_end ? send(node, Phase::DECIDE, On::end, last) : send_graph(node, graph);
   is_end ? decide_end(last) : decide_graph(graph);
@@ -133,6 +151,7 @@ void Endings::decide_graph(const Graph& graph) {
   agreement_.on_decided(On::graph, graph.last);
   Decision remade{.kind = Decision::Kind::remade, .version = graph.last};
   for (const Rank rank : graph.members) remade.contributions.push_back({rank, std::nullopt, 0});
+  for (const Rank rank : graph.join) remade.contributions.push_back({rank, graph.last, 0});
   work_.chronicle.hear(remade, work_.now());
 }
 

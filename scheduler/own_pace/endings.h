@@ -35,6 +35,8 @@ class Endings {
     virtual std::vector<Rank> left() const = 0;
     /// The highest version that somebody here may contribute to before anybody begins an iteration after `frozen`.
     virtual Version last_given(Version frozen) const = 0;
+    /// Those of this node that are to be in the next graph, and are in none.
+    virtual std::vector<Rank> joining() const = 0;
     /// Whether it counts for the core that a worker is held back meanwhile.
     virtual bool records_holds() const = 0;
 
@@ -46,6 +48,8 @@ class Endings {
 
   /// The job is to end.
   void stop_soon();
+  /// On any agent: it is to be agreed on.
+  void wish(Agreement::On what);
   /// On the leader. Elsewhere it is only kept in mind, and in a replay nothing is agreed on.
   void agree_on(Agreement::On what);
   void on_message(NodeId from, const wire::Ending::Reader& ending);
@@ -69,10 +73,10 @@ class Endings {
   struct Graph {
     std::int64_t number = 0;  ///< Of the job's; 0: there was none.
     Version last{-1};
-    std::vector<Rank> members;
+    std::vector<Rank> members;  ///< Without those that
+    std::set<Rank> join;        ///< come in with it.
   };
 
-  void wish(Agreement::On what);
   void act(const Agreement::Actions& actions);
   void carry_out(const Agreement::Ask& ask);
   void carry_out(const Agreement::Decide& decided);
@@ -94,6 +98,7 @@ class Endings {
   Graph graph_;                        ///< The newest that is.
   std::optional<Version> frozen_;
   std::optional<Version> given_until_;
+  std::set<Rank> joining_;             ///< The leader: of other nodes, as far as they have answered.
   std::map<Rank, Version> elsewhere_;  ///< The leader: what other nodes' workers have begun, where workers end apart.
 };
 

@@ -58,7 +58,7 @@ void ModelMeans::look_at_all(Instant now) {
 
 void ModelMeans::sum_up(Version v, Gathering& gathering, Instant now) {
   if (!workers_.parts_are_by_version()) return;
-  const auto ranks = workers_.living_ranks();
+  const auto ranks = workers_.ranks_at(v);
   const auto gave = [&](Rank rank) { return gathering.parts.contains(rank); };
   if (!std::all_of(ranks.begin(), ranks.end(), gave)) return;
   Piece sum;

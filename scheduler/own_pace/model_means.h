@@ -29,6 +29,8 @@ class ModelMeans {
    public:
     /// Of this node, those too that have not opened their shares yet.
     virtual std::vector<Rank> living_ranks() const = 0;
+    /// Those of them that have a part in the mean after v.
+    virtual std::vector<Rank> ranks_at(Version v) const = 0;
     /// As the worker's last finished iteration left it. Asked while it waits for its verdict.
     virtual Part model_of(Rank rank) = 0;
     /// Of what it last published.

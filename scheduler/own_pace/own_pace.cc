@@ -59,6 +59,21 @@ void OwnPace::complain_of(Rank rank, Version v) {
   work_.send(work_.view.node_of(rank), message);
 }
 
+std::vector<Rank> OwnPace::joining() const {
+  std::vector<Rank> ranks;
+  for (const auto& [rank, t] : joining_) ranks.push_back(rank);
+  return ranks;
+}
+
+std::vector<Rank> OwnPace::ranks_at(Version v) const {
+  auto ranks = living_ranks();
+  std::erase_if(ranks, [&](Rank rank) {
+    const auto joined = joined_.find(rank);
+    return joined != joined_.end() && v <= joined->second;
+  });
+  return ranks;
+}
+
 // How far it is
 
 /// Where no worker is left, what they had done; the job goes on elsewhere.
@@ -198,7 +213,7 @@ void OwnPace::verdict(Rank rank, Version own, Verdict what) {
 void OwnPace::on_end(const std::vector<Rank>& given) {
   over_ = true;
   for (const Rank rank : given) verdict(rank, last_, Verdict::end);
-  for (const auto& [rank, t] : std::exchange(late_, {})) end_late(rank, t);
+  for (const auto& [rank, late] : std::exchange(late_, {})) end_late(rank, late);
 }
 
 // A worker comes back
@@ -218,10 +233,14 @@ bool OwnPace::comes_in(Rank rank, Version t, bool ends) {
   const auto start = window.published();
   if (!start || window.tag(*start).iteration != t.value) return false;
   returning_.erase(rank);
+  ends |= endings.is_decided() || begins_with(rank) > last_ || t >= last_;
   if (over_) {
-    end_late(rank, t);
-  } else if (ends || endings.frozen() || endings.is_decided()) {
-    late_[rank] = t;
+    end_late(rank, {t, t >= last_});
+  } else if (ends || (options_.returns == Return::at_once && endings.frozen())) {
+    late_[rank] = {t, t >= last_};
+  } else if (options_.returns == Return::with_a_graph) {
+    joining_[rank] = t;
+    endings.wish(Agreement::On::graph);
   } else {
     let_in(rank, t);
     return true;
@@ -236,11 +255,11 @@ void OwnPace::let_in(Rank rank, Version t) {
   work_.windows.let_in(rank);
 }
 
-/// What the others have it asks one of them for.
-void OwnPace::end_late(Rank rank, Version t) {
-  let_in(rank, t);
-  ends_at_[rank] = t;
-  verdict(rank, t, Verdict::end_without_mean);
+/// What the others have it asks one of them for, unless it has it.
+void OwnPace::end_late(Rank rank, Late late) {
+  let_in(rank, late.t);
+  ends_at_[rank] = late.t;
+  verdict(rank, late.t, late.has_end ? Verdict::end : Verdict::end_without_mean);
 }
 
 // What is told
@@ -265,6 +284,7 @@ void OwnPace::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
 void OwnPace::on_gone(Rank rank, Instant now) {
   returning_.erase(rank);
   late_.erase(rank);
+  joining_.erase(rank);
   if (work_.view.is_here(rank) && !gone_.contains(rank))
     work_.chronicle.hear({.kind = Decision::Kind::gone, .rank = rank, .at = now}, now);
 }
@@ -287,13 +307,7 @@ void OwnPace::step(const Decision& d) {
       means.look_at_all(now);
       return work_.averagings.start(now);
     case Decision::Kind::frozen: return endings.hold_back();
-    case Decision::Kind::remade: {
-      std::vector<Rank> members;
-      for (const auto& c : d.contributions) members.push_back(c.rank);
-      endings.let_go();
-      strategy_.on_remade(d.version, members, now);
-      return go_on_all(now);
-    }
+    case Decision::Kind::remade: return remake(d, now);
     case Decision::Kind::ends_apart:
       for (const auto& c : d.contributions) ends_at_[c.rank] = c.iteration.value_or(d.version);
       return end_at(d.version);
@@ -302,9 +316,30 @@ void OwnPace::step(const Decision& d) {
   }
 }
 
+void OwnPace::remake(const Decision& d, Instant now) {
+  std::vector<Rank> members, join;
+  for (const auto& c : d.contributions) (c.iteration ? join : members).push_back(c.rank);
+  endings.let_go();
+  strategy_.on_remade(d.version, members, join, now);
+  for (const Rank rank : join)
+    if (work_.view.is_here(rank)) this->join(rank, d.version, now);
+  go_on_all(now);
+  if (!joining_.empty()) endings.wish(Agreement::On::graph);  // They came when this node had answered.
+}
+
+void OwnPace::join(Rank rank, Version last, Instant now) {
+  const auto arrived = joining_.extract(rank);
+  if (!arrived) return strategy_.on_not_joined(rank, last, now);
+  if (last >= last_) return void(late_[rank] = {arrived.mapped()});
+  let_in(rank, last);
+  joined_[rank] = last;
+  strategy_.on_joined(rank, last, now);
+}
+
 void OwnPace::end_at(Version last) {
   if (last < last_) means.forget_evaluation(last);
   last_ = std::min(last_, last);
+  for (const auto& [rank, t] : std::exchange(joining_, {})) late_[rank] = {t};
   work_.windows.set_last(last_);
   endings.let_go();
   if (!ends_at_.empty()) strategy_.on_ends_apart();
@@ -323,6 +358,7 @@ void OwnPace::go(Rank rank, Instant now) {
   work_.averagings.add({nothing, [this, rank](Instant) { free_.insert(rank); }}, {});
   strategy_.leave(rank, now);
   means.look_at_all(now);
+  work_.averagings.start(now);
 }
 
 }  // namespace paceline::scheduler

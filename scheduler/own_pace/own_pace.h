@@ -46,7 +46,7 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
     /// The job ends early, and where its workers end is known (`last_of`).
     virtual void on_ends_apart() {}
     /// Nothing more will be done with the window of a worker of this node that is gone.
-    virtual bool is_free(Rank) const { return false; }
+    virtual bool is_free(Rank) const { return true; }
     /// The worker, of this node, is gone: it will neither arrive nor take a result. To be told to all nodes.
     virtual void leave(Rank rank, Instant now) = 0;
     /// This agent goes on without another one: what that has given of its workers is all that there will be.
@@ -55,16 +55,24 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
     // Where those that are left may get a graph of their own, as Endings::Workers has it
     virtual std::vector<Rank> left() const { return {}; }
     virtual Version last_given(Version frozen) const { return frozen; }
-    /// Nothing after `last` has been begun by anybody: from there on these workers have one.
-    virtual void on_remade(Version /*last*/, const std::vector<Rank>& /*members*/, Instant) {}
+    /// Nothing after `last` has been begun by anybody: from there on these workers have one, and those that `join`.
+    virtual void on_remade(Version /*last*/, const std::vector<Rank>& /*members*/, const std::vector<Rank>& /*join*/,
+                           Instant) {}
+    /// One of this node that joins begins after `last`, from what it has published.
+    virtual void on_joined(Rank, Version /*last*/, Instant) {}
+    /// One of this node that was to join has gone in between. To be told to all nodes.
+    virtual void on_not_joined(Rank, Version /*last*/, Instant) {}
 
    protected:
     ~Strategy() = default;
   };
+  /// When one that had left and is back takes part.
+  enum class Return { never, at_once, with_a_graph };
   struct Options {
     /// Nobody waits for anybody: each worker ends with the iteration that it has begun, and gives no parts of means.
     bool ends_apart = false;
     bool records_holds = false;  ///< As Endings::Workers has it.
+    Return returns = Return::never;
   };
 
   OwnPace(Workplace& work, Strategy& strategy, Options options);
@@ -72,7 +80,9 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
   void on_arrival(Rank rank, Version t, Duration compute, Instant now) override;
   void on_alive(Rank rank, Instant now) override { alive_[rank] = now; }
   void on_gone(Rank rank, Instant now) override;
-  bool is_free(Rank rank) const override { return free_.contains(rank) && strategy_.is_free(rank); }
+  bool is_free(Rank rank) const override {
+    return options_.returns != Return::never && free_.contains(rank) && strategy_.is_free(rank);
+  }
   void on_return(Rank rank, Instant now) override;
   Version begins_with(Rank rank) const override;
   void stop_soon() override { endings.stop_soon(); }
@@ -91,7 +101,7 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
   std::optional<memory::Buffer> on_published(Rank rank, Version t, Duration compute);
   /// It had left, and has another process that has not arrived.
   bool returns(Rank rank) const { return returning_.contains(rank); }
-  /// Whether it, which arrives with its start as iteration t, takes part from here on. `ends`: it is too
+  /// Whether it, which arrives with its start as iteration t, takes part from here on, else later. `ends`: it is too
   /// late for that.
   bool comes_in(Rank rank, Version t, bool ends);
   /// The agent has what it needs of the worker's start, which is the model after `own`.
@@ -126,14 +136,23 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
   Version furthest_begun() const override;
   bool ends_apart() const override { return options_.ends_apart; }
   std::vector<Rank> left() const override { return strategy_.left(); }
+  std::vector<Rank> joining() const override;
+  std::vector<Rank> ranks_at(Version v) const override;
   Version last_given(Version frozen) const override { return strategy_.last_given(frozen); }
   bool records_holds() const override { return options_.records_holds; }
 
   Instant silent_since(Rank rank, Instant word) const;
   Version next_word(Version own) const;
   enum class Verdict { go_on, end, end_without_mean };
+  /// One that comes back, and does nothing more.
+  struct Late {
+    Version t;             ///< It counts as having done.
+    bool has_end = false;  ///< It has loaded the model that the job has ended with.
+  };
   void let_in(Rank rank, Version t);
-  void end_late(Rank rank, Version t);
+  void remake(const Decision& remade, Instant now);
+  void join(Rank rank, Version last, Instant now);
+  void end_late(Rank rank, Late late);
   void verdict(Rank rank, Version own, Verdict what);
   void go_on(Rank rank, Version own, Instant now);
   void go_on_all(Instant now);
@@ -151,7 +170,9 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
   std::set<Rank> gone_;                ///< Of this node, those too that never opened a share.
   std::set<Rank> free_;                ///< Of those: no averaging that began before uses its window.
   std::set<Rank> returning_;           ///< Of those: they have another process, which loads its state.
-  std::map<Rank, Version> late_;       ///< Of those: they have arrived, and wait for the others' end.
+  std::map<Rank, Version> joining_;    ///< Of those: they have arrived, and wait for a graph.
+  std::map<Rank, Version> joined_;     ///< After which versions workers of this node have joined.
+  std::map<Rank, Late> late_;          ///< Of those: they have arrived, and wait for the others' end.
   std::map<Rank, Version> begun_;      ///< The last iteration that a local worker may do before it waits.
   std::map<Rank, Version> finished_;   ///< The last one that was averaged.
   std::map<Rank, Version> published_;  ///< The last one that it has published, its processes before it included.

@@ -76,6 +76,7 @@ class ServiceTest : public ::testing::Test {
   void begin_return(int rank) {
     ASSERT_TRUE(service_->is_free(Rank{rank}));
     service_->reopen(Rank{rank}, std::move(*memory::ControlPage::create()));
+    heard_[rank] = 0;
     service_->on_return(Rank{rank}, now);
   }
   /// What it was told last, if that is news.

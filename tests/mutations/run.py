@@ -80,7 +80,7 @@ class Copy:
                 if made.returncode != 0:
                     raise SystemExit(f"mutations: with '{mutation.defect}' it does not build: {made.stdout[-3000:]}")
                 try:
-                    if run(self.build / TESTS[test][1], timeout=SLOWER * seconds[test] + MORE_SECONDS).returncode != 0:
+                    if run(self.build / TESTS[test][1], "--gtest_fail_fast", timeout=SLOWER * seconds[test] + MORE_SECONDS).returncode != 0:
                         return test
                 except subprocess.TimeoutExpired:
                     return f"{test} (hangs)"

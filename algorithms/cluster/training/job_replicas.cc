@@ -41,9 +41,11 @@ void JobReplicas::carry_out(const ReplicaExchange::Give& give) {
   if (!worker) return;
   wire::Message message;
   auto body = message.root().initReplica();
-  const bool skips = may_skip_.erase(give.rank) > 0;
-  body.setUpdate(skips ? std::max(give.replica.update, averagings_->begins_with(give.rank).value)
-                       : give.replica.update);
+  std::int64_t update = give.replica.update;
+  // An iteration later than the last only with the model of the end.
+  if (may_skip_.erase(give.rank) > 0 && averagings_)
+    update = std::max(update, std::min(averagings_->begins_with(give.rank), averagings_->last()).value);
+  body.setUpdate(update);
   body.setSize(give.replica.size);
   outbox_.answer(*worker, requests_[give.rank], message, {give.replica.object->fd()});
 }

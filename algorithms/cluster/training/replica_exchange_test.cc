@@ -307,6 +307,12 @@ TEST(ReplicaExchangeTest, ANodeThatHasMissedTheExactStateSaysSo) {
   EXPECT_EQ(of<Exchange::Readmit>(here.on_none(kThere, none[0].none, {}, kNow)).size(), 1u);
 }
 
+TEST(ReplicaExchangeTest, WhoComesBackGivesNothingBeforeItHasLoaded) {
+  auto sut = started({kHere, kHere, kHere});
+  sut.on_return(Rank{1});
+  EXPECT_TRUE(of<Exchange::Capture>(sut.on_wanted(Rank{2}, kHere, {5}, {{Rank{0}, 3}, {Rank{1}, 9}}, kNow)).empty());
+}
+
 TEST(ReplicaExchangeTest, WhoComesBackWhereNobodyHasAModelAnyMoreIsLost) {
   auto sut = started({kHere, kHere});
   for (const int rank : {0, 1}) sut.on_return(Rank{rank});
