@@ -235,7 +235,9 @@ bool SessionCore::await_start_seen() {
   if (!verdict && !is_over()) return false;
   if (verdict) next_round_ = std::max(next_round_, verdict->next_round);
   if (verdict && verdict->next > lease_.update) begin_update(verdict->next);
-  if (verdict) needs_replica_ = verdict->end && !verdict->fresh;  // The job is over, and this worker came back too late for its end.
+  if (verdict)
+    needs_replica_ =
+        verdict->end && !verdict->fresh;  // The job is over, and this worker came back too late for its end.
   leave(false);
   update_began_ = now();
   return true;
