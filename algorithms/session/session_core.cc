@@ -233,11 +233,11 @@ bool SessionCore::await_start_seen() {
   if (!is<AwaitsStartSeen>()) return true;
   const auto verdict = new_verdict();
   if (!verdict && !is_over()) return false;
-  if (verdict) next_round_ = std::max(next_round_, verdict->next_round);
-  if (verdict && verdict->next > lease_.update) begin_update(verdict->next);
-  if (verdict)
-    needs_replica_ =
-        verdict->end && !verdict->fresh;  // The job is over, and this worker came back too late for its end.
+  if (verdict) {
+    next_round_ = std::max(next_round_, verdict->next_round);
+    if (verdict->next > lease_.update) begin_update(verdict->next);
+    needs_replica_ = verdict->end && !verdict->fresh;  // It came back too late for the job's end.
+  }
   leave(false);
   update_began_ = now();
   return true;

@@ -229,7 +229,7 @@ MUTATIONS = (
     Mutation("its window is given away while it has asked for another's model", PAIRS, "  return !awaits_.contains(rank) && !own.holder", "  return !own.holder", ("scheduler",)),
     Mutation("its window is given away while it waits for another's model", PAIRS, "(model.holder && is_its_own(*model.holder)) ||\n                  std::any_of(model.queue.begin(), model.queue.end(), is_its_own);", "(model.holder && is_its_own(*model.holder));", ("scheduler",)),
     Mutation("who is back is not met", PAIRS, "  model.gone = false;\n", "", ("scheduler", "clusters")),
-    Mutation("who comes back too late ends with a model of its own", CORE, "  if (verdict) needs_replica_ = verdict->end && !verdict->fresh;", "  if (verdict) needs_replica_ = false;", SESSION),
+    Mutation("who comes back too late ends with a model of its own", CORE, "    needs_replica_ = verdict->end && !verdict->fresh;", "    needs_replica_ = false;", SESSION),
     Mutation("who comes back begins before its start was seen", CORE, " || (terms_.returns && !terms_.own_pace)) return;", " || terms_.returns) return;", SESSION),
     Mutation("who was away is left out for ever", MIX, "return absence.contributed < v && v <= absence.until;", "return absence.contributed < v;", MIXING),
     Mutation("to who was away nothing is given for ever", MIX, "return absence.mixed < v && v <= absence.until;", "return absence.mixed < v;", MIXING),
@@ -242,6 +242,6 @@ MUTATIONS = (
     Mutation("one that joins at the end begins another iteration", OWN_PACE, "  if (last >= last_) return void(late_[rank] = {arrived.mapped()});\n", "", MIXING),
     Mutation("a graph begins before what one that is gone has given", "scheduler/mixing/mix_coordinator.cc", "std::max(is_ahead ? frozen.next() : frozen, neighbours_.engine().furthest());", "is_ahead ? frozen.next() : frozen;", MIXING),
     Mutation("a mean waits for who has joined since", "scheduler/own_pace/model_means.cc", "workers_.ranks_at(v);", "workers_.living_ranks();", MIXING),
-    Mutation("who joins begins where it loaded", CORE, "  if (verdict && verdict->next > lease_.update) begin_update(verdict->next);\n", "", SESSION),
+    Mutation("who joins begins where it loaded", CORE, "    if (verdict->next > lease_.update) begin_update(verdict->next);\n", "", SESSION),
     Mutation("the model of the end is loaded twice, where nobody may be left to give it", OWN_PACE, "late.has_end ? Verdict::end : Verdict::end_without_mean", "Verdict::end_without_mean", ("scheduler", "clusters")),
 )
