@@ -78,8 +78,8 @@ class ComingBack:
 
     @in_release
     def test_under_strategies_of_every_kind(self):
-        for strategy in ("local-sgd(period=5)", "wagma(group=2,sync=10)", "wagma(late=skip)", "nonblocking(batches=2)",
-                         "eager-sgd(majority,sync=50)", "slowmo(period=4)", "decoupled-diloco(period=5)"):
+        for strategy in ("local-sgd(period=5)", "wagma(late=skip)", "nonblocking(batches=2)", "decoupled-diloco(period=5)",
+                         "server(bounded=2)", "ad-psgd(bipartite)", "d-psgd(ring)", "sgp", "hier-avg(k1=2,k2=4,group=2)"):
             with self.subTest(strategy):
                 self.check_return(strategy)
 
