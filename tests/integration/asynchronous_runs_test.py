@@ -163,7 +163,7 @@ class AsynchronousRuns(IntegrationTest):
     def test_nobody_waits_for_a_slow_worker_nor_for_a_dead_one(self):
         for strategy, nodes in (("server(async)", 1), ("server(async)", 2), ("ad-psgd", 1), ("ad-psgd", 2)):
             with self.subTest(strategy, nodes=nodes):
-                run = self.start_quadratic("--strategy", strategy, nodes=nodes, updates=40, sleep_ms=[4, 4, 4, 60_000])
+                run = self.start_quadratic("--strategy", strategy, "--restarts", 0, nodes=nodes, updates=40, sleep_ms=[4, 4, 4, 60_000])
                 self.wait_for_steps(run, (0, 1, 2), 39)  # All but the one that ends with the mean.
                 self.assertEqual(run.steps(3), [])
                 self.signal_worker(run, 3, signal.SIGKILL)
@@ -174,7 +174,7 @@ class AsynchronousRuns(IntegrationTest):
 
     def test_a_bound_makes_the_fast_wait_for_the_slowest_until_it_is_gone(self):
         for nodes in NODES:
-            run = self.start_quadratic("--strategy", "server(bounded=2)", nodes=nodes, updates=40,
+            run = self.start_quadratic("--strategy", "server(bounded=2)", "--restarts", 0, nodes=nodes, updates=40,
                                        sleep_ms=[4, 4, 4, 60_000])
             self.wait_for_steps(run, (0, 1, 2), 2)
             time.sleep(0.5)
@@ -186,7 +186,7 @@ class AsynchronousRuns(IntegrationTest):
 
     def test_a_worker_that_dies_in_the_middle_of_it_all(self):
         for strategy in ("server(async)", "ad-psgd"):
-            run = self.start_quadratic("--strategy", strategy, nodes=2, updates=ENDLESS, sleep_ms=[1, 2, 1, 1])
+            run = self.start_quadratic("--strategy", strategy, "--restarts", 0, nodes=2, updates=ENDLESS, sleep_ms=[1, 2, 1, 1])
             self.wait_for_steps(run, range(4), 30)
             self.signal_worker(run, 2, signal.SIGKILL)
             wait_until(run.left, 10, "worker 2 leaves")

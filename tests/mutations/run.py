@@ -5,11 +5,17 @@
     tests/mutations/run.py PATTERN    those whose defect or file matches this regular expression
     tests/mutations/run.py --check    only whether each text is there, once
     tests/mutations/run.py --jobs 2   two at a time, each in a copy of its own
+    tests/mutations/run.py --keep DIR the copies are built there, and the next time what is there is built on
+    tests/mutations/run.py --tried FILE  those only that are not in this file, which says of each what found it (empty:
+                                      nothing) and at which commit: so that the whole can be done in parts
 
 Builds a copy of the sources in a temporary folder (TMPDIR), and leaves the ones here as they are.
 """
 import argparse
 import concurrent.futures
+import contextlib
+import filecmp
+import json
 import pathlib
 import queue
 import re
@@ -17,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from mutations import MUTATIONS, TESTS
@@ -50,10 +57,12 @@ class Copy:
         self.build = folder / "build" / "release"  # As here: what the compiler cache has is not compiled again.
         files = run("git", "-C", ROOT, "ls-files", "-z").stdout.split("\0")
         for name in filter(None, files):
-            if not (ROOT / name).is_file():
+            here, there = ROOT / name, self.source / name
+            if not here.is_file() or (there.is_file() and filecmp.cmp(here, there, shallow=False)):
                 continue
-            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, self.source / name)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(here, there)
+            shutil.copymode(here, there)
         made = run("cmake", "-S", self.source, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DPACELINE_TRAIN=OFF")
         if made.returncode != 0:
             raise SystemExit(f"mutations: cmake failed: {made.stdout[-2000:]}{made.stderr[-2000:]}")
@@ -105,18 +114,43 @@ class Copies:
             self.free.put(copy)
 
 
+class Tried:
+    """What has found each defect, in a file that is whole after each."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path) if path else None
+        self.of = json.loads(self.path.read_text(encoding="utf-8")) if self.path and self.path.exists() else {}
+        self.commit = run("git", "-C", ROOT, "rev-parse", "--short", "HEAD").stdout.strip()
+        self.lock = threading.Lock()
+
+    def has(self, mutation):
+        return mutation.defect in self.of
+
+    def add(self, mutation, finder):
+        with self.lock:
+            self.of[mutation.defect] = {"found": finder, "commit": self.commit}
+            if self.path:
+                self.path.write_text(json.dumps(self.of, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--keep", default="")
+    parser.add_argument("--tried", default="")
     given = parser.parse_args()
     lines = unfit()
     for line in lines:
         print(line)
     if lines or given.check:
         return 1 if lines else 0
-    chosen = [one for one in MUTATIONS if re.search(given.pattern, one.defect) or re.search(given.pattern, one.path)]
+    tried = Tried(given.tried)
+    chosen = [one for one in MUTATIONS if (re.search(given.pattern, one.defect) or re.search(given.pattern, one.path)) and not tried.has(one)]
+    if not chosen:
+        print("nothing is left to be tried")
+        return 0
     tests = sorted({test for one in chosen for test in one.tests})
 
     def build(copy):
@@ -127,10 +161,12 @@ def main():
     def find(one):
         began = time.monotonic()
         finder = copies.work(lambda copy: copy.finder(one, seconds))
+        tried.add(one, finder)
         print(f"{finder or 'NOT FOUND':14} {time.monotonic() - began:5.0f} s  {one.path}: {one.defect}", flush=True)
         return bool(finder)
 
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+    kept = contextlib.nullcontext(given.keep) if given.keep else tempfile.TemporaryDirectory()
+    with kept as folder, concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         began = time.monotonic()
         copies = Copies(pathlib.Path(folder), given.jobs)
         for _ in range(given.jobs):

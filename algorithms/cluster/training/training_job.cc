@@ -34,10 +34,9 @@ TrainingJob::TrainingJob(JobSettings settings, scheduler::TaskGraph& graph, coll
           settings_, members_, outbox_, news_,
           [this](auto work, auto follows) { beside(std::move(work), std::move(follows)); },
           [this](const Error& error) { fail_job(error.text, settings_.clock->now()); },
-          [this](Rank rank) {
-            if (averagings_ && returns_.has(rank)) averagings_->on_return(rank, settings_.clock->now());
-          }),
+          [this](Rank rank) { returns_.readmit(rank); }),
       view_(settings_, members_, outbox_),
+      returns_({settings_, outbox_, news_, members_, life_, replicas_}),
       hold_({settings_, members_, life_, view_, news_, outbox_, [this](Rank rank) { return lose(rank); },
              [this](wire::Message& message) { to_all_nodes(message); }}) {}
 
@@ -113,6 +112,7 @@ void TrainingJob::on_plan(const wire::Report::Plan::Reader& said, Instant now) {
   averagings_ = std::move(*service);
   replicas_.open(averagings_);
   hold_.open(averagings_);
+  returns_.open(averagings_);
   averagings_->start_clock(now);
   view_.begin(Version{plan->first});
   for (auto& [rank, opened] : std::exchange(opened_, {})) {
@@ -131,9 +131,7 @@ void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
   const Rank rank{arrive.getRank()};
   if (members_.size() == 1) view_.on_loss(arrive.getLoss());  // Alone it publishes nothing.
   if (view_.is_training(Version{arrive.getIteration()}) && !std::exchange(stepped_, true)) news_.first_step(rank);
-  // Where there are no rounds it is its start that arrives first.
-  const bool shows_start = algorithms::has_own_pace(settings_.strategy, settings_.workers());
-  if (!members_.has_left(rank)) on_back(rank, arrive.getIteration() + (shows_start ? 1 : 0), now);
+  returns_.on_arrive(rank, arrive.getIteration(), now);
   const Version t{arrive.getIteration()};
   const Duration took(arrive.getComputeNs());
   life_.heard(rank, now);
@@ -295,7 +293,7 @@ void TrainingJob::drain(Instant now) {
   auto events = averagings_->take_events();
   do {
     for (const auto& event : events) std::visit([&](const auto& e) { handle(e, now); }, event);
-    reopen_free_windows(now);
+    returns_.reopen_free_windows(now);
     events = averagings_->take_events();
   } while (!events.empty());
   if (hold_.end() && !returns_.empty()) replicas_.on_end(*hold_.end(), now);
@@ -305,13 +303,7 @@ void TrainingJob::drain(Instant now) {
 void TrainingJob::handle(const AveragingService::Executed& executed, Instant now) {
   view_.on_executed(executed, averagings_->clock(now));
   hold_.on_executed(executed, now);
-  // Where updates are abandoned only the first one arrives.
-  const bool abandons = settings_.strategy.tiers.front().late == scheduler::Lateness::abandons;
-  for (const Rank rank : abandons ? returns_.ranks() : std::vector<Rank>()) {
-    const auto* const window = averagings_->window(rank);
-    if (!members_.has_left(rank) && window->progress().step.load(std::memory_order_relaxed) >= executed.version.value)
-      on_back(rank, executed.version.value, now);
-  }
+  returns_.on_executed(executed.version, now);
 }
 
 void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
@@ -321,7 +313,7 @@ void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
   const auto worker = members_.worker_of(left.rank);
   const bool was_silent = left.silent >= left.waited && !left.replayed;  // Another one would be as slow as this one.
   if (was_silent && comes_back() && worker && outbox_.replace_worker(*worker, text)) {
-    begin_return(left.rank, text + " until its next process is there", now);
+    returns_.begin(left.rank, text + " until its next process is there", now);
   } else {
     news_.left(left.rank, text);
     end_worker(left.rank, text);
@@ -330,10 +322,7 @@ void TrainingJob::handle(const AveragingService::Left& left, Instant now) {
 }
 
 void TrainingJob::handle(const AveragingService::Admitted& admitted, Instant now) {
-  if (!returns_.has(admitted.rank)) return;
-  members_.come_back(admitted.rank);
-  life_.join(admitted.rank, now);
-  replicas_.on_admitted(admitted, now);
+  returns_.on_admitted(admitted, now);
 }
 
 void TrainingJob::handle(const AveragingService::WentOn& went_on, Instant now) {
@@ -353,7 +342,7 @@ void TrainingJob::on_worker_gone(WorkerId worker, const Ended& ended, Instant no
   if (!lose(rank)) {
     if (!returns_.has(rank)) return;
     if (returns) {  // It was on its way back.
-      await_next_process(rank, now);
+      returns_.begin_anew(rank, now);
       return go_on_without(rank, how, now);
     }
   }
@@ -363,7 +352,7 @@ void TrainingJob::on_worker_gone(WorkerId worker, const Ended& ended, Instant no
     return fail_job("worker 0 ended before it gave the others the model to start from: " + how, now);
   const std::string text = "worker " + to_string(rank) + " ended (" + how + ")";
   if (returns) {
-    begin_return(rank, text + ": the others go on without it until its next process is there", now);
+    returns_.begin(rank, text + ": the others go on without it until its next process is there", now);
   } else if (!hold_.finished_at() && !stopped_) {
     news_.left(rank, text + ": the others go on without it");
   } else if (hold_.end() && !failed) {
@@ -378,16 +367,6 @@ bool TrainingJob::comes_back() const {
   return algorithms::workers_come_back(settings_.strategy, settings_.workers()) && !stopped_ && !hold_.end();
 }
 
-void TrainingJob::begin_return(Rank rank, const std::string& text, Instant now) {
-  await_next_process(rank, now);
-  news_.left_for_a_while(rank, text);
-}
-
-void TrainingJob::await_next_process(Rank rank, Instant now) {
-  returns_.begin(rank, now);
-  replicas_.on_return(rank);
-}
-
 /// It had not begun to train: the others wait for its next process as they did for it.
 void TrainingJob::start_again(Rank rank, const std::string& how) {
   life_.leave(rank);
@@ -395,39 +374,6 @@ void TrainingJob::start_again(Rank rank, const std::string& how) {
   opened_.erase(rank);
   members_.withdraw(rank);
   news_.warning("worker " + to_string(rank) + " ended (" + how + ") before it began to train, and is started again");
-}
-
-/// Those that come back have the windows that they had, when nothing is under way with these any more.
-void TrainingJob::reopen_free_windows(Instant now) {
-  if (returns_.empty() || stopped_) return;
-  for (const auto& [rank, share] : returns_.waiting())
-    if (averagings_->is_free(rank)) reopen_window(rank, share, now);
-}
-
-void TrainingJob::reopen_window(Rank rank, const Returns::Share& share, Instant now) {
-  returns_.on_window(rank);
-  WorkerShare made = share_of(settings_, rank, share.model);
-  const auto* const window = averagings_->window(rank);
-  const auto refuse = [&](const Error& error) { outbox_.refuse(share.worker, share.request, error); };
-  if (window == nullptr || window->layout() != made.layout)
-    return refuse({ErrorKind::invalid, "worker " + to_string(rank) + " shares another model than its process before"});
-  if (const auto page = made.make_control(); !page) return refuse(page.error());
-  made.terms.returns = true;
-  wire::Message answer;
-  session::write(made.terms, answer.root().initJobTerms());
-  outbox_.answer(share.worker, share.request, answer,
-                 {averagings_->reopen(rank, *std::move(made.control)).fd(), made.read_only});
-  members_.join(rank, share.worker);
-  averagings_->on_return(rank, now);
-}
-
-/// One that had left has arrived, if this one had.
-void TrainingJob::on_back(Rank rank, std::int64_t update, Instant now) {
-  const auto gone_since = returns_.end(rank);
-  if (!gone_since) return;
-  news_.returned(rank, update, seconds(now - *gone_since),
-                 observe::format("worker %d is back, with update %lld, %.2f s after it ended", rank.value,
-                                 static_cast<long long>(update) + 1, seconds(now - *gone_since)));
 }
 
 void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant now) {
@@ -501,6 +447,7 @@ void TrainingJob::stop(const std::string& reason, Instant now) {
   if (std::exchange(stopped_, true)) return;
   hold_.finish(now);
   replicas_.stop();
+  returns_.stop();
   news_.stopping(reason);
   if (averagings_) averagings_->stop();
   for (auto& [rank, opened] : opened_) {

@@ -13,10 +13,10 @@
 #include "algorithms/cluster/training/job_members.h"
 #include "algorithms/cluster/training/job_news.h"
 #include "algorithms/cluster/training/job_replicas.h"
+#include "algorithms/cluster/training/job_returns.h"
 #include "algorithms/cluster/training/job_settings.h"
 #include "algorithms/cluster/training/job_view.h"
 #include "algorithms/cluster/training/logged_values.h"
-#include "algorithms/cluster/training/returns.h"
 #include "algorithms/cluster/training/signs_of_life.h"
 #include "algorithms/cluster/training/worker_share.h"
 #include "runtime/base/json.h"
@@ -114,12 +114,7 @@ class TrainingJob {
   void end_where_this_node_was_lost();
   bool lose(Rank rank);
   bool comes_back() const;
-  void begin_return(Rank rank, const std::string& text, Instant now);
-  void await_next_process(Rank rank, Instant now);
   void start_again(Rank rank, const std::string& how);
-  void reopen_free_windows(Instant now);
-  void reopen_window(Rank rank, const Returns::Share& share, Instant now);
-  void on_back(Rank rank, std::int64_t update, Instant now);
   void end_worker(Rank rank, const std::string& why);
   void go_on_without(Rank rank, const std::string& how, Instant now);
 
@@ -143,7 +138,7 @@ class TrainingJob {
   LoggedValues logged_;
   JobView view_;
   SignsOfLife life_;
-  Returns returns_;
+  JobReturns returns_;
   JobHold hold_;
   std::optional<Instant> began_;  ///< Waiting for workers to share their models.
   Instant looked_{};

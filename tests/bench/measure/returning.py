@@ -8,7 +8,8 @@ import time
 
 from measure.losing import wait_until_all_train
 
-STRATEGIES = {"allreduce": "allreduce", "local-sgd": "local-sgd(period=2)", "wagma": "wagma(late=skip)", "nonblocking": "nonblocking"}
+STRATEGIES = {"allreduce": "allreduce", "local-sgd": "local-sgd(period=2)", "wagma": "wagma(late=skip)", "nonblocking": "nonblocking",
+              "server": "server(async)", "d-psgd": "d-psgd(ring)"}
 ELEMENTS = 3_276_800  # Of 8 bytes.
 STEP_MS = 100
 BEFORE_S, AFTER_S = 2.0, 3.0

@@ -208,7 +208,7 @@ FIGURES = (
             Value("fork 8", "8 workers forked, until they answered (figure 8)", "≤", 1.02),
             Value("start", "`paceline run` to the first step (figure 9)", "≤", 1.02), Value("status", "`paceline status` (figure 10)", "≤", 1.02)), 25),
     Figure(38, "kill -9 of one of four workers that train a model of 25 MB, steps of 0.1 s and what publishing takes: another process comes in its place", "returning",
-           tuple(value for name, strategy, longest in (("allreduce", "allreduce", 1.3), ("local-sgd", "local-sgd(period=2)", 1.3), ("wagma", SKIP, 1.1), ("nonblocking", "nonblocking", 1.1)) for value in (
+           tuple(value for name, strategy, longest in (("allreduce", "allreduce", 1.3), ("local-sgd", "local-sgd(period=2)", 1.3), ("wagma", SKIP, 1.1), ("nonblocking", "nonblocking", 1.1), ("server", "server(async)", 1.1), ("d-psgd", "d-psgd(ring)", 1.3)) for value in (
                Value(f"{name} begins", f"`{strategy}`: from its end until it begins its first step, the rest of the one that its donor is in included", unit="ms", digits=0),
                Value(f"{name} beyond", f"`{strategy}`: from its end until its first contribution, beyond a step", "≤", 60, "ms", 0),
                Value(f"{name} longest", f"`{strategy}`: the others' longest step meanwhile, times their median one", "≤", longest))), 5),

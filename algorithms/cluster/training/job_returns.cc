@@ -1,0 +1,81 @@
+#include "algorithms/cluster/training/job_returns.h"
+
+#include <utility>
+
+#include "algorithms/cluster/training/worker_share.h"
+#include "algorithms/session/job_terms_wire.h"
+#include "algorithms/strategy.h"
+#include "runtime/observe/format.h"
+
+namespace paceline::cluster {
+
+void JobReturns::begin(Rank rank, const std::string& text, Instant now) {
+  begin_anew(rank, now);
+  around_.news.left_for_a_while(rank, text);
+}
+
+void JobReturns::begin_anew(Rank rank, Instant now) {
+  returns_.begin(rank, now);
+  around_.replicas.on_return(rank);
+}
+
+void JobReturns::reopen_free_windows(Instant now) {
+  if (returns_.empty() || !averagings_) return;
+  for (const auto& [rank, share] : returns_.waiting())
+    if (averagings_->is_free(rank)) reopen_window(rank, share, now);
+}
+
+void JobReturns::reopen_window(Rank rank, const Returns::Share& share, Instant now) {
+  returns_.on_window(rank);
+  WorkerShare made = share_of(around_.settings, rank, share.model);
+  const auto* const window = averagings_->window(rank);
+  const auto refuse = [&](const Error& error) { around_.outbox.refuse(share.worker, share.request, error); };
+  if (window == nullptr || window->layout() != made.layout)
+    return refuse({ErrorKind::invalid, "worker " + to_string(rank) + " shares another model than its process before"});
+  if (const auto page = made.make_control(); !page) return refuse(page.error());
+  made.terms.returns = true;
+  wire::Message answer;
+  session::write(made.terms, answer.root().initJobTerms());
+  around_.outbox.answer(share.worker, share.request, answer,
+                        {averagings_->reopen(rank, *std::move(made.control)).fd(), made.read_only});
+  around_.members.join(rank, share.worker);
+  averagings_->on_return(rank, now);
+}
+
+void JobReturns::on_admitted(const scheduler::AveragingService::Admitted& admitted, Instant now) {
+  if (!returns_.has(admitted.rank)) return;
+  around_.members.come_back(admitted.rank);
+  around_.life.join(admitted.rank, now);
+  around_.replicas.on_admitted(admitted, now);
+}
+
+void JobReturns::readmit(Rank rank) {
+  if (averagings_ && returns_.has(rank)) averagings_->on_return(rank, around_.settings.clock->now());
+}
+
+void JobReturns::on_arrive(Rank rank, std::int64_t iteration, Instant now) {
+  if (around_.members.has_left(rank)) return;
+  // Where there are no rounds it is its start that arrives first.
+  const bool shows_start = algorithms::has_own_pace(around_.settings.strategy, around_.settings.workers());
+  on_back(rank, iteration + (shows_start ? 1 : 0), now);
+}
+
+void JobReturns::on_executed(Version v, Instant now) {
+  if (around_.settings.strategy.tiers.front().late != scheduler::Lateness::abandons || !averagings_) return;
+  for (const Rank rank : returns_.ranks()) {
+    const auto* const window = averagings_->window(rank);
+    if (!around_.members.has_left(rank) && window->progress().step.load(std::memory_order_relaxed) >= v.value)
+      on_back(rank, v.value, now);
+  }
+}
+
+void JobReturns::on_back(Rank rank, std::int64_t update, Instant now) {
+  const auto gone_since = returns_.end(rank);
+  if (!gone_since) return;
+  const double after = seconds(now - *gone_since);
+  around_.news.returned(rank, update, after,
+                        observe::format("worker %d is back, with update %lld, %.2f s after it ended", rank.value,
+                                        static_cast<long long>(update) + 1, after));
+}
+
+}  // namespace paceline::cluster
