@@ -315,6 +315,19 @@ TEST_F(LostNodeTest, WhoComesBackWhenItsNodeHasAnsweredIsInTheGraphAfterThat) {
   EXPECT_EQ(begins->next, 6);
 }
 
+// Also by one that had it of the first, which is lost.
+TEST_F(LostNodeTest, AGraphThatIsToldTwiceIsNotTheNextOne) {
+  begin_as<MixCoordinator>(push_sum());
+  on_ending(wire::Ending::Phase::ASK, {});
+  on_ending(wire::Ending::Phase::DECIDE, Version{0}, {1, 2});
+  service_->on_gone(Rank{1}, now);
+  come_back(1, 2, 7);
+  on_ending(wire::Ending::Phase::ASK, {});
+  sent_.clear();
+  on_ending(wire::Ending::Phase::DECIDE, Version{0}, {1, 2});
+  EXPECT_EQ(sent_, Said{}) << "the one that is asked for is to come";
+}
+
 TEST_F(LostNodeTest, WhoDiesBeforeItsGraphIsDecidedHasGivenNothingOfIt) {
   begin_as<MixCoordinator>(push_sum());
   service_->on_gone(Rank{1}, now);
