@@ -193,7 +193,6 @@ MUTATIONS = (
     Mutation("a driver that has moved misses what was told meanwhile", "algorithms/cluster/training/driver_events.cc", "  send_from(heard + 1);\n", "  send_from(told_ + 1 + 0 * heard);\n", TRAINING),
     # A worker that comes back
     Mutation("it is admitted after a version that another node may have left behind", RETURNING, "return v > fired ? std::optional(v) : std::nullopt;", "return v;", ROUNDS),
-    Mutation("it is admitted in the middle of an averaging", RETURNING, "  if (flight || returning.empty()) return;", "  if (returning.empty()) return;", ROUNDS),
     Mutation("it is not waited for", RETURNING, "               .enters_after = after,\n", "", ROUNDS),
     Mutation("it is waited for at once", RETURNING, "abandons ? Phase::computing : Phase::entering,", "Phase::computing,", ROUNDS),
     Mutation("with a period it comes in between two averages of all", RETURNING, "    if (plan.round(v).kind == Round::Kind::sync) return", "    return", ROUNDS),
