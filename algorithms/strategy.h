@@ -149,8 +149,8 @@ Coordination coordination(const Strategy& strategy);
 /// outer step of an exchange is one of its own, too.
 bool has_own_pace(const Strategy& strategy, std::int32_t workers);
 
-/// A worker whose process has ended may have another one that comes back into the job: not where each mixes with
-/// neighbours.
+/// A worker whose process has ended may have another one that comes back into the job: not under exchanges, nor where
+/// mixings overlap with steps, nor where batches are mixed.
 bool workers_come_back(const Strategy& strategy, std::int32_t workers);
 
 /// Steps are of batches that the first worker to finish ends, then models of neighbours are mixed.

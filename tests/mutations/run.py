@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Puts defects into the production code, one at a time, and says which test finds each.
 
-    tests/mutations/run.py            all; exit status 1 if one is not found, or a text is not there (any more)
+    tests/mutations/run.py            all; exit status 1 if one is not found, 2 if they cannot be tried: a text is not
+                                      there (any more), it does not build, or a test fails as it is
     tests/mutations/run.py PATTERN    those whose defect or file matches this regular expression
     tests/mutations/run.py --check    only whether each text is there, once
     tests/mutations/run.py --jobs 2   two at a time, each in a copy of its own
@@ -49,6 +50,12 @@ def run(*command, **more):
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, **more)
 
 
+def give_up(text):
+    """What follows would say nothing of the tests."""
+    print(f"mutations: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
 class Copy:
     """The sources and a build of their tests."""
 
@@ -65,7 +72,7 @@ class Copy:
             shutil.copymode(here, there)
         made = run("cmake", "-S", self.source, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DPACELINE_TRAIN=OFF")
         if made.returncode != 0:
-            raise SystemExit(f"mutations: cmake failed: {made.stdout[-2000:]}{made.stderr[-2000:]}")
+            give_up(f"cmake failed: {made.stdout[-2000:]}{made.stderr[-2000:]}")
 
     def make(self, tests):
         return run("cmake", "--build", self.build, "--target", *(TESTS[test][0] for test in tests))
@@ -75,7 +82,7 @@ class Copy:
         began = time.monotonic()
         ran = run(self.build / TESTS[test][1])
         if ran.returncode != 0:
-            raise SystemExit(f"mutations: {test} fails as it is: {ran.stdout[-3000:]}")
+            give_up(f"{test} fails as it is: {ran.stdout[-3000:]}")
         return time.monotonic() - began
 
     def finder(self, mutation, seconds):
@@ -87,7 +94,7 @@ class Copy:
             for test in mutation.tests:
                 made = self.make([test])
                 if made.returncode != 0:
-                    raise SystemExit(f"mutations: with '{mutation.defect}' it does not build: {made.stdout[-3000:]}")
+                    give_up(f"with '{mutation.defect}' it does not build: {made.stdout[-3000:]}")
                 try:
                     if run(self.build / TESTS[test][1], "--gtest_fail_fast", timeout=SLOWER * seconds[test] + MORE_SECONDS).returncode != 0:
                         return test
@@ -119,7 +126,8 @@ class Tried:
 
     def __init__(self, path):
         self.path = pathlib.Path(path) if path else None
-        self.of = json.loads(self.path.read_text(encoding="utf-8")) if self.path and self.path.exists() else {}
+        known = json.loads(self.path.read_text(encoding="utf-8")) if self.path and self.path.exists() else {}
+        self.of = {one.defect: known[one.defect] for one in MUTATIONS if one.defect in known}
         self.commit = run("git", "-C", ROOT, "rev-parse", "--short", "HEAD").stdout.strip()
         self.lock = threading.Lock()
 
@@ -145,7 +153,7 @@ def main():
     for line in lines:
         print(line)
     if lines or given.check:
-        return 1 if lines else 0
+        return 2 if lines else 0
     tried = Tried(given.tried)
     chosen = [one for one in MUTATIONS if (re.search(given.pattern, one.defect) or re.search(given.pattern, one.path)) and not tried.has(one)]
     if not chosen:
@@ -156,7 +164,7 @@ def main():
     def build(copy):
         made = copy.make(tests)
         if made.returncode != 0:
-            raise SystemExit(f"mutations: it does not build as it is: {made.stdout[-3000:]}")
+            give_up(f"it does not build as it is: {made.stdout[-3000:]}")
 
     def find(one):
         began = time.monotonic()
