@@ -42,6 +42,8 @@ Action add_kill(Flags app, Ask ask, FindActor find_actor, KillActor kill_actor);
 /// Tells the owner of a task or a call in a cluster that it is not wanted; returns who that is. `not_found`.
 using CancelTask = std::function<Result<std::string>(const std::filesystem::path& cluster, TaskId task, bool force)>;
 Action add_cancel(Flags app, CancelTask cancel_task);
+/// Tells the driver of a training job how many workers are wanted.
+Action add_scale(Flags app, Ask ask);
 Action add_metrics(Flags app, Ask ask);
 Action add_timeline(Flags app, Ask ask);
 Action add_export(Flags app);

@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
       {"stack", add_stack(app, paceline::cluster::ask)},
       {"kill", add_kill(app, paceline::cluster::ask, paceline::cluster::find_actor, paceline::cluster::kill_actor)},
       {"cancel", add_cancel(app, paceline::cluster::cancel_task)},
+      {"scale", add_scale(app, paceline::cluster::ask)},
       {"metrics", add_metrics(app, paceline::cluster::ask)},
       {"timeline", add_timeline(app, paceline::cluster::ask)},
       {"export", add_export(app)},

@@ -42,6 +42,7 @@ json options_of(const recorded::RecordedRun& run, const ReplayFlags& flags) {
   options["replay"] = run.directory.string();
   options["replay_build"] = recorded::text_of(run.program, "build");
   options["node_of"] = run.node_of;
+  options["begin_with"] = run.result.value("begun_with", 0);
   options["script"] = run.program.value("script", json::object());
   return options;
 }
@@ -59,9 +60,10 @@ Result<fs::path> program_of(const recorded::RecordedRun& run) {
     return fail(ErrorKind::invalid, run.directory.string() + observe::format(" is run %.0f", number) +
                                         " of its script: only a script's first run can be replayed");
   if (has_workers_that_came_back(run))
-    return fail(ErrorKind::invalid, run.directory.string() +
-                                        " cannot be replayed: a worker came back while it ran, and what state it then "
-                                        "had is not in the record; --simulate and --decisions read it all the same");
+    return fail(ErrorKind::invalid,
+                run.directory.string() +
+                    " cannot be replayed: a worker came back, or joined, while it ran, and what state it then "
+                    "had is not in the record; --simulate and --decisions read it all the same");
   const auto changes = recorded::changes_since(run);
   if (!changes.empty()) {
     std::string text = "a replay needs what the run was made of, but since then ";

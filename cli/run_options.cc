@@ -65,6 +65,29 @@ Result<json> value_of(const job::Option& option, const std::string& text) {
   }
 }
 
+/// "2..8": at least, at most. nullopt: it is none.
+std::optional<std::pair<std::int64_t, std::int64_t>> range_in(const std::string& text) {
+  const auto dots = text.find("..");
+  if (dots == std::string::npos) return {};
+  const auto least = read_number<std::int64_t>(text.substr(0, dots));
+  const auto most = read_number<std::int64_t>(text.substr(dots + 2));
+  if (!least || !most || *least > *most) return {};
+  return std::pair(*least, *most);
+}
+
+/// So many places for workers, of which as many are taken at the start as there are cpus.
+Result<void> give_places(const std::string& text, json& options) {
+  const auto range = range_in(text);
+  if (!range) return bad_flag("--workers", job::shown(text), "give a number, or at least and at most so many: 2..8");
+  options["begin_with"] = -1;
+  for (const auto& [option, number] : {std::pair{"minimum", range->first}, {"workers", range->second}}) {
+    const std::string words = job::unfit(option, number);
+    if (!words.empty()) return bad_flag("--workers", job::shown(text), words);
+    options[option] = number;
+  }
+  return {};
+}
+
 /// Of the job, as its flags were given. A text that is empty is none.
 Result<json> given_options(const RunFlags& flags) {
   json options = json::object();
@@ -75,6 +98,10 @@ Result<json> given_options(const RunFlags& flags) {
     for (const std::string& one : given->second.each) {
       if (const auto fits = value_of(option, one); !fits) return tl::unexpected(fits.error());
       all += (all.empty() ? "" : ",") + one;
+    }
+    if (option.name == "workers" && all.find("..") != std::string::npos) {
+      PACELINE_TRY(give_places(all, options));
+      continue;
     }
     const bool is_text = option.kind == job::Kind::text || option.kind == job::Kind::choice;
     if (all.empty() && (is_text || !given->second.once)) continue;

@@ -219,8 +219,9 @@ Result<simulate::Measured> measured_of(const recorded::RunHistory& run,
                                        const std::optional<recorded::RunTrace>& trace) {
   const auto bad = [](const std::string& text) { return fail(ErrorKind::invalid, text); };
   if (!run.ended || run.failed) return bad(run.outcome + "; take a run that came to its end");
-  if (run.result.contains("left") || run.result.contains("returned"))
-    return bad("workers left while it ran; take a run in which all stayed to the end");
+  for (const char* const moves : {"left", "returned", "joined", "drained", "begun_with"})
+    if (run.result.contains(moves))
+      return bad("workers left or came while it ran; take a run in which all were there from the start to the end");
   const double workers = static_cast<double>(run.workers());
   const auto updates = number(run.result, "updates").value_or(0);
   if (workers < 1 || workers > 4096) return bad("it does not say how many workers it had");

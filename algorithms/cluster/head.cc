@@ -125,6 +125,8 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
   if (verb == kUnclaimVerb) return names_.on_unclaim(body);
   if (verb == kNamesVerb) return names_.on_names(asker.agent, body);
   if (verb == "stop") return links_.reply(asker, jobs_.stop(body));
+  if (verb == "scale") return links_.reply(asker, jobs_.scale(body));
+  if (verb == "drain") return links_.reply(asker, jobs_.drain(body));
   if (verb == kDriveVerb) {
     waiting_.push_back({{asker, verb, body}, now + kNodesPatience});
     return answer_drivers(now);

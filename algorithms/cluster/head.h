@@ -30,6 +30,8 @@ namespace paceline::cluster {
 ///           heard of each node's events up to a number -> {linked: whether that can reach the job's nodes}; once more
 ///           where it is not
 ///   stop    {job, reason} · close {job, outcome: {state, failure, updates, ...}} · down {}
+///   scale   {job, workers} -> {job, workers, least, most}: its driver hears of it
+///   drain   {job, ranks}: their agents hear of it
 ///   status  {actors: "all", "detached", workers: "all", "waiting", tasks: "all", jobs_over: true:
 ///           what is to be told of besides nodes and jobs, each may be left out;
 ///           patient: whether to wait for nodes that do not answer at once}

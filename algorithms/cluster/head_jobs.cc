@@ -25,6 +25,28 @@ Result<std::vector<NodeId>> place(std::int32_t workers, const std::vector<NodeId
   return node_of;
 }
 
+/// The places that are not taken at the start: each node has as many workers as any other, or one more, and one at
+/// least, since from its workers it learns how long the job is.
+std::vector<std::int32_t> vacant_after(std::int64_t begin_with, const std::vector<NodeId>& node_of) {
+  std::map<NodeId, std::vector<std::int32_t>> on;
+  for (std::size_t rank = 0; rank < node_of.size(); ++rank)
+    on[node_of[rank]].push_back(static_cast<std::int32_t>(rank));
+  std::set<std::int32_t> taken;
+  const auto begins = std::max(begin_with, static_cast<std::int64_t>(on.size()));
+  for (std::size_t round = 0; static_cast<std::int64_t>(taken.size()) < begins && round < node_of.size(); ++round)
+    for (const auto& [node, ranks] : on)
+      if (round < ranks.size() && static_cast<std::int64_t>(taken.size()) < begins) taken.insert(ranks[round]);
+  std::vector<std::int32_t> vacant;
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(node_of.size()); ++rank)
+    if (!taken.contains(rank)) vacant.push_back(rank);
+  return vacant;
+}
+
+Error no_places(const std::string& strategy) {
+  return {ErrorKind::invalid, "no worker can join or leave a running job under " + strategy +
+                                  ": give --workers one number, or take another strategy"};
+}
+
 /// The same as in the run that is replayed: which sums are made where is a part of the result.
 Result<std::vector<NodeId>> place_as_told(const std::vector<std::int32_t>& told, std::int32_t workers,
                                           const std::vector<NodeId>& nodes) {
@@ -79,12 +101,32 @@ Result<json> HeadJobs::submit(const HeadLinks::Asker& asker, const json& body, I
   auto node_of = options->node_of.empty() ? place(options->workers, nodes)
                                           : place_as_told(options->node_of, options->workers, nodes);
   if (!node_of) return tl::unexpected(node_of.error());
-  JobEntry entry{body, *std::move(options), *std::move(node_of), {}, now, driver};
+  auto begins_without = vacant(*options, *strategy, *node_of);
+  if (!begins_without) return tl::unexpected(begins_without.error());
+  json given = body;
+  options->vacant = *std::move(begins_without);
+  given.erase("vacant");
+  if (!options->vacant.empty()) given["vacant"] = options->vacant;
+  JobEntry entry{std::move(given), *std::move(options), *std::move(node_of), {}, now, driver};
   JobDirectory::Actions actions;
   const JobId id = directory_.add(std::move(entry), actions);
   state_.on_running(id, *directory_.find(id), around_.wall());
   act(actions, now);
   return answer_of(id);
+}
+
+Result<std::vector<std::int32_t>> HeadJobs::vacant(const job::Options& options, const algorithms::Strategy& strategy,
+                                                   const std::vector<NodeId>& node_of) const {
+  const std::int64_t places = options.workers;
+  std::int64_t cpus = 0;
+  for (const auto& [node, entry] : around_.links.nodes()) cpus += entry.cpus;
+  const std::int64_t least = std::min<std::int64_t>(options.minimum, places);
+  const std::int64_t begins = options.begin_with == 0  ? places
+                              : options.begin_with > 0 ? options.begin_with
+                                                       : std::clamp(cpus, least, places);
+  if (begins >= places) return std::vector<std::int32_t>{};
+  if (!algorithms::workers_come_back(strategy, options.workers)) return tl::unexpected(no_places(strategy.name));
+  return vacant_after(begins, node_of);
 }
 
 Result<json> HeadJobs::answer_of(JobId id) const {
@@ -96,6 +138,7 @@ Result<json> HeadJobs::answer_of(JobId id) const {
               {"batches", strategy->batches},
               {"cluster_nodes", around_.links.nodes().size()}};
   for (const NodeId node : entry.node_of) answer["nodes"].push_back(node.value);
+  if (!entry.options.vacant.empty()) answer["vacant"] = entry.options.vacant;
   return answer;
 }
 
@@ -122,6 +165,53 @@ Result<json> HeadJobs::stop(const json& body) {
   stop.setJob(id.value);
   stop.setReason(body.value("reason", std::string("stopped")));
   around_.links.to_all(message);
+  return json::object();
+}
+
+Result<json> HeadJobs::scale(const json& body) {
+  const JobId id = job_in(body);
+  const JobEntry* const entry = directory_.find(id);
+  if (!entry) return fail(ErrorKind::not_found, "no job " + to_string(id) + " runs here");
+  const job::Options& options = entry->options;
+  const std::set<NodeId> nodes(entry->node_of.begin(), entry->node_of.end());
+  const auto least = std::max<std::int64_t>(options.minimum, static_cast<std::int64_t>(nodes.size()));
+  const auto most = static_cast<std::int64_t>(entry->node_of.size());
+  const auto asked = body.value("workers", std::int64_t{-1});
+  if (asked < least || asked > most)
+    return fail(ErrorKind::invalid, std::to_string(asked) + " workers cannot be: job " + to_string(id) + " has from " +
+                                        std::to_string(least) + " to " + std::to_string(most) +
+                                        ", as it was started (--workers 2..8, --minimum), and each of its " +
+                                        std::to_string(nodes.size()) + " nodes keeps one");
+  const auto strategy = job_strategy(options, static_cast<std::int32_t>(most));
+  if (strategy && !algorithms::workers_come_back(*strategy, static_cast<std::int32_t>(most)))
+    return tl::unexpected(no_places(strategy->name));
+  const auto driver = around_.links.nodes().find(entry->driver.node);
+  if (driver == around_.links.nodes().end())
+    return fail(ErrorKind::disconnected,
+                "the driver of job " + to_string(id) + " cannot be reached now: ask again in a moment");
+  wire::Message message;
+  auto event = message.root().initJobEvent();
+  event.setJob(id.value);
+  event.setNode(entry->driver.node.value);
+  event.setTo(entry->driver.peer);
+  auto scale = event.initScale();
+  scale.setWorkers(static_cast<std::int32_t>(asked));
+  scale.setText("the job is to have " + std::to_string(asked) + " workers");
+  around_.links.send(driver->second.peer, message);
+  return json{{"job", id.value}, {"workers", asked}, {"least", least}, {"most", most}};
+}
+
+Result<json> HeadJobs::drain(const json& body) {
+  const JobId id = job_in(body);
+  if (!directory_.find(id)) return fail(ErrorKind::not_found, "no job " + to_string(id) + " runs here");
+  for (const json& rank : body.value("ranks", json::array())) {
+    if (!rank.is_number_integer()) continue;
+    wire::Message message;
+    auto drain = message.root().initDrain();
+    drain.setJob(id.value);
+    drain.setRank(rank.get<std::int32_t>());
+    around_.links.to_all(message);
+  }
   return json::object();
 }
 

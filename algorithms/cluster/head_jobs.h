@@ -33,6 +33,10 @@ class HeadJobs {
   Result<nlohmann::json> submit(const HeadLinks::Asker& asker, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> move_driver(const HeadLinks::Asker& asker, const nlohmann::json& body, Instant now);
   Result<nlohmann::json> stop(const nlohmann::json& body);
+  /// Its driver hears that somebody wants so many workers.
+  Result<nlohmann::json> scale(const nlohmann::json& body);
+  /// The agent of a worker hears that this is to leave.
+  Result<nlohmann::json> drain(const nlohmann::json& body);
   void close(const nlohmann::json& body, Instant now);
 
   /// Before its hello: a job that it runs.
@@ -49,6 +53,8 @@ class HeadJobs {
   void compare_with_state();
   void write_state(Instant now);
   Result<nlohmann::json> answer_of(JobId job) const;
+  Result<std::vector<std::int32_t>> vacant(const job::Options& options, const algorithms::Strategy& strategy,
+                                           const std::vector<NodeId>& node_of) const;
   void act(const JobDirectory::Actions& actions, Instant now);
   void carry_out(const JobDirectory::Open& open, Instant now);
   void carry_out(const JobDirectory::Close& close, Instant now);

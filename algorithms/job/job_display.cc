@@ -53,7 +53,7 @@ observe::RunView view_of(const JobRecord& record, const Options& options) {
     row.node = NodeId{worker.node};
     row.step = worker.step;
     row.samples_per_s = worker.samples_per_s;
-    row.state = worker.left ? "left" : worker.state;
+    row.state = record.is_vacant(rank) ? "vacant" : worker.left ? "left" : worker.state;
     row.lag = std::max<std::int64_t>(0, record.update() - worker.step);
     view.workers.push_back(std::move(row));
   }
@@ -142,7 +142,7 @@ void JobDisplay::on_event(const json& event) {
     std::fflush(stdout);
     return;
   }
-  if (kind == "left" || kind == "returned")
+  if (kind == "left" || kind == "returned" || kind == "scale")
     state_->print(event.value("text", ""));  // Why it failed is said at the end.
   if (kind == "warning") warn(event.value("text", ""));
   if (kind == "progress" && event.contains("starting"))

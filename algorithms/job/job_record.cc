@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/json.h"
@@ -29,11 +30,18 @@ double loss_of(const json& event, double otherwise) {
 
 }  // namespace
 
-JobRecord::JobRecord(const Options& options, std::int32_t workers, std::int32_t nodes)
+JobRecord::JobRecord(const Options& options, std::int32_t workers, std::int32_t nodes,
+                     const std::vector<std::int32_t>& vacant)
     : strategy_(options.name()), nodes_(nodes), metric_(options.metric), target_(options.target) {
   for (std::int32_t rank = 0; rank < workers; ++rank) {
     workers_[rank].rank = rank;
     workers_[rank].state = "starting";
+  }
+  for (const std::int32_t rank : vacant) {
+    vacant_.insert(rank);
+    left_.insert(rank);
+    workers_[rank].state = "vacant";
+    workers_[rank].left = true;
   }
 }
 
@@ -59,20 +67,9 @@ void JobRecord::on_event(const json& event) {
     if (!logged_.contains(name)) logged_names_.push_back(name);
     logged_[name][event.value("worker", 0)] = event["value"].get<double>();
   } else if (kind == "left") {
-    const auto rank = event.value("worker", -1);
-    left_.insert(rank);
-    away_.erase(rank);
-    if (event.value("returns", false)) {
-      away_.insert(rank);
-    } else if (!event.value("ended", false)) {
-      lost_.insert(rank);
-    }
-    if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = true;
+    on_left(event);
   } else if (kind == "returned") {
-    const auto rank = event.value("worker", -1);
-    for (auto* const ranks : {&left_, &lost_, &away_}) ranks->erase(rank);
-    ++returns_[rank];
-    if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = false;
+    on_returned(event.value("worker", -1));
   } else if (kind == "node_lost") {
     closed_.insert(event.value("node", 0));
     lost_nodes_.insert(event.value("node", 0));
@@ -87,7 +84,41 @@ void JobRecord::on_event(const json& event) {
   }
 }
 
-void JobRecord::conclude() { lost_.merge(std::exchange(away_, {})); }
+void JobRecord::on_left(const json& event) {
+  const auto rank = event.value("worker", -1);
+  // Of a lost node all are said to have left, those too that were not there.
+  if (vacant_.contains(rank) && !away_.contains(rank)) return;
+  left_.insert(rank);
+  away_.erase(rank);
+  if (event.value("returns", false)) {
+    away_.insert(rank);
+  } else if (event.value("drained", false)) {
+    vacant_.insert(rank);
+    ++drains_[rank];
+  } else if (!event.value("ended", false)) {
+    lost_.insert(rank);
+    vacant_.erase(rank);
+  }
+  if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = true;
+}
+
+void JobRecord::on_returned(std::int32_t rank) {
+  const bool joins = vacant_.contains(rank) || lost_.contains(rank);
+  for (auto* const ranks : {&left_, &lost_, &away_, &vacant_}) ranks->erase(rank);
+  ++(joins ? joins_ : returns_)[rank];
+  if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = false;
+}
+
+std::int64_t JobRecord::living() const {
+  return std::count_if(workers_.begin(), workers_.end(), [this](const auto& worker) {
+    return !lost_.contains(worker.first) && !vacant_.contains(worker.first);
+  });
+}
+
+void JobRecord::conclude() {
+  for (const std::int32_t rank : std::exchange(away_, {}))
+    if (!vacant_.contains(rank)) lost_.insert(rank);
+}
 
 /// The clock and the loss are one node's, so that they fit each other.
 bool JobRecord::leads(std::int32_t node) const {
@@ -196,9 +227,13 @@ json JobRecord::result() const {
   for (const auto& [rank, model] : models_) result["models"][std::to_string(rank)] = model;
   if (!files_.empty()) result["files"] = files_;
   if (failure_) result["failure"] = *failure_;
-  if (!left_.empty()) result["left"] = left_;
+  std::set<std::int32_t> left;
+  std::set_difference(left_.begin(), left_.end(), vacant_.begin(), vacant_.end(), std::inserter(left, left.end()));
+  if (!left.empty()) result["left"] = left;
+  if (!vacant_.empty()) result["vacant"] = vacant_;
   if (!lost_.empty()) result["lost"] = lost_;
-  for (const auto& [rank, times] : returns_) result["returned"][std::to_string(rank)] = times;
+  for (const auto& [name, all] : {std::pair{"returned", returns_}, {"joined", joins_}, {"drained", drains_}})
+    for (const auto& [rank, times] : all) result[name][std::to_string(rank)] = times;
   return result;
 }
 

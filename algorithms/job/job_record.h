@@ -27,8 +27,9 @@ class JobRecord {
     std::string state;
     bool left = false;
   };
-  /// `workers`, `nodes`: as the job was placed.
-  JobRecord(const Options& options, std::int32_t workers, std::int32_t nodes);
+  /// `workers`, `nodes`: as the job was placed; `vacant`: places that nobody has at the start.
+  JobRecord(const Options& options, std::int32_t workers, std::int32_t nodes,
+            const std::vector<std::int32_t>& vacant = {});
 
   void on_event(const nlohmann::json& event);
 
@@ -57,6 +58,12 @@ class JobRecord {
   const std::set<std::int32_t>& lost() const { return lost_; }
   /// It has left, and another process comes in its place.
   bool is_away(std::int32_t rank) const { return away_.contains(rank); }
+  /// Nobody has its place, or somebody is on the way there.
+  bool is_vacant(std::int32_t rank) const { return vacant_.contains(rank); }
+  /// A worker has been started for this place.
+  void on_started(std::int32_t rank) { away_.insert(rank); }
+  /// Of all places those whose workers are there, or come back.
+  std::int64_t living() const;
   /// Nobody comes back any more.
   void conclude();
   bool closed() const { return static_cast<std::int32_t>(closed_.size()) >= nodes_; }
@@ -66,6 +73,8 @@ class JobRecord {
 
  private:
   bool leads(std::int32_t node) const;
+  void on_left(const nlohmann::json& event);
+  void on_returned(std::int32_t rank);
   void on_progress(const nlohmann::json& event);
 
   std::string strategy_;
@@ -94,7 +103,9 @@ class JobRecord {
   std::set<std::int32_t> left_;
   std::set<std::int32_t> lost_;
   std::set<std::int32_t> away_;
-  std::map<std::int32_t, std::int64_t> returns_;  // Rank -> how often it came back.
+  std::set<std::int32_t> vacant_;
+  // Rank -> how often it came back, took the place, left it as was asked.
+  std::map<std::int32_t, std::int64_t> returns_, joins_, drains_;
   std::set<std::int32_t> closed_;
   std::set<std::int32_t> lost_nodes_;
   std::optional<std::string> failure_;

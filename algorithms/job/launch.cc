@@ -21,6 +21,7 @@
 #include "algorithms/job/job_record.h"
 #include "algorithms/job/job_worker.h"
 #include "algorithms/job/options.h"
+#include "algorithms/job/places.h"
 #include "algorithms/job/resume.h"
 #include "algorithms/job/run_record.h"
 #include "algorithms/strategy.h"
@@ -40,6 +41,7 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kLook = std::chrono::milliseconds(50);
+constexpr Duration kAskEvery = std::chrono::seconds(1);  // Workers to leave: they may not have heard.
 constexpr Duration kRestartsWithin = std::chrono::hours(1);
 constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // After Ctrl-C: then the workers are killed.
 constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure; of the time limit, at least.
@@ -89,22 +91,20 @@ class Job {
     if (!placed) return tl::unexpected(placed.error());
     const auto nodes = nodes_ = placed->value("nodes", std::vector<std::int32_t>{});
     const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());
-    record_.emplace(asked_, static_cast<std::int32_t>(nodes.size()), distinct);
+    const auto vacant = placed->value("vacant", std::vector<std::int32_t>{});
+    places_ = Places(nodes, vacant);
+    begun_with_ = nodes.size() - vacant.size();
+    record_.emplace(asked_, static_cast<std::int32_t>(nodes.size()), distinct, vacant);
     display_.emplace(asked_, actors::process_output());
 
     const auto main = actors::name_of(program_.main);
     if (!main) return tl::unexpected(main.error());
     const auto call = program_.call ? actors::name_of(program_.call) : actors::FunctionRef{};
     if (!call) return tl::unexpected(call.error());
-    const auto rule = restart_rule(static_cast<std::int32_t>(nodes.size()));
-    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-      const actors::ActorName called{"worker-" + std::to_string(rank), "paceline::Worker", {}, connection_.job()};
-      workers_.push_back(actors::create_called<JobWorker>(called, NodeId(nodes[rank]), rule, {}));
-      // Borrowed: workers that do not come to their end go with this job's handles.
-      runs_.push_back(workers_.back().borrowed().call(&JobWorker::run, *main, *call, program_.arguments,
-                                                      connection_.job().value, static_cast<std::int32_t>(rank),
-                                                      json_text(options_)));
-    }
+    functions_ = {*main, *call};
+    workers_.resize(nodes.size());
+    for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(nodes.size()); ++rank)
+      if (!places_.is_vacant(rank)) begin(rank);
     return {};
   }
 
@@ -135,6 +135,7 @@ class Job {
         (void)connection_.request("stop", {{"reason", reason}}, kStopPatience);
       }
       if (stop_asked && now - *stop_asked > (interrupts.requested() ? kStopPatience : kFailPatience)) break;
+      if (!stop_asked) scale(now);
       display_->show(*record_, now, false);
     }
     collect_errors();
@@ -146,6 +147,68 @@ class Job {
   }
 
  private:
+  struct Functions {
+    actors::FunctionRef main, call;
+  };
+  /// Of a place: nothing while that is vacant.
+  struct Worker {
+    std::optional<Handle<JobWorker>> actor;
+    std::optional<Future<void>> run;
+    bool is_over() const { return !run || run->ready(); }
+  };
+
+  /// A worker takes this place.
+  void begin(std::int32_t rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const actors::ActorName called{"worker-" + std::to_string(rank), "paceline::Worker", {}, connection_.job()};
+    const auto rule = restart_rule(static_cast<std::int32_t>(nodes_.size()));
+    auto actor = actors::create_called<JobWorker>(called, NodeId(nodes_[at]), rule, {});
+    // Borrowed: workers that do not come to their end go with this job's handles.
+    auto run = actor.borrowed().call(&JobWorker::run, functions_.main, functions_.call, program_.arguments,
+                                     connection_.job().value, rank, json_text(options_));
+    workers_[at] = {std::move(actor), std::move(run)};
+  }
+
+  /// As many workers as somebody wants, once the job has begun: those there are know how long it is.
+  void scale(Instant now) {
+    if (!has_begun_ || came_to_its_end()) return;
+    for (std::size_t at = 0; at < workers_.size(); ++at)
+      if (workers_[at].run && workers_[at].is_over()) end(static_cast<std::int32_t>(at));
+    const auto [start, ask] = places_.next();
+    for (const std::int32_t rank : start) {
+      record_->on_started(rank);
+      begin(rank);
+    }
+    if (ask.empty() || now < asks_from_) return;
+    asks_from_ = now + kAskEvery;
+    (void)connection_.request("drain", {{"ranks", ask}}, kStopPatience);
+  }
+
+  /// The call of a worker that was asked to leave has returned: its process goes, and its place is free.
+  void end(std::int32_t rank) {
+    places_.on_over(rank);
+    if (!places_.is_vacant(rank)) return;
+    auto& worker = workers_[static_cast<std::size_t>(rank)];
+    try {
+      worker.run->get();
+    } catch (const std::exception& error) {
+      display_->warn("worker " + std::to_string(rank) + ", which had left as was asked: " + error.what());
+    }
+    worker = {};
+  }
+
+  void on_event(const json& event) {
+    const std::string kind = event.value("event", "");
+    const auto rank = event.value("worker", -1);
+    has_begun_ |= kind == "first_step";
+    if (kind == "scale") places_.want(event.value("workers", 0));
+    if (kind == "left") places_.on_left(rank, event.value("returns", false), event.value("drained", false));
+    if (kind == "returned") places_.on_there(rank);
+    if (kind == "node_lost") places_.on_node_lost(event.value("node", -1));
+    record_->on_event(event);
+    display_->on_event(event);
+  }
+
   Result<void> open_run_directory(const std::string& name, const json& program) {
     directory_ = asked_.run_directory;
     if (directory_.empty()) {
@@ -172,10 +235,7 @@ class Job {
 
   void take_events(Duration timeout) {
     for (const json& event : connection_.take(timeout)) {
-      const auto taken = contained([&] {
-        record_->on_event(event);
-        display_->on_event(event);
-      });
+      const auto taken = contained([&] { on_event(event); });
       if (!taken) display_->warn("an event of the job could not be read: " + taken.error().text);
       if (const auto written = metrics_->append(json_text(event), steady_now()); !written)
         display_->warn(written.error().text);
@@ -206,10 +266,10 @@ class Job {
   /// Who is on its way back when another one has come to its end is not waited for.
   bool all_ready() const {
     bool all = true, others = true, ended = false;
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
       const auto rank = static_cast<std::int32_t>(i);
-      const bool ready = runs_[i].ready();
-      ended |= ready && !record_->left(rank);
+      const bool ready = workers_[i].is_over();
+      ended |= ready && !record_->left(rank) && !places_.is_leaving(rank);
       all &= ready;
       others &= ready || record_->is_away(rank);
     }
@@ -218,15 +278,15 @@ class Job {
 
   /// Whether a worker ended before the nodes knew it as one of the job's: the others would wait for it for ever.
   bool missing_worker(Instant now) {
-    for (std::size_t rank = 0; rank < runs_.size() && !error_; ++rank) {
+    for (std::size_t rank = 0; rank < workers_.size() && !error_; ++rank) {
       const auto known = record_->workers().find(static_cast<std::int32_t>(rank));
-      if (!runs_[rank].ready() || known == record_->workers().end() || known->second.state != "starting" ||
-          known->second.left)
+      if (!workers_[rank].run || !workers_[rank].is_over() || known == record_->workers().end() ||
+          known->second.state != "starting" || known->second.left)
         continue;
       const Instant since = ended_early_.try_emplace(rank, now).first->second;
       if (now - since < kJoinPatience) continue;
       try {
-        runs_[rank].get();
+        workers_[rank].run->get();
       } catch (const std::exception& error) {
         error_ = "worker " + std::to_string(rank) + " ended before it took part in the job: " + error.what();
       }
@@ -237,8 +297,8 @@ class Job {
   /// Whether so many workers are lost that the user wants no model of those who remain.
   bool too_few_workers() {
     const std::int64_t minimum = asked_.minimum;
-    const auto living = static_cast<std::int64_t>(nodes_.size()) - static_cast<std::int64_t>(record_->lost().size());
-    if (living >= minimum || minimum <= 1 || error_) return false;
+    const auto living = record_->living();
+    if (record_->lost().empty() || living >= minimum || minimum <= 1 || error_) return false;
     error_ = lost_workers() + " lost: " + std::to_string(living) + " of " + std::to_string(nodes_.size()) +
              " remain, and --minimum asks for " + std::to_string(minimum);
     return true;
@@ -259,10 +319,11 @@ class Job {
   void collect_errors() {
     take_events(Duration::zero());
     record_->conclude();
-    for (std::size_t rank = 0; rank < runs_.size(); ++rank) {
-      if (!runs_[rank].ready() || record_->left(static_cast<std::int32_t>(rank))) continue;
+    for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+      const Worker& worker = workers_[rank];
+      if (!worker.run || !worker.is_over() || record_->left(static_cast<std::int32_t>(rank))) continue;
       try {
-        runs_[rank].get();
+        worker.run->get();
       } catch (const TaskError& error) {
         if (error.kind() == ErrorKind::cancelled && came_to_its_end()) continue;  // `paceline cancel`: as was wanted.
         if (!error_) error_ = "worker " + std::to_string(rank) + ": " + error.what();
@@ -318,6 +379,7 @@ class Job {
     summary["run_directory"] = directory_;
     summary["interrupted"] = interrupted;
     summary["nodes"] = nodes_;
+    if (begun_with_ < nodes_.size()) summary["begun_with"] = begun_with_;
     result.code = interrupted ? 130 : failed ? 1 : 0;
     result.run_directory = directory_;
     result.updates = record_->update();
@@ -353,8 +415,12 @@ class Job {
   std::optional<JobRecord> record_;
   std::optional<JobDisplay> display_;
   std::vector<std::int32_t> nodes_;  // Of each worker.
-  std::vector<Handle<JobWorker>> workers_;
-  std::vector<Future<void>> runs_;
+  Places places_;
+  Functions functions_;
+  std::vector<Worker> workers_;  // Of each place.
+  bool has_begun_ = false;
+  std::size_t begun_with_ = 0;  // Workers.
+  Instant asks_from_{};         // Those who are to leave.
   std::optional<std::string> error_;
   std::map<std::size_t, Instant> ended_early_;  // Workers that ended and of which no node has said anything yet.
 };

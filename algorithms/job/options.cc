@@ -19,6 +19,7 @@ using nlohmann::json;
 constexpr double kTextMax = 65536;
 constexpr double kSecondsMax = 1e9;
 constexpr double kNodeMax = 1023;
+constexpr double kWorkersMax = 4096;
 
 Option text_of(std::string_view name, std::string_view help = {}, std::string_view short_flag = {}) {
   return {name, Kind::text, 0, kTextMax, {}, help, short_flag};
@@ -29,7 +30,17 @@ Option seconds_of(std::string_view name, std::string_view help) { return {name, 
 template <class Asked, class Field>
 void each_of_script(Asked& of, const Field& field) {
   using K = Kind;
-  field({"workers", K::integer, 1, 4096, {}, "worker processes", "-w"}, of.workers);
+  field({"workers", K::integer, 1, kWorkersMax, {}, "worker processes; 2..8: places for 8, `paceline scale`", "-w"},
+        of.workers);
+  field({"begin_with",
+         K::integer,
+         -1,
+         kWorkersMax,
+         {},
+         "so many of the places are taken at the start; 0: all; -1: as many as there are cpus"},
+        of.begin_with);
+  field({"minimum", K::integer, 1, kWorkersMax, {}, "the run stops, and fails, when fewer workers than these are left"},
+        of.minimum);
   field(text_of("strategy", "how workers average, such as 'wagma(group=2,sync=10)'; below", "-s"), of.strategy);
   field({"accumulate", K::integer, 1, 65536, {}, "mini-batches an update"}, of.accumulate);
   field({"epochs", K::above_zero, 0, 1e6, {}, "passes over the data"}, of.epochs);
@@ -103,8 +114,6 @@ void each_besides(Asked& of, const Field& field) {
          {"ok", "fail"},
          "whether a run that lost workers, and went on without them, ends well (ok, the default) or not (fail)"},
         of.lost);
-  field({"minimum", K::integer, 1, 4096, {}, "the run stops, and fails, when fewer workers than these are left"},
-        of.minimum);
   field(
       {"restarts",
        K::integer,
@@ -123,6 +132,7 @@ void each_besides(Asked& of, const Field& field) {
   field(text_of("replay_build"), of.replay_build);
   field(text_of("program"), of.program);
   field({"node_of", K::nodes, 0, kNodeMax}, of.node_of);
+  field({"vacant", K::ranks, 0, kWorkersMax - 1}, of.vacant);
 }
 
 const Option* find(std::string_view name) {
@@ -161,6 +171,7 @@ bool fits(const Option& option, const json& value) {
     case Kind::metric: return is_metric(value);
     case Kind::target: return value.is_null() || (value.is_number() && std::isfinite(value.get<double>()));
     case Kind::nodes:
+    case Kind::ranks:
       return value.is_array() && std::all_of(value.begin(), value.end(), [&](const json& node) {
                return node.is_number_integer() && is_within(node, option.least, option.most);
              });
@@ -194,6 +205,7 @@ std::string words_of(const Option& option) {
     case Kind::target: return "give a finite number, or none";
     case Kind::nodes:
       return observe::format("give the node of each worker, from %.0f to %.0f", option.least, option.most);
+    case Kind::ranks: return observe::format("give numbers of workers, from %.0f to %.0f", option.least, option.most);
     case Kind::slow: return "give worker:factor such as 3:4x, with a factor of at least 1";
     case Kind::delay: return "give count:delay such as 1:40ms (units us, ms, s)";
   }
@@ -276,6 +288,12 @@ Result<void> check_workers_named(const json& options) {
   if (delay->count > workers) return refuse("--straggle", straggle, there_are);
   if (const auto least = options.value("minimum", std::int64_t{1}); least > workers)
     return refuse("--minimum", std::to_string(least), there_are);
+  if (const auto first = options.value("begin_with", std::int64_t{0}); first > workers)
+    return refuse("--begin-with", std::to_string(first), there_are);
+  if (const auto [first, least] =
+          std::pair(options.value("begin_with", std::int64_t{0}), options.value("minimum", std::int64_t{1}));
+      first > 0 && first < least)
+    return refuse("--begin-with", std::to_string(first), "--minimum asks for " + std::to_string(least));
   return {};
 }
 

@@ -22,7 +22,6 @@ struct Options : RunOptions {
   double patience_s = 0;       ///< How long others wait even for a worker that gives signs of life.
   double start_limit_s = 600;  ///< Until a worker shares its model.
   std::string lost = "ok";     ///< "ok" or "fail": whether a run that lost workers ends well.
-  std::int32_t minimum = 1;    ///< With fewer workers the run fails.
   std::int32_t restarts = 3;   ///< How often each worker is started again within an hour, when its process has ended.
   bool json = false;           ///< Events as JSON lines.
   std::string run_directory{};
@@ -31,13 +30,29 @@ struct Options : RunOptions {
   std::string replay_build{};           ///< What that was made of.
   std::string program{};                ///< What `status` names.
   std::vector<std::int32_t> node_of{};  ///< Of each worker; empty: the head says.
+  std::vector<std::int32_t> vacant{};   ///< Workers that the run begins without; the head says.
 
   /// What results are called.
   const std::string& name() const { return label.empty() ? strategy : label; }
 };
 
 /// What may stand in an option. Texts are UTF-8 without control characters.
-enum class Kind { integer, number, above_zero, time, seed, text, choice, flag, metric, target, nodes, slow, delay };
+enum class Kind {
+  integer,
+  number,
+  above_zero,
+  time,
+  seed,
+  text,
+  choice,
+  flag,
+  metric,
+  target,
+  nodes,
+  ranks,
+  slow,
+  delay
+};
 
 /// A row of the table.
 struct Option {

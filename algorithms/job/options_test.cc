@@ -57,7 +57,7 @@ TEST(OptionsTest, WhatAScriptAsksForIsReadAsItWasSaid) {
   EXPECT_EQ(to_json(*read), to_json(asked));
   asked.target = {};
   EXPECT_EQ(read_options(to_json(asked)).value().target, std::nullopt);
-  EXPECT_EQ(to_json(asked).size(), 16U);
+  EXPECT_EQ(to_json(asked).size(), 18U);
 }
 
 TEST(OptionsTest, DefaultsFitAndWhatIsNotSaidHasThem) {
@@ -74,7 +74,7 @@ TEST(OptionsTest, FlagsAreCalledAsTheOptionsWithoutTheirUnit) {
   std::string without;
   for (const Option& option : all_options())
     if (option.help.empty()) without += std::string(option.name) + " ";
-  EXPECT_EQ(without, "samples metric json run_directory label replay replay_build program node_of ");
+  EXPECT_EQ(without, "samples metric json run_directory label replay replay_build program node_of vacant ");
 }
 
 TEST(OptionsTest, AChoiceIsAWholeWordOfThem) {

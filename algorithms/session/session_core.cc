@@ -130,6 +130,11 @@ paceline_next SessionCore::next_of_its_own(paceline_lease& lease) {
     update_began_ = now();
     return PACELINE_SAVE;
   }
+  if (must_leave()) {
+    set_state(State::ended);
+    if (!std::exchange(has_left_, true)) report([](auto report) { report.setLeft(); });
+    return PACELINE_END;
+  }
   set_state(State::compute);
   in_window_ = lives_in_window();
   if (const auto start = window_.writing(); stands_apart() && start) numbers_.begin_step_apart(window_.data(*start));
@@ -174,9 +179,15 @@ void SessionCore::evaluated(double value) {
 }
 
 /// Between updates, and where models drift apart between two averagings after one of them.
+bool SessionCore::is_at_boundary() const { return lease_.body == 0 && (is_average_ || alone_ || terms_.own_pace); }
+
 bool SessionCore::may_save() const {
-  return control_.words().save_wanted.load(std::memory_order_acquire) != saves_seen_ && lease_.body == 0 &&
-         (is_average_ || alone_ || terms_.own_pace);
+  return control_.words().save_wanted.load(std::memory_order_acquire) != saves_seen_ && is_at_boundary();
+}
+
+/// What it has done is in what the others have.
+bool SessionCore::must_leave() const {
+  return control_.words().leave.load(std::memory_order_acquire) != 0 && is_at_boundary();
 }
 
 void SessionCore::saved() {

@@ -88,6 +88,8 @@ class SessionCore {
   /// It waits for on_replica or on_go_on; else for the bell.
   bool awaits_replica() const { return is<AwaitsReplica>(); }
   bool is_lost() const { return lost_; }
+  /// It was asked to leave, and has.
+  bool has_left() const { return has_left_; }
   /// The mini-batch under way is worth nothing any more.
   bool is_cut_short() const { return is_stopped() || (terms_.abandons && is_abandoned()); }
   bool is_stopped() const { return control_.words().stop.load(std::memory_order_acquire) != 0; }
@@ -126,7 +128,9 @@ class SessionCore {
   paceline_next begin_evaluation(paceline_lease& lease);
   paceline_next begin_capture();
   bool capture_wanted() const;
+  bool is_at_boundary() const;
   bool may_save() const;
+  bool must_leave() const;
   std::optional<memory::Buffer> snapshot() const;
   void publish_start();
   bool await_start_seen();
@@ -184,6 +188,7 @@ class SessionCore {
   bool lost_ = false;
   bool needs_replica_ = false;
   bool stop_asked_ = false;
+  bool has_left_ = false;
   std::optional<Instant> time_is_up_;  ///< Once the job has begun: when this worker asks for its end.
 
   paceline_lease lease_{};

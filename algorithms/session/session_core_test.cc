@@ -34,8 +34,15 @@ T must(Result<T> result) {
 std::string report_of(const wire::Report::Reader& report) {
   if (report.isPlan()) return "plan";
   if (report.isStop()) return "stop";
+  if (report.isLeft()) return "left";
   if (report.isEvaluated()) return "evaluated";
   return report.isSaved() ? "saved" : "another report";
+}
+
+JobTerms abandoning(std::int32_t bodies) {
+  JobTerms terms{.bodies = bodies, .abandons = true};
+  terms.payloads.gradients_until = kAlways;
+  return terms;
 }
 
 /// A worker's core and, on the other side of its window and control page, its agent.
@@ -321,9 +328,51 @@ TEST_F(SessionCoreTest, AModelThatIsNotTheOneToStartFromIsNotPublished) {
   EXPECT_FALSE(window->published());
   core->on_replica(7, must(store::SharedObject::sealed_copy({})));
   EXPECT_EQ(next(), PACELINE_RESTORE);
+  EXPECT_TRUE(core->placed());  // In the window, where it is loaded.
+  EXPECT_FALSE(window->published());
   EXPECT_TRUE(core->restored());
   ASSERT_TRUE(window->published());
   EXPECT_EQ(window->tag(*window->published()).iteration, 6);
+}
+
+TEST_F(SessionCoreTest, OneThatIsAskedToLeaveDoesBeforeItsNextUpdate) {
+  open({});
+  begin();
+  control->words().leave = 1;
+  EXPECT_EQ(step_model(1), std::nullopt) << "its last one counts";
+  EXPECT_THAT(heard(), ElementsAre("arrive 0"));
+  average(5, 0);
+  window->deliver();
+  answer({.own = 0, .next = 1, .next_round = 1, .averaged = true});
+  EXPECT_EQ(step_model(1), PACELINE_MOVED);
+  EXPECT_EQ(next(), PACELINE_END);
+  EXPECT_EQ(next(), PACELINE_END);
+  EXPECT_THAT(heard(), ElementsAre("left"));
+  EXPECT_TRUE(core->has_left());
+}
+
+/// What it has done since the last average would be lost.
+TEST_F(SessionCoreTest, OneThatIsAskedToLeaveBetweenTwoAveragesDoesAfterTheNext) {
+  open({.next_round = 1});
+  begin();
+  EXPECT_EQ(step_model(1), PACELINE_GO_ON);
+  control->words().leave = 1;
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(step_model(1), std::nullopt);
+  average(5, 1);
+  window->deliver();
+  answer({.own = 1, .next = 2, .next_round = 3, .averaged = true});
+  EXPECT_EQ(step_model(1), PACELINE_MOVED);
+  EXPECT_EQ(next(), PACELINE_END);
+}
+
+TEST_F(SessionCoreTest, OneThatIsAskedToLeaveFinishesItsBatch) {
+  open(abandoning(3));
+  begin();
+  EXPECT_EQ(step_gradients(1), PACELINE_GO_ON);
+  control->words().leave = 1;
+  EXPECT_EQ(next(), PACELINE_BODY);
+  EXPECT_EQ(lease.body, 1);
 }
 
 TEST_F(SessionCoreTest, AStartThatTheAgentWantsToSeeIsWaitedFor) {
@@ -335,12 +384,6 @@ TEST_F(SessionCoreTest, AStartThatTheAgentWantsToSeeIsWaitedFor) {
   answer({.own = -1, .next = 0, .next_round = 0});
   EXPECT_TRUE(core->capture({}));
   EXPECT_EQ(next(), PACELINE_BODY);
-}
-
-JobTerms abandoning(std::int32_t bodies) {
-  JobTerms terms{.bodies = bodies, .abandons = true};
-  terms.payloads.gradients_until = kAlways;
-  return terms;
 }
 
 TEST_F(SessionCoreTest, AnUpdateThatAnotherEndsCountsWhatIsFinished) {

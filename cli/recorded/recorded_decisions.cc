@@ -76,11 +76,18 @@ bool is_of(const scheduler::Record& record, std::size_t workers, std::int32_t no
 
 /// None of its workers was there at the end.
 bool is_lost(const RecordedRun& run, std::int32_t node) {
-  const auto lost = run.result.find("lost");
-  if (lost == run.result.end() || !lost->is_array()) return false;
-  for (std::size_t rank = 0; rank < run.node_of.size(); ++rank)
-    if (run.node_of[rank] == node && std::find(lost->begin(), lost->end(), rank) == lost->end()) return false;
-  return true;
+  const auto is_among = [&](const char* name, std::size_t rank) {
+    const auto ranks = run.result.find(name);
+    return ranks != run.result.end() && ranks->is_array() &&
+           std::find(ranks->begin(), ranks->end(), rank) != ranks->end();
+  };
+  bool any = false;
+  for (std::size_t rank = 0; rank < run.node_of.size(); ++rank) {
+    if (run.node_of[rank] != node) continue;
+    if (!is_among("lost", rank) && !is_among("vacant", rank)) return false;
+    any |= is_among("lost", rank);
+  }
+  return any;
 }
 
 constexpr std::int32_t kNodesMax = 1024;

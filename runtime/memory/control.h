@@ -48,6 +48,7 @@ class ControlPage {
     std::atomic<std::uint32_t> capture_wanted{0};  ///< Counts requests for a replica,
     std::atomic<std::int64_t> capture_from{-1};    ///< each of which is of this update or a later one.
     std::atomic<std::uint32_t> save_wanted{0};     ///< Counts requests for a checkpoint.
+    std::atomic<std::uint32_t> leave{0};           ///< Not 0: leave the job after the next average.
     /// A replay: the worker publishes no further than this (scheduler/record/replay.h numbers publications).
     std::atomic<std::int64_t> may_publish{INT64_MAX};
   };

@@ -129,6 +129,7 @@ std::optional<JobId> job_of(const Envelope::Reader& envelope) {
     case Envelope::ENDING: return JobId{envelope.getEnding().getJob()};
     case Envelope::EXCHANGE: return JobId{envelope.getExchange().getJob()};
     case Envelope::BATCH: return JobId{envelope.getBatch().getJob()};
+    case Envelope::DRAIN: return JobId{envelope.getDrain().getJob()};
     case Envelope::NODE_GONE: return JobId{envelope.getNodeGone().getJob()};
     default: return std::nullopt;
   }

@@ -23,6 +23,7 @@ struct Envelope {
     closeJob @9 :CloseJob;
     nodeGone @38 :NodeGone;         # head -> the agents that go on without it: the job has lost it
     jobDriven @45 :JobDriven;       # head -> the agents of the job: its driver has another agent now
+    drain @48 :Drain;               # head -> all agents: a worker of a job is to leave it
 
     # actors and tasks
     createActor @10 :CreateActor;
@@ -106,6 +107,7 @@ struct JobEvent {
     failed @18 :Words;
     closed @19 :Progress;
     returned @20 :Returned;
+    scale @21 :Scale;       # the head's: somebody has asked for so many workers
   }
   struct Memory { node @0 :Int32; bytesWorker @1 :Float64; bytesNode @2 :Float64; }
   struct FirstStep { worker @0 :Int32; }
@@ -116,8 +118,9 @@ struct JobEvent {
   }
   struct Saved { worker @0 :Int32; update @1 :Int64; }
   struct Metric { worker @0 :Int32; update @1 :Int64; clockS @2 :Float64; name @3 :Text; value @4 :Float64; }
-  struct Left { worker @0 :Int32; ended @1 :Bool; text @2 :Text; returns @3 :Bool; }   # returns: another process comes in its place
+  struct Left { worker @0 :Int32; ended @1 :Bool; text @2 :Text; returns @3 :Bool; drained @4 :Bool; }   # returns: another process comes in its place; drained: as was asked
   struct Returned { worker @0 :Int32; update @1 :Int64; afterS @2 :Float64; text @3 :Text; }   # afterS: since its last process ended
+  struct Scale { workers @0 :Int32; text @1 :Text; }
   struct NodeLost { node @0 :Int32; text @1 :Text; }
   struct File { path @0 :Text; hash @1 :Text; }
   struct Final { worker @0 :Int32; model @1 :Text; }
@@ -164,6 +167,7 @@ struct JobDriven { job @0 :UInt64; driver @1 :JobDriver; heard @2 :List(Heard); 
 }
 struct NodeGone { job @0 :UInt64; node @1 :Int32; cause @2 :Text; }
 struct CloseJob { job @0 :UInt64; reason @1 :Text; }
+struct Drain { job @0 :UInt64; rank @1 :Int32; }
 
 struct FunctionRef { build @0 :Text; offset @1 :UInt64; }                          # build id of the object, offset of the thunk
 struct CreateActor { actor @0 :UInt64; function @1 :FunctionRef; arguments @2 :List(Data); name @3 :Text; owner @4 :Text; node @5 :Int32;
@@ -230,6 +234,7 @@ struct Report {
     warning @9 :Text;
     stop @10 :Text;           # the job is to end soon; why
     fail @11 :Text;           # at once; why
+    left @12 :Void;           # it was asked to leave, and has done its last update
   }
   struct Plan { first @0 :Int64; updates @1 :Int64; evaluateEvery @2 :Int64; }
   struct Metric { name @0 :Text; value @1 :Float64; }
@@ -256,7 +261,7 @@ struct JobTerms {
 }
 
 struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; count @3 :Bool; gone @4 :Int32 = -1; back @5 :Bool; }  # count: one worker more has arrived, a quorum fires; gone: this worker has left, or is back, no version
-struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; of @12 :Int32 = -1; }   # of: the node whose it is, where another passes it on
+struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; of @12 :Int32 = -1; members @13 :Int64; }   # of: the node whose it is, where another passes it on
 struct Released { job @0 :UInt64; version @1 :Int64; ends @2 :Bool;               # ends: the job ends here, stay held until all are there
   evaluated @3 :Bool; value @4 :Float64;                                          # what the evaluation gave, if it did
 }

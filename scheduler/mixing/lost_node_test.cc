@@ -69,6 +69,9 @@ class LostNodeTest : public ServiceTest {
         text += "flushed";
       else if (envelope.isEnding())
         text += words_of(envelope.getEnding());
+      else if (envelope.isPartial() && envelope.getPartial().getWeight() > 0)
+        text += "part of " + std::to_string(static_cast<int>(envelope.getPartial().getWeight())) +
+                " in the mean after " + std::to_string(envelope.getPartial().getVersion());
       else if (envelope.isGone() && envelope.getGone().getContributed() >= 0)
         text += std::to_string(envelope.getGone().getRank()) + " gone after " +
                 std::to_string(envelope.getGone().getContributed());
@@ -219,7 +222,9 @@ TEST_F(LostNodeTest, WhatLeavesTheNodeFollowsFromWhatIsInItsRecord) {
 }
 
 TEST_F(LostNodeTest, WhatTheFirstHasDecidedIsPassedOn) {
-  begin_as<MixCoordinator>(push_sum());
+  auto options = push_sum();
+  options.plan_of = [](const std::vector<Rank>&) { return std::make_shared<TakesFromTwo>(0); };
+  begin_as<MixCoordinator>(options);
   on_ending(wire::Ending::Phase::ASK, {});
   on_ending(wire::Ending::Phase::DECIDE, Version{0}, {1, 2});
   sent_.clear();
@@ -347,8 +352,32 @@ TEST_F(LostNodeTest, AGraphThatBeginsAfterTheEndIsTheEnd) {
   come_back(1, 2, 7);
   on_ending(wire::Ending::Phase::ASK, {});
   joins_ = 1;
+  sent_.clear();
   on_ending(wire::Ending::Phase::DECIDE, Version{9}, {0, 1, 2});
+  end_averagings();
   EXPECT_FALSE(verdict(1));
+  EXPECT_EQ(sent_, Said{}) << "it has done no last iteration, and has no part in the end's mean";
+}
+
+TEST_F(LostNodeTest, WhoJoinsHasNoPartInTheMeansOfWhatWasBefore) {
+  auto job = LostNodeTest::job();
+  job.node_of = {NodeId{0}, NodeId{1}, NodeId{1}};
+  job.evaluates = true;
+  job.evaluate_every = 3;
+  service_ = service<MixCoordinator>(job, send(), push_sum());
+  join(1);
+  join(2);
+  service_->on_gone(Rank{2}, now);
+  come_back(2, 1, 7);
+  on_ending(wire::Ending::Phase::ASK, {});
+  joins_ = 2;
+  on_ending(wire::Ending::Phase::DECIDE, Version{4}, {0, 1, 2});
+  sent_.clear();
+  for (int t = 0; t < 3; ++t) {
+    publish(1, t, 1);
+    end_averagings();
+  }
+  EXPECT_EQ(sent_, Said{"to 0: part of 1 in the mean after 2"});
 }
 
 TEST_F(LostNodeTest, TheFirstSaysWhoJoins) {

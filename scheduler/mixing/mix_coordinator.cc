@@ -33,16 +33,19 @@ void MixCoordinator::on_last(Rank rank, Instant now) {
 std::optional<Rank> MixCoordinator::running_dry() const {
   const auto& engine = neighbours_.engine();
   const auto [step, exchange] = mixing_.furthest();
-  if (pace_.last().value - std::max(step, engine.furthest()).value < kFlowLook) return {};  // It ends before that.
+  const bool ends_before = pace_.last().value - std::max(step, engine.furthest()).value < kFlowLook;
+  if (ends_before && !may_remake()) return {};  // Its model is no worse than the job's failure.
   const auto dry = engine.running_dry(exchange.next(), kFlowLook);
   return dry.empty() ? std::nullopt : std::optional(dry.front());
 }
+
+bool MixCoordinator::may_remake() const { return options_.plan_of && options_.plan_of(left()); }
 
 void MixCoordinator::after_gone() {
   if (!options_.push_sum || !work_.view.leads()) return;
   const auto dry = running_dry();
   if (!dry) return;
-  if (options_.plan_of && options_.plan_of(left())) return pace_.endings.agree_on(Agreement::On::graph);
+  if (may_remake()) return pace_.endings.agree_on(Agreement::On::graph);
   work_.fail_job(
       "what worker " + to_string(*dry) +
       " gives to others comes back to it no more, since workers have left: under push-sum its model would run "
@@ -62,8 +65,8 @@ void MixCoordinator::on_remade(Version last, const std::vector<Rank>& members, c
   auto all = members;
   all.insert(all.end(), join.begin(), join.end());
   std::sort(all.begin(), all.end());
-  const bool is_remade = options_.push_sum && options_.plan_of;
-  neighbours_.remake(last, is_remade ? options_.plan_of(all) : nullptr, join, now);
+  auto plan = options_.plan_of ? options_.plan_of(all) : nullptr;
+  neighbours_.remake(last, plan ? std::move(plan) : options_.plan_of_all, join, now);
 }
 
 }  // namespace paceline::scheduler

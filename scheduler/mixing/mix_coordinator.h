@@ -46,6 +46,7 @@ class MixCoordinator final : public Coordinator, private OwnPace::Strategy, priv
   void after_gone() override;
 
   std::optional<Rank> running_dry() const;
+  bool may_remake() const;
 
   const Options options_;
   OwnPace pace_;

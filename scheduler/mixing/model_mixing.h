@@ -34,8 +34,9 @@ class ModelMixing {
     bool push_sum = false;
     std::int32_t overlap = 0;  ///< With push-sum and combine_then_adapt. 0: none.
     bool stands_in = false;    ///< Models are kept, so that a worker can be stood in for. Without push-sum.
-    /// Push-sum: a plan for some of the workers; nullptr, or none: there is none.
+    /// For some of the workers; nullptr, or none: there is none.
     std::function<std::shared_ptr<const MixPlan>(const std::vector<Rank>&)> plan_of = {};
+    std::shared_ptr<const MixPlan> plan_of_all = {};
   };
 
   ModelMixing(Workplace& work, OwnPace& pace, Neighbours& neighbours, Options options);

@@ -252,6 +252,8 @@ void OwnPace::let_in(Rank rank, Version t) {
   gone_.erase(rank);
   free_.erase(rank);
   finished_[rank] = t;
+  auto& published = published_.try_emplace(rank, t).first->second;  // Its start counts.
+  published = std::max(published, t);
   work_.windows.let_in(rank);
 }
 

@@ -87,6 +87,7 @@ void PartialSums::send(Key key, const Summed& summed, Piece sum, NodeId of, Node
   body.setLearningRate(summed.sums.learning_rate);
   body.setLeaderNs(summed.sums.leader_time.count());
   body.setStops(summed.sums.stops);
+  body.setMembers(summed.sums.members);
   if (of != work_.job.self) body.setOf(of.value);
   work_.send(to, message, std::move(sum));
 }
@@ -100,7 +101,8 @@ std::optional<NodeId> PartialSums::on_partial(NodeId from, const wire::Partial::
   partial.sum = piece_of(std::move(sum));
   partial.bodies = header.getBodies();
   partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
-                  header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops()};
+                  header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops(),
+                  header.getMembers()};
   const Version v{header.getVersion()};
   const auto of = work_.view.giver(from, header.getOf());
   if (of == from) used_.on_given(from, v);

@@ -73,6 +73,14 @@ TEST(Returning, WithAPeriodItComesInAtAnAverageOfAll) {
   EXPECT_EQ(sut.admitted[0].after, Version{3});
 }
 
+TEST(Returning, OrOfAllWhereGroupsWaitInBetween) {
+  Agents sut(1, {0, 0, 0, 0}, test::wagma(4, Lateness::waits), 19);
+  sut.gone(3);
+  sut.return_of(3);
+  ASSERT_THAT(sut.admitted, SizeIs(1));
+  EXPECT_EQ(sut.admitted[0].after, Version{3});
+}
+
 TEST(Returning, AnotherNodeThatHasArrivedAlreadyMayHaveGoneOn) {
   Agents sut(2, {0, 0, 1}, test::allreduce(), 9);
   sut.gone(1);

@@ -89,7 +89,8 @@ void RoundCoordinator::on_alive(Rank rank, Instant now) {
 }
 
 void RoundCoordinator::on_gone(Rank rank, Instant now) {
-  const bool is_known = work_.windows.living(rank) || engine_.is_returning(rank);
+  const Member* const member = work_.windows.find(rank);
+  const bool is_known = !member || !member->gone || engine_.is_returning(rank);
   if (!is_known && !work_.chronicle.replays()) return;
   work_.chronicle.hear({.kind = Kind::gone, .rank = rank, .at = now}, now);
 }
@@ -205,7 +206,7 @@ bool RoundCoordinator::waits_for_start() const {
   if (!outer_ || outer_->has_begun()) return false;
   for (const Rank rank : work_.view.ranks_on(work_.job.self)) {
     const Member* const member = work_.windows.find(rank);
-    if (!member || !member->gone) return true;
+    if (member ? !member->gone : !work_.job.vacant.contains(rank)) return true;
   }
   return false;  // Nobody is left here who would get a result.
 }
@@ -314,8 +315,7 @@ void RoundCoordinator::add_outputs(const RoundEngine::Execute& what, std::int32_
                                    collective::Reduction& to) {
   const Round of = round(what.version);
   const auto& group = sums_.group(key_of(what.version, what.group));
-  const auto members = static_cast<std::int64_t>(work_.job.node_of.size());
-  const double mean = 1.0 / options_.weighing.divisor_of(group.total(), members, of.payload);
+  const double mean = 1.0 / options_.weighing.divisor_of(group.total(), group.totals().members, of.payload);
   const bool gradients = of.payload == Payload::gradients;
   const auto output = [&](Rank rank, bool whole) {
     Member* const member = work_.windows.living(rank);

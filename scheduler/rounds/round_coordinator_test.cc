@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "scheduler/shell/averaging_service.h"
+#include "scheduler/shell/averaging_service_test_support.h"
 #include "tests/support/rounds/test_plan.h"
 
 // The shell with windows and without sockets: models that weigh their samples, and an outer model that doubles each
@@ -231,6 +232,66 @@ TEST_F(RoundCoordinatorTest, APartialSumThatCameBeforeTheModelWasKnownIsCheckedW
   join(0);
   start(0);
   EXPECT_NE(failure(0).find("4 bytes, expected 8"), std::string::npos);
+}
+
+/// Of three places one is vacant, or its worker has left.
+class GradientsOfThoseThatAreThere : public ServiceTest {
+ protected:
+  void SetUp() override {
+    auto answers = test::allreduce();
+    answers.round = [given = answers.round](Version v) {
+      Round round = given(v);
+      round.payload = Payload::gradients;
+      return round;
+    };
+    auto job = two_workers();
+    job.node_of.push_back(NodeId{0});
+    job.evaluates = false;
+    RoundCoordinator::Options options;
+    options.weighing.divisor = Weighing::Divisor::members;
+    const auto make = [&](Workplace& work) {
+      return std::make_unique<RoundCoordinator>(work, options, std::make_unique<test::TestPlan>(answers));
+    };
+    service_ = std::make_shared<AveragingService>(job, make, graph_, *averager_, nowhere());
+  }
+  double mean_of_two() {
+    publish(0, 0, 3);
+    publish(1, 0, 5);
+    end_averagings();
+    return numbers(0, *window(0).writing())[0];
+  }
+};
+
+TEST_F(GradientsOfThoseThatAreThere, AVacantPlaceIsNoWorkerThatGaveNothing) {
+  join(0);
+  join(1);
+  service_->on_gone(Rank{2}, now);
+  EXPECT_EQ(mean_of_two(), 4);
+}
+
+TEST_F(GradientsOfThoseThatAreThere, NorIsOneThatHasLeft) {
+  for (const int rank : {0, 1, 2}) join(rank);
+  service_->on_gone(Rank{2}, now);
+  EXPECT_EQ(mean_of_two(), 4);
+}
+
+TEST_F(GradientsOfThoseThatAreThere, AndWhoTakesAPlaceIsThereWhenItIsAdmitted) {
+  join(0);
+  join(1);
+  service_->on_gone(Rank{2}, now);
+  auto new_window = memory::Window::create({.elements = kElements, .dtype = memory::Dtype::f64, .buffers = 4});
+  auto control = memory::ControlPage::create();
+  ASSERT_TRUE(new_window && control);
+  ASSERT_TRUE(service_->take_place(Rank{2}, std::move(*new_window), std::move(*control)));
+  service_->on_arrival(Rank{2}, Version{0}, std::chrono::seconds(1), now);  // It may not.
+  EXPECT_EQ(mean_of_two(), 4);
+  service_->on_return(Rank{2}, now);
+  (void)executed();
+  auto other_size = memory::Window::create({.elements = kElements + 1, .dtype = memory::Dtype::f64, .buffers = 4});
+  ASSERT_TRUE(other_size);
+  const auto refused = service_->take_place(Rank{2}, std::move(*other_size), std::move(*memory::ControlPage::create()));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find("every worker must build the same model"), std::string::npos);
 }
 
 }  // namespace

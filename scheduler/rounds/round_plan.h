@@ -49,6 +49,7 @@ struct RoundSums {
   double learning_rate = 0;  ///< Of the lowest contributing rank.
   Duration leader_time{};    ///< The leader's training clock when it sealed; zero time elsewhere.
   std::int32_t stops = 0;    ///< Nodes that were asked to end the job: it ends at the first sync where this is not 0.
+  std::int64_t members = 0;  ///< Workers that have a part in the round, whatever they give.
 };
 
 /// One averaging: what happens after iteration `version`.

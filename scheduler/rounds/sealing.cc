@@ -11,6 +11,7 @@ namespace paceline::scheduler {
 
 void Sealing::seal(const RoundEngine::Seal& what, const Round& round, Version done, PartialSums::Group& group,
                    Decision& sealed) {
+  group.sums.members = static_cast<std::int64_t>(what.members.size());
   const bool cuts_short = abandons_ || round.late == Lateness::finishes;
   for (const Rank rank : what.members) {
     auto& found = sealed.contributions.emplace_back();

@@ -52,7 +52,7 @@ struct Weighing {
     if (payload == Payload::models) return at_least_one(total.contributions);
     switch (divisor) {
       case Divisor::contributions: return at_least_one(total.contributions) * bodies;
-      case Divisor::members: return static_cast<double>(members) * bodies;
+      case Divisor::members: return at_least_one(members) * bodies;
       case Divisor::bodies: return at_least_one(total.bodies);
     }
     return 1;

@@ -29,6 +29,12 @@ Result<void> AveragingService::join(Rank rank, memory::Window window, memory::Co
   return {};
 }
 
+Result<void> AveragingService::take_place(Rank rank, memory::Window window, memory::ControlPage control) {
+  if (auto fits = work_.windows.fits(rank, window); !fits) return fits;
+  work_.windows.add(rank, {std::move(window), std::move(control), true});
+  return {};
+}
+
 void AveragingService::add_member(Rank rank, Member member) {
   work_.windows.add(rank, std::move(member));
   limit(rank);

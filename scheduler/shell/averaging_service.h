@@ -31,6 +31,8 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
 
   /// A local worker opened its share. `invalid` if its size differs from the others'.
   Result<void> join(Rank rank, memory::Window window, memory::ControlPage control);
+  /// One that takes a place which nobody had. It is as gone until it is admitted (on_return). `invalid` likewise.
+  Result<void> take_place(Rank rank, memory::Window window, memory::ControlPage control);
   /// Nothing is under way with the window of a local worker that has gone.
   bool is_free(Rank rank) const { return coordinator_->pace().is_free(rank); }
   /// It is made ready for the worker's next process, which has this page.

@@ -20,6 +20,7 @@ void add(RoundSums& to, const RoundSums& from) {
   if (to.learning_rate == 0) to.learning_rate = from.learning_rate;
   to.leader_time = std::max(to.leader_time, from.leader_time);
   to.stops += from.stops;
+  to.members += from.members;
 }
 
 Workplace::Workplace(JobOptions options, TaskGraph& graph, collective::Averager& averager, SendToNode send,

@@ -30,6 +30,7 @@ struct JobOptions {
   JobId job;
   NodeId self;
   std::vector<NodeId> node_of;      ///< Rank -> node; size P.
+  std::set<Rank> vacant;            ///< Places for workers that nobody has at the start.
   Version first{0};                 ///< First iteration (resume).
   Version last;                     ///< T-1.
   bool evaluates = false;           ///< At the end, and

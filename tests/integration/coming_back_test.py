@@ -51,7 +51,7 @@ class ComingBack:
         self.end_after(run, 20)
         replay = self.paceline("replay", run.run_directory)
         self.assertEqual(replay.code, 2, replay.said())
-        self.assertRegex(replay.err, "^paceline: .* cannot be replayed: a worker came back while it ran")
+        self.assertRegex(replay.err, "^paceline: .* cannot be replayed: a worker came back, or joined, while it ran")
         for flag in ("--simulate", "--decisions"):
             read = self.paceline("replay", run.run_directory, flag)
             self.assertEqual(read.code, 0, read.said())

@@ -7,6 +7,7 @@ TESTS = {
     "scheduler": ("paceline_scheduler_test", "scheduler/paceline_scheduler_test"),
     "session": ("paceline_session_test", "algorithms/session/paceline_session_test"),
     "cluster": ("paceline_cluster_test", "algorithms/cluster/paceline_cluster_test"),
+    "job": ("paceline_job_test", "algorithms/job/paceline_job_test"),
     "training": ("paceline_training_test", "algorithms/cluster/training/paceline_training_test"),
     "link": ("paceline_link_test", "runtime/link/paceline_link_test"),
     "actors": ("paceline_actors_test", "actors/paceline_actors_test"),
@@ -53,6 +54,7 @@ INBOX, OUTBOX = "runtime/link/inbox.cc", "runtime/link/outbox.cc"
 CORE, STEPS = (f"algorithms/session/session_{part}.cc" for part in ("core", "steps"))
 JOB, HOLD = (f"algorithms/cluster/training/{part}.cc" for part in ("training_job", "job_hold"))
 ACTORS = "actors/router/local_actors.cc"
+PLACES = "algorithms/job/places.cc"
 OWN_PACE = "scheduler/own_pace/own_pace.cc"
 ASYNCHRONOUS, SERVER = (f"scheduler/asynchronous/{part}.cc" for part in ("asynchronous_workers", "server_coordinator"))
 
@@ -122,7 +124,7 @@ MUTATIONS = (
     Mutation("a lost node's workers are waited for by their neighbours", "scheduler/mixing/neighbours.cc", "    act(engine_.on_lost(rank), now);\n", "", VIEWS),
     Mutation("counts of a lost node are not passed on", "scheduler/mixing/batch_coordinator.cc", "if (const auto of = counts.find(lost); of != counts.end()) send_batch(to, v, of->second, lost);", "", VIEWS),
     Mutation("rows that lack a worker that is gone add up to less than one", MIX, "      if (own.from == rank) own.weight += gone;\n    return shares;", "      if (own.from == rank) own.weight += 0 * gone;\n    return shares;", MIXING),
-    Mutation("a graph that runs dry is not made anew", "scheduler/mixing/mix_coordinator.cc", "options_.plan_of(left())) return pace_.endings.agree_on(Agreement::On::graph);", "options_.plan_of(left())) return;", VIEWS),
+    Mutation("a graph that runs dry is not made anew", "scheduler/mixing/mix_coordinator.cc", "  if (may_remake()) return pace_.endings.agree_on(Agreement::On::graph);", "  if (may_remake()) return;", VIEWS),
     Mutation("what comes after a graph is given to the one before it", "scheduler/mixing/neighbours.cc", "until && given->version > *until)", "until && false)", VIEWS),
     Mutation("a graph begins before what is given already", "scheduler/mixing/mix_coordinator.cc", "is_ahead ? frozen.next() : frozen, neigh", "frozen, neigh", VIEWS),
     Mutation("a model that was lent to a lost node does not come back", PAIRS, "rank == holder->low() && holder->initiator != rank) release(rank, *holder);", "false) release(rank, *holder);", VIEWS),
@@ -147,7 +149,7 @@ MUTATIONS = (
     # Strategies' shell and its parts
     Mutation("who freezes in a batch that weighs the steps of all is waited for for ever", "scheduler/mixing/batch_coordinator.cc", "if (!pace_.means.is_evaluating(rank)) pace_.leave_if_awaited_too_long(rank, v, since, now);", "if (!pace_.means.is_evaluating(rank)) (void)(now - since), (void)v;", BATCHES),
     Mutation("a batch that waits looks at no clock", "scheduler/mixing/batch_coordinator.cc", "if (!pace_.means.is_evaluating(rank)) next = earlier(next, pace_.awaited_until(rank, since));", "(void)since, (void)rank, (void)v;", BATCHES),
-    Mutation("who gives nothing does not count as zero", "scheduler/rounds/weighing.h", "return static_cast<double>(members) * bodies;", "return at_least_one(total.contributions) * bodies;", WEIGHTS),
+    Mutation("who gives nothing does not count as zero", "scheduler/rounds/weighing.h", "return at_least_one(members) * bodies;", "return at_least_one(total.contributions) * bodies;", WEIGHTS),
     Mutation("unfinished batches weigh whole", "scheduler/rounds/weighing.h", "by_bodies ? static_cast<double>(done) / static_cast<double>(bodies) : 1;", "by_bodies && done < 0 ? 0 : 1;", WEIGHTS),
     Mutation("time stands still for good after an evaluation", "scheduler/shell/training_clock.h", "    held_since_.reset();\n", "", ROUNDS),
     Mutation("a mean of all lacks a node that was slow to give", "scheduler/own_pace/model_means.cc", "    if (!it->second.sums.contains(node)) return;\n", "    if (node.value < 0) return;\n", VIEWS),
@@ -238,9 +240,20 @@ MUTATIONS = (
     Mutation("the first does not hear who joins", "scheduler/own_pace/endings.cc", "        if (what == On::graph) joining_.insert(rank);\n", "", MIXING),
     Mutation("who joins after its node has answered waits for ever", OWN_PACE, "  if (!joining_.empty()) endings.wish(Agreement::On::graph);  // They came when this node had answered.\n", "", MIXING),
     Mutation("one that dies before it joins is waited for", OWN_PACE, "  if (!arrived) return strategy_.on_not_joined(rank, last, now);", "  if (!arrived) return;", MIXING),
-    Mutation("one that joins at the end begins another iteration", OWN_PACE, "  if (last >= last_) return void(late_[rank] = {arrived.mapped()});\n", "", MIXING),
+    Mutation("one that joins at the end has a part in its mean", OWN_PACE, "  if (last >= last_) return void(late_[rank] = {arrived.mapped()});\n", "", MIXING),
     Mutation("a graph begins before what one that is gone has given", "scheduler/mixing/mix_coordinator.cc", "std::max(is_ahead ? frozen.next() : frozen, neighbours_.engine().furthest());", "is_ahead ? frozen.next() : frozen;", MIXING),
     Mutation("a mean waits for who has joined since", "scheduler/own_pace/model_means.cc", "workers_.ranks_at(v);", "workers_.living_ranks();", MIXING),
     Mutation("who joins begins where it loaded", CORE, "    if (verdict->next > lease_.update) begin_update(verdict->next);\n", "", SESSION),
     Mutation("the model of the end is loaded twice, where nobody may be left to give it", OWN_PACE, "late.has_end ? Verdict::end : Verdict::end_without_mean", "Verdict::end_without_mean", ("scheduler", "clusters")),
+    # Places that are taken and given up
+    Mutation("a node is left without a worker that is there", PLACES, "there_on(node_of_[i]) < 2) continue;", "taken_on(node_of_[i]) < 2) continue;", ("job", "clusters")),
+    Mutation("a place is given away before the process in it has ended", PLACES, "  if (drained) return set(rank, State::over);", "  if (drained) return set(rank, State::vacant);", ("job",)),
+    Mutation("who is lost is replaced again and again", PLACES, "  if (wanted_ && is_taken(rank)) --*wanted_;\n  set(rank, State::lost);", "  set(rank, State::lost);", ("job",)),
+    Mutation("who was asked to leave and has not heard stays", PLACES, "    set(*rank, State::leaves);\n  }", "    set(*rank, State::leaves);\n    return {steps.start, {*rank}};\n  }\n  return steps;", ("job", "clusters")),
+    Mutation("who is to leave goes in the middle of an update", CORE, "return control_.words().leave.load(std::memory_order_acquire) != 0 && is_at_boundary();", "return control_.words().leave.load(std::memory_order_acquire) != 0;", SESSION),
+    Mutation("who has left counts as one that gave nothing", "scheduler/rounds/sealing.cc", "static_cast<std::int64_t>(what.members.size());\n  const bool", "static_cast<std::int64_t>(work_.job.node_of.size());\n  const bool", ("scheduler",)),
+    Mutation("a vacant place is waited for", "scheduler/rounds/round_coordinator.cc", "  const bool is_known = !member || !member->gone ||", "  const bool is_known = (member && !member->gone) ||", ("scheduler", "clusters")),
+    Mutation("the start of one that is killed before its first step is forgotten", OWN_PACE, "  published = std::max(published, t);\n", "", ("scheduler", "clusters")),
+    Mutation("near its end no graph is made anew, and a model runs dry", "scheduler/mixing/mix_coordinator.cc", "  if (ends_before && !may_remake()) return {};", "  if (ends_before) return {};", ("clusters",)),
+    Mutation("one that dies before it has its first state is waited for", JOB, "!replicas_.has_started(rank) && !members_.has_left(rank))", "!replicas_.has_started(rank))", ("clusters",)),
 )

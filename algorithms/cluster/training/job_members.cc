@@ -29,6 +29,11 @@ void JobMembers::withdraw(Rank rank) {
   worker_of_.erase(joined);
 }
 
+bool JobMembers::vacate(Rank rank) {
+  vacant_.insert(rank);
+  return leave(rank);
+}
+
 std::optional<Rank> JobMembers::rank_of(WorkerId worker) const {
   const auto found = rank_of_.find(worker);
   return found == rank_of_.end() ? std::nullopt : std::optional(found->second);

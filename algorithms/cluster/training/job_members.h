@@ -37,6 +37,12 @@ class JobMembers {
   void come_back(Rank rank) { left_.erase(rank); }
   bool has_left(Rank rank) const { return left_.contains(rank); }
   const std::set<Rank>& left() const { return left_; }
+  /// Nobody has its place, or its process has ended for good: another worker may take it. It counts as one that has
+  /// left. Whether it was there until now.
+  bool vacate(Rank rank);
+  bool is_vacant(Rank rank) const { return vacant_.contains(rank); }
+  /// Somebody is on the way there.
+  void take_place(Rank rank) { vacant_.erase(rank); }
   bool all_local_have_left() const;
 
   /// Whether it is another node of the job, and was there until now. Its workers are to leave().
@@ -53,6 +59,7 @@ class JobMembers {
   std::map<WorkerId, Rank> rank_of_;
   std::map<Rank, WorkerId> worker_of_;
   std::set<Rank> left_;
+  std::set<Rank> vacant_;
   std::set<NodeId> lost_;
 };
 

@@ -42,6 +42,7 @@ void JobNews::left(Rank worker, const std::string& text, Leaves how) const {
     left.setWorker(worker.value);
     left.setEnded(how == Leaves::ended_job);
     left.setReturns(how == Leaves::for_a_while);
+    left.setDrained(how == Leaves::as_asked);
     left.setText(bounded(text));
   });
 }

@@ -26,6 +26,8 @@ class JobNews {
   void first_step(Rank worker) const;
   /// The others go on without it.
   void left(Rank worker, const std::string& text) const { left(worker, text, Leaves::for_good); }
+  /// As was asked.
+  void drained(Rank worker, const std::string& text) const { left(worker, text, Leaves::as_asked); }
   /// Another process comes in its place,
   void left_for_a_while(Rank worker, const std::string& text) const { left(worker, text, Leaves::for_a_while); }
   /// and has begun to train with this update.
@@ -44,7 +46,7 @@ class JobNews {
   void progress(const std::function<void(wire::Progress::Builder)>& fill) const;
 
  private:
-  enum class Leaves { for_good, for_a_while, ended_job };
+  enum class Leaves { for_good, as_asked, for_a_while, ended_job };
   void left(Rank worker, const std::string& text, Leaves how) const;
 
   const NodeId self_;

@@ -52,7 +52,14 @@ TEST_F(JobNewsTest, EachIsTheEventOfThePage) {
 
 TEST_F(JobNewsTest, WhoLeavesAJobThatHasEndedIsNoLoss) {
   sut_.left(Rank{1}, "killed");
-  EXPECT_EQ(told(), (json{{"event", "left"}, {"worker", 1}, {"ended", false}, {"returns", false}, {"text", "killed"}}));
+  EXPECT_EQ(told(), (json{{"event", "left"},
+                          {"worker", 1},
+                          {"ended", false},
+                          {"returns", false},
+                          {"drained", false},
+                          {"text", "killed"}}));
+  sut_.drained(Rank{1}, "as was asked");
+  EXPECT_EQ(told().at("drained"), true);
   sut_.left_for_a_while(Rank{1}, "killed");
   EXPECT_EQ(told().at("returns"), true);
   sut_.returned(Rank{1}, 7, 0.5, "is back");

@@ -54,6 +54,7 @@ Result<scheduler::JobOptions> averaging_options(const JobSettings& settings, con
   job.clock = settings.clock;
   job.self = settings.self;
   job.node_of = settings.entry.node_of;
+  for (const std::int32_t rank : settings.options().vacant) job.vacant.insert(Rank{rank});
   job.first = Version{plan.first};
   job.last = Version{plan.updates - 1};
   if (options.patience_s > 0) job.wait_limit = from_seconds(options.patience_s);

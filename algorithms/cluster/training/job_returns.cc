@@ -19,13 +19,48 @@ void JobReturns::begin_anew(Rank rank, Instant now) {
   around_.replicas.on_return(rank);
 }
 
-void JobReturns::reopen_free_windows(Instant now) {
-  if (returns_.empty() || !averagings_) return;
-  for (const auto& [rank, share] : returns_.waiting())
-    if (averagings_->is_free(rank)) reopen_window(rank, share, now);
+void JobReturns::take_place(Rank rank, Instant now) {
+  begin_anew(rank, now);
+  returns_.note_new(rank);
 }
 
-void JobReturns::reopen_window(Rank rank, const Returns::Share& share, Instant now) {
+void JobReturns::reopen_free_windows() {
+  if (returns_.empty() || !averagings_) return;
+  for (const auto& [rank, share] : returns_.waiting())
+    if (averagings_->is_free(rank)) averagings_->window(rank) ? reopen_window(rank, share) : make_window(rank, share);
+}
+
+void JobReturns::make_window(Rank rank, const Returns::Share& share) {
+  returns_.on_window(rank);
+  if (const auto fits = check_model(around_.settings.strategy, share.model); !fits)
+    return around_.outbox.refuse(share.worker, share.request, fits.error());
+  const auto made = std::make_shared<WorkerShare>(share_of(around_.settings, rank, share.model));
+  around_.beside([made] { return made->make(); },
+                 [this, made, rank, share](const Result<void>& done) {
+                   if (!done) return around_.outbox.refuse(share.worker, share.request, done.error());
+                   on_window_made(rank, share, *made);
+                 });
+}
+
+/// Its process may have ended meanwhile, and another one asks then.
+void JobReturns::on_window_made(Rank rank, const Returns::Share& share, WorkerShare& made) {
+  if (!averagings_ || !returns_.has(rank) || around_.outbox.process_id(share.worker) < 0) return;
+  if (const auto fits = averagings_->take_place(rank, *std::move(made.window), *std::move(made.control)); !fits)
+    return around_.outbox.refuse(share.worker, share.request, fits.error());
+  give_window(rank, share, made, averagings_->window(rank)->fd());
+}
+
+/// And the replica that it asks for, once it is admitted.
+void JobReturns::give_window(Rank rank, const Returns::Share& share, WorkerShare& made, process::BorrowedFd window) {
+  made.terms.returns = true;
+  wire::Message answer;
+  session::write(made.terms, answer.root().initJobTerms());
+  around_.outbox.answer(share.worker, share.request, answer, {window, made.read_only});
+  around_.members.join(rank, share.worker);
+  averagings_->on_return(rank, around_.settings.clock->now());
+}
+
+void JobReturns::reopen_window(Rank rank, const Returns::Share& share) {
   returns_.on_window(rank);
   WorkerShare made = share_of(around_.settings, rank, share.model);
   const auto* const window = averagings_->window(rank);
@@ -33,13 +68,7 @@ void JobReturns::reopen_window(Rank rank, const Returns::Share& share, Instant n
   if (window == nullptr || window->layout() != made.layout)
     return refuse({ErrorKind::invalid, "worker " + to_string(rank) + " shares another model than its process before"});
   if (const auto page = made.make_control(); !page) return refuse(page.error());
-  made.terms.returns = true;
-  wire::Message answer;
-  session::write(made.terms, answer.root().initJobTerms());
-  around_.outbox.answer(share.worker, share.request, answer,
-                        {averagings_->reopen(rank, *std::move(made.control)).fd(), made.read_only});
-  around_.members.join(rank, share.worker);
-  averagings_->on_return(rank, now);
+  give_window(rank, share, made, averagings_->reopen(rank, *std::move(made.control)).fd());
 }
 
 void JobReturns::on_admitted(const scheduler::AveragingService::Admitted& admitted, Instant now) {
@@ -70,12 +99,14 @@ void JobReturns::on_executed(Version v, Instant now) {
 }
 
 void JobReturns::on_back(Rank rank, std::int64_t update, Instant now) {
+  const bool is_new = returns_.is_new(rank);
   const auto gone_since = returns_.end(rank);
   if (!gone_since) return;
   const double after = seconds(now - *gone_since);
+  const char* const text = is_new ? "worker %d joins, with update %lld, %.2f s after it asked for its share"
+                                  : "worker %d is back, with update %lld, %.2f s after it ended";
   around_.news.returned(rank, update, after,
-                        observe::format("worker %d is back, with update %lld, %.2f s after it ended", rank.value,
-                                        static_cast<long long>(update) + 1, after));
+                        observe::format(text, rank.value, static_cast<long long>(update) + 1, after));
 }
 
 }  // namespace paceline::cluster

@@ -14,8 +14,8 @@
 
 namespace paceline::cluster {
 
-/// Shell of Returns on one node: gives the window of a worker that has left to its next process, tells the averagings
-/// and the replicas of it, and says when it is back.
+/// Shell of Returns on one node: gives the window of a worker that has left to its next process, or a new one to who
+/// takes a place that nobody had, tells the averagings and the replicas of it, and says when it is there.
 class JobReturns {
  public:
   /// All that is referred to outlives this.
@@ -26,6 +26,7 @@ class JobReturns {
     JobMembers& members;
     SignsOfLife& life;
     JobReplicas& replicas;
+    JobReplicas::Beside beside;
   };
 
   explicit JobReturns(Around around) : around_(around) {}
@@ -44,9 +45,11 @@ class JobReturns {
   void begin(Rank rank, const std::string& text, Instant now);
   /// It has ended on its way, and there is another once more.
   void begin_anew(Rank rank, Instant now);
+  /// Somebody comes whose place nobody has.
+  void take_place(Rank rank, Instant now);
   void on_share(Rank rank, const Returns::Share& share) { returns_.on_share(rank, share); }
   /// Those that wait for their windows have them, when nothing is under way with these any more.
-  void reopen_free_windows(Instant now);
+  void reopen_free_windows();
   void on_admitted(const scheduler::AveragingService::Admitted& admitted, Instant now);
   /// What it was admitted to begin with cannot be had.
   void readmit(Rank rank);
@@ -56,7 +59,10 @@ class JobReturns {
   void on_executed(Version v, Instant now);
 
  private:
-  void reopen_window(Rank rank, const Returns::Share& share, Instant now);
+  void reopen_window(Rank rank, const Returns::Share& share);
+  void make_window(Rank rank, const Returns::Share& share);
+  void on_window_made(Rank rank, const Returns::Share& share, WorkerShare& made);
+  void give_window(Rank rank, const Returns::Share& share, WorkerShare& made, process::BorrowedFd window);
   void on_back(Rank rank, std::int64_t update, Instant now);
 
   const Around around_;

@@ -123,6 +123,7 @@ void NodeJobs::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Rea
     case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), from, now);
     case wire::Envelope::REPLICA_NONE: return job.on_replica_none(envelope.getReplicaNone(), from, now);
     case wire::Envelope::REPLICA_DATA: return job.on_replica_data(envelope.getReplicaData(), std::move(bulk));
+    case wire::Envelope::DRAIN: return job.drain(Rank{envelope.getDrain().getRank()});
     case wire::Envelope::STOP_ROUNDS: return job.stop(wire::text(envelope.getStopRounds().getReason()), now);
     case wire::Envelope::ACTIVATE:
     case wire::Envelope::PARTIAL:

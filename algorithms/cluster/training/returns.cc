@@ -9,6 +9,11 @@ std::optional<Instant> Returns::end(Rank rank) {
   return way ? std::optional(way.mapped().ended) : std::nullopt;
 }
 
+bool Returns::is_new(Rank rank) const {
+  const auto way = ways_.find(rank);
+  return way != ways_.end() && way->second.is_new;
+}
+
 bool Returns::has(WorkerId worker) const {
   return std::any_of(ways_.begin(), ways_.end(),
                      [&](const auto& way) { return way.second.share && way.second.share->worker == worker; });

@@ -13,7 +13,8 @@
 
 namespace paceline::cluster {
 
-/// Workers of this node that have left and come back: each has another process, or will have. Sans I/O.
+/// Workers of this node that have left and come back: each has another process, or will have; and those that take a
+/// place which nobody had. Sans I/O.
 ///
 ///   its process ended -> (another is forked, sets up) -> shares its model -> has its window -> is admitted, loads the
 ///   state of another worker -> arrives: it is back
@@ -27,6 +28,9 @@ class Returns {
   };
 
   void begin(Rank rank, Instant now) { ways_.try_emplace(rank, Way{now}).first->second.share.reset(); }
+  /// It was not there before.
+  void note_new(Rank rank) { ways_.at(rank).is_new = true; }
+  bool is_new(Rank rank) const;
   /// It does not come back, or is back. Since when it was gone; nullopt: it was not on its way.
   std::optional<Instant> end(Rank rank);
   bool has(Rank rank) const { return ways_.contains(rank); }
@@ -46,6 +50,7 @@ class Returns {
   struct Way {
     Instant ended;
     std::optional<Share> share = {};
+    bool is_new = false;
   };
   std::map<Rank, Way> ways_;
 };

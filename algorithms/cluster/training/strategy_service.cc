@@ -72,7 +72,7 @@ ExchangeCoordinator::Options exchange_options(const StrategyJob& job, std::share
 
 MixCoordinator::Options mix_options(const StrategyJob& job, std::shared_ptr<const scheduler::MixPlan> plan) {
   MixCoordinator::Options options;
-  options.plan = std::move(plan);
+  options.plan = options.plan_of_all = std::move(plan);
   options.combine_then_adapt = job.strategy.order == algorithms::Order::combine_then_adapt;
   options.push_sum = job.strategy.push_sum;
   options.overlap = job.strategy.overlap;
@@ -80,6 +80,11 @@ MixCoordinator::Options mix_options(const StrategyJob& job, std::shared_ptr<cons
   options.plan_of = [strategy = job.strategy, seed = job.seed](const std::vector<Rank>& members) {
     return algorithms::mix_plan_of(strategy, members, seed);
   };
+  std::vector<Rank> members;
+  for (std::size_t rank = 0; rank < job.job.node_of.size(); ++rank)
+    if (const Rank one{static_cast<std::int32_t>(rank)}; !job.job.vacant.contains(one)) members.push_back(one);
+  if (!job.job.vacant.empty())
+    if (auto of_members = options.plan_of(members)) options.plan = std::move(of_members);
   return options;
 }
 

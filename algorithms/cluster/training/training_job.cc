@@ -36,9 +36,13 @@ TrainingJob::TrainingJob(JobSettings settings, scheduler::TaskGraph& graph, coll
           [this](const Error& error) { fail_job(error.text, settings_.clock->now()); },
           [this](Rank rank) { returns_.readmit(rank); }),
       view_(settings_, members_, outbox_),
-      returns_({settings_, outbox_, news_, members_, life_, replicas_}),
+      returns_({settings_, outbox_, news_, members_, life_, replicas_,
+                [this](auto work, auto follows) { beside(std::move(work), std::move(follows)); }}),
       hold_({settings_, members_, life_, view_, news_, outbox_, [this](Rank rank) { return lose(rank); },
-             [this](wire::Message& message) { to_all_nodes(message); }}) {}
+             [this](wire::Message& message) { to_all_nodes(message); }}) {
+  for (const std::int32_t vacant : settings_.options().vacant)
+    if (const Rank rank{vacant}; members_.is_local(rank)) members_.vacate(rank);
+}
 
 void TrainingJob::beside(std::function<Result<void>()> work, JobOutbox::Follows follows) {
   outbox_.beside(std::move(work),
@@ -60,10 +64,15 @@ void TrainingJob::on_open_share(const wire::OpenShare::Reader& share, Instant no
     outbox_.refuse(worker, request, Error{ErrorKind::invalid, text});
   };
   if (!members_.is_local(rank)) return refuse("worker " + to_string(rank) + " does not belong to this node");
-  if (returns_.has(rank) && averagings_ && !hold_.finished_at()) {
+  if (takes_place(rank)) {
+    members_.take_place(rank);
+    returns_.take_place(rank, now);
+  }
+  if (returns_.has(rank) && !hold_.finished_at()) {
     returns_.on_share(rank,
                       {worker, share.getRequest(), {share.getElements(), share.getOuterElements(), share.getDtype()}});
-    return drain(now);
+    if (averagings_) follow_up(now);
+    return;
   }
   if (hold_.finished_at() && !stopped_ && !members_.has_left(rank)) hold_.leave_behind(rank);
   if (members_.has_left(rank))
@@ -119,11 +128,12 @@ void TrainingJob::on_plan(const wire::Report::Plan::Reader& said, Instant now) {
     if (auto joined = averagings_->join(rank, std::move(opened.window), std::move(opened.control)); !joined)
       fail_job(joined.error().text, now);
   }
-  for (const Rank rank : members_.left()) averagings_->on_gone(rank, now);
+  for (const Rank rank : members_.left())
+    if (!settings_.replays() || !members_.is_vacant(rank)) averagings_->on_gone(rank, now);  // Else the record says it.
   for (const auto& message : std::exchange(early_, {})) message();  // Of nodes that are lost now, what came before.
   for (const NodeId node : members_.lost_nodes()) averagings_->on_node_gone(node, now);
   news_.started(plan->first, plan->updates);
-  drain(now);
+  follow_up(now);
 }
 
 void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
@@ -137,7 +147,7 @@ void TrainingJob::on_arrive(const wire::Arrive::Reader& arrive, Instant now) {
   life_.heard(rank, now);
   arrive.getBodies() >= 0 ? averagings_->on_batch(rank, t, arrive.getBodies(), took, now)
                           : averagings_->on_arrival(rank, t, took, now);
-  drain(now);
+  follow_up(now);
 }
 
 void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
@@ -152,6 +162,7 @@ void TrainingJob::on_report(const wire::Report::Reader& report, Instant now) {
       return news_.file(wire::text(report.getFile().getPath()), wire::text(report.getFile().getHash()));
     case wire::Report::WARNING: return news_.warning(wire::text(report.getWarning()));
     case wire::Report::STOP: return stop_soon(wire::text(report.getStop()));
+    case wire::Report::LEFT: return on_drained(rank, now);
     case wire::Report::FAIL: return fail_job(wire::text(report.getFail()), now);
   }
 }
@@ -274,7 +285,7 @@ void TrainingJob::on_averaging_message(NodeId from, const wire::Envelope::Reader
                                        Instant now) {
   if (averagings_) {
     averagings_->on_message(from, message, std::move(bulk), now);
-    return drain(now);
+    return follow_up(now);
   }
   auto copy = std::make_shared<wire::Message>(message);
   auto bytes = std::make_shared<std::vector<std::byte>>(std::move(bulk));
@@ -285,15 +296,15 @@ void TrainingJob::on_averaging_message(NodeId from, const wire::Envelope::Reader
 
 bool TrainingJob::on_reduced(std::uint64_t id, Instant now) {
   if (!averagings_ || !averagings_->on_reduced(id, now)) return false;
-  drain(now);
+  follow_up(now);
   return true;
 }
 
-void TrainingJob::drain(Instant now) {
+void TrainingJob::follow_up(Instant now) {
   auto events = averagings_->take_events();
   do {
     for (const auto& event : events) std::visit([&](const auto& e) { handle(e, now); }, event);
-    returns_.reopen_free_windows(now);
+    returns_.reopen_free_windows();
     events = averagings_->take_events();
   } while (!events.empty());
   if (hold_.end() && !returns_.empty()) replicas_.on_end(*hold_.end(), now);
@@ -338,9 +349,9 @@ void TrainingJob::on_worker_gone(WorkerId worker, const Ended& ended, Instant no
   if (!found) return returns_.withdraw(worker);
   const Rank rank = *found;
   const bool returns = restarted && comes_back();
-  if (returns && !replicas_.has_started(rank)) return start_again(rank, how);
+  if (returns && !replicas_.has_started(rank) && !members_.has_left(rank)) return start_again(rank, how);
   if (!lose(rank)) {
-    if (!returns_.has(rank)) return;
+    if (!returns_.has(rank)) return restarted ? void() : void(members_.vacate(rank));
     if (returns) {  // It was on its way back.
       returns_.begin_anew(rank, now);
       return go_on_without(rank, how, now);
@@ -358,6 +369,7 @@ void TrainingJob::on_worker_gone(WorkerId worker, const Ended& ended, Instant no
   } else if (hold_.end() && !failed) {
     news_.left_ended_job(rank, text + " when the job had");
   }
+  if (!returns) members_.vacate(rank);
   hold_.go_on_without(rank, now);
   go_on_without(rank, how, now);
 }
@@ -376,10 +388,31 @@ void TrainingJob::start_again(Rank rank, const std::string& how) {
   news_.warning("worker " + to_string(rank) + " ended (" + how + ") before it began to train, and is started again");
 }
 
+/// Whether somebody comes whose place nobody has.
+bool TrainingJob::takes_place(Rank rank) const {
+  return members_.is_vacant(rank) && !settings_.replays() && !hold_.finished_at() && comes_back();
+}
+
+void TrainingJob::drain(Rank rank) {
+  if (!members_.is_local(rank) || !members_.has_joined(rank) || members_.has_left(rank) || !averagings_) return;
+  if (auto* const control = averagings_->control(rank)) {
+    control->words().leave.store(1, std::memory_order_release);
+    control->ring();
+  }
+}
+
+void TrainingJob::on_drained(Rank rank, Instant now) {
+  if (!lose(rank)) return;
+  members_.vacate(rank);
+  news_.drained(rank, "worker " + to_string(rank) + " leaves, as was asked: the others go on without it");
+  hold_.go_on_without(rank, now);
+  go_on_without(rank, "as was asked", now);
+}
+
 void TrainingJob::on_node_gone(NodeId node, const std::string& cause, Instant now) {
   if (!lose_node(node, cause, now) || !averagings_) return;
   averagings_->on_node_gone(node, now);
-  drain(now);
+  follow_up(now);
 }
 
 /// Whether it was there until now, and the job goes on.
@@ -418,7 +451,7 @@ void TrainingJob::end_where_this_node_was_lost() {
 void TrainingJob::go_on_without(Rank rank, const std::string& how, Instant now) {
   if (averagings_) {
     averagings_->on_gone(rank, now);
-    return drain(now);
+    return follow_up(now);
   }
   // Else nobody tells this node how long the job is, and the other nodes would wait for it for ever.
   if (members_.all_local_have_left() && !stopped_)
@@ -476,7 +509,7 @@ void TrainingJob::tick(Instant now) {
   replicas_.tick(now);
   if (averagings_) {
     averagings_->tick(now);
-    drain(now);
+    follow_up(now);
   }
   hold_.tick(now);
   if (!news) return;

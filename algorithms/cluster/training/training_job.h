@@ -63,6 +63,8 @@ class TrainingJob {
     bool returns = false;  ///< Neither: another process is started in its place.
   };
   void on_worker_gone(WorkerId worker, const Ended& ended, Instant now);
+  /// A worker is asked to leave: it does after its next average. One that is not there now is not asked.
+  void drain(Rank rank);
   /// Another node is lost: those that are left go on without its workers.
   void on_node_gone(NodeId node, const std::string& cause, Instant now);
   bool on_reduced(std::uint64_t id, Instant now);
@@ -96,9 +98,10 @@ class TrainingJob {
   void on_plan(const wire::Report::Plan::Reader& said, Instant now);
   void on_metric(Rank rank, std::int64_t update, const wire::Report::Metric::Reader& metric, Instant now);
   void stop_soon(const std::string& why);
+  void on_drained(Rank rank, Instant now);
 
   // Events of the averagings
-  void drain(Instant now);
+  void follow_up(Instant now);
   void handle(const scheduler::AveragingService::Executed& executed, Instant now);
   void handle(const scheduler::AveragingService::Left& left, Instant now);
   void handle(const scheduler::AveragingService::Admitted& admitted, Instant now);
@@ -114,6 +117,7 @@ class TrainingJob {
   void end_where_this_node_was_lost();
   bool lose(Rank rank);
   bool comes_back() const;
+  bool takes_place(Rank rank) const;
   void start_again(Rank rank, const std::string& how);
   void end_worker(Rank rank, const std::string& why);
   void go_on_without(Rank rank, const std::string& how, Instant now);

@@ -14,7 +14,8 @@ namespace {
 using nlohmann::json;
 using Heard = job::HeardEvents::Event;
 
-constexpr Duration kStopPatience = std::chrono::seconds(2);  // Then its workers' calls are waited for no longer.
+constexpr Duration kStopPatience = std::chrono::seconds(2);     // Then its workers' calls are waited for no longer.
+constexpr Duration kAskEvery = std::chrono::milliseconds(100);  // Workers to leave.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);
 constexpr Duration kAgentLook = std::chrono::milliseconds(20);  // For one that lives.
 
@@ -113,6 +114,8 @@ std::optional<Instant> SimulatedDriver::next_deadline() const {
     next = earlier(next, job->asks_again);
     if (job->closing) continue;
     if (job->stopped) next = earlier(next, *job->stopped + kStopPatience);
+    if (job->places.wanted() && job->has_begun)
+      next = earlier(next, std::max(job->asks_from, clock_.now() + kAskEvery));
     if (!job->stopped && job->ended_early) next = earlier(next, *job->ended_early + kJoinPatience);
   }
   return next;
@@ -177,8 +180,8 @@ void SimulatedDriver::lose_agent() {
     if (job->closing && !requests_.at(*job->closing).reply) job->closing.reset();  // It asks again.
     job->moved.reset();
     job->asks_again.reset();
-    for (const TaskId run : job->runs)
-      if (actors::node_of(calls_.at(run).actor) != node_) go_on.insert(run);
+    for (const auto& run : job->runs)
+      if (run && actors::node_of(calls_.at(*run).actor) != node_) go_on.insert(*run);
   }
   for (auto& [id, asked] : requests_)
     if (!asked.reply) asked.reply = tl::unexpected(gone);
@@ -225,15 +228,15 @@ bool SimulatedDriver::take_up(Job& job) {
     return true;
   }
   job.moved.reset();
-  for (const TaskId run : job.runs) {
-    Made& made = calls_.at(run);
-    if (made.result) continue;
+  for (const auto& run : job.runs) {
+    if (!run || result_of(*run)) continue;
+    Made& made = calls_.at(*run);
     if (!*answer) {
       made.result = tl::unexpected(answer->error());
       continue;
     }
     actors::Call again;
-    again.task = run;
+    again.task = *run;
     again.actor = made.actor;
     again.again = true;
     (void)endpoint_->send("agent", actors::encode(again));
@@ -258,6 +261,12 @@ void SimulatedDriver::on_job_event(const Event& event) {
     }
     if (kind == "progress" && !job->lost.contains(body.value("node", -1)))
       job->starting[body.value("node", -1)] = body.value("starting", json::object()).value("workers", json::array());
+    const auto rank = body.value("worker", -1);
+    if (kind == "scale") job->places.want(body.value("workers", 0));
+    if (kind == "node_lost") job->places.on_node_lost(body.value("node", -1));
+    if (kind == "left") job->places.on_left(rank, body.value("returns", false), body.value("drained", false));
+    if (kind == "returned") job->places.on_there(rank);
+    if (kind == "first_step") job->has_begun = true;
     if (kind == "left" && body.value("returns", false)) job->away.insert(body.value("worker", std::size_t{0}));
     if (kind == "left" && !body.value("returns", false)) job->away.erase(body.value("worker", std::size_t{0}));
     if (kind == "returned") job->away.erase(body.value("worker", std::size_t{0}));
@@ -283,11 +292,13 @@ bool SimulatedDriver::carry_on(Job& job) {
   }
   const Instant now = clock_.now();
   if (has_all_results(job) || (job.stopped && now - *job.stopped >= kStopPatience)) {
-    const auto& first = calls_.at(job.runs.front()).result;
-    const auto has_failed = [this](TaskId run) { return calls_.at(run).result && !*calls_.at(run).result; };
+    const auto has_failed = [this](const auto& run) { return !run || (result_of(*run) && !*result_of(*run)); };
     if (!std::exchange(job.has_told_outcome, true) && is_moved_ && job.failure.empty() &&
         std::all_of(job.runs.begin(), job.runs.end(), has_failed))
-      job.failure = first->error().text;
+      job.failure =
+          result_of(**std::find_if(job.runs.begin(), job.runs.end(), [](const auto& run) { return run.has_value(); }))
+              ->error()
+              .text;
     job.closing = request("close", json_text(json{{"job", job.training.job},
                                                   {"outcome",
                                                    {{"state", job.failure.empty() ? "ended" : "failed"},
@@ -301,7 +312,7 @@ bool SimulatedDriver::carry_on(Job& job) {
   }
   if (!has_missing_worker(job)) {
     job.ended_early.reset();
-    return false;
+    return scale(job);
   }
   if (!job.ended_early) job.ended_early = now;
   if (now - *job.ended_early < kJoinPatience) return false;
@@ -312,17 +323,48 @@ bool SimulatedDriver::carry_on(Job& job) {
 void SimulatedDriver::start_workers(Job& job, const json& placed) {
   job.training.job = placed.value("job", std::uint64_t{0});
   for (const auto& event : std::exchange(early_events_, {})) on_job_event(event);
+  job.nodes = placed.at("nodes").get<std::vector<std::int32_t>>();
+  job.places = job::Places(job.nodes, placed.value("vacant", std::vector<std::int32_t>{}));
+  job.runs.resize(job.nodes.size());
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(job.nodes.size()); ++rank)
+    if (!job.places.is_vacant(rank)) start_worker(job, rank);
+}
+
+void SimulatedDriver::start_worker(Job& job, std::int32_t rank) {
   const int restarts = job.options.value("restarts", 0);
   const actors::RestartRule rule{restarts, restarts > 0 ? -1 : 0};
-  std::int32_t rank = 0;
-  for (const auto& node : placed.at("nodes")) {
-    auto its = job.training;
-    its.rank = rank++;
-    const auto text = its.to_text();
-    Bytes bytes(text.size());
-    std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return std::byte(c); });
-    job.runs.push_back(call(create(NodeId{node.get<std::int32_t>()}, "", rule, JobId{job.training.job}), {bytes}));
+  const auto at = static_cast<std::size_t>(rank);
+  auto its = job.training;
+  its.rank = rank;
+  const auto text = its.to_text();
+  Bytes bytes(text.size());
+  std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return std::byte(c); });
+  job.runs[at] = call(create(NodeId{job.nodes[at]}, "", rule, JobId{job.training.job}), {bytes});
+}
+
+void SimulatedDriver::let_go(TaskId run) {
+  (void)request(actors::kReleaseVerb, actors::to_json({{calls_.at(run).actor}, {}}));
+}
+
+/// As many workers as somebody wants, once the job has begun, and until one has come to its end.
+bool SimulatedDriver::scale(Job& job) {
+  if (!job.has_begun) return false;
+  for (std::size_t i = 0; i < job.runs.size(); ++i) {
+    const auto rank = static_cast<std::int32_t>(i);
+    if (!job.runs[i] || !result_of(*job.runs[i])) continue;
+    job.places.on_over(rank);
+    if (job.places.is_vacant(rank)) let_go(*std::exchange(job.runs[i], std::nullopt));
+    if (job.runs[i] && *result_of(*job.runs[i])) return false;
   }
+  const auto [start, ask] = job.places.next();
+  for (const std::int32_t rank : start) {
+    job.away.insert(static_cast<std::size_t>(rank));
+    start_worker(job, rank);
+  }
+  if (ask.empty() || clock_.now() < job.asks_from) return !start.empty();
+  job.asks_from = clock_.now() + kAskEvery;
+  (void)request("drain", json_text(json{{"job", job.training.job}, {"ranks", ask}}));
+  return true;
 }
 
 void SimulatedDriver::stop(Job& job, const std::string& reason) {
@@ -335,8 +377,9 @@ void SimulatedDriver::stop(Job& job, const std::string& reason) {
 bool SimulatedDriver::has_all_results(const Job& job) const {
   bool all = true, others = true, ended = false;
   for (std::size_t rank = 0; rank < job.runs.size(); ++rank) {
-    const auto& result = calls_.at(job.runs[rank]).result;
-    ended |= result && *result;
+    if (!job.runs[rank]) continue;
+    const auto& result = result_of(*job.runs[rank]);
+    ended |= result && *result && !job.places.is_leaving(static_cast<std::int32_t>(rank));
     all &= result.has_value();
     others &= result.has_value() || job.away.contains(rank);
   }
@@ -347,7 +390,7 @@ bool SimulatedDriver::has_all_results(const Job& job) const {
 bool SimulatedDriver::has_missing_worker(Job& job) const {
   for (const auto& [node, ranks] : job.starting)
     for (const auto& rank : ranks)
-      if (calls_.at(job.runs.at(rank.get<std::size_t>())).result) return true;
+      if (const auto& run = job.runs.at(rank.get<std::size_t>()); run && result_of(*run)) return true;
   return false;
 }
 
@@ -363,7 +406,8 @@ std::string SimulatedDriver::state_of(const Job& job) const {
   if (job.stopped) state += "; stopped";
   if (job.closing) state += requests_.at(*job.closing).reply ? "; closed" : "; closing";
   for (std::size_t rank = 0; rank < job.runs.size(); ++rank) {
-    const auto& result = calls_.at(job.runs[rank]).result;
+    if (!job.runs[rank]) continue;
+    const auto& result = result_of(*job.runs[rank]);
     state += "; worker " + std::to_string(rank) + " " + (!result ? "runs" : *result ? "is done" : result->error().text);
   }
   return state;

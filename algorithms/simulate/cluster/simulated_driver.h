@@ -12,6 +12,7 @@
 
 #include "actors/protocol.h"
 #include "algorithms/job/heard_events.h"
+#include "algorithms/job/places.h"
 #include "algorithms/simulate/cluster/trainee.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
@@ -37,8 +38,12 @@ class SimulatedDriver {
   struct Job {
     nlohmann::json options;
     Training training;
-    std::uint64_t submitted = 0;  ///< The request.
-    std::vector<TaskId> runs{};
+    std::uint64_t submitted = 0;                ///< The request.
+    std::vector<std::optional<TaskId>> runs{};  ///< Of each place; nullopt: it is vacant.
+    job::Places places{};
+    std::vector<std::int32_t> nodes{};  ///< Of each place.
+    Instant asks_from{};                ///< Workers to leave.
+    bool has_begun = false;             ///< A step is done.
     std::map<std::int32_t, nlohmann::json>
         starting{};                          ///< Of each node: its workers that have not shared their models.
     std::set<std::int32_t> lost{};           ///< Nodes: they may say something again.
@@ -104,6 +109,10 @@ class SimulatedDriver {
   void on_job_event(const Event& event);
   bool carry_on(Job& job);
   void start_workers(Job& job, const nlohmann::json& placed);
+  void start_worker(Job& job, std::int32_t rank);
+  bool scale(Job& job);
+  void let_go(TaskId run);
+  const std::optional<Result<Bytes>>& result_of(TaskId run) const { return calls_.at(run).result; }
   void stop(Job& job, const std::string& reason);
   bool has_all_results(const Job& job) const;
   bool has_missing_worker(Job& job) const;

@@ -28,6 +28,7 @@ struct Trained {
   std::int64_t updates = 0;
   std::vector<double> model;
   std::map<std::int64_t, double> averages;  ///< Gradients that it stepped with, by update.
+  bool has_left = false;                    ///< As it was asked to.
 };
 
 /// The workers of one simulated node: actors that answer each call some time later, in order, or train.

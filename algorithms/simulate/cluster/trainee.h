@@ -60,6 +60,8 @@ class Trainee {
   const std::vector<double>& model() const { return local_; }
   std::int64_t updates_done() const { return lease_.update; }
   /// Averaged gradients that it has stepped with, by update.
+  /// It was asked to leave, and has.
+  bool has_left() const { return core_ && core_->has_left(); }
   const std::map<std::int64_t, double>& averages() const { return averages_; }
 
  private:

@@ -15,6 +15,7 @@
 #include "algorithms/simulate/cluster/simulated_cluster.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/json.h"
+#include "tests/sim/cluster/at_each_moment.h"
 #include "tests/sim/cluster/lives.h"
 #include "tests/sim/cluster/strategies.h"
 
@@ -55,80 +56,6 @@ TEST_P(TrainingTest, EndsWithOneModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, TrainingTest, testing::ValuesIn(kStrategies));
-
-/// Where all take part in each update, what two workers had of one is the same. What is not; empty: nothing.
-std::string differing_averages(const std::string& strategy, std::uint64_t job, const SimulatedCluster& cluster) {
-  if (!strategy.starts_with("allreduce") && !strategy.starts_with("nonblocking(batches")) return {};
-  std::map<std::int64_t, std::pair<std::int32_t, double>> of_update;
-  for (const auto& one : cluster.trained()) {
-    if (one.job != job) continue;
-    for (const auto& [update, average] : one.averages) {
-      const auto [first, is_first] = of_update.try_emplace(update, one.rank, average);
-      if (!is_first && first->second.second != average)
-        return "workers " + std::to_string(first->second.first) + " and " + std::to_string(one.rank) +
-               " have other averages of update " + std::to_string(update);
-    }
-  }
-  return {};
-}
-
-/// What people would have read of it.
-std::string texts_of(const SimulatedDriver::Job& job) {
-  std::string texts;
-  for (const auto& event : job.news)
-    if (event.contains("text")) texts += event.at("text").get<std::string>() + "; ";
-  return texts;
-}
-
-/// By then worker 0 has given the others the model that they start from.
-constexpr Duration kStarted = 12ms;
-
-/// At each moment of a short job something happens to one of its workers: all that are left end with one model.
-struct AtEachMoment {
-  std::string strategy;
-  std::int64_t evaluate_every = -1;
-  Duration moments{};
-  std::size_t least = 1;  ///< Workers that are left.
-  std::int32_t nodes = 2;
-  Duration apart = 1ms;
-  std::int64_t updates = 12;
-  Duration first = 5ms;  ///< Moment, after the job is submitted.
-  NodeId driver{0};
-  int restarts = 0;  ///< Of each worker.
-};
-
-// The other builds look at every moment; sanitizers are after what happens at any of them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kCoarser = 5;
-#else
-constexpr int kCoarser = 1;
-#endif
-
-void expect_one_model_whenever(const AtEachMoment& how, const std::function<void(SimulatedCluster&)>& happens) {
-  for (Duration moment{}; moment < how.moments; moment += kCoarser * how.apart) {
-    SimulatedCluster cluster({.nodes = how.nodes});
-    auto& driver = begin(cluster, how.driver);
-    Training training;
-    training.updates = how.updates;
-    training.evaluate_every = how.evaluate_every;
-    const json options{{"strategy", how.strategy}, {"workers", 4}, {"seed", 1}, {"restarts", how.restarts}};
-    const auto& job = driver.submit(options, training);
-    cluster.run(how.first + moment);
-    happens(cluster);
-    for (int i = 0; i < 300 && !driver.is_over(job); ++i) cluster.run(100ms);
-    const auto when = how.strategy + " on " + std::to_string(how.nodes) + " nodes, after " +
-                      std::to_string(seconds(moment)) + " s: " + driver.state_of(job) + "; " + texts_of(job);
-    ASSERT_TRUE(driver.is_over(job)) << when;
-    ASSERT_EQ(job.failure, "") << when;
-    std::vector<Trained> ended;  // But who comes back to a job that has ended.
-    for (const auto& one : cluster.trained())
-      if (how.restarts == 0 || one.trouble.empty()) ended.push_back(one);
-    ASSERT_GE(ended.size(), how.least) << when;
-    for (const auto& one : ended) ASSERT_EQ(one.model, ended.front().model) << when;
-    for (const double x : ended.front().model) ASSERT_LT(std::abs(x), 10) << when;
-    ASSERT_EQ(differing_averages(how.strategy, job.training.job, cluster), "") << when;
-  }
-}
 
 TEST(TrainingAtEachMoment, AWorkerIsKilled) {
   expect_one_model_whenever({.strategy = "allreduce", .evaluate_every = 2, .moments = 120ms, .least = 3},
@@ -253,19 +180,25 @@ TEST_P(AWorkerComesBack, AndANodeIsLost) {
   }
 }
 
-/// Those under which a worker comes back: some of them where moments are coarser, too.
-std::vector<const char*> strategies_of_returns() {
-  std::vector<const char*> all;
-  std::copy_if(kStrategies.begin(), kStrategies.end(), std::back_inserter(all), [](const char* strategy) {
-    return algorithms::workers_come_back(*algorithms::parse_strategy(strategy, 4), 4);
-  });
-  constexpr std::size_t kOneIn = kCoarser == 1 ? 1 : 3;
-  std::vector<const char*> some;
-  for (std::size_t i = 0; i < all.size(); i += kOneIn) some.push_back(all[i]);
-  return some;
-}
-
 INSTANTIATE_TEST_SUITE_P(Strategies, AWorkerComesBack, testing::ValuesIn(strategies_of_returns()));
+
+/// The next one that leads says it to those who have not heard.
+TEST(TrainingAtEachMoment, TheLeaderIsLostWhenOnlySomeHaveHeardThatTheyMayGoOn) {
+  for (const char* const strategy : {"allreduce", "local-sgd(period=2)"})
+    expect_one_model_whenever({.strategy = strategy,
+                               .evaluate_every = 2,
+                               .moments = 60ms,
+                               .least = 2,
+                               .nodes = 3,
+                               .first = 12ms,
+                               .driver = NodeId{1}},
+                              [](SimulatedCluster& cluster) {
+                                cluster.cut_one_way(NodeId{0}, NodeId{2}, true);
+                                cluster.run(2ms);
+                                cluster.kill_agent(NodeId{0});
+                                cluster.cut_one_way(NodeId{0}, NodeId{2}, false);
+                              });
+}
 
 TEST(TrainingAtEachMoment, AWorkerStandsStillForAWhile) {
   expect_one_model_whenever({.strategy = "local-sgd(period=4,late=skip,grace=2x)", .moments = 100ms, .least = 4},
@@ -356,6 +289,9 @@ TEST_P(ANodeIsLost, AndAnotherOneMeanwhile) {
           cluster.kill_agent(NodeId{1});
         });
 }
+
+/// By then worker 0 has given the others the model that they start from.
+constexpr Duration kStarted = 12ms;
 
 /// The one that leads: the next one goes on with what it was to see to.
 TEST_P(ANodeIsLost, AndItIsTheFirst) {

@@ -11,7 +11,11 @@ namespace paceline {
 /// What a training job asks for. Every field but `samples` and `metric` has a flag of `paceline run` of the same name,
 /// which overrides it.
 struct RunOptions {
-  std::int32_t workers = 2;
+  std::int32_t workers = 2;  ///< Places for workers.
+  /// How many are taken at the start: 0: all; -1: as many as the cluster has cpus, and `minimum` at least. The others
+  /// are when the job is scaled (`paceline scale`).
+  std::int32_t begin_with = 0;
+  std::int32_t minimum = 1;  ///< With fewer workers the run fails; it is not scaled below.
   std::string strategy = "allreduce";
   double epochs = 1;            ///< Passes over the data, counted in nominal samples.
   std::int32_t batch = 32;      ///< Samples of a mini-batch (one run of the loop's body).

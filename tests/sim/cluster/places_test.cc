@@ -1,0 +1,152 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "algorithms/simulate/cluster/simulated_cluster.h"
+#include "runtime/base/json.h"
+#include "tests/sim/cluster/at_each_moment.h"
+
+namespace paceline::sim {
+
+using simulate::SimulatedCluster;
+using simulate::SimulatedDriver;
+using simulate::Training;
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+std::uint64_t scale(SimulatedCluster& cluster, int workers) {
+  auto& driver = *cluster.drivers().front();
+  return driver.request("scale", json_text(json{{"job", driver.jobs().front()->training.job}, {"workers", workers}}));
+}
+
+/// How often something was said of a job, as far as it is of its own.
+int events(const SimulatedDriver::Job& job, const char* kind, const char* flag = nullptr) {
+  int count = 0;
+  for (const auto& event : job.news)
+    count += event.value("event", "") == kind && (flag == nullptr || event.value(flag, false)) ? 1 : 0;
+  return count;
+}
+
+/// Workers take places that nobody had, and give them up, whatever the others are at, under every strategy that has
+/// returns.
+class PlacesAreTaken : public testing::TestWithParam<const char*> {
+ protected:
+  static AtEachMoment of_four(int nodes, int begin_with, std::size_t least) {
+    return {.strategy = GetParam(),
+            .evaluate_every = 6,
+            .moments = 90ms,
+            .least = least,
+            .nodes = nodes,
+            .apart = 7ms,
+            .updates = 40,
+            .restarts = 100,
+            .begin_with = begin_with};
+  }
+};
+
+TEST_P(PlacesAreTaken, AtAnyMoment) {
+  for (const int nodes : {1, 2})
+    expect_one_model_whenever(of_four(nodes, 2, 4), [](SimulatedCluster& cluster) { scale(cluster, 4); });
+}
+
+TEST_P(PlacesAreTaken, AndGivenUp) {
+  for (const int nodes : {1, 2})
+    expect_one_model_whenever(of_four(nodes, 0, 2), [](SimulatedCluster& cluster) { scale(cluster, 2); });
+}
+
+TEST_P(PlacesAreTaken, AndGivenUpAndTakenAgain) {
+  for (const Duration between : {1ms, 5ms, 20ms})
+    expect_one_model_whenever(of_four(2, 2, 2), [between](SimulatedCluster& cluster) {
+      for (const int workers : {4, 2, 3, 4}) {
+        scale(cluster, workers);
+        cluster.run(between);
+      }
+    });
+}
+
+/// Who comes dies while it loads its state, or at its first step; or who gives its state does.
+TEST_P(PlacesAreTaken, AndWorkersAreKilledMeanwhile) {
+  const bool averages = std::string(GetParam()) != "one-shot";  // Before the job's end, when it is too late to join.
+  for (const std::uint64_t which : {0U, 1U, 2U})
+    for (const Duration between : {2ms, 5ms})
+      expect_one_model_whenever(of_four(1, 2, averages ? 4 : 2), [which, between](SimulatedCluster& cluster) {
+        scale(cluster, 4);
+        cluster.run(between);
+        cluster.kill_worker(NodeId{0}, which);
+      });
+}
+
+/// Who is to leave is killed before it does.
+TEST_P(PlacesAreTaken, AndWhoIsToLeaveIsKilled) {
+  for (const Duration between : {1ms, 4ms})
+    expect_one_model_whenever(of_four(1, 0, 2), [between](SimulatedCluster& cluster) {
+      scale(cluster, 2);
+      cluster.run(between);
+      cluster.kill_worker(NodeId{0}, 3);
+    });
+}
+
+TEST_P(PlacesAreTaken, AndANodeIsLost) {
+  for (const int workers : {4, 3})
+    expect_one_model_whenever(of_four(3, 3, 2), [workers](SimulatedCluster& cluster) {
+      scale(cluster, workers);
+      cluster.run(3ms);
+      cluster.kill_agent(NodeId{2});
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, PlacesAreTaken, testing::ValuesIn(strategies_of_returns()));
+
+/// The job goes on with as many as are wanted.
+TEST(PlacesTest, AsManyTrainAsAreWanted) {
+  for (const int nodes : {1, 2}) {
+    SimulatedCluster cluster({.nodes = nodes});
+    auto& driver = begin(cluster);
+    Training training;
+    training.workers = 8;
+    training.updates = 400;
+    const auto& job = driver.submit(
+        json{{"strategy", "allreduce"}, {"workers", 8}, {"seed", 1}, {"begin_with", 2}, {"minimum", 2}}, training);
+    cluster.run(100ms);
+    EXPECT_EQ(job.places.taken(), 2);
+    for (const int workers : {8, 3, 5}) {
+      scale(cluster, workers);
+      cluster.run(400ms);
+      EXPECT_EQ(job.places.taken(), workers);
+      EXPECT_EQ(cluster.living().size(), static_cast<std::size_t>(workers));
+    }
+    EXPECT_EQ(events(job, "returned"), 6 + 2);
+    EXPECT_EQ(events(job, "left", "drained"), 5);
+    for (int i = 0; i < 100 && !driver.is_over(job); ++i) cluster.run(100ms);
+    EXPECT_TRUE(driver.is_over(job)) << driver.state_of(job);
+    EXPECT_EQ(job.failure, "");
+  }
+}
+
+/// What cannot be is refused, and says what can.
+TEST(PlacesTest, WhatCannotBeIsRefused) {
+  SimulatedCluster cluster({.nodes = 2});
+  auto& driver = begin(cluster);
+  Training training;
+  training.updates = 1000;
+  (void)driver.submit(json{{"strategy", "allreduce"}, {"workers", 4}, {"seed", 1}}, training);
+  cluster.run(50ms);
+  for (const int workers : {0, 1, 5, -3}) {
+    const auto asked = scale(cluster, workers);
+    cluster.run(20ms);
+    const auto& reply = driver.requests().at(asked).reply;
+    ASSERT_TRUE(reply.has_value());
+    ASSERT_FALSE(reply->has_value());
+    EXPECT_THAT(reply->error().text,
+                testing::HasSubstr(std::to_string(workers) + " workers cannot be: job 1 has from 2 to 4"));
+  }
+  (void)driver.submit(json{{"strategy", "noloco(period=3)"}, {"workers", 4}, {"seed", 1}, {"begin_with", 2}}, training);
+  cluster.run(20ms);
+  EXPECT_THAT(driver.jobs().back()->failure, testing::HasSubstr("no worker can join or leave a running job under"));
+}
+
+}  // namespace
+}  // namespace paceline::sim
