@@ -86,8 +86,8 @@ class AnyMessage {
   std::string text(std::string_view field) {
     if (one_of(12)) return word();
     if (one_of(200)) return std::string(below(100'000), 'x');
-    constexpr const char* kVerbs[] = {"status", "submit",  "submit", "stop",
-                                      "close",  "release", "linked", "node_status"};
+    constexpr const char* kVerbs[] = {"status", "submit", "submit",  "stop",   "scale",
+                                      "drain",  "close",  "release", "linked", "node_status"};
     constexpr const char* kRoles[] = {"agent", "worker", "driver"};
     if (field == "verb") return any(kVerbs);
     if (field == "role") return any(kRoles);
@@ -110,7 +110,8 @@ class AnyMessage {
     constexpr const char* kKeys[] = {"job",    "workers",    "strategy",   "label",           "epochs",
                                      "seed",   "accumulate", "updates",    "first",           "evaluate_every",
                                      "reason", "actors",     "tasks",      "node_of",         "jobs",
-                                     "target", "metric",     "patience_s", "optimizer_state", "keep_checkpoints"};
+                                     "target", "metric",     "patience_s", "optimizer_state", "keep_checkpoints",
+                                     "ranks",  "begin_with", "minimum",    "vacant"};
     nlohmann::json object{{"job", 1},     {"workers", 2}, {"strategy", any(kStrategies)},
                           {"updates", 8}, {"first", 0},   {"evaluate_every", 4}};
     if (one_of(3)) object = nlohmann::json::object();

@@ -192,6 +192,10 @@ class ServerTest : public ServerIsLost {
     publish(0, t, t);
     end_averagings();
   }
+  /// Two workers of this node.
+  void begin_with_two() {
+    begin(service<ServerCoordinator>(two_workers(), nowhere(), ServerEngine::Options{.workers = 2, .bound = 9}));
+  }
   void say_gone() {
     wire::Message message;
     message.root().initGone().setRank(1);
@@ -222,6 +226,18 @@ TEST_F(ServerTest, ThatSomebodyIsBackIsHeardOfItsOwnNodeOnly) {
   say(NodeId{1}, Phase::BACK, 7, 5, 0);
   step(0);
   EXPECT_TRUE(verdict(0));
+}
+
+/// The server counts it from there on.
+TEST_F(ServerTest, OneThatIsKilledBeforeItsFirstStepComesBackWithNoEarlierOne) {
+  begin_with_two();
+  publish(1, 0, 5);
+  end_averagings();
+  service_->on_gone(Rank{1}, now);
+  end_averagings();
+  come_back(1, 5, 7);
+  service_->on_gone(Rank{1}, now);
+  EXPECT_EQ(service_->begins_with(Rank{1}), Version{6});
 }
 
 }  // namespace

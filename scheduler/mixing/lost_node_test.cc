@@ -378,6 +378,8 @@ TEST_F(LostNodeTest, WhoJoinsHasNoPartInTheMeansOfWhatWasBefore) {
     end_averagings();
   }
   EXPECT_EQ(sent_, Said{"to 0: part of 1 in the mean after 2"});
+  service_->on_gone(Rank{2}, now);
+  EXPECT_EQ(service_->begins_with(Rank{2}), Version{5}) << "it was to begin that, and may have";
 }
 
 TEST_F(LostNodeTest, TheFirstSaysWhoJoins) {

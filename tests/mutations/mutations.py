@@ -253,7 +253,6 @@ MUTATIONS = (
     Mutation("who is to leave goes in the middle of an update", CORE, "return control_.words().leave.load(std::memory_order_acquire) != 0 && is_at_boundary();", "return control_.words().leave.load(std::memory_order_acquire) != 0;", SESSION),
     Mutation("who has left counts as one that gave nothing", "scheduler/rounds/sealing.cc", "static_cast<std::int64_t>(what.members.size());\n  const bool", "static_cast<std::int64_t>(work_.job.node_of.size());\n  const bool", ("scheduler",)),
     Mutation("a vacant place is waited for", "scheduler/rounds/round_coordinator.cc", "  const bool is_known = !member || !member->gone ||", "  const bool is_known = (member && !member->gone) ||", ("scheduler", "clusters")),
-    Mutation("the start of one that is killed before its first step is forgotten", OWN_PACE, "  published = std::max(published, t);\n", "", ("scheduler", "clusters")),
+    Mutation("the start of one that is killed before its first step is forgotten", OWN_PACE, "  published = std::max(published, t);\n", "", ("scheduler",)),
     Mutation("near its end no graph is made anew, and a model runs dry", "scheduler/mixing/mix_coordinator.cc", "  if (ends_before && !may_remake()) return {};", "  if (ends_before) return {};", ("clusters",)),
-    Mutation("one that dies before it has its first state is waited for", JOB, "!replicas_.has_started(rank) && !members_.has_left(rank))", "!replicas_.has_started(rank))", ("clusters",)),
 )

@@ -349,7 +349,7 @@ void TrainingJob::on_worker_gone(WorkerId worker, const Ended& ended, Instant no
   if (!found) return returns_.withdraw(worker);
   const Rank rank = *found;
   const bool returns = restarted && comes_back();
-  if (returns && !replicas_.has_started(rank) && !members_.has_left(rank)) return start_again(rank, how);
+  if (returns && !replicas_.has_started(rank)) return start_again(rank, how);
   if (!lose(rank)) {
     if (!returns_.has(rank)) return restarted ? void() : void(members_.vacate(rank));
     if (returns) {  // It was on its way back.

@@ -270,7 +270,7 @@ void SimulatedDriver::on_job_event(const Event& event) {
     if (kind == "left" && body.value("returns", false)) job->away.insert(body.value("worker", std::size_t{0}));
     if (kind == "left" && !body.value("returns", false)) job->away.erase(body.value("worker", std::size_t{0}));
     if (kind == "returned") job->away.erase(body.value("worker", std::size_t{0}));
-    if (kind == "failed" && job->failure.empty()) job->failure = body.value("text", "?");
+    if (kind == "failed" && job->failure.empty() && !job->closing) job->failure = body.value("text", "?");
     if (kind != "progress") job->news.push_back(body);
     return;
   }

@@ -50,10 +50,10 @@ def cutting(cluster, node):
         yield cut.cut
 
 
-def wait_until_all_train(output, what):
-    """Each of the four workers of a quadratic job has begun to write what happens to it."""
+def wait_until_all_train(output, what, workers=4):
+    """Each of the workers of a quadratic job has begun to write what happens to it."""
     deadline = time.monotonic() + 20
-    while not all(os.path.exists(os.path.join(output, f"worker-{rank}.jsonl")) for rank in range(4)):
+    while not all(os.path.exists(os.path.join(output, f"worker-{rank}.jsonl")) for rank in range(workers)):
         if time.monotonic() > deadline:
             raise SystemExit(f"{what} does not begin")
         time.sleep(0.05)

@@ -212,4 +212,9 @@ FIGURES = (
                Value(f"{name} begins", f"`{strategy}`: from its end until it begins its first step, the rest of the one that its donor is in included", unit="ms", digits=0),
                Value(f"{name} beyond", f"`{strategy}`: from its end until its first contribution, beyond a step", "≤", 60, "ms", 0),
                Value(f"{name} longest", f"`{strategy}`: the others' longest step meanwhile, times their median one", "≤", longest))), 5),
+    Figure(39, "a job of two workers that train a model of 25 MB, steps of 0.1 s and what publishing takes, is asked for eight, and then for three", "scaling",
+           (*[value for name, strategy in (("allreduce", "allreduce"), ("wagma", "wagma(group=1,late=skip)"), ("nonblocking", "nonblocking"), ("d-psgd", "d-psgd(ring)")) for value in (
+               Value(f"{name} grows", f"`{strategy}`: from `paceline scale` until the last of six has begun its first step", "≤", 1, "s"),
+               Value(f"{name} shrinks", f"`{strategy}`: until the last of five has done its last one", "≤", 1, "s"))],
+            Value("allreduce lost", "`allreduce`: gradients that were given and that no average had", "≤", 0, "", 0)), 2),
 )

@@ -126,6 +126,29 @@ TEST(PlacesTest, AsManyTrainAsAreWanted) {
   }
 }
 
+/// Whenever it is, the others do not wait for it.
+TEST(PlacesTest, OneThatIsKilledOnItsWayIsStartedAgain) {
+  for (Duration after = 1ms; after <= 12ms; after += 1ms) {
+    SimulatedCluster cluster({.nodes = 1});
+    auto& driver = begin(cluster);
+    Training training;
+    training.workers = 3;
+    training.updates = 60;
+    const auto& job = driver.submit(
+        json{{"strategy", "allreduce"}, {"workers", 3}, {"seed", 1}, {"begin_with", 2}, {"restarts", 9}}, training);
+    cluster.run(60ms);
+    scale(cluster, 3);
+    cluster.run(after);
+    const bool was_there = cluster.living().size() == 3;
+    if (was_there) cluster.kill_worker(NodeId{0}, 2);
+    for (int i = 0; i < 20 && !driver.is_over(job); ++i) cluster.run(100ms);
+    EXPECT_TRUE(driver.is_over(job)) << driver.state_of(job);
+    EXPECT_EQ(job.failure, "");
+    EXPECT_GE(events(job, "returned"), 1) << texts_of(job);
+    EXPECT_THAT(texts_of(job), testing::Not(testing::HasSubstr("before it began to train")));
+  }
+}
+
 /// What cannot be is refused, and says what can.
 TEST(PlacesTest, WhatCannotBeIsRefused) {
   SimulatedCluster cluster({.nodes = 2});

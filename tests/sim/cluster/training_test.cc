@@ -433,6 +433,7 @@ class TrainingLife {
     NodeId node;
     const SimulatedDriver::Job* job;
     std::string strategy;
+    bool is_scaled = false;  ///< It may have fewer than four workers.
   };
 
   std::uint64_t number(std::uint64_t below) {
@@ -452,12 +453,20 @@ class TrainingLife {
     const std::string strategy = kStrategies.at(number(kStrategies.size()));
     const bool come_back = algorithms::workers_come_back(*algorithms::parse_strategy(strategy, 4), 4);
     const int restarts = come_back && number(2) == 0 ? 2 + static_cast<int>(number(100)) : 0;
-    jobs_.push_back(
-        {driver, node,
-         &driver->submit(
-             json{{"strategy", strategy}, {"workers", 4}, {"seed", 1}, {"patience_s", 3.0}, {"restarts", restarts}},
-             training),
-         strategy});
+    const bool is_scaled = come_back && number(2) == 0;
+    json options{{"strategy", strategy}, {"workers", 4}, {"seed", 1}, {"patience_s", 3.0}, {"restarts", restarts}};
+    if (is_scaled) options["begin_with"] = number(5);
+    jobs_.push_back({driver, node, &driver->submit(std::move(options), training), strategy, is_scaled});
+  }
+
+  /// From any node, as a user does.
+  void scale() {
+    const Submitted& one = jobs_.at(number(jobs_.size()));
+    const json body{{"job", one.job->training.job}, {"workers", number(6)}};
+    auto* const driver = one.is_scaled ? cluster_.start_driver(node()) : nullptr;
+    if (driver == nullptr) return;
+    cluster_.run(5ms);
+    if (!driver->is_gone()) (void)driver->request("scale", json_text(body));
   }
 
   void do_something() {
@@ -475,6 +484,7 @@ class TrainingLife {
       disk_was_full_ = true;
       return;
     }
+    if (what > 90) return scale();
     if (!harder_) return;
     if (what < 18) {
       const NodeId killed = node();
@@ -490,15 +500,15 @@ class TrainingLife {
   }
 
   /// Each node was killed, or lost to the job or its driver, or as many workers on it killed as it has of the job's
-  /// four. `said`: how the workers' calls ended, too.
-  bool all_may_be_lost(const std::string& said) const {
+  /// four, or may have had. `said`: how the workers' calls ended, too.
+  bool all_may_be_lost(const Submitted& job, const std::string& said) const {
     std::map<NodeId, int> left;
     for (int rank = 0; rank < 4; ++rank) ++left[NodeId{rank * nodes_ / 4}];
     return std::all_of(left.begin(), left.end(), [&](const auto& one) {
       const auto killed = killed_workers_.find(one.first);
       return killed_.contains(one.first) ||
              said.find("node " + to_string(one.first) + " is gone") != std::string::npos ||
-             (killed != killed_workers_.end() && killed->second >= one.second);
+             (killed != killed_workers_.end() && killed->second >= (job.is_scaled ? 1 : one.second));
     });
   }
 
@@ -506,25 +516,26 @@ class TrainingLife {
     const auto& job = *one.job;
     if (!one.driver->is_over(job)) return note("no end: " + one.driver->state_of(job));
     const auto said = one.driver->state_of(job);  // Also of each worker: what was just being begun may be lost.
-    const bool may_fail = job.failure.find("before") != std::string::npos || all_may_be_lost(said) ||
+    const bool may_fail = job.failure.find("before") != std::string::npos || all_may_be_lost(one, said) ||
                           said.find("agent before node") != std::string::npos ||
                           said.find("has never had this call") != std::string::npos;
     if (!job.failure.empty() && !may_fail) note(one.strategy + " has failed: " + one.driver->state_of(job));
     if (!job.failure.empty()) return;
     const Trained* first = nullptr;
     for (const auto& worker : cluster_.trained()) {
-      if (worker.job != job.training.job) continue;
+      if (worker.job != job.training.job || worker.has_left) continue;
       if (!worker.trouble.empty()) {  // Of a node that was lost to the job: nobody has told it there of the job.
         const bool came_too_late = worker.trouble.find("has left the job: it has ended") != std::string::npos;
         if (!harder_ && !came_too_late) note("worker " + std::to_string(worker.rank) + ": " + worker.trouble);
         continue;
       }
+      if (one.is_scaled && worker.updates == 0) continue;  // It had no model yet when the job was over.
       if (first == nullptr) first = &worker;
       if (worker.model != first->model)
         note(one.strategy + ": workers " + std::to_string(first->rank) + " and " + std::to_string(worker.rank) +
              " end with other models: " + testing::PrintToString(first->model) + " after " +
              std::to_string(first->updates) + " updates, " + testing::PrintToString(worker.model) + " after " +
-             std::to_string(worker.updates));
+             std::to_string(worker.updates) + "; " + texts_of(job));
     }
   }
 

@@ -164,7 +164,7 @@ class Worker {
   bool next();
 
   std::int32_t rank() const;     ///< Which worker this is, from 0.
-  std::int32_t workers() const;  ///< Of the job.
+  std::int32_t workers() const;  ///< That the job may have: its places. Fewer may be there.
   std::int64_t batch() const;    ///< Samples of a mini-batch.
   std::int64_t update() const;   ///< The job's progress, equal on all workers.
   std::int64_t epoch() const;    ///< Passes over the data that are done by then.
