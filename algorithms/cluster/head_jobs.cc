@@ -173,18 +173,20 @@ Result<json> HeadJobs::scale(const json& body) {
   const JobEntry* const entry = directory_.find(id);
   if (!entry) return fail(ErrorKind::not_found, "no job " + to_string(id) + " runs here");
   const job::Options& options = entry->options;
-  const std::set<NodeId> nodes(entry->node_of.begin(), entry->node_of.end());
+  std::set<NodeId> nodes(entry->node_of.begin(), entry->node_of.end());
+  const auto is_lost = [&](NodeId node) { return entry->without.contains(node); };
+  const auto places = static_cast<std::int32_t>(entry->node_of.size());
+  const auto most = places - std::count_if(entry->node_of.begin(), entry->node_of.end(), is_lost);
+  std::erase_if(nodes, is_lost);
   const auto least = std::max<std::int64_t>(options.minimum, static_cast<std::int64_t>(nodes.size()));
-  const auto most = static_cast<std::int64_t>(entry->node_of.size());
   const auto asked = body.value("workers", std::int64_t{-1});
   if (asked < least || asked > most)
     return fail(ErrorKind::invalid, std::to_string(asked) + " workers cannot be: job " + to_string(id) + " has from " +
                                         std::to_string(least) + " to " + std::to_string(most) +
                                         ", as it was started (--workers 2..8, --minimum), and each of its " +
                                         std::to_string(nodes.size()) + " nodes keeps one");
-  const auto strategy = job_strategy(options, static_cast<std::int32_t>(most));
-  if (strategy && !algorithms::workers_come_back(*strategy, static_cast<std::int32_t>(most)))
-    return tl::unexpected(no_places(strategy->name));
+  const auto strategy = job_strategy(options, places);
+  if (strategy && !algorithms::workers_come_back(*strategy, places)) return tl::unexpected(no_places(strategy->name));
   const auto driver = around_.links.nodes().find(entry->driver.node);
   if (driver == around_.links.nodes().end())
     return fail(ErrorKind::disconnected,

@@ -62,6 +62,8 @@ class JobRecord {
   bool is_vacant(std::int32_t rank) const { return vacant_.contains(rank); }
   /// A worker has been started for this place.
   void on_started(std::int32_t rank) { away_.insert(rank); }
+  /// It has ended before it was there.
+  void on_not_joined(std::int32_t rank) { away_.erase(rank); }
   /// Of all places those whose workers are there, or come back.
   std::int64_t living() const;
   /// Nobody comes back any more.

@@ -184,15 +184,19 @@ class Job {
     (void)connection_.request("drain", {{"ranks", ask}}, kStopPatience);
   }
 
-  /// The call of a worker that was asked to leave has returned: its process goes, and its place is free.
+  /// The call of a worker has returned that was asked to leave, or never came: its process goes, its place is free.
   void end(std::int32_t rank) {
+    const bool was_to_join = places_.is_on_its_way(rank);
     places_.on_over(rank);
     if (!places_.is_vacant(rank)) return;
+    if (was_to_join) record_->on_not_joined(rank);
     auto& worker = workers_[static_cast<std::size_t>(rank)];
     try {
       worker.run->get();
     } catch (const std::exception& error) {
-      display_->warn("worker " + std::to_string(rank) + ", which had left as was asked: " + error.what());
+      const std::string who = "worker " + std::to_string(rank);
+      display_->warn(was_to_join ? who + ", which was to join, has ended: " + error.what()
+                                 : who + ", which had left as was asked: " + error.what());
     }
     worker = {};
   }

@@ -48,7 +48,9 @@ void Places::on_there(std::int32_t rank) {
 }
 
 void Places::on_over(std::int32_t rank) {
-  if (is_one(rank) && state(rank) == State::over) set(rank, State::vacant);
+  if (!is_one(rank)) return;
+  if (state(rank) == State::starts && wanted_) --*wanted_;
+  if (state(rank) == State::starts || state(rank) == State::over) set(rank, State::vacant);
 }
 
 void Places::on_node_lost(std::int32_t node) {

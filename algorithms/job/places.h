@@ -14,7 +14,8 @@ namespace paceline::job {
 ///
 ///   vacant -> starts -> there -> leaves (asked; it does after its next average) -> over -> vacant
 ///                         \-> away (it comes back) -> there
-///                         \-> lost: its place is as good as vacant, and wanted no more
+///                         \-> lost: its place is as good as vacant, and wanted no more, as that of one that ends
+///                             before it is there
 ///
 /// Places are taken and given up so that nodes have as many workers as each other. A node keeps one: from its workers
 /// it learns how long the job is, and gets the others' model.
@@ -30,6 +31,8 @@ class Places {
   Places(std::vector<std::int32_t> node_of, const std::vector<std::int32_t>& vacant);
 
   bool is_vacant(std::int32_t rank) const { return state(rank) == State::vacant; }
+  /// It has been started, and is not there yet.
+  bool is_on_its_way(std::int32_t rank) const { return state(rank) == State::starts; }
   /// It was asked to leave, and may have.
   bool is_leaving(std::int32_t rank) const { return state(rank) == State::leaves || state(rank) == State::over; }
   /// Those that are taken, or being taken: neither vacant nor lost, nor on their way out.
@@ -40,7 +43,7 @@ class Places {
   void want(std::int32_t workers) { wanted_ = workers; }
   void on_left(std::int32_t rank, bool returns, bool drained);
   void on_there(std::int32_t rank);
-  /// The call that is its work has returned.
+  /// The call that is its work has returned. One that was only on its way is wanted no more: another would fare as it.
   void on_over(std::int32_t rank);
   void on_node_lost(std::int32_t node);
 

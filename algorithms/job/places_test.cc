@@ -87,6 +87,20 @@ TEST(PlacesTest, APlaceIsVacantWhenItsWorkIsOver) {
   EXPECT_THAT(sut.next().start, ElementsAre(3));
 }
 
+/// Another one would end as well.
+TEST(PlacesTest, WhoEndsBeforeItIsThereIsWantedNoMore) {
+  Places sut({0, 0, 0}, {1, 2});
+  sut.want(3);
+  ASSERT_THAT(sut.next().start, ElementsAre(1, 2));
+  EXPECT_TRUE(sut.is_on_its_way(2));
+  sut.on_over(2);
+  EXPECT_TRUE(sut.is_vacant(2));
+  EXPECT_EQ(sut.wanted(), 2);
+  EXPECT_THAT(sut.next().start, IsEmpty());
+  sut.want(3);
+  EXPECT_THAT(sut.next().start, ElementsAre(2));
+}
+
 TEST(PlacesTest, WhoComesBackIsWantedStill) {
   Places sut = four();
   sut.want(4);

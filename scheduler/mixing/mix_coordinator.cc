@@ -66,7 +66,8 @@ void MixCoordinator::on_remade(Version last, const std::vector<Rank>& members, c
   all.insert(all.end(), join.begin(), join.end());
   std::sort(all.begin(), all.end());
   auto plan = options_.plan_of ? options_.plan_of(all) : nullptr;
-  neighbours_.remake(last, plan ? std::move(plan) : options_.plan_of_all, join, now);
+  if (!plan) plan = options_.plan_of_all;
+  neighbours_.remake(last, std::move(plan), join, now);
 }
 
 }  // namespace paceline::scheduler

@@ -149,7 +149,7 @@ class Documentation(IntegrationTest):
         return fields
 
     def events(self):
-        """Of a run in which workers wait, one is killed, comes back, and is killed, and nobody throws, and of one that fails."""
+        """Of a run in which workers wait, one is killed, comes back, and is killed, and nobody throws, of one that fails, and of one that is scaled."""
         run = self.start_quadratic("--strategy", "allreduce", nodes=2, updates=ENDLESS, sleep_ms=[2, 2, 2, 15], evaluate_every=50,
                                    restarts=1)
         self.wait_for_update(run, 60)
@@ -160,7 +160,16 @@ class Documentation(IntegrationTest):
         self.end_after(run, 100)
         failed = self.start_quadratic(updates=1000, sleep_ms=[2], fail="throw", fail_rank=2, fail_update=20)
         self.assertEqual(failed.wait(30), 1, failed.said())
-        return run.metrics() + failed.metrics()
+        return run.metrics() + failed.metrics() + self.events_of_scaling()
+
+    def events_of_scaling(self):
+        run = self.start_quadratic("--begin-with", 2, workers=3, updates=ENDLESS, sleep_ms=[4])
+        self.wait_for_update(run, 20)
+        for workers, kind in ((3, "returned"), (2, "left")):
+            self.assertEqual(self.paceline("scale", 1, workers).code, 0)
+            wait_until(lambda: any(event["event"] == kind for event in run.metrics()), 10, f"one that has {kind}\n" + run.said())
+        self.end_after(run, 20)
+        return run.metrics()
 
     def test_every_event_and_every_field_is_documented(self):
         fields, seen = self.documented_fields(), {}
@@ -169,7 +178,7 @@ class Documentation(IntegrationTest):
             seen.setdefault(kind, set()).update(event)
             for name in ("counters", "starting", "waiting"):
                 seen.setdefault(name, set()).update(event.get(name, {}))
-            for worker in event.get("workers", []):
+            for worker in event.get("workers", []) if kind != "scale" else []:
                 seen.setdefault("workers", set()).update(worker)
         self.assertLessEqual(set(seen), set(fields))
         for kind, names in seen.items():

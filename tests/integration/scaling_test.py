@@ -115,6 +115,30 @@ class Scaling:
         self.assertNotIn("lost", run.result())
         self.assertEqual(len(set(run.result()["models"].values())), 1)
 
+    def test_one_that_never_comes_is_named_and_missed_by_nobody(self):
+        late = 3 - self.nodes
+        run = self.begin("allreduce", "--begin-with", 2, "--restarts", 0, workers=3,
+                         load_ms=[0 if rank != late else 60_000 for rank in range(3)])
+        self.wait_for_update(run, 20)
+        self.scale(3)
+        wait_until(lambda: self.worker_pid(run, late), 10, "its process")
+        self.signal_worker(run, late, signal.SIGKILL)
+        wait_until(lambda: "which was to join" in run.out, 20, "a word of it\n" + run.said())
+        self.assertRegex(run.out, rf"worker {late}, which was to join, has ended: .*SIGKILL")
+        self.end_after(run, 40)
+        self.assertEqual(run.result()["vacant"], [late])
+        for none in ("lost", "left", "joined"):
+            self.assertNotIn(none, run.result())
+
+    def test_one_that_crashes_when_it_comes_is_lost_when_it_may_not_come_again(self):
+        late = 3 - self.nodes
+        run = self.begin("allreduce", "--begin-with", 2, "--restarts", 1, workers=3, fail="before_start", fail_rank=late)
+        self.wait_for_update(run, 20)
+        self.scale(3)
+        wait_until(lambda: self.said(run, "left", worker=late, returns=False), 20, "its leave\n" + run.said())
+        self.end_after(run, 40)
+        self.assertEqual(run.result()["lost"], [late])
+
     def test_what_cannot_be_is_refused(self):
         run = self.begin("allreduce", "--minimum", 2, workers=4)
         self.wait_for_update(run, 10)
@@ -178,4 +202,4 @@ class OnTwoNodes(Scaling, IntegrationTest):
 
 
 if __name__ == "__main__":
-    main(at_once=2)
+    main(at_once=4)

@@ -353,6 +353,7 @@ bool SimulatedDriver::scale(Job& job) {
     const auto rank = static_cast<std::int32_t>(i);
     if (!job.runs[i] || !result_of(*job.runs[i])) continue;
     job.places.on_over(rank);
+    if (job.places.is_vacant(rank)) job.away.erase(i);
     if (job.places.is_vacant(rank)) let_go(*std::exchange(job.runs[i], std::nullopt));
     if (job.runs[i] && *result_of(*job.runs[i])) return false;
   }
