@@ -202,13 +202,8 @@ class Job {
   }
 
   void on_event(const json& event) {
-    const std::string kind = event.value("event", "");
-    const auto rank = event.value("worker", -1);
-    has_begun_ |= kind == "first_step";
-    if (kind == "scale") places_.want(event.value("workers", 0));
-    if (kind == "left") places_.on_left(rank, event.value("returns", false), event.value("drained", false));
-    if (kind == "returned") places_.on_there(rank);
-    if (kind == "node_lost") places_.on_node_lost(event.value("node", -1));
+    has_begun_ |= event.value("event", "") == "first_step";
+    places_.on_event(event);
     record_->on_event(event);
     display_->on_event(event);
   }

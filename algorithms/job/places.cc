@@ -1,7 +1,10 @@
 #include "algorithms/job/places.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "runtime/base/json.h"
 
 namespace paceline::job {
 
@@ -35,12 +38,26 @@ std::int32_t Places::there_on(std::int32_t node) const {
   return there;
 }
 
+void Places::on_event(const nlohmann::json& event) {
+  const std::string kind = event.value("event", "");
+  const auto rank = event.value("worker", -1);
+  if (kind == "scale") want(event.value("workers", 0));
+  if (kind == "left") on_left(rank, event.value("returns", false), event.value("drained", false));
+  if (kind == "returned") on_there(rank);
+  if (kind == "node_lost") on_node_lost(event.value("node", -1));
+}
+
+/// Another one is not wanted in its place.
+void Places::lose(std::int32_t rank, State state) {
+  if (wanted_ && is_taken(rank)) --*wanted_;
+  set(rank, state);
+}
+
 void Places::on_left(std::int32_t rank, bool returns, bool drained) {
   if (!is_one(rank) || state(rank) == State::vacant || state(rank) == State::over) return;
   if (returns) return set(rank, State::away);
   if (drained) return set(rank, State::over);
-  if (wanted_ && is_taken(rank)) --*wanted_;
-  set(rank, State::lost);
+  lose(rank, State::lost);
 }
 
 void Places::on_there(std::int32_t rank) {
@@ -49,17 +66,12 @@ void Places::on_there(std::int32_t rank) {
 
 void Places::on_over(std::int32_t rank) {
   if (!is_one(rank)) return;
-  if (state(rank) == State::starts && wanted_) --*wanted_;
-  if (state(rank) == State::starts || state(rank) == State::over) set(rank, State::vacant);
+  if (state(rank) == State::starts || state(rank) == State::over) lose(rank, State::vacant);
 }
 
 void Places::on_node_lost(std::int32_t node) {
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    const auto rank = static_cast<std::int32_t>(i);
-    if (node_of_[i] != node) continue;
-    if (wanted_ && is_taken(rank)) --*wanted_;
-    set(rank, State::unreachable);
-  }
+  for (std::size_t rank = 0; rank < states_.size(); ++rank)
+    if (node_of_[rank] == node) lose(static_cast<std::int32_t>(rank), State::unreachable);
 }
 
 /// Of those that nobody has, the lowest of a node that has fewest workers.

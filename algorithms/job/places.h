@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <set>
 #include <vector>
-
-#include "runtime/base/ids.h"
 
 namespace paceline::job {
 
@@ -41,6 +39,8 @@ class Places {
 
   /// So many are wanted, from now on.
   void want(std::int32_t workers) { wanted_ = workers; }
+  /// What the job's nodes, and the head, tell its driver: want(), and what follows but on_over().
+  void on_event(const nlohmann::json& event);
   void on_left(std::int32_t rank, bool returns, bool drained);
   void on_there(std::int32_t rank);
   /// The call that is its work has returned. One that was only on its way is wanted no more: another would fare as it.
@@ -56,6 +56,7 @@ class Places {
   void set(std::int32_t rank, State state) { states_.at(static_cast<std::size_t>(rank)) = state; }
   bool is_one(std::int32_t rank) const { return rank >= 0 && static_cast<std::size_t>(rank) < states_.size(); }
   bool is_taken(std::int32_t rank) const;
+  void lose(std::int32_t rank, State state);
   std::int32_t taken_on(std::int32_t node) const;
   std::int32_t there_on(std::int32_t node) const;
   std::optional<std::int32_t> next_to_start() const;

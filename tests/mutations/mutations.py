@@ -248,7 +248,7 @@ MUTATIONS = (
     # Places that are taken and given up
     Mutation("a node is left without a worker that is there", PLACES, "there_on(node_of_[i]) < 2) continue;", "taken_on(node_of_[i]) < 2) continue;", ("job", "clusters")),
     Mutation("a place is given away before the process in it has ended", PLACES, "  if (drained) return set(rank, State::over);", "  if (drained) return set(rank, State::vacant);", ("job",)),
-    Mutation("who is lost is replaced again and again", PLACES, "  if (wanted_ && is_taken(rank)) --*wanted_;\n  set(rank, State::lost);", "  set(rank, State::lost);", ("job",)),
+    Mutation("who is lost is replaced again and again", PLACES, "  if (wanted_ && is_taken(rank)) --*wanted_;\n", "", ("job",)),
     Mutation("who was asked to leave and has not heard stays", PLACES, "    set(*rank, State::leaves);\n  }", "    set(*rank, State::leaves);\n    return {steps.start, {*rank}};\n  }\n  return steps;", ("job", "clusters")),
     Mutation("who is to leave goes in the middle of an update", CORE, "return control_.words().leave.load(std::memory_order_acquire) != 0 && is_at_boundary();", "return control_.words().leave.load(std::memory_order_acquire) != 0;", SESSION),
     Mutation("who has left counts as one that gave nothing", "scheduler/rounds/sealing.cc", "static_cast<std::int64_t>(what.members.size());\n  const bool", "static_cast<std::int64_t>(work_.job.node_of.size());\n  const bool", ("scheduler",)),

@@ -261,11 +261,7 @@ void SimulatedDriver::on_job_event(const Event& event) {
     }
     if (kind == "progress" && !job->lost.contains(body.value("node", -1)))
       job->starting[body.value("node", -1)] = body.value("starting", json::object()).value("workers", json::array());
-    const auto rank = body.value("worker", -1);
-    if (kind == "scale") job->places.want(body.value("workers", 0));
-    if (kind == "node_lost") job->places.on_node_lost(body.value("node", -1));
-    if (kind == "left") job->places.on_left(rank, body.value("returns", false), body.value("drained", false));
-    if (kind == "returned") job->places.on_there(rank);
+    job->places.on_event(body);
     if (kind == "first_step") job->has_begun = true;
     if (kind == "left" && body.value("returns", false)) job->away.insert(body.value("worker", std::size_t{0}));
     if (kind == "left" && !body.value("returns", false)) job->away.erase(body.value("worker", std::size_t{0}));
