@@ -9,11 +9,11 @@ namespace paceline {
 namespace actors {
 namespace {
 
-thread_local std::stop_token current;
+thread_local std::stop_token current_token;
 
 }  // namespace
 
-void set_stop_token(std::stop_token token) { current = std::move(token); }
+void set_stop_token(std::stop_token token) { current_token = std::move(token); }
 
 Cancelled cancel(const PendingResultPtr& result, const CancelOptions& options) {
   if (!result) throw TaskError({ErrorKind::invalid, "an empty future cannot be cancelled"});
@@ -22,7 +22,7 @@ Cancelled cancel(const PendingResultPtr& result, const CancelOptions& options) {
 
 }  // namespace actors
 
-bool cancelled() { return actors::current.stop_requested(); }
-std::stop_token stop_token() { return actors::current; }
+bool cancelled() { return actors::current_token.stop_requested(); }
+std::stop_token stop_token() { return actors::current_token; }
 
 }  // namespace paceline

@@ -9,7 +9,7 @@ namespace paceline {
 namespace actors {
 namespace {
 
-constexpr std::size_t kNameMax = 512;  // Of a function, of a worker.
+constexpr std::size_t kLinkNameMax = 512;  // Of a function, of a worker.
 constexpr std::size_t kPathMax = 4096;
 constexpr std::size_t kLineMax = kThrownMax + (std::size_t{4} << 10);
 constexpr std::size_t kLinksBytesMax = kCausesBytesMax - 2 * kLineMax;  // What a line and the first one leave.
@@ -27,10 +27,10 @@ std::size_t size_of(const Cause& link) {
 void bound(Causes& causes) {
   std::size_t bytes = 0;
   for (Cause& link : causes.links) {
-    cut(link.what, kNameMax);
-    cut(link.worker, kNameMax);
+    cut(link.what, kLinkNameMax);
+    cut(link.worker, kLinkNameMax);
     if (link.log.size() > kPathMax) link.log.clear();
-    cut(link.text, &link == &causes.links.back() ? kThrownMax : kNameMax);
+    cut(link.text, &link == &causes.links.back() ? kThrownMax : kLinkNameMax);
     bytes += size_of(link);
   }
   cut(causes.first, kLineMax);

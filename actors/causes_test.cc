@@ -12,10 +12,10 @@ using testing::HasSubstr;
 
 using testing::StartsWith;
 
-const Place kThere{1, "worker 3", "/logs/3.log"};
+const Place kFarther{1, "worker 3", "/logs/3.log"};
 const Place kElsewhere{0, "worker 4", ""};
 
-Error thrown_there() { return leaving({ErrorKind::invalid, "std::out_of_range: no"}, "take(int)", kThere, ""); }
+Error thrown_there() { return leaving({ErrorKind::invalid, "std::out_of_range: no"}, "take(int)", kFarther, ""); }
 
 TEST(CausesTest, WhatIsThrownIsToldWithItsPlace) {
   const TaskError error(thrown_there());
@@ -65,13 +65,13 @@ TEST(CausesTest, WhatIsLetOutHasBeenPassedOn) {
   EXPECT_EQ(error.causes->links.size(), 2u);
   EXPECT_EQ(error.causes->links[0].what, "wait()");
   EXPECT_EQ(error.causes->links[0].worker, "worker 4");
-  error = leaving(error, "wait()", kThere, "");
+  error = leaving(error, "wait()", kFarther, "");
   EXPECT_THAT(error.text, StartsWith("std::out_of_range: no (worker 3 on node 1, log /logs/3.log) (passed on 2 times"));
 }
 
 TEST(CausesTest, WhatStandsBeforeItIsNoPartOfTheCause) {
   const auto here = prefixed({ErrorKind::invalid, "int"}, "index 5: ");
-  const TaskError error(leaving(here, "f(int)", kThere, ""));
+  const TaskError error(leaving(here, "f(int)", kFarther, ""));
   EXPECT_THAT(error.what(), StartsWith("index 5: int (worker 3"));
   EXPECT_EQ(error.cause(), "int");
   EXPECT_EQ(error.node(), 1);
@@ -112,7 +112,7 @@ TEST(CausesTest, TextsAreBounded) {
   try {
     throw std::runtime_error(std::string(std::size_t{10} << 20, '\xff'));
   } catch (...) {
-    auto error = leaving(error_thrown(), std::string(100'000, 'f'), kThere, "");
+    auto error = leaving(error_thrown(), std::string(100'000, 'f'), kFarther, "");
     EXPECT_THAT(error.text, EndsWith("... (worker 3 on node 1, log /logs/3.log)"));
     for (int i = 0; i < 20; ++i) {
       error = i % 2 == 0 ? leaving(error, std::string(100'000, 'g'), {1, "worker 5", std::string(4000, '/')}, "")

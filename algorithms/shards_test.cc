@@ -143,5 +143,114 @@ TEST(ShardsTest, ADataSetThatIsTooSmallIsRefused) {
   EXPECT_FALSE(Shards::make({.samples = 100, .workers = 1, .batch = 0}));
 }
 
+/// What all workers read of the bodies [from, to).
+std::multiset<std::int64_t> read(const Shards& shards, std::int32_t workers, std::int64_t from, std::int64_t to) {
+  std::multiset<std::int64_t> all;
+  std::vector<std::int64_t> some;
+  for (std::int64_t body = from; body < to; ++body)
+    for (std::int32_t rank = 0; rank < workers; ++rank) {
+      shards.indices(Rank{rank}, body, some);
+      all.insert(some.begin(), some.end());
+    }
+  return all;
+}
+
+Shards gone_on(Shards::Options options, const Shards& before, std::int64_t body, std::int32_t workers,
+               std::int64_t batch, std::int64_t now) {
+  options.workers = workers;
+  options.batch = batch;
+  options.begun = before.at(body);
+  options.begun.body = now;
+  return make(options);
+}
+
+TEST(ShardsTest, AJobThatGoesOnAsItWasReadsWhatItWouldHave) {
+  for (const bool rotate : {false, true}) {
+    const Shards::Options options{.samples = 103, .workers = 3, .batch = 4, .seed = 7, .rotate = rotate};
+    const auto whole = make(options);
+    for (const std::int64_t body : {0, 1, 7, 8, 9, 30}) {
+      const auto sut = gone_on(options, whole, body, 3, 4, body);
+      for (std::int64_t next = body; next < body + 40; ++next) {
+        EXPECT_EQ(sut.epoch_of(next), whole.epoch_of(next));
+        EXPECT_EQ(sut.at(next), whole.at(next));
+        for (std::int32_t rank = 0; rank < 3; ++rank) {
+          std::vector<std::int64_t> then, now;
+          whole.indices(Rank{rank}, next, then);
+          sut.indices(Rank{rank}, next, now);
+          EXPECT_EQ(then, now) << body << " " << next;
+        }
+      }
+    }
+  }
+}
+
+TEST(ShardsTest, OtherWorkersReadWhatIsLeftOfAnEpoch) {
+  for (const bool rotate : {false, true}) {
+    const Shards::Options options{.samples = 103, .workers = 4, .batch = 5, .seed = 3, .rotate = rotate};
+    const auto first = make(options);
+    // 3 of 5 bodies of each of four; 1 of 7 of each of three, at another batch; then two.
+    const auto second = gone_on(options, first, 5 + 3, 3, 2, 20);
+    EXPECT_EQ(second.epoch_of(20), 1);
+    EXPECT_EQ(second.first_end(), 20 + (103 - 60) / 3 / 2);
+    const auto third = gone_on(options, second, 21, 2, 3, 100);
+    auto all = read(first, 4, 5, 8);
+    all.merge(read(second, 3, 20, 21));
+    all.merge(read(third, 2, 100, third.first_end()));
+    EXPECT_EQ(std::set(all.begin(), all.end()).size(), all.size()) << "some are read twice";
+    EXPECT_EQ(all.size(), 60U + 6 + (103 - 66) / 6 * 6) << "and all are read but for a tail";
+    EXPECT_EQ(third.epoch_of(third.first_end()), 2);
+    const auto next = read(third, 2, third.first_end(), third.first_end() + third.bodies_per_epoch());
+    EXPECT_EQ(std::set(next.begin(), next.end()).size(), 102U);
+  }
+}
+
+/// With other strategies shards may rotate, or rotate no more: what is left of an epoch is what it was.
+TEST(ShardsTest, AnEpochIsDealtToItsEndAsItWasBegun) {
+  for (const bool rotate : {false, true}) {
+    Shards::Options options{.samples = 103, .workers = 4, .batch = 5, .seed = 3, .rotate = rotate};
+    const auto first = make(options);
+    options.rotate = !rotate;
+    const auto second = gone_on(options, first, 10 + 3, 4, 5, 40);
+    EXPECT_EQ(second.at(40).rotated, rotate);
+    auto all = read(first, 4, 10, 13);
+    all.merge(read(second, 4, 40, second.first_end()));
+    EXPECT_EQ(std::set(all.begin(), all.end()).size(), 100U);
+    EXPECT_EQ(all.size(), 100U);
+    EXPECT_EQ(second.at(second.first_end()).rotated, !rotate);
+    const auto anew = gone_on(options, first, 15, 4, 5, 40);
+    EXPECT_EQ(read(anew, 4, 40, 45), read(make(options), 4, 15, 20)) << "nothing of it was done";
+  }
+}
+
+TEST(ShardsTest, WhereTooLittleIsLeftTheNextEpochBegins) {
+  const Shards::Options options{.samples = 20, .workers = 2, .batch = 3};
+  const auto first = make(options);
+  const auto sut = gone_on(options, first, 2, 4, 4, 2);
+  EXPECT_EQ(sut.first_end(), 2 + 2 / 4);
+  EXPECT_EQ(sut.epoch_of(2), 1);
+  EXPECT_EQ(read(sut, 4, 2, 3).size(), 16U);
+}
+
+TEST(ShardsTest, APlaceIsReadFromItsText) {
+  const Shards::Place place{0, 3, {{4, 32, 100}, {2, 64, 10}}};
+  EXPECT_EQ(text_of(place), "3: 4x32x100 2x64x10");
+  EXPECT_EQ(place_of(text_of(place)), place);
+  EXPECT_EQ(place_of("0:"), Shards::Place{});
+  EXPECT_EQ(place_of("2r: 4x5x6"), (Shards::Place{0, 2, {{4, 5, 6}}, true}));
+  EXPECT_EQ(text_of(*place_of("2r: 4x5x6")), "2r: 4x5x6");
+  for (const char* const text : {"", "3", "x:", "3: 4x32", "3: 4y32x100", "3: 4x32x100 y", "3r", "3rr:"})
+    EXPECT_EQ(place_of(text), std::nullopt) << text;
+}
+
+TEST(ShardsTest, WhatWasDoneOfAnotherDataSetIsRefused) {
+  Shards::Options options{.samples = 20, .workers = 2, .batch = 3};
+  options.begun.parts = {{4, 3, 2}};
+  EXPECT_FALSE(Shards::make(options));
+  options.begun.parts = {{4, 3, 1}};
+  EXPECT_TRUE(Shards::make(options));
+  options.begun.parts = {{4, 0, 1}};
+  EXPECT_FALSE(Shards::make(options));
+}
+
 }  // namespace
 }  // namespace paceline::algorithms

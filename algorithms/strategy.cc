@@ -56,7 +56,7 @@ std::string spelling(const Call& call) {
   return text + (call.arguments.empty() ? "" : ")");
 }
 
-Result<Strategy> build(const Call& call, std::string_view text, std::int32_t workers);
+Result<Strategy> build_call(const Call& call, std::string_view text, std::int32_t workers);
 
 /// One parameter's value; nullopt: it is not in the range.
 std::optional<Value> read_value(const Parameter& parameter, const std::string& word) {
@@ -147,7 +147,7 @@ class ArgumentReader {
 
   void set(const Parameter& parameter, const Call& value) {
     if (parameter.kind == Kind::strategy) {
-      auto strategy = build(value, spelling(value), workers_);
+      auto strategy = build_call(value, spelling(value), workers_);
       if (!strategy) {
         complain(strategy.error().text);
       } else if (parameter.several) {
@@ -170,7 +170,7 @@ class ArgumentReader {
 
   void set_period(const Parameter& parameter, const Call& value) {
     const std::string what = std::string(parameter.name) + "=" + value.name + "(..)";
-    const auto strategy = build(value, value.name, workers_);
+    const auto strategy = build_call(value, value.name, workers_);
     if (!strategy) {
       complain(strategy.error().text);
     } else if (!strategy->tiers.back().period.adapts()) {
@@ -233,7 +233,7 @@ Result<void> check_sizes(const Strategy& strategy, const Preset& preset, std::st
   return {};
 }
 
-Result<Strategy> build(const Call& call, std::string_view text, std::int32_t workers) {
+Result<Strategy> build_call(const Call& call, std::string_view text, std::int32_t workers) {
   const Preset* preset = find_preset(call.name);
   if (preset == nullptr) {
     const auto known = known_strategies();
@@ -275,7 +275,7 @@ Result<Strategy> parse_strategy(std::string_view text, std::int32_t workers) {
     if (std::any_of(call->arguments.begin(), call->arguments.end(), is_patience))
       return wrong(text, "parameter patience is given twice; give it once");
   }
-  auto strategy = build(*call, text, workers);
+  auto strategy = build_call(*call, text, workers);
   if (strategy) strategy->patience = patience;
   return strategy;
 }

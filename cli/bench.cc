@@ -56,7 +56,7 @@ Result<std::vector<std::string>> chosen(const std::vector<std::string>& asked) {
   return names;
 }
 
-void list(bool as_json) {
+void list_all(bool as_json) {
   for (const auto& benchmark : kBenchmarks) {
     if (as_json) {
       std::puts(json_text(nlohmann::json{{"name", benchmark.name}, {"what", benchmark.what}}).c_str());
@@ -93,7 +93,7 @@ Result<int> run_bench(const BenchFlags& flags) {
   const auto names = chosen(flags.names);
   if (!names) return tl::unexpected(names.error());
   if (flags.list) {
-    list(flags.json);
+    list_all(flags.json);
     return kDone;
   }
   const auto cache = ScriptCache::open();
@@ -114,7 +114,7 @@ Result<int> run_bench(const BenchFlags& flags) {
   return exit_code(*ended, *program);
 }
 
-constexpr const char* kFooter =
+constexpr const char* kBenchFooter =
     "Ray's microbenchmarks under the names and with the definitions that they have there, on a cluster of its own.\n"
     "A round does lots of work as long as its share of the seconds lasts, at least one.\n"
     "\n"
@@ -134,7 +134,7 @@ Action add_bench(Flags app) {
       .shows_default()
       .between(1, 1000);
   command.add("--json", &flags->json, "print one JSON line a benchmark");
-  command.footer(kFooter);
+  command.footer(kBenchFooter);
   return [flags] {
     const auto code = run_bench(*flags);
     return code ? *code : report(code.error());

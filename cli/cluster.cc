@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "algorithms/cluster/processes.h"
 #include "cli/process.h"
 
 namespace paceline::cli {
@@ -20,7 +21,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kStartMax = 15s;
 constexpr auto kStopMax = 3s;
 
 struct Started {
@@ -134,6 +134,19 @@ Result<fs::path> start_detached(const std::string& name, const ClusterSize& size
   auto started = start(name, size, false);
   if (!started) return tl::unexpected(started.error());
   return started->directory;
+}
+
+Result<void> start_more_nodes(const fs::path& directory, std::int32_t more) {
+  const auto supervisor = supervisor_of(directory);
+  if (!supervisor)
+    return fail(ErrorKind::disconnected, "the supervisor of cluster '" + directory.filename().string() +
+                                             "' was killed, and nobody else starts its agents: `paceline down`, then "
+                                             "`paceline up`");
+  sigval value{};
+  value.sival_int = more;
+  if (::sigqueue(*supervisor, cluster::more_nodes_signal(), value) != 0)
+    return fail_errno("cannot reach the cluster's supervisor");
+  return {};
 }
 
 Result<void> wait_until_down(const fs::path& directory, const ClusterId& cluster, std::chrono::milliseconds timeout) {

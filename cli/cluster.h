@@ -16,6 +16,8 @@
 namespace paceline::cli {
 
 inline constexpr std::int64_t kCpusMax = 4096;
+/// So long the processes of a cluster may take to start.
+inline constexpr auto kStartMax = std::chrono::seconds(15);
 
 /// Of a cluster that is started.
 struct ClusterSize {
@@ -59,6 +61,9 @@ Result<Place> find_place(std::optional<std::int64_t> nodes, std::int64_t otherwi
 
 /// Starts a cluster that outlives this process; returns its folder when it takes requests.
 Result<std::filesystem::path> start_detached(const std::string& name, const ClusterSize& size);
+
+/// Asks its supervisor for so many agents more. `disconnected`: it was killed, and nobody starts any.
+Result<void> start_more_nodes(const std::filesystem::path& directory, std::int32_t more);
 
 /// Waits until no process of this cluster is left, then removes its folder. `timed_out`.
 Result<void> wait_until_down(const std::filesystem::path& directory, const ClusterId& cluster,

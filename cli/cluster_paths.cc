@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kNameMax = 40;
+constexpr const char* kSupervisorFile = "supervisor.pid";
 // A Unix socket's path has at most 107 characters; the folder's own files need some of them.
 constexpr std::size_t kDirectoryMax = 80;
 
@@ -39,6 +40,13 @@ bool is_held(const fs::path& path) {
 
 /// Held while folders are made or swept: nobody sees a folder whose lock is not taken yet.
 OwnedFd lock_root(const RuntimeRoot& root) { return try_lock(root.path / ".lock", O_RDWR | O_CREAT, LOCK_EX); }
+
+/// The number that stands there, while its process lives.
+std::optional<pid_t> process_in(const fs::path& path) {
+  pid_t pid = 0;
+  if (!is_held(path) || !(std::ifstream(path) >> pid) || pid <= 1) return std::nullopt;
+  return pid;
+}
 
 std::vector<std::string> names(const RuntimeRoot& root) {
   std::vector<std::string> found;
@@ -135,14 +143,15 @@ std::vector<pid_t> processes_of(const fs::path& directory) {
   std::vector<pid_t> processes;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
-    pid_t pid = 0;
-    if (entry.path().extension() != ".pid" || !is_held(entry.path())) continue;
-    if (!(std::ifstream(entry.path()) >> pid) || pid <= 1) continue;
-    const bool first = entry.path().filename() == "supervisor.pid";
-    processes.insert(first ? processes.begin() : processes.end(), pid);
+    const auto pid = entry.path().extension() == ".pid" ? process_in(entry.path()) : std::nullopt;
+    if (!pid) continue;
+    const bool first = entry.path().filename() == kSupervisorFile;
+    processes.insert(first ? processes.begin() : processes.end(), *pid);
   }
   return processes;
 }
+
+std::optional<pid_t> supervisor_of(const fs::path& directory) { return process_in(directory / kSupervisorFile); }
 
 std::vector<std::string> sweep_stale(const RuntimeRoot& root) {
   const OwnedFd held = lock_root(root);

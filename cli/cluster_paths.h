@@ -62,6 +62,7 @@ struct ClusterId {
 std::optional<ClusterId> running_cluster(const std::filesystem::path& directory);
 /// Its processes that live, the supervisor first.
 std::vector<pid_t> processes_of(const std::filesystem::path& directory);
+std::optional<pid_t> supervisor_of(const std::filesystem::path& directory);
 /// Removes the folders that no process holds; returns their names.
 std::vector<std::string> sweep_stale(const RuntimeRoot& root);
 /// Names of the running clusters, sorted.

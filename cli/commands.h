@@ -28,7 +28,7 @@ Action add_run(Flags app);
 Action add_embed(Flags app);
 /// The same: what the flags in their arguments say, as JSON, or {"error": ...}.
 Action add_options(Flags app);
-Action add_up(Flags app);
+Action add_up(Flags app, Ask ask);
 Action add_down(Flags app, Ask ask);
 Action add_status(Flags app, Ask ask);
 Action add_list(Flags app, Ask ask);
@@ -44,6 +44,8 @@ using CancelTask = std::function<Result<std::string>(const std::filesystem::path
 Action add_cancel(Flags app, CancelTask cancel_task);
 /// Tells the driver of a training job how many workers are wanted.
 Action add_scale(Flags app, Ask ask);
+Action add_set(Flags app, Ask ask);
+Action add_drain(Flags app, Ask ask);
 Action add_metrics(Flags app, Ask ask);
 Action add_timeline(Flags app, Ask ask);
 Action add_export(Flags app);

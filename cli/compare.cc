@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLoggedMax = 8;  // Names that have a column.
-constexpr double kSame = 0.05;         // Less than this apart is called the same: runs differ as much by themselves.
+constexpr std::size_t kColumnsMax = 8;  // Names that have a column.
+constexpr double kSame = 0.05;          // Less than this apart is called the same: runs differ as much by themselves.
 
 std::optional<double> figure(const json& result, const char* name) {
   if (!result.is_object()) return std::nullopt;
@@ -116,7 +116,7 @@ std::string comparison_table(const std::vector<Compared>& runs) {
                                 "waited",   "group avg",     "global avg", "skipped", "abandoned",
                                 "updates",  "samples/update"};
   auto names = logged_names(runs);
-  const std::size_t more = names.size() > kLoggedMax ? names.size() - kLoggedMax : 0;
+  const std::size_t more = names.size() > kColumnsMax ? names.size() - kColumnsMax : 0;
   names.resize(names.size() - more);
   head.insert(head.end(), names.begin(), names.end());
   observe::Table table(std::move(head));

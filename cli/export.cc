@@ -28,7 +28,7 @@ struct ExportFlags {
 };
 
 /// A cell of a CSV file (RFC 4180).
-std::string cell(const std::string& text) {
+std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
@@ -38,8 +38,8 @@ std::string cell(const std::string& text) {
 std::string csv_rows(const std::string& run, const std::vector<recorded::Scalar>& scalars) {
   std::string rows;
   for (const auto& s : scalars)
-    rows += cell(run) + "," + std::to_string(s.update) + observe::format(",%.6f,", s.clock_s) + cell(s.name) + "," +
-            (s.worker < 0 ? "" : std::to_string(s.worker)) + observe::format(",%.9g\n", s.value);
+    rows += csv_cell(run) + "," + std::to_string(s.update) + observe::format(",%.6f,", s.clock_s) + csv_cell(s.name) +
+            "," + (s.worker < 0 ? "" : std::to_string(s.worker)) + observe::format(",%.9g\n", s.value);
   return rows;
 }
 

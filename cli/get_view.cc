@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr std::size_t kNamesMax = 10;
 
-Error no_such(const ListRows& actors, const std::string& wanted) {
+Error no_such_actor(const ListRows& actors, const std::string& wanted) {
   std::vector<std::string> names;
   for (const json& actor : actors)
     if (const auto name = cell(actor, "name"); name != "-" && !name.empty()) names.push_back(name);
@@ -51,7 +51,7 @@ Result<json> actor_found(const json& status, const std::string& name_or_id) {
       if (!name_or_id.empty() && cell(actor, field) == name_or_id) found.push_back(&actor);
     if (!found.empty()) break;
   }
-  if (found.empty()) return tl::unexpected(no_such(*actors, name_or_id));
+  if (found.empty()) return tl::unexpected(no_such_actor(*actors, name_or_id));
   if (found.size() > 1) return tl::unexpected(several(found, name_or_id));
   json actor = *found.front();
   for (const json& worker : list(status, "workers")) {

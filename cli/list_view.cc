@@ -64,7 +64,11 @@ ListRows nodes_of(const json& status) {
   for (const json& node : list(status, "nodes")) {
     if (!node.is_object()) continue;
     known.insert(number(node, "node"));
-    rows.push_back(with(node, "state", node.value("answers", json()) == true ? "alive" : "silent"));
+    const bool is_drained = node.value("drained", json()) == true;
+    rows.push_back(with(node, "state",
+                        node.value("answers", json()) != true ? "silent"
+                        : is_drained                          ? "drained"
+                                                              : "alive"));
   }
   for (std::int64_t node = 0; static_cast<double>(node) < std::min(number(status, "nodes_expected"), 1e3); ++node)
     if (!known.contains(static_cast<double>(node))) rows.push_back({{"node", node}, {"state", "missing"}});

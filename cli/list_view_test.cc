@@ -33,7 +33,7 @@ json worker(int number, int node, const std::string& state) {
           {"log", "/logs/" + std::to_string(number) + ".log"}};
 }
 
-json cluster() {
+json listed_cluster() {
   json lent = worker(1, 0, "lent");
   lent.update({{"owner", kDriver}, {"cpus", 1}, {"lent_s", 12.0}, {"running", {{{"name", "square(int)"}}}}});
   json waits = worker(2, 1, "waiting");
@@ -99,7 +99,7 @@ json cluster() {
 
 std::vector<std::string> ids(Listed listed, const ListFilter& filter) {
   std::vector<std::string> ids;
-  const auto rows = rows_of(listed, cluster(), filter);
+  const auto rows = rows_of(listed, listed_cluster(), filter);
   for (const auto& row : rows.value_or(ListRows{}))
     ids.push_back(row.contains("id") ? row["id"].get<std::string>()
                                      : json_text(row[name_of(listed).substr(0, 4) == "node" ? "node" : "job"]));
@@ -107,11 +107,11 @@ std::vector<std::string> ids(Listed listed, const ListFilter& filter) {
 }
 
 std::string error(Listed listed, const ListFilter& filter) {
-  const auto rows = rows_of(listed, cluster(), filter);
+  const auto rows = rows_of(listed, listed_cluster(), filter);
   return rows ? "" : rows.error().text;
 }
 
-std::string table(Listed listed) { return rows_text(listed, rows_of(listed, cluster(), {}).value()); }
+std::string table(Listed listed) { return rows_text(listed, rows_of(listed, listed_cluster(), {}).value()); }
 
 TEST(ListViewTest, NodesThatAreSilentOrMissingAreListedToo) {
   EXPECT_EQ(table(Listed::nodes),
@@ -120,8 +120,16 @@ TEST(ListViewTest, NodesThatAreSilentOrMissingAreListedToo) {
             "   0  alive    tcp://h:1     2     1  16 GiB  4 GiB        1       0       2    5\n"
             "   1  silent   tcp://h:2     2     -       -      -        -       -       1    6\n"
             "   2  missing  -             -     -       -      -        -       -       -    -\n");
-  EXPECT_THAT(silent_nodes(Listed::workers, cluster(), {}), ElementsAre("1", "2"));
-  EXPECT_THAT(silent_nodes(Listed::workers, cluster(), {.node = 0}), ElementsAre());
+  EXPECT_THAT(silent_nodes(Listed::workers, listed_cluster(), {}), ElementsAre("1", "2"));
+  EXPECT_THAT(silent_nodes(Listed::workers, listed_cluster(), {.node = 0}), ElementsAre());
+}
+
+TEST(ListViewTest, ADrainedNodeIsCalledSo) {
+  auto cluster = listed_cluster();
+  for (auto& node : cluster["nodes"]) node["drained"] = true;
+  const auto rows = rows_of(Listed::nodes, cluster, {}).value();
+  EXPECT_EQ(rows[0]["state"], "drained");
+  EXPECT_EQ(rows[1]["state"], "silent");
 }
 
 TEST(ListViewTest, AWorkerSaysWhomItIsLentToWhichActorItIsAndWhatItWaitsFor) {
@@ -142,7 +150,7 @@ TEST(ListViewTest, TasksSayHowManyWorkersAreMissing) {
 }
 
 TEST(ListViewTest, JobsThatAreOverSayWhatCameOfThem) {
-  auto status = cluster();
+  auto status = listed_cluster();
   status["jobs_over"] = {
       {{"job", 0},
        {"state", "ended"},
@@ -189,8 +197,9 @@ TEST(ListViewTest, ActorsAreShownWithTheirOwners) {
             "──  ────  ───────  ────  ───  ────────  ──────────  ─────\n"
             "17  -     Counter     1   42  alive     driver/7-1      3\n"
             "18  x     Counter     0    -  starting  detached        0\n");
-  const auto rows = rows_of(Listed::actors, cluster(), {});
-  EXPECT_EQ(rows_json(*rows), json_text(cluster()["actors"][0]) + "\n" + json_text(cluster()["actors"][1]) + "\n");
+  const auto rows = rows_of(Listed::actors, listed_cluster(), {});
+  EXPECT_EQ(rows_json(*rows),
+            json_text(listed_cluster()["actors"][0]) + "\n" + json_text(listed_cluster()["actors"][1]) + "\n");
   EXPECT_EQ(rows_text(Listed::actors, {}), "no actor lives\n");
 }
 

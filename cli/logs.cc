@@ -58,7 +58,7 @@ std::string json_line(const fs::path& file, const std::string& line) {
 constexpr auto kLook = std::chrono::milliseconds(200);
 
 /// Prints what is written from now on, line by line, with the name of its log, until the run has its result.
-void follow(const fs::path& run, const std::string& wanted, bool json, std::map<fs::path, std::uintmax_t> seen) {
+void follow(const fs::path& run, const std::string& wanted, bool as_json, std::map<fs::path, std::uintmax_t> seen) {
   const auto ended = [&run] { return fs::exists(run / "result.json"); };
   for (bool last = ended();; std::this_thread::sleep_for(kLook)) {
     for (const fs::path& file : log_files(run, wanted)) {
@@ -66,7 +66,7 @@ void follow(const fs::path& run, const std::string& wanted, bool json, std::map<
       std::uintmax_t& position = seen[file];
       log.seekg(static_cast<std::streamoff>(position));
       for (std::string line; std::getline(log, line) && !log.eof(); position += line.size() + 1)
-        std::puts(json ? json_line(file, line).c_str() : ("[" + file.stem().string() + "] " + line).c_str());
+        std::puts(as_json ? json_line(file, line).c_str() : ("[" + file.stem().string() + "] " + line).c_str());
     }
     std::fflush(stdout);
     if (std::exchange(last, ended())) return;

@@ -57,13 +57,13 @@ constexpr Figure kOfWorkers[] = {
     {"paceline_worker_wait_seconds_total", "counter", "Time that the worker waited for others", "wait_s"},
 };
 
-std::string escaped(const std::string& text) {
-  std::string escaped;
+std::string label_text(const std::string& text) {
+  std::string label_text;
   for (const char c : text) {
-    if (c == '\\' || c == '"') escaped += '\\';
-    escaped += c == '\n' ? std::string("\\n") : std::string(1, c);
+    if (c == '\\' || c == '"') label_text += '\\';
+    label_text += c == '\n' ? std::string("\\n") : std::string(1, c);
   }
-  return escaped;
+  return label_text;
 }
 
 /// "3" or "wagma(sync=5)"; "" where there is no such field.
@@ -88,7 +88,7 @@ void append(std::string& text, const Figure& figure, const std::vector<Object>& 
     if (!std::isfinite(value)) continue;
     lines += figure.name;
     for (const auto& [name, label] : labels)
-      lines += (&name == &labels.front().first ? "{" : ",") + name + "=\"" + escaped(label) + "\"";
+      lines += (&name == &labels.front().first ? "{" : ",") + name + "=\"" + label_text(label) + "\"";
     char number[40];
     std::snprintf(number, sizeof number, "%.17g", value);
     lines += (labels.empty() ? " " : "} ") + std::string(number) + "\n";

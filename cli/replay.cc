@@ -64,6 +64,10 @@ Result<fs::path> program_of(const recorded::RecordedRun& run) {
                 run.directory.string() +
                     " cannot be replayed: a worker came back, or joined, while it ran, and what state it then "
                     "had is not in the record; --simulate and --decisions read it all the same");
+  if (run.result.contains("changes"))
+    return fail(ErrorKind::invalid, run.directory.string() +
+                                        " cannot be replayed: its strategy was changed while it ran, and the record is "
+                                        "of its first one; --simulate and --decisions read that");
   const auto changes = recorded::changes_since(run);
   if (!changes.empty()) {
     std::string text = "a replay needs what the run was made of, but since then ";

@@ -28,7 +28,7 @@ struct ReportFlags {
 constexpr std::size_t kInWordsMax = 6;  // More runs make no sentence that anybody reads.
 
 /// What happened, in one line, as after `paceline run --compare`.
-std::string summary_of(const json& runs) {
+std::string line_of(const json& runs) {
   std::vector<Compared> compared;
   for (const json& run : runs)
     compared.push_back({run["name"].get<std::string>(), run["failed"] == true ? json(nullptr) : run["result"]});
@@ -47,7 +47,7 @@ Result<json> data_of(const ReportFlags& flags) {
                                         std::to_string(report::kRunsMax));
   }
   json data = report::report_data(runs);
-  data["summary"] = summary_of(data["runs"]);
+  data["summary"] = line_of(data["runs"]);
   return data;
 }
 

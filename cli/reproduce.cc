@@ -34,9 +34,9 @@ constexpr Paper kPapers[] = {{"wagma", reproduce::study_wagma},
                              {"sgp", reproduce::study_sgp}};
 
 /// A line on stderr every two seconds, none for what takes less.
-class Progress {
+class ClaimsProgress {
  public:
-  explicit Progress(std::string paper) : paper_(std::move(paper)) {}
+  explicit ClaimsProgress(std::string paper) : paper_(std::move(paper)) {}
   void on_run() {
     ++runs_;
     const Instant now = steady_now();
@@ -59,7 +59,7 @@ Result<void> write_file(const fs::path& path, const std::string& text) {
 }
 
 Result<void> reproduce_one(const Paper& paper, const ReproduceFlags& flags) {
-  Progress progress(paper.name);
+  ClaimsProgress progress(paper.name);
   const reproduce::Lab lab(flags.quick, [&progress] { progress.on_run(); });
   const reproduce::Study study = paper.study(lab);
   const fs::path page = fs::path(flags.output) / (study.name + ".md");
@@ -92,7 +92,7 @@ Result<void> reproduce_papers(const ReproduceFlags& flags) {
   return fail(ErrorKind::invalid, "reproduce " + flags.paper + ": there is no such paper; give " + known + "or all");
 }
 
-constexpr const char* kFooter =
+constexpr const char* kClaimsFooter =
     "Closed forms, Monte Carlo and simulations of what the papers claim about time, throughput and agreement of "
     "models,\n"
     "with what does not hold here. The same numbers every time; seeds are 1, 2 and 3. --quick is for tests: a tenth "
@@ -114,7 +114,7 @@ Action add_reproduce(Flags app) {
   command.add("-o,--output", &flags->output, "folder for PAPER.md and PAPER.svg").value_name("DIR").shows_default();
   command.add("--quick", &flags->quick, "seconds instead of minutes, with few steps");
   command.add("--json", &flags->json, "print one JSON line a claim");
-  command.footer(kFooter);
+  command.footer(kClaimsFooter);
   return [flags] {
     const auto done = reproduce_papers(*flags);
     return done ? kDone : report(done.error());

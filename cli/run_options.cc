@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "algorithms/cluster/processes.h"
 #include "algorithms/job/options.h"
 #include "algorithms/parse.h"
 #include "algorithms/strategy.h"
@@ -16,8 +17,6 @@ namespace paceline::cli {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::int64_t kNodesMax = 64;
 
 tl::unexpected<Error> bad_flag(const std::string& flag, const std::string& value, const std::string& takes) {
   return fail(ErrorKind::invalid, flag + " " + value + ": " + takes);
@@ -271,8 +270,9 @@ std::string changed_by_comparison(const RunFlags& flags, const std::vector<Plann
 }
 
 Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
-  if (flags.nodes && (*flags.nodes < 1 || *flags.nodes > kNodesMax))
-    return bad_flag("--nodes", std::to_string(*flags.nodes), "give a number from 1 to " + std::to_string(kNodesMax));
+  if (flags.nodes && (*flags.nodes < 1 || *flags.nodes > cluster::kNodesMax))
+    return bad_flag("--nodes", std::to_string(*flags.nodes),
+                    "give a number from 1 to " + std::to_string(cluster::kNodesMax));
   const auto common = given_options(flags);
   if (!common) return tl::unexpected(common.error());
   const auto asked = [&](const char* option) { return common->value(option, std::string()); };

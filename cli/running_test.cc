@@ -44,7 +44,7 @@ json lent(int worker, const json& owner, double cpus, const json& on, const std:
 
 std::string text_of(const actors::SpanName& name) { return name.text; }
 
-json cluster() {
+json running_cluster() {
   json cluster = {
       {"nodes_expected", 2},
       {"workers",
@@ -57,21 +57,21 @@ json cluster() {
 }
 
 TEST(RunningTest, WorkersSayWhatTheyRun) {
-  const auto running = cluster()["workers"][0]["running"];
+  const auto running = running_cluster()["workers"][0]["running"];
   ASSERT_EQ(running.size(), 1u);
   EXPECT_EQ(running[0],
             (json{{"name", "square"}, {"task", "7"}, {"owner", "driver/1"}, {"thread", 0}, {"for_s", 3.0}}));
-  EXPECT_FALSE(cluster()["workers"][0].contains("spans"));
-  EXPECT_EQ(cluster()["workers"][5]["running"], json::array());
+  EXPECT_FALSE(running_cluster()["workers"][0].contains("spans"));
+  EXPECT_EQ(running_cluster()["workers"][5]["running"], json::array());
 }
 
 TEST(RunningTest, TasksAreOfWhoHasLentWorkersForThem) {
-  const auto running = cluster()["tasks"][0]["running"];
+  const auto running = running_cluster()["tasks"][0]["running"];
   ASSERT_EQ(running.size(), 2u);
   EXPECT_EQ(running[0]["worker"], 1);
   EXPECT_EQ(running[1]["worker"], 5);
   EXPECT_EQ(running[1]["node"], 1);
-  const auto rows = rows_of(Listed::tasks, cluster(), {}).value();
+  const auto rows = rows_of(Listed::tasks, running_cluster(), {}).value();
   EXPECT_THAT(rows_text(Listed::tasks, rows), HasSubstr("2 square"));
 }
 

@@ -19,7 +19,7 @@ using observe::format;
 using simulate::ClusterOutcome;
 using simulate::ClusterScenario;
 
-constexpr std::int64_t kNodesMax = 64, kWorkersMax = 256, kUpdatesMax = 1'000'000;
+constexpr std::int64_t kSimulatedNodesMax = 64, kWorkersMax = 256, kUpdatesMax = 1'000'000;
 constexpr std::int64_t kUpdatesDefault = 200;
 constexpr Duration kQuiet = std::chrono::seconds(2);
 
@@ -36,7 +36,7 @@ Result<ClusterScenario> scenario_of(const SimulateFlags& flags) {
                                         "--compare, --workers, --steps, --compute, --faults, --lr and --seed");
   ClusterScenario scenario;
   auto& training = scenario.training;
-  PACELINE_TRY(within("--nodes", *flags.nodes, kNodesMax));
+  PACELINE_TRY(within("--nodes", *flags.nodes, kSimulatedNodesMax));
   PACELINE_TRY(within("--workers", flags.workers.value_or(training.workers), kWorkersMax));
   PACELINE_TRY(within("--steps", flags.steps.value_or(kUpdatesDefault), kUpdatesMax));
   scenario.nodes = static_cast<std::int32_t>(*flags.nodes);

@@ -21,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using recorded::Activity;
-using recorded::number;
 
 /// A run and the model of it.
 struct Fitted {
@@ -69,7 +68,7 @@ simulate::Measured::Worker steps_in(const recorded::Track& track, std::int64_t f
 void count_batches(const recorded::RunHistory& run, simulate::Measured& measured) {
   const double nominal = static_cast<double>(measured.steps) * static_cast<double>(measured.batches) *
                          static_cast<double>(measured.workers.size());
-  const double all = nominal - number(run.result, "abandoned_batches").value_or(0);
+  const double all = nominal - recorded::number(run.result, "abandoned_batches").value_or(0);
   double samples = 0;
   for (const auto& [rank, count] : run.samples) samples += static_cast<double>(count);
   for (const auto& [rank, count] : run.samples) {
@@ -102,7 +101,7 @@ Result<Fitted> fitted(const fs::path& directory, bool yes) {
                               .steps = measured->steps};
   const auto time = simulated(*fit, same, yes);
   if (!time) return named(time.error());
-  return Fitted{directory, std::move(*measured), std::move(*fit), *number(run->result, "train_s"), *time};
+  return Fitted{directory, std::move(*measured), std::move(*fit), *recorded::number(run->result, "train_s"), *time};
 }
 
 /// What is asked, labels first: at the run's number of mini-batches a step.
@@ -223,9 +222,9 @@ Result<simulate::Measured> measured_of(const recorded::RunHistory& run,
     if (run.result.contains(moves))
       return bad("workers left or came while it ran; take a run in which all were there from the start to the end");
   const double workers = static_cast<double>(run.workers());
-  const auto updates = number(run.result, "updates").value_or(0);
+  const auto updates = recorded::number(run.result, "updates").value_or(0);
   if (workers < 1 || workers > 4096) return bad("it does not say how many workers it had");
-  if (!(updates > static_cast<double>(run.first_update)) || !(number(run.result, "train_s").value_or(0) > 0))
+  if (!(updates > static_cast<double>(run.first_update)) || !(recorded::number(run.result, "train_s").value_or(0) > 0))
     return bad("it has no steps");
   if (!trace) return bad("it has no trace (trace.json), which tells what each step took");
 
@@ -234,9 +233,10 @@ Result<simulate::Measured> measured_of(const recorded::RunHistory& run,
   if (measured.strategy.empty()) measured.strategy = recorded::text_of(run.result, "strategy");
   const auto strategy = algorithms::parse_strategy(measured.strategy, static_cast<std::int32_t>(workers));
   if (!strategy) return tl::unexpected(strategy.error());
-  measured.batches = strategy->brings_batches()
-                         ? strategy->batches
-                         : static_cast<std::int64_t>(std::max(1.0, number(run.options, "accumulate").value_or(1)));
+  measured.batches =
+      strategy->brings_batches()
+          ? strategy->batches
+          : static_cast<std::int64_t>(std::max(1.0, recorded::number(run.options, "accumulate").value_or(1)));
   measured.steps = static_cast<std::int64_t>(updates) - run.first_update;
   measured.workers.resize(static_cast<std::size_t>(workers));
   for (const recorded::Track& track : trace->tracks) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kStepsMax = 1'000'000'000;
 
-tl::unexpected<Error> bad_flag(const std::string& flag, const std::string& value, const std::string& takes) {
+tl::unexpected<Error> bad_option(const std::string& flag, const std::string& value, const std::string& takes) {
   return fail(ErrorKind::invalid, flag + " " + value + ": " + takes);
 }
 
@@ -64,14 +64,14 @@ Result<void> read_compute(const SimulateFlags& flags, simulate::Scenario& scenar
   const auto file = simulate::traced_file(flags.compute);
   if (!file) {
     auto distribution = simulate::parse_distribution(flags.compute);
-    if (!distribution) return bad_flag("--compute", flags.compute, distribution.error().text);
+    if (!distribution) return bad_option("--compute", flags.compute, distribution.error().text);
     scenario.compute = std::move(*distribution);
     return {};
   }
   const auto content = read_text(*file, simulate::kJobTextMax);
   if (!content) return fail(content.error().kind, "--compute " + flags.compute + ": " + content.error().text);
   auto trace = simulate::read_trace(*content);
-  if (!trace) return bad_flag("--compute", flags.compute, trace.error().text);
+  if (!trace) return bad_option("--compute", flags.compute, trace.error().text);
   scenario.compute = std::move(*trace);
   return {};
 }
@@ -86,15 +86,15 @@ Result<void> read_straggle(const SimulateFlags& flags, simulate::Scenario& scena
   const auto delay = parts.size() == 2 ? time_above_zero(parts[1]) : std::nullopt;
   const auto number = algorithms::read_integer(parts[0]);
   if (!delay || !number || *number < 0)
-    return bad_flag("--straggle", flags.straggle,
-                    "give count:delay such as 1:40ms (so many random workers a step) or worker-3:40ms");
+    return bad_option("--straggle", flags.straggle,
+                      "give count:delay such as 1:40ms (so many random workers a step) or worker-3:40ms");
   scenario.straggle.delay_s = *delay;
   if (!named) {
     scenario.straggle.count = static_cast<std::int32_t>(*number);
     return {};
   }
   scenario.straggle.worker = worker_in(parts[0], scenario.workers);
-  if (!scenario.straggle.worker) return bad_flag("--straggle", flags.straggle, numbered(scenario.workers));
+  if (!scenario.straggle.worker) return bad_option("--straggle", flags.straggle, numbered(scenario.workers));
   return {};
 }
 
@@ -126,10 +126,10 @@ Result<void> read_network(const SimulateFlags& flags, simulate::Scenario& scenar
         continue;
       }
     }
-    return bad_flag("--network", flags.network,
-                    std::string(part) +
-                        " is not understood; give latency=TIME and bandwidth=SIZE a second, such as "
-                        "latency=50us,bandwidth=10Gbit/s");
+    return bad_option("--network", flags.network,
+                      std::string(part) +
+                          " is not understood; give latency=TIME and bandwidth=SIZE a second, such as "
+                          "latency=50us,bandwidth=10Gbit/s");
   }
   return {};
 }
@@ -143,11 +143,11 @@ Result<void> read_failures(const SimulateFlags& flags, simulate::Scenario& scena
       const auto from = time_above_zero(times[0]);
       const auto down = times.size() == 2 ? time_above_zero(times[1]) : std::nullopt;
       if (!algorithms::read_integer(at[0]) || !from || times.size() > 2 || (times.size() == 2 && !down))
-        return bad_flag("--fail", std::string(part),
-                        "give worker@time such as 2@30s (it dies), or 2@30s+10s (it stands still for 10 s)");
+        return bad_option("--fail", std::string(part),
+                          "give worker@time such as 2@30s (it dies), or 2@30s+10s (it stands still for 10 s)");
       const auto worker = worker_in(at[0], scenario.workers);
-      if (!worker) return bad_flag("--fail", std::string(part), numbered(scenario.workers));
-      if (!seen.insert(*worker).second) return bad_flag("--fail", std::string(part), "a worker can fail once only");
+      if (!worker) return bad_option("--fail", std::string(part), numbered(scenario.workers));
+      if (!seen.insert(*worker).second) return bad_option("--fail", std::string(part), "a worker can fail once only");
       scenario.failures.push_back({Rank{*worker}, *from, down});
     }
   }
@@ -159,12 +159,12 @@ Result<void> read_failures(const SimulateFlags& flags, simulate::Scenario& scena
 
 Result<void> read_numbers(const SimulateFlags& flags, simulate::Scenario& scenario) {
   if (flags.steps && (*flags.steps < 1 || *flags.steps > kStepsMax))
-    return bad_flag("--steps", std::to_string(*flags.steps), "give a number from 1 to " + std::to_string(kStepsMax));
+    return bad_option("--steps", std::to_string(*flags.steps), "give a number from 1 to " + std::to_string(kStepsMax));
   if (flags.lr && !(*flags.lr >= 0 && *flags.lr <= 100))
-    return bad_flag("--lr", observe::format("%g", *flags.lr), "give a number from 0 to 100");
+    return bad_option("--lr", observe::format("%g", *flags.lr), "give a number from 0 to 100");
   if (!flags.bytes.empty()) {
     scenario.model_bytes = parse_size(flags.bytes);
-    if (!scenario.model_bytes) return bad_flag("--bytes", flags.bytes, "give a size such as 100MB or 1GiB");
+    if (!scenario.model_bytes) return bad_option("--bytes", flags.bytes, "give a size such as 100MB or 1GiB");
   }
   scenario.steps = flags.steps.value_or(scenario.steps);
   scenario.lr = flags.lr.value_or(scenario.lr);

@@ -16,7 +16,7 @@ using simulate::Figures;
 using observe::format;
 
 std::string percent(double share) { return format("%.1f %%", 100 * share); }
-std::string number(double value) { return std::isfinite(value) ? format("%.4g", value) : "diverged"; }
+std::string figure(double value) { return std::isfinite(value) ? format("%.4g", value) : "diverged"; }
 std::string whole(double value) { return format("%.0f", value); }
 std::string counted(double count, const char* one) { return whole(count) + " " + one + (count == 1 ? "" : "s"); }
 
@@ -34,10 +34,10 @@ std::string model_text(const simulate::Vector& model) {
 
 double above_lowest(const Figures& figures) { return std::isnan(figures.loss) ? INFINITY : figures.loss; }
 std::string ended(const Figures& figures) {
-  return std::isfinite(figures.loss) ? "ended " + number(figures.loss) + " above the lowest loss" : "diverged";
+  return std::isfinite(figures.loss) ? "ended " + figure(figures.loss) + " above the lowest loss" : "diverged";
 }
 /// What rounding leaves of nothing is nothing.
-std::string distance(double value) { return value < 1e-12 ? "0" : number(value); }
+std::string distance(double value) { return value < 1e-12 ? "0" : figure(value); }
 
 double against(const Figures& figures, const Figures& base) {
   return base.batches_per_s > 0 ? figures.batches_per_s / base.batches_per_s : 0;
@@ -73,7 +73,7 @@ std::string job_text(const simulate::Job& job, const simulate::Outcome& outcome)
   for (std::size_t i = 0; i < workers; ++i) {
     const Duration wait = outcome.summary.waited.at(i);
     table.add({std::to_string(i), std::to_string(seen[i].rows), std::to_string(job.steps - seen[i].rows),
-               std::to_string(seen[i].late), format("%.6g s", seconds(wait)), number(seen[i].loss)});
+               std::to_string(seen[i].late), format("%.6g s", seconds(wait)), figure(seen[i].loss)});
     rows += static_cast<double>(seen[i].rows);
     late += static_cast<double>(seen[i].late);
     waited += seconds(wait);
@@ -98,7 +98,7 @@ std::string scenario_table(const std::vector<SimulatedStrategy>& strategies, con
   for (const auto& [label, figures] : strategies) {
     table.add({label, time_in_words(figures.virtual_s / static_cast<double>(scenario.steps)),
                format("%.2fx", against(figures, base)), percent(figures.share_done), percent(figures.waited),
-               percent(figures.late), number(figures.loss), distance(figures.apart), whole(figures.messages),
+               percent(figures.late), figure(figures.loss), distance(figures.apart), whole(figures.messages),
                size_in_words(figures.bytes * scenario.byte_factor())});
   }
   return table.text();
@@ -126,7 +126,7 @@ std::string scenario_in_words(const std::vector<SimulatedStrategy>& strategies, 
           format("%.2f times those of allreduce", against(quickest->figures, base)) + ", and " +
           ended(quickest->figures) + "; ";
   return text + (best == quickest ? "no other came lower."
-                                  : best->label + " came lowest, to " + number(best->figures.loss) + ".");
+                                  : best->label + " came lowest, to " + figure(best->figures.loss) + ".");
 }
 
 std::string scenario_json(const std::vector<SimulatedStrategy>& strategies, const Figures& base,

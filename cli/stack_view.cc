@@ -31,7 +31,7 @@ std::string some_of(const Texts& texts) {
   return all + (texts.size() > kShown ? ", and " + std::to_string(texts.size() - kShown) + " more" : "");
 }
 
-Error no_such(const ListRows& workers, const std::string& wanted) {
+Error no_such_worker(const ListRows& workers, const std::string& wanted) {
   std::vector<std::string> names;
   std::vector<std::string> all;
   for (const json& worker : workers) {
@@ -79,7 +79,7 @@ Result<json> worker_found(const json& status, const std::string& wanted, std::op
       if (!wanted.empty() && cell(worker, field) == wanted) found.push_back(&worker);
     if (!found.empty()) break;
   }
-  if (found.empty()) return tl::unexpected(no_such(*workers, wanted));
+  if (found.empty()) return tl::unexpected(no_such_worker(*workers, wanted));
   std::vector<std::string> all;
   for (const json* const worker : found) all.push_back(who(*worker));
   if (found.size() > 1)

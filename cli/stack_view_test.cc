@@ -20,7 +20,7 @@ json worker(int number, int node, const char* actor) {
           {"running", {{{"name", "square(int)"}}}}};
 }
 
-json cluster() {
+json stack_cluster() {
   json unborn = worker(4, 0, nullptr);
   unborn["pid"] = -1;
   return {
@@ -30,7 +30,7 @@ json cluster() {
 }
 
 std::string id_of(const std::string& wanted, std::optional<std::int64_t> node = {}) {
-  const auto found = worker_found(cluster(), wanted, node, "here");
+  const auto found = worker_found(stack_cluster(), wanted, node, "here");
   return found ? (*found)["id"].get<std::string>() : found.error().text;
 }
 
@@ -53,7 +53,7 @@ TEST(StackViewTest, OneThatIsNotThereIsAnErrorThatSaysWhatIs) {
   EXPECT_EQ(id_of("3"), "worker 3 on node 2 runs on another machine, or in another container: run this there");
   const auto nobody = worker_found(json::object(), "1", {}, "here");
   EXPECT_EQ(nobody.error().text, "no worker '1' runs, nor any other; `paceline list workers` shows all");
-  EXPECT_EQ(worker_found(cluster(), "9", {}, "here").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(worker_found(stack_cluster(), "9", {}, "here").error().kind, ErrorKind::not_found);
 }
 
 TEST(StackViewTest, FramesAreShownWithWhatIsKnownOfThem) {

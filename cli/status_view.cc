@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "algorithms/job/metric.h"
+#include "algorithms/job/sample_ledger.h"
 #include "cli/cells.h"
 #include "cli/list_view.h"
 #include "cli/status_waits.h"
@@ -56,12 +57,24 @@ std::string values_text(const json& job) {
   return text;
 }
 
+/// What became of the samples of the newest epoch that has begun, in those words that are not 0.
+std::string samples_text(const json& job) {
+  const json& ledger = list(job, "ledger");
+  if (ledger.empty()) return {};
+  const json& epoch = ledger.back();
+  std::string text = cell(epoch, "committed") + " committed";
+  for (const char* const what : job::kUnused)
+    if (number(epoch, what) > 0) text += ", " + cell(epoch, what) + " " + what;
+  return "of " + cell(epoch, "samples") + " samples of epoch " + cell(epoch, "epoch") + ": " + text + "\n";
+}
+
 std::string job_text(const json& job) {
   std::string text = "\njob " + cell(job, "job") + ": " + cell(job, "strategy") + ", " + progress_text(job);
   if (number(job, "age_s") > 0) text += ", for " + observe::duration_text(from_seconds(number(job, "age_s")));
   text += "\n";
   if (const auto script = cell(job, "script"); script != "-" && !script.empty()) text += "of " + script + "\n";
   if (const auto run = cell(job, "run_directory"); run != "-" && !run.empty()) text += "in " + run + "\n";
+  text += samples_text(job);
   text += values_text(job);
   if (!list(job, "workers").empty()) {
     observe::Table workers({"worker", "node", "pid", "state", "step", "lag", "samples/s"});
@@ -89,7 +102,8 @@ std::string status_text(const json& status) {
   std::string text = "cluster '" + cell(status, "name") + "'\n";
   observe::Table nodes({"node", "pid", "workers", "cpus", "free", "memory"});
   for (const json& node : list(status, "nodes"))
-    nodes.add({cell(node, "node"), cell(node, "pid"), cell(node, "workers"), cell(node, "cpus"),
+    nodes.add({cell(node, "node") + (cell(node, "drained") == "true" ? " drained" : ""), cell(node, "pid"),
+               cell(node, "workers"), cell(node, "cpus"),
                cell(node, "cpus_free") == "-" ? "-" : number_text(number(node, "cpus_free")), megabytes(node, "rss")});
   text += nodes.text();
   if (const auto waits = waits_text(status); !waits.empty()) text += "\n" + waits;

@@ -37,6 +37,14 @@ TEST(StatusViewTest, NodesJobsAndWhoWaitsForWhomAreShown) {
   }
 }
 
+TEST(StatusViewTest, WhatBecameOfTheSamplesOfTheNewestEpochIsShown) {
+  json job = {{"job", 1}, {"strategy", "nonblocking"}};
+  job["ledger"] = {{{"epoch", 2}, {"samples", 600}, {"committed", 590}, {"abandoned", 9}, {"lost", 1}},
+                   {{"epoch", 3}, {"samples", 600}, {"committed", 120}, {"abandoned", 9}, {"skipped", 0}, {"late", 3}}};
+  const std::string text = status_text({{"jobs", {job}}});
+  EXPECT_NE(text.find("\nof 600 samples of epoch 3: 120 committed, 9 abandoned, 3 late\n"), std::string::npos) << text;
+}
+
 TEST(StatusViewTest, TheNewestEvaluationAndWhatIsLoggedAreShown) {
   json job = {{"job", 1}, {"strategy", "allreduce"}};
   job["evaluation"] = {{"name", "accuracy"}, {"unit", "%"},     {"value", 0.881},

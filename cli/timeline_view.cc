@@ -43,7 +43,7 @@ std::int64_t whole(const json& object, const char* name, std::int64_t most) {
   return value.is_number_integer() ? std::clamp(value.get<std::int64_t>(), std::int64_t{0}, most) : 0;
 }
 
-std::string who(const json& worker) {
+std::string who_runs(const json& worker) {
   const auto own = cell(worker, "name");
   std::string name = own == "tasks" ? own : actors::plain_name(cell(worker, "class"));
   if (name.empty() || name == "-") name = "actor";
@@ -60,7 +60,7 @@ Worker read(const json& worker, std::int64_t clock_ns) {
   std::erase_if(spans, [&](const actors::Span& span) { return span.began_ns > now || span.ended_ns > now; });
   return {whole(worker, "node", 1 << 30),
           whole(worker, "worker", std::int64_t{1} << 32),
-          who(worker),
+          who_runs(worker),
           cell(worker, "name") != "tasks",
           worker.value("ended", json()) == true,
           clock_ns,
@@ -69,7 +69,7 @@ Worker read(const json& worker, std::int64_t clock_ns) {
           read.lost};
 }
 
-std::vector<Worker> workers_of(const json& status) {
+std::vector<Worker> workers_in(const json& status) {
   std::map<std::int64_t, std::int64_t> clocks;
   for (const json& node : list(status, "nodes"))
     if (node.is_object()) clocks[whole(node, "node", 1 << 30)] = whole(node, "clock_ns", kClockMost);
@@ -146,7 +146,7 @@ std::string counted(std::uint64_t number, const char* what) {
 
 TimelineFigures write_timeline(const json& status, const NameOf& name_of,
                                const std::function<void(std::string_view event)>& write) {
-  const auto workers = workers_of(status);
+  const auto workers = workers_in(status);
   std::optional<std::int64_t> first;
   for (const Worker& worker : workers)
     for (const auto& span : worker.spans)

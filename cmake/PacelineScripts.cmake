@@ -120,7 +120,7 @@ endfunction()
 set(PACELINE_SCRIPT_FLAGS -std=c++20 -O1 -g1 -fPIC -pthread)
 if(PACELINE_SANITIZE)
   string(REPLACE "," ";-fsanitize=" sanitizers "-fsanitize=${PACELINE_SANITIZE}")  # A comma would end the $<JOIN:> below.
-  list(APPEND PACELINE_SCRIPT_FLAGS ${sanitizers} -fno-omit-frame-pointer)
+  list(APPEND PACELINE_SCRIPT_FLAGS ${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
 endif()
 find_program(PACELINE_LLD ld.lld)
 

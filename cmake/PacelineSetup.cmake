@@ -6,6 +6,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(PACELINE_SANITIZE "" CACHE STRING "Sanitizers for every target, as -fsanitize= takes them: address,undefined or thread")
 option(PACELINE_CUDA "Build the CUDA parts (needs a CUDA toolkit)" OFF)
 option(PACELINE_TRAIN "Build what needs libtorch (paceline/train.h and its examples)" ON)
+option(PACELINE_UNITY "Compile up to eight sources of a library or test as one unit: half the time for all, more after each small change" ON)
+option(PACELINE_UNIT_TESTS "Build the unit tests; those of libtorch in any case" ON)
 
 # What one checkout has compiled serves in another: paths count relative to the sources. Sloppy about what precompiled headers need.
 find_program(PACELINE_CCACHE ccache)
@@ -47,6 +49,7 @@ target_include_directories(paceline_options INTERFACE $<BUILD_INTERFACE:${PROJEC
 if(PACELINE_SANITIZE)
   # Not at every use of a pointer whether it is null, where the address sanitizer stops anyway, or misaligned, which x86 does not mind:
   # these two take 40 % of what compiling costs.
-  add_compile_options(-fsanitize=${PACELINE_SANITIZE} -fno-sanitize=null,alignment -fno-omit-frame-pointer)
+  # What is found ends the program, and with it the test.
+  add_compile_options(-fsanitize=${PACELINE_SANITIZE} -fno-sanitize=null,alignment -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${PACELINE_SANITIZE})
 endif()

@@ -14,7 +14,13 @@ case "${1:-}" in
       echo "lint: formatting differs; mend it with: clang-format -i FILE" >&2
       exit 1
     } ;;
-  tidy) exec python3 cmake/tidy.py ;;
+  tidy)
+    mkdir -p build/tidy
+    cmake --preset dev -B build/tidy/units -DPACELINE_TRAIN=OFF -DPACELINE_UNITY=OFF >build/tidy/configure.log 2>&1 || {
+      cat build/tidy/configure.log >&2
+      exit 1
+    }
+    exec python3 cmake/tidy.py ;;
   *)
     echo "usage: lint.sh format|tidy" >&2
     exit 2 ;;

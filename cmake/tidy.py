@@ -6,8 +6,8 @@ build/tidy by the contents of the unit and of what it includes, so that a second
 
 Environment: ALL=1           every unit
              TIDY_SECONDS    for at most so long (1800); fails if that was too short, and goes on from there when run again
-Reads the compilation database of the `dev` build, which has no unit that includes torch: clang 14 cannot read torch 1.13's
-headers.
+Reads a compilation database of the `dev` build that has each source by itself (cmake/lint.sh makes it), and none that includes
+torch: clang 14 cannot read torch 1.13's headers.
 """
 import concurrent.futures
 import hashlib
@@ -75,8 +75,9 @@ def without_precompiled(words):
 
 
 def read_units(contents):
-    with open(os.path.join("build", "dev", "compile_commands.json"), encoding="utf-8") as file:
-        units = {unit.path: unit for unit in map(Unit, json.load(file)) if not unit.path.startswith("build")}
+    with open(os.path.join(HERE, "units", "compile_commands.json"), encoding="utf-8") as file:
+        entries = json.loads(file.read().replace(os.path.join(HERE, "units"), os.path.join("build", "dev")))  # What is generated.
+    units = {unit.path: unit for unit in map(Unit, entries) if not unit.path.startswith("build")}
     for unit in units.values():
         unit.follow_includes(contents)
     os.makedirs(HERE, exist_ok=True)

@@ -18,15 +18,11 @@
 
 #include "actors/durable.h"
 #include "runtime/store/shared_memory.h"
+#include "tests/support/sanitized.h"
 
 namespace paceline::actors {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 constexpr ProcessId kCaller = 5;
 constexpr std::size_t kCount = 3000;  // More than a block of them.
 
@@ -234,9 +230,9 @@ TEST(DurableStateTest, KilledAtRandomMomentsProcessesAfterEachOtherCountOn) {
     return life.copy_of_fd();
   }();
   const auto again = [&] { return process::Fd(::dup(fd.get())); };
-  constexpr int kLives = kSanitized ? 15 : 50;  // That come so far as to have done a call.
+  constexpr int kLivesThatCall = kSanitized ? 15 : 50;  // That come so far as to have done a call.
   int before = 0, advanced = 0, longest_us = 4000;
-  for (int lives = 0; advanced < kLives && lives < 1000; ++lives) {
+  for (int lives = 0; advanced < kLivesThatCall && lives < 1000; ++lives) {
     const pid_t child = ::fork();
     if (child == 0) {
       Life life(again());
@@ -254,7 +250,7 @@ TEST(DurableStateTest, KilledAtRandomMomentsProcessesAfterEachOtherCountOn) {
       longest_us = std::min(2 * longest_us, 500'000);
     before = value;
   }
-  EXPECT_EQ(advanced, kLives);
+  EXPECT_EQ(advanced, kLivesThatCall);
 }
 
 }  // namespace

@@ -13,8 +13,6 @@ namespace {
 constexpr std::size_t kBlock = UndoLog::kBlock;
 constexpr std::size_t kBytes = 5 * kBlock + 100;
 
-Result<void> there(std::size_t, std::size_t) { return {}; }
-
 class UndoLogTest : public testing::Test {
  protected:
   ~UndoLogTest() override { ::operator delete (memory_, std::align_val_t{kBlock}); }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/router/actor_router.h"
+#include "actors/router/router_test_support.h"
 #include "actors/test_support/router_actions.h"
 
 namespace paceline::actors {
@@ -11,8 +12,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr NodeId kHere{0};
-constexpr NodeId kThere{1};
 constexpr const char* kDriver = "driver/1";
 
 class ActorNamesTest : public testing::Test {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/router/router_test_support.h"
 #include "actors/test_support/router_actions.h"
 
 namespace paceline::actors {
@@ -11,9 +12,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-constexpr NodeId kHere{0};
-constexpr NodeId kThere{1};
 
 ActorId actor_on(NodeId node, std::uint32_t count) { return actor_id(node, 1, count); }
 Bytes bytes(std::size_t size) { return Bytes(size, std::byte{7}); }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/router/actor_router.h"
+#include "actors/router/router_test_support.h"
 #include "actors/test_support/router_actions.h"
 
 namespace paceline::actors {
@@ -11,7 +12,6 @@ using namespace std::chrono_literals;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr NodeId kHere{0};
 constexpr NodeId kBefore{1};  ///< Where the driver was,
 constexpr NodeId kNow{2};     ///< and is.
 constexpr JobId kJob{5};

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "actors/process_ids.h"
+#include "actors/router/router_test_support.h"
 
 namespace paceline::actors {
 namespace {
@@ -16,10 +17,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr NodeId kHere{0};
-constexpr NodeId kThere{1};
-constexpr Shape kOne{};
-const Lending::Owner kDriver{"driver/1", kHere};
+constexpr Shape kAnyShape{};
+const Lending::Owner kLender{"driver/1", kHere};
 const Lending::Owner kOther{"driver/2", kHere};
 
 class LendingTest : public testing::Test {
@@ -40,7 +39,7 @@ class LendingTest : public testing::Test {
       }
     }
   }
-  void want(const Lending::Owner& owner, std::uint32_t workers, Shape shape = kOne) {
+  void want(const Lending::Owner& owner, std::uint32_t workers, Shape shape = kAnyShape) {
     ASSERT_TRUE(sut.on_wants(owner, owner.name, shape, workers));
     settle();
   }
@@ -61,31 +60,31 @@ class LendingTest : public testing::Test {
 };
 
 TEST_F(LendingTest, AsManyAreStartedAsThereAreCpusFor) {
-  want(kDriver, 8);
+  want(kLender, 8);
   EXPECT_EQ(started, 2u);
   EXPECT_THAT(lent, SizeIs(2));
   EXPECT_EQ(sut.used().cpus, 2);
 }
 
 TEST_F(LendingTest, WhoHasMostIsAskedForWhatWouldBeFair) {
-  want(kDriver, 8);
+  want(kLender, 8);
   want(kOther, 8);
   ASSERT_THAT(recalled, SizeIs(1));
-  EXPECT_EQ(recalled[0].owner, kDriver);
+  EXPECT_EQ(recalled[0].owner, kLender);
   settle();
   EXPECT_THAT(recalled, SizeIs(1)) << "it was asked already";
-  sut.on_returned(kDriver, lent[0].worker);
+  sut.on_returned(kLender, lent[0].worker);
   settle();
   EXPECT_EQ(has(kOther), 1u);
-  EXPECT_EQ(has(kDriver), 1u);
+  EXPECT_EQ(has(kLender), 1u);
   EXPECT_THAT(recalled, SizeIs(1)) << "both have one";
 }
 
 TEST_F(LendingTest, MoreOwnersThanCpusTakeTurns) {
   Lending::Owner third{"driver/3", kHere};
-  want(kDriver, 8);
+  want(kLender, 8);
   want(kOther, 8);
-  sut.on_returned(kDriver, lent[0].worker);
+  sut.on_returned(kLender, lent[0].worker);
   settle();
   want(third, 1);
   ASSERT_THAT(recalled, SizeIs(2));
@@ -100,7 +99,7 @@ TEST_F(LendingTest, MoreOwnersThanCpusTakeTurns) {
 }
 
 TEST_F(LendingTest, OneThatWaitsFreesItsCpus) {
-  want(kDriver, 2);
+  want(kLender, 2);
   want(kOther, 1);
   const auto recalls = recalled.size();
   sut.on_waits(lent[0].worker, true);
@@ -119,12 +118,12 @@ TEST_F(LendingTest, WhoLacksWorkersIsSeenSinceWhen) {
     return std::optional<Instant>();
   };
   sut.at(kBegin);
-  want(kDriver, 2);
-  EXPECT_EQ(lacking(kDriver), std::nullopt) << "it has them";
+  want(kLender, 2);
+  EXPECT_EQ(lacking(kLender), std::nullopt) << "it has them";
   sut.at(kBegin + std::chrono::seconds(1));
   want(kOther, 2);
   sut.at(kBegin + std::chrono::seconds(5));
-  sut.on_returned(kDriver, lent[0].worker);
+  sut.on_returned(kLender, lent[0].worker);
   settle();
   EXPECT_EQ(lacking(kOther), kBegin + std::chrono::seconds(1)) << "it has one, and wants two";
   ASSERT_THAT(sut.wants(), SizeIs(2));
@@ -152,21 +151,21 @@ TEST_F(LendingTest, OwnersOfOtherNodesAreSeenThereButForWhatTheyHold) {
 }
 
 TEST_F(LendingTest, TasksThatNeedNoCpuAreBoundedByWorkers) {
-  want(kDriver, 1000, Shape{0, NodeId{-1}});
+  want(kLender, 1000, Shape{0, NodeId{-1}});
   EXPECT_EQ(started, 64u);
 }
 
 TEST_F(LendingTest, WhatNoNodeHasIsInfeasible) {
-  const auto wanted = sut.on_wants(kDriver, "driver/1", Shape{3, NodeId{-1}}, 1);
+  const auto wanted = sut.on_wants(kLender, "driver/1", Shape{3, NodeId{-1}}, 1);
   ASSERT_FALSE(wanted);
   EXPECT_EQ(wanted.error().text, "a task needs 3 cpus, but node 0 has 2 cpus: ask for no more than that");
   sut.on_node(kThere, Capacity{4, 0x1p40});
-  want(kDriver, 1, Shape{3, NodeId{-1}});
+  want(kLender, 1, Shape{3, NodeId{-1}});
   ASSERT_THAT(asked, SizeIs(1)) << "the other node has it";
-  EXPECT_THAT(sut.on_wants(kDriver, "driver/1", Shape{5, NodeId{-1}}, 1).error().text,
+  EXPECT_THAT(sut.on_wants(kLender, "driver/1", Shape{5, NodeId{-1}}, 1).error().text,
               HasSubstr("no node has more than 4"));
-  EXPECT_THAT(sut.on_wants(kDriver, "driver/1", Shape{1, NodeId{7}}, 1).error().text, HasSubstr("node 7"));
-  EXPECT_THAT(sut.on_wants(kDriver, "driver/1", Shape{-1, NodeId{-1}}, 1).error().text, HasSubstr("at least 0"));
+  EXPECT_THAT(sut.on_wants(kLender, "driver/1", Shape{1, NodeId{7}}, 1).error().text, HasSubstr("node 7"));
+  EXPECT_THAT(sut.on_wants(kLender, "driver/1", Shape{-1, NodeId{-1}}, 1).error().text, HasSubstr("at least 0"));
 }
 
 class LendingMemoryTest : public LendingTest {
@@ -176,7 +175,7 @@ class LendingMemoryTest : public LendingTest {
 };
 
 TEST_F(LendingMemoryTest, MemoryIsLentOnce) {
-  want(kDriver, 4, with(400));
+  want(kLender, 4, with(400));
   EXPECT_EQ(started, 2u);
   EXPECT_EQ(sut.used().memory, 800);
   EXPECT_EQ(sut.free().cpus, 2);
@@ -185,7 +184,7 @@ TEST_F(LendingMemoryTest, MemoryIsLentOnce) {
 }
 
 TEST_F(LendingMemoryTest, ATaskThatWaitsKeepsItsMemory) {
-  want(kDriver, 1, with(700));
+  want(kLender, 1, with(700));
   sut.on_waits(lent[0].worker, true);
   EXPECT_EQ(sut.used().cpus, 0);
   EXPECT_EQ(sut.used().memory, 700);
@@ -193,14 +192,14 @@ TEST_F(LendingMemoryTest, ATaskThatWaitsKeepsItsMemory) {
   EXPECT_EQ(has(kOther), 0u);
   ASSERT_THAT(sut.holds(), SizeIs(1));
   EXPECT_EQ(sut.holds()[0].holds.memory, 700);
-  sut.on_returned(kDriver, lent[0].worker);
+  sut.on_returned(kLender, lent[0].worker);
   settle();
   EXPECT_EQ(has(kOther), 1u);
   EXPECT_EQ(sut.used().memory, 400);
 }
 
 TEST_F(LendingMemoryTest, WhoHoldsMostOfTheMemoryIsAskedForSome) {
-  want(kDriver, 1);
+  want(kLender, 1);
   want(kOther, 2, with(500));
   want({"driver/3", kHere}, 1, with(300));
   ASSERT_THAT(recalled, SizeIs(1));
@@ -209,7 +208,7 @@ TEST_F(LendingMemoryTest, WhoHoldsMostOfTheMemoryIsAskedForSome) {
 }
 
 TEST_F(LendingMemoryTest, WhoHoldsMostOfWhatLacksIsAskedNotWhoHoldsMost) {
-  want(kDriver, 3);
+  want(kLender, 3);
   want(kOther, 1, {0.5F, NodeId{-1}, 600});
   want({"driver/3", kHere}, 1, {0.5F, NodeId{-1}, 500});
   ASSERT_THAT(recalled, SizeIs(1));
@@ -217,60 +216,60 @@ TEST_F(LendingMemoryTest, WhoHoldsMostOfWhatLacksIsAskedNotWhoHoldsMost) {
 }
 
 TEST_F(LendingMemoryTest, MemoryThatNoNodeHasIsInfeasible) {
-  const auto refused = [&](const Shape& shape) { return sut.on_wants(kDriver, "driver/1", shape, 1).error().text; };
+  const auto refused = [&](const Shape& shape) { return sut.on_wants(kLender, "driver/1", shape, 1).error().text; };
   EXPECT_EQ(refused({1, NodeId{-1}, std::uint64_t{3} << 30}),
             "a task needs 3 GiB of memory, but node 0 has 1 KiB of memory: ask for no more than that");
   sut.on_node(kThere, Capacity{1, 4000});
   EXPECT_THAT(refused(with(5000)), HasSubstr("no node has more than 3.91 KiB of memory"));
   EXPECT_THAT(refused({2, NodeId{-1}, 2000}), HasSubstr("needs 2 cpus and 1.95 KiB of memory, and no node has both"));
   EXPECT_THAT(refused({1, NodeId{-1}, ~std::uint64_t{0}}), HasSubstr("ask for no more"));
-  want(kDriver, 1, with(2000));
+  want(kLender, 1, with(2000));
   ASSERT_THAT(asked, SizeIs(1)) << "the other node has it";
   EXPECT_EQ(started, 0u);
 }
 
 TEST_F(LendingTest, OthersAreAskedForWhatThisNodeLacks) {
   sut.on_node(kThere, Capacity{2, 0x1p40});
-  want(kDriver, 2);
+  want(kLender, 2);
   EXPECT_THAT(asked, IsEmpty());
-  want(kDriver, 8);
+  want(kLender, 8);
   ASSERT_THAT(asked, SizeIs(1));
   EXPECT_EQ(asked[0].workers, 2u);
   const WorkerId theirs = worker_id(kThere, 1);
-  sut.on_lent_elsewhere(kDriver, "driver/1", kOne, theirs);
+  sut.on_lent_elsewhere(kLender, "driver/1", kAnyShape, theirs);
   settle();
   EXPECT_THAT(asked, SizeIs(1));
-  const auto word = sut.on_returned(kDriver, theirs);
+  const auto word = sut.on_returned(kLender, theirs);
   ASSERT_TRUE(word);
   EXPECT_EQ(word->workers, 0u);
-  want(kDriver, 0);
+  want(kLender, 0);
   EXPECT_THAT(asked, SizeIs(1)) << "it knows";
 }
 
 TEST_F(LendingTest, WhatIsLentElsewhereTooLateCanBeGivenBack) {
   sut.on_node(kThere, Capacity{2, 0x1p40});
-  want(kDriver, 0);
-  sut.on_lent_elsewhere(kDriver, "driver/1", kOne, worker_id(kThere, 1));
+  want(kLender, 0);
+  sut.on_lent_elsewhere(kLender, "driver/1", kAnyShape, worker_id(kThere, 1));
   settle();
-  EXPECT_TRUE(sut.on_returned(kDriver, worker_id(kThere, 1)));
+  EXPECT_TRUE(sut.on_returned(kLender, worker_id(kThere, 1)));
 }
 
 TEST_F(LendingTest, ATaskForANodeIsAskedOfThatNodeOnly) {
   sut.on_node(kThere, Capacity{2, 0x1p40});
-  want(kDriver, 1, Shape{1, kThere});
+  want(kLender, 1, Shape{1, kThere});
   EXPECT_EQ(started, 0u);
   ASSERT_THAT(asked, SizeIs(1));
   EXPECT_EQ(asked[0].node, kThere);
-  want(kDriver, 3, Shape{1, kHere});
+  want(kLender, 3, Shape{1, kHere});
   EXPECT_EQ(started, 2u);
   EXPECT_THAT(asked, SizeIs(1));
 }
 
 TEST_F(LendingTest, WhatCannotBeStartedIsWantedNoMore) {
-  ASSERT_TRUE(sut.on_wants(kDriver, "driver/1", kOne, 3));
+  ASSERT_TRUE(sut.on_wants(kLender, "driver/1", kAnyShape, 3));
   const auto missing = sut.give_up("driver/1");
   ASSERT_THAT(missing, SizeIs(1));
-  EXPECT_EQ(missing[0].owner, kDriver);
+  EXPECT_EQ(missing[0].owner, kLender);
   settle();
   EXPECT_EQ(started, 0u);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/router/actor_router.h"
+#include "actors/router/router_test_support.h"
 
 namespace paceline::actors {
 namespace {
@@ -15,8 +16,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr NodeId kHere{0};
-constexpr NodeId kThere{1};
 constexpr Instant kBegin{100s};
 
 /// The agent of a node with two cpus, at times that the test says.

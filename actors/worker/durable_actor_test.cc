@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const ActorId kActor{5};
+const ActorId kDurable{5};
 
 class Counter {
  public:
@@ -56,7 +56,7 @@ class DurableActorTest : public testing::Test {
     };
     sut_ = std::make_unique<Executor>([] { return actors::Place{}; }, std::move(keeper));
     actors::CreateActor create;
-    create.actor = kActor;
+    create.actor = kDurable;
     create.rule = {restarts, -1};
     create.concurrency = std::move(concurrency);
     create.function = *actors::name_of(&actors::run_constructor<Counter, std::tuple<>>);
@@ -65,7 +65,7 @@ class DurableActorTest : public testing::Test {
   template <class Method>
   Result<int> call(Method method, int argument, std::uint64_t number, int resent = 0) {
     actors::Call call{actors::task_id(7, number),
-                      kActor,
+                      kDurable,
                       *actors::name_of(&actors::run_method<Counter, Method, std::tuple<int>>),
                       {},
                       "driver"};

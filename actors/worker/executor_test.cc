@@ -12,7 +12,7 @@ namespace {
 
 using testing::EndsWith;
 
-class Counter {
+class Counted {
  public:
   int add(int k) {
     if (k < 0) throw std::invalid_argument("only up");
@@ -36,14 +36,15 @@ class Counter {
 
 int bad(int) { throw std::string("\xff\xfe no text"); }
 
-const ActorId kActor{5};
+const ActorId kExecuted{5};
 
 class ExecutorTest : public testing::Test {
  protected:
   template <class Method>
   actors::Call call_of(Method method, int argument) {
     using Encoded = std::tuple<int>;
-    actors::Call call{TaskId{1}, kActor, *actors::name_of(&actors::run_method<Counter, Method, Encoded>), {}, "driver"};
+    actors::Call call{
+        TaskId{1}, kExecuted, *actors::name_of(&actors::run_method<Counted, Method, Encoded>), {}, "driver"};
     auto name = *actors::name_of(method);
     name.function.build.clear();
     call.arguments = {actors::to_bytes(name), actors::to_bytes(argument)};
@@ -51,9 +52,9 @@ class ExecutorTest : public testing::Test {
   }
   void construct() {
     actors::CreateActor create;
-    create.actor = kActor;
+    create.actor = kExecuted;
     create.name = "c";
-    create.function = *actors::name_of(&actors::run_constructor<Counter, std::tuple<>>);
+    create.function = *actors::name_of(&actors::run_constructor<Counted, std::tuple<>>);
     EXPECT_EQ(sut.construct(create).error.text, "");
   }
 
@@ -62,8 +63,8 @@ class ExecutorTest : public testing::Test {
 
 TEST_F(ExecutorTest, WhatAMethodThrowsNamesItAndItsPlace) {
   construct();
-  EXPECT_TRUE(sut.call(call_of(&Counter::add, 3))->value.has_value());
-  const auto answer = sut.call(call_of(&Counter::add, -3));
+  EXPECT_TRUE(sut.call(call_of(&Counted::add, 3))->value.has_value());
+  const auto answer = sut.call(call_of(&Counted::add, -3));
   ASSERT_FALSE(answer->value);
   const TaskError error(answer->value.error());
   EXPECT_STREQ(error.what(), "std::invalid_argument: only up (actor 'c', worker 3 on node 2, log /log)");
@@ -72,18 +73,18 @@ TEST_F(ExecutorTest, WhatAMethodThrowsNamesItAndItsPlace) {
   EXPECT_EQ(error.worker(), "worker 3");
   EXPECT_EQ(error.log(), "/log");
   ASSERT_EQ(error.causes().size(), 1u);
-  EXPECT_EQ(error.causes()[0].what, "paceline::worker::Counter::add(int) of actor 'c'");
+  EXPECT_EQ(error.causes()[0].what, "paceline::worker::Counted::add(int) of actor 'c'");
 }
 
 TEST_F(ExecutorTest, ATaskErrorThatAMethodLetsOutIsPassedOn) {
   construct();
-  const TaskError error(sut.call(call_of(&Counter::pass, 2))->value.error());
+  const TaskError error(sut.call(call_of(&Counted::pass, 2))->value.error());
   EXPECT_EQ(error.kind(), ErrorKind::disconnected);
   EXPECT_STREQ(error.what(), "it is dead (passed on by actor 'c', worker 3 on node 2, log /log)");
   EXPECT_EQ(error.worker(), "worker 9");
   EXPECT_EQ(error.cause(), "killed");
   ASSERT_EQ(error.causes().size(), 2u);
-  EXPECT_EQ(error.causes()[0].what, "paceline::worker::Counter::pass(int) of actor 'c'");
+  EXPECT_EQ(error.causes()[0].what, "paceline::worker::Counted::pass(int) of actor 'c'");
   EXPECT_EQ(error.causes()[0].worker, "worker 3");
 }
 
@@ -103,16 +104,16 @@ struct Ends {
 
 TEST_F(ExecutorTest, AnActorThatEndsIsDestroyedAndSaysWhy) {
   actors::CreateActor create;
-  create.actor = kActor;
+  create.actor = kExecuted;
   create.function = *actors::name_of(&actors::run_constructor<Ends, std::tuple<>>);
   EXPECT_EQ(sut.construct(create).error.text, "");
   const auto gone = sut.end();
   EXPECT_EQ(Ends::ended, 1);
   EXPECT_TRUE(gone.dead);
-  EXPECT_EQ(gone.actor, kActor);
+  EXPECT_EQ(gone.actor, kExecuted);
   EXPECT_EQ(gone.error.kind, ErrorKind::disconnected);
   EXPECT_EQ(TaskError(gone.error).worker(), "worker 3");
-  EXPECT_EQ(sut.call(call_of(&Counter::add, 1))->value.error().kind, ErrorKind::not_found);
+  EXPECT_EQ(sut.call(call_of(&Counted::add, 1))->value.error().kind, ErrorKind::not_found);
 }
 
 #ifdef PACELINE_HAS_COROUTINES
@@ -127,13 +128,13 @@ TEST_F(ExecutorTest, ACoroutineThatGoesOnAndThrowsIsNamed) {
   Later later;
   actors::set_resumer(&later);
   construct();
-  EXPECT_FALSE(sut.call(call_of(&Counter::later, -1)).has_value());
+  EXPECT_FALSE(sut.call(call_of(&Counted::later, -1)).has_value());
   ASSERT_EQ(later.kept.size(), 1u);
   const auto answers = sut.resume(later.kept[0]);
   actors::set_resumer(nullptr);
   ASSERT_EQ(answers.size(), 1u);
   const TaskError error(answers[0].value.error());
-  EXPECT_EQ(error.causes()[0].what, "paceline::worker::Counter::later(int) of actor 'c'");
+  EXPECT_EQ(error.causes()[0].what, "paceline::worker::Counted::later(int) of actor 'c'");
   EXPECT_THAT(error.what(), EndsWith("(actor 'c', worker 3 on node 2, log /log)"));
 }
 #endif

@@ -15,7 +15,7 @@ using testing::SizeIs;
 
 constexpr Duration kPatience = std::chrono::milliseconds(5);
 
-actors::Call call(std::uint64_t task, ActorId actor = {}) {
+actors::Call call_of(std::uint64_t task, ActorId actor = {}) {
   actors::Call one;
   one.task = TaskId{task};
   one.actor = actor;
@@ -25,7 +25,7 @@ actors::Call call(std::uint64_t task, ActorId actor = {}) {
 TEST(WorkQueue, AnIdleWorkerGivesNothingBack) {
   WorkQueue sut;
   std::optional<Instant> again;
-  ASSERT_TRUE(sut.push(call(1)));
+  ASSERT_TRUE(sut.push(call_of(1)));
   const Instant late = steady_now() + std::chrono::hours(1);
   EXPECT_THAT(sut.take_unbegun(late, kPatience, again), IsEmpty()) << "its thread is about to take it";
   EXPECT_EQ(again, late + kPatience) << "and then others may wait behind it";
@@ -38,7 +38,7 @@ TEST(WorkQueue, AnIdleWorkerGivesNothingBack) {
 TEST(WorkQueue, WhatWaitsBehindALongTaskIsGivenBack) {
   WorkQueue sut;
   std::optional<Instant> again;
-  for (std::uint64_t task = 1; task <= 3; ++task) ASSERT_TRUE(sut.push(call(task)));
+  for (std::uint64_t task = 1; task <= 3; ++task) ASSERT_TRUE(sut.push(call_of(task)));
   (void)sut.pop();
   const Instant now = steady_now();
   EXPECT_THAT(sut.take_unbegun(now, std::chrono::hours(1), again), IsEmpty());
@@ -53,8 +53,8 @@ TEST(WorkQueue, WhatWaitsBehindALongTaskIsGivenBack) {
 TEST(WorkQueue, CallsOfItsActorStay) {
   WorkQueue sut;
   std::optional<Instant> again;
-  ASSERT_TRUE(sut.push(call(1, ActorId{7})));
-  ASSERT_TRUE(sut.push(call(2, ActorId{7})));
+  ASSERT_TRUE(sut.push(call_of(1, ActorId{7})));
+  ASSERT_TRUE(sut.push(call_of(2, ActorId{7})));
   (void)sut.pop();
   EXPECT_THAT(sut.take_unbegun(steady_now() + kPatience, kPatience, again), IsEmpty());
   EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{2});
@@ -62,8 +62,8 @@ TEST(WorkQueue, CallsOfItsActorStay) {
 
 TEST(WorkQueue, WhatHasBegunAndWhatHasNotTakeTurns) {
   WorkQueue sut;
-  ASSERT_TRUE(sut.push(call(1, ActorId{7})));
-  ASSERT_TRUE(sut.push(call(2, ActorId{7})));
+  ASSERT_TRUE(sut.push(call_of(1, ActorId{7})));
+  ASSERT_TRUE(sut.push(call_of(2, ActorId{7})));
   for (std::uint64_t task = 3; task <= 5; ++task) sut.resume({TaskId{task}, [] {}});
   EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{3});
   EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{1});
@@ -77,7 +77,7 @@ TEST(WorkQueue, WhatSleepsGoesOnWhenItsTimeHasComeAndKeepsNobody) {
   const Instant begun = steady_now();
   sut.resume_at(begun + std::chrono::milliseconds(20), {TaskId{2}, [] {}});
   sut.resume_at(begun + std::chrono::milliseconds(10), {TaskId{3}, [] {}});
-  ASSERT_TRUE(sut.push(call(1, ActorId{7})));
+  ASSERT_TRUE(sut.push(call_of(1, ActorId{7})));
   EXPECT_EQ(std::get<actors::Call>(sut.pop()).task, TaskId{1});
   EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{3});
   EXPECT_EQ(std::get<Resumption>(sut.pop()).within, TaskId{2});
@@ -88,7 +88,7 @@ TEST(WorkQueue, WhatHasBegunGoesOnInItsThread) {
   WorkQueue sut;
   sut.set_threads(2);
   sut.resume({TaskId{2}, [] {}}, 1);
-  ASSERT_TRUE(sut.push(call(1, ActorId{7})));
+  ASSERT_TRUE(sut.push(call_of(1, ActorId{7})));
   EXPECT_EQ(std::get<actors::Call>(sut.pop(0)).task, TaskId{1}) << "the other one's is not for it";
   EXPECT_EQ(std::get<Resumption>(sut.pop(1)).within, TaskId{2});
 }
@@ -118,12 +118,12 @@ TEST(WorkQueue, ThreadsTakeEverythingOnce) {
             gone_on.insert(std::get<Resumption>(next).within.value);
           }
           if (--left > 0) continue;
-          for (std::size_t end = 0; end < kThreads; ++end) EXPECT_TRUE(sut.push(call(0, ActorId{7})));
+          for (std::size_t end = 0; end < kThreads; ++end) EXPECT_TRUE(sut.push(call_of(0, ActorId{7})));
         }
       }
     });
   }
-  for (std::uint64_t task = 1; task <= kCalls; ++task) ASSERT_TRUE(sut.push(call(task, ActorId{7})));
+  for (std::uint64_t task = 1; task <= kCalls; ++task) ASSERT_TRUE(sut.push(call_of(task, ActorId{7})));
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(begun.size(), kCalls);
   EXPECT_EQ(std::set(begun.begin(), begun.end()).size(), kCalls);
@@ -132,7 +132,7 @@ TEST(WorkQueue, ThreadsTakeEverythingOnce) {
 
 TEST(WorkQueue, WhatIsCancelledLeavesIt) {
   WorkQueue sut;
-  for (std::uint64_t task = 1; task <= 3; ++task) ASSERT_TRUE(sut.push(call(task)));
+  for (std::uint64_t task = 1; task <= 3; ++task) ASSERT_TRUE(sut.push(call_of(task)));
   EXPECT_FALSE(sut.take(TaskId{2}, "somebody")) << "it is not theirs";
   const auto taken = sut.take(TaskId{2}, "");
   ASSERT_TRUE(taken);

@@ -54,9 +54,10 @@ Agent::Agent(Options options, EventLoop& loop, std::unique_ptr<transport::Transp
                },
                [this](const MemoryWatch::Victim& victim) { actors_.end_for_memory(victim.worker, victim.why); }}),
       jobs_(around_jobs(), std::move(averager)),
-      status_({options_.node, options_.nodes, *options_.clock, loop_, actors_.router(), workers_, memory_.watch(),
-               jobs_, [this](auto work, auto follows) { beside(std::move(work), std::move(follows)); }},
-              head_) {}
+      status_(
+          {options_.node, [this] { return nodes(); }, *options_.clock, loop_, actors_.router(), workers_,
+           memory_.watch(), jobs_, [this](auto work, auto follows) { beside(std::move(work), std::move(follows)); }},
+          head_) {}
 
 Agent::~Agent() = default;
 
@@ -101,7 +102,10 @@ NodeJobs::Around Agent::around_jobs() {
           log_,
           [this] { return outbox_of_job(); },
           [this](const JobDriver& driver, wire::Message& event) { return tell_driver(driver, event); },
-          [this] { depend_on_nodes_in_use(); }};
+          [this] { depend_on_nodes_in_use(); },
+          [this](JobId job) {
+            head_.tell(kLeftVerb, {{"job", job.value}});
+          }};
 }
 
 JobOutbox Agent::outbox_of_job() {
@@ -152,6 +156,13 @@ Result<void> Agent::start() {
   local_.poll();
   links_.poll();
   return {};
+}
+
+bool Agent::drain() {
+  if (nodes() == 1 || !jobs_.have_workers() || head_.gone()) return false;
+  log_.info("told to end: this node's workers are to leave their jobs first");
+  head_.tell("drain", {{"node", options_.node.value}, {"whatever_stays", true}});
+  return true;
 }
 
 void Agent::tick(Instant now) {
@@ -365,9 +376,9 @@ void Agent::on_node_gone(NodeId node, const std::string& how) {
 void Agent::on_unsent(NodeId node, const Error& error) {
   if (error.kind == ErrorKind::disconnected) report_cut_off(node, error.text);
   if (error.kind == ErrorKind::overloaded) jobs_.fail_those_on(node, error.text);
-  actors_.on_node_gone(node, node.value < options_.nodes
+  actors_.on_node_gone(node, node.value < nodes()
                                  ? error.text
-                                 : "the cluster has " + std::to_string(options_.nodes) + " nodes, numbered from 0");
+                                 : "the cluster has " + std::to_string(nodes()) + " nodes, numbered from 0");
 }
 
 void Agent::report_cut_off(NodeId node, const std::string& how) {
@@ -378,7 +389,7 @@ void Agent::report_cut_off(NodeId node, const std::string& how) {
 /// has an actor there.
 void Agent::depend_on_nodes_in_use() {
   const auto needed = jobs_.other_nodes();
-  for (NodeId node{0}; node.value < options_.nodes; ++node.value)
+  for (NodeId node{0}; node.value < nodes(); ++node.value)
     if (node != options_.node) links_.depends_on(node, needed.contains(node) || actors_.router().owns_actors_on(node));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,7 +39,7 @@ class Agent {
  public:
   struct Options {
     NodeId node;
-    std::int32_t nodes = 1;
+    std::int32_t nodes = 1;  ///< Of the cluster, as far as is known at its start.
     std::int32_t cpus = 1;
     std::uint64_t memory = std::uint64_t{1} << 40;  ///< Bytes that its tasks may ask for.
     std::uint64_t memory_limit = 0;                 ///< That its workers together may take; 0: what there is.
@@ -67,6 +68,10 @@ class Agent {
   std::optional<Instant> next_deadline() const;
   /// Since when there is no head: everything but what only a head can do goes on.
   std::optional<Instant> headless() const { return head_.gone(); }
+  /// Asks that its workers leave their jobs, and that it gets no others; false: there are none, or nobody to ask.
+  bool drain();
+  /// A job has workers here.
+  bool trains() const { return jobs_.have_workers(); }
   /// The head says that the cluster ends.
   bool down() const { return down_; }
 
@@ -75,6 +80,8 @@ class Agent {
   using OnMessage = Result<void> (Agent::*)(const transport::Peer&, const wire::Envelope::Reader&,
                                             std::vector<transport::Frame>&);
 
+  /// That the cluster has, or had: numbers from 0.
+  std::int32_t nodes() const { return std::max(options_.nodes, links_.others().numbers()); }
   std::unique_ptr<Workers> make_workers(Workers::Listener listener);
   AgentLinks::Listener listen_to_links();
   LocalPeers::Listener listen_to_local();

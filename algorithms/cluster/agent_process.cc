@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -21,6 +22,8 @@ namespace {
 constexpr const char* kLoopback = "tcp://127.0.0.1:*";
 constexpr Duration kAlone = std::chrono::seconds(30);  // Without head and supervisor.
 constexpr Duration kAloneLook = std::chrono::seconds(5);
+constexpr Duration kDrainPatience = std::chrono::seconds(20), kAskEvery = std::chrono::seconds(1);
+constexpr Duration kLastWords = std::chrono::seconds(1);  // Of workers that have left: their calls have answers still.
 
 std::uint64_t new_incarnation() {
   std::random_device device;
@@ -78,14 +81,28 @@ Result<void> run_agent(const ProcessOptions& options) {
   auto loop = EventLoop::create();
   if (!loop) return tl::unexpected(loop.error());
   bool running = true;
-  PACELINE_TRY(life->watch(*loop, [&] { running = false; }));
-  auto agent = open_agent(options, *loop);
+  Result<std::unique_ptr<Agent>> agent;
+  std::optional<Instant> drained;  // By when it ends, since it was told to with SIGTERM; with another one at once.
+  Instant asks_again{};            // A head that was just started, or cannot reach a driver yet, does nothing.
+  PACELINE_TRY(life->watch(*loop, {.stop = [&](int signal) {
+    running = signal == SIGTERM && !drained && agent && *agent && (*agent)->drain();
+    if (!running) return;
+    drained = steady_now() + kDrainPatience;
+    asks_again = steady_now() + kAskEvery;
+  }}));
+  agent = open_agent(options, *loop);
   if (!agent) return tl::unexpected(agent.error());
 
   while (running) {
     const Instant now = steady_now();
     (*agent)->tick(now);
     auto deadline = (*agent)->next_deadline();
+    if (drained) {
+      if (!(*agent)->trains()) drained = std::min(*drained, now + kLastWords);
+      if (now >= *drained) break;
+      if (now >= asks_again && (*agent)->drain()) asks_again = now + kAskEvery;
+      deadline = earlier(earlier(deadline, drained), std::max(asks_again, now + kAskEvery));
+    }
     if (const auto since = (*agent)->headless()) {
       if (now - *since >= kAlone && life->orphaned()) break;
       deadline = earlier(deadline, now + kAloneLook);

@@ -29,10 +29,10 @@ Result<nlohmann::json> ask(const std::filesystem::path& cluster, const std::stri
   if (!client) return tl::unexpected(client.error());
   const auto answer = (*client)->request(verb, json_text(body), std::chrono::seconds(5));
   if (!answer) return tl::unexpected(answer.error());
-  auto json = parse_json(*answer);
-  if (json.is_discarded())
+  auto said = parse_json(*answer);
+  if (said.is_discarded())
     return fail(ErrorKind::internal, "the cluster answered '" + verb + "' with something that is no JSON");
-  return json;
+  return said;
 }
 
 Result<ActorId> find_actor(const std::filesystem::path& cluster, const std::string& name) {

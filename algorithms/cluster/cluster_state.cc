@@ -58,6 +58,17 @@ void ClusterState::on_registered(NodeId node, std::uint64_t incarnation, const s
   change(kNode + to_string(node), record);
 }
 
+void ClusterState::on_drained(NodeId node) {
+  json& record = nodes_.try_emplace(node, json::object()).first->second;
+  record["drained"] = true;
+  change(kNode + to_string(node), record);
+}
+
+bool ClusterState::is_drained(NodeId node) const {
+  const auto record = nodes_.find(node);
+  return record != nodes_.end() && record->second.value("drained", json()) == true;
+}
+
 std::int64_t ClusterState::starts(NodeId node) const {
   const auto record = nodes_.find(node);
   const json starts = record == nodes_.end() ? json() : record->second.value("starts", json());
@@ -90,6 +101,16 @@ void ClusterState::on_node_lost(JobId job, NodeId node, const std::string& cause
   const auto is_it = [&](const json& one) { return one.is_object() && one.value("node", json()) == node.value; };
   if (std::any_of(lost.begin(), lost.end(), is_it)) return;
   lost.push_back({{"node", node.value}, {"cause", cause}, {"at", observe::utc_text(at)}});
+  change(key_of(job), found->second);
+}
+
+void ClusterState::on_node_back(JobId job, NodeId node) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end() || !found->second["lost_nodes"].is_array()) return;
+  json left = json::array();
+  for (const json& one : found->second["lost_nodes"])
+    if (!one.is_object() || one.value("node", json()) != node.value) left.push_back(one);
+  found->second["lost_nodes"] = std::move(left);
   change(key_of(job), found->second);
 }
 

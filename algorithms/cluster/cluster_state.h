@@ -29,12 +29,16 @@ class ClusterState {
   explicit ClusterState(std::shared_ptr<store::StateStore> store);
 
   void on_registered(NodeId node, std::uint64_t incarnation, const std::string& address, Wall at);
+  /// No job is to get workers there, until another agent is started.
+  void on_drained(NodeId node);
+  bool is_drained(NodeId node) const;
   /// How often an agent was started there.
   std::int64_t starts(NodeId node) const;
 
   /// A job runs. One that is known stays as it is.
   void on_running(JobId job, const JobEntry& entry, Wall at);
   void on_node_lost(JobId job, NodeId node, const std::string& cause, Wall at);
+  void on_node_back(JobId job, NodeId node);
   /// Written before this returns, if it can be. `outcome`: what its driver says of it, with its `state`; null: its
   /// driver ended without a word. Of a job that is over only the figures are taken.
   void on_closed(JobId job, const nlohmann::json& outcome, Wall at);

@@ -13,7 +13,7 @@ using std::chrono::seconds;
 const ClusterState::Wall kNoon{seconds(43'200)};
 constexpr Instant kStart = Instant(seconds(100));
 
-JobEntry entry() {
+JobEntry wagma_entry() {
   JobEntry job;
   job.options.strategy = "wagma";
   job.options.program = "job.cpp";
@@ -32,7 +32,7 @@ class ClusterStateTest : public ::testing::Test {
 };
 
 TEST_F(ClusterStateTest, AJobThatIsOverIsThereForTheNextHead) {
-  sut.on_running(JobId{3}, entry(), kNoon);
+  sut.on_running(JobId{3}, wagma_entry(), kNoon);
   EXPECT_TRUE(sut.jobs_over().empty());
   sut.on_closed(JobId{3}, {{"state", "ended"}, {"updates", 120}, {"value", 0.9}}, kNoon + seconds(5));
   auto next = next_head();
@@ -49,7 +49,7 @@ TEST_F(ClusterStateTest, AJobThatIsOverIsThereForTheNextHead) {
 }
 
 TEST_F(ClusterStateTest, OneWhoseDriverSaysNothingHasFailedUnlessItSaysOtherwiseLater) {
-  sut.on_running(JobId{1}, entry(), kNoon);
+  sut.on_running(JobId{1}, wagma_entry(), kNoon);
   sut.on_closed(JobId{1}, nullptr, kNoon);
   EXPECT_EQ(sut.jobs_over().front()["failure"], "its driver ended before the job did");
   sut.on_closed(JobId{1}, {{"updates", 7}}, kNoon);
@@ -58,7 +58,7 @@ TEST_F(ClusterStateTest, OneWhoseDriverSaysNothingHasFailedUnlessItSaysOtherwise
   sut.on_closed(JobId{1}, {{"state", "ended"}, {"updates", 8}}, kNoon);
   EXPECT_EQ(sut.jobs_over().front()["state"], "ended") << "it had lost its agent, and has found another one";
   EXPECT_FALSE(sut.jobs_over().front().contains("failure"));
-  sut.on_running(JobId{2}, entry(), kNoon);
+  sut.on_running(JobId{2}, wagma_entry(), kNoon);
   sut.on_closed(JobId{2}, {{"state", "running"}, {"job", 1}, {"nodes", "many"}}, kNoon);
   EXPECT_EQ(sut.jobs_over().back()["state"], "failed") << "a word that says nothing";
   EXPECT_EQ(sut.jobs_over().back()["job"], 2);
@@ -67,7 +67,7 @@ TEST_F(ClusterStateTest, OneWhoseDriverSaysNothingHasFailedUnlessItSaysOtherwise
 }
 
 TEST_F(ClusterStateTest, NodesThatAJobHasLostStandOnce) {
-  sut.on_running(JobId{1}, entry(), kNoon);
+  sut.on_running(JobId{1}, wagma_entry(), kNoon);
   for (int i = 0; i < 2; ++i) sut.on_node_lost(JobId{1}, NodeId{1}, "its process ended", kNoon);
   sut.write(kStart);
   auto next = next_head();
@@ -79,7 +79,7 @@ TEST_F(ClusterStateTest, NodesThatAJobHasLostStandOnce) {
 }
 
 TEST_F(ClusterStateTest, WhatNobodyRunsWasLostWithTheHead) {
-  for (const std::uint64_t job : {1, 2, 3}) sut.on_running(JobId{job}, entry(), kNoon);
+  for (const std::uint64_t job : {1, 2, 3}) sut.on_running(JobId{job}, wagma_entry(), kNoon);
   sut.on_closed(JobId{1}, {{"state", "ended"}}, kNoon);
   sut.write(kStart);
   auto next = next_head();
@@ -91,7 +91,7 @@ TEST_F(ClusterStateTest, WhatNobodyRunsWasLostWithTheHead) {
 
 TEST_F(ClusterStateTest, AFullDiskIsToldOfAndTriedAgain) {
   store_->fill(true);
-  sut.on_running(JobId{1}, entry(), kNoon);
+  sut.on_running(JobId{1}, wagma_entry(), kNoon);
   sut.on_closed(JobId{1}, {{"state", "ended"}}, kNoon);
   EXPECT_NE(sut.problem(), "");
   sut.write(kStart);
@@ -107,9 +107,9 @@ TEST_F(ClusterStateTest, AFullDiskIsToldOfAndTriedAgain) {
 
 TEST_F(ClusterStateTest, OnlyTheNewestJobsAreKeptAndNumbersAreNotUsedAgain) {
   constexpr std::uint64_t kMore = ClusterState::kJobsKept + 5;
-  sut.on_running(JobId{1}, entry(), kNoon);  // It runs on.
+  sut.on_running(JobId{1}, wagma_entry(), kNoon);  // It runs on.
   for (std::uint64_t job = 2; job <= kMore + 1; ++job) {
-    sut.on_running(JobId{job}, entry(), kNoon);
+    sut.on_running(JobId{job}, wagma_entry(), kNoon);
     sut.on_closed(JobId{job}, {{"state", "ended"}}, kNoon);
   }
   auto next = next_head();
@@ -132,6 +132,18 @@ TEST_F(ClusterStateTest, StartsOfAgentsAreCounted) {
   EXPECT_EQ(next.starts(NodeId{1}), 2);
 }
 
+TEST_F(ClusterStateTest, ANodeIsDrainedUntilAnotherAgentIsThere) {
+  sut.on_registered(NodeId{1}, 70, "tcp://1", kNoon);
+  sut.on_drained(NodeId{1});
+  sut.write(kStart);
+  auto next = next_head();
+  next.on_registered(NodeId{1}, 70, "tcp://1", kNoon);
+  EXPECT_TRUE(next.is_drained(NodeId{1})) << "for the head that is started anew, too";
+  EXPECT_FALSE(next.is_drained(NodeId{0}));
+  next.on_registered(NodeId{1}, 71, "tcp://2", kNoon);
+  EXPECT_FALSE(next.is_drained(NodeId{1}));
+}
+
 TEST_F(ClusterStateTest, WhatIsNoRecordIsPassedOver) {
   ASSERT_TRUE(store_->write(
       {{"job/1", "[]"}, {"job/x", "{}"}, {"node/-", "{}"}, {"other", "{}"}, {"job/2", "{\"lost_nodes\": 7}"}}));
@@ -143,7 +155,7 @@ TEST_F(ClusterStateTest, WhatIsNoRecordIsPassedOver) {
 
 TEST(ClusterStateWithoutAStoreTest, KnowsWhatItWasTold) {
   ClusterState sut(nullptr);
-  sut.on_running(JobId{1}, entry(), kNoon);
+  sut.on_running(JobId{1}, wagma_entry(), kNoon);
   sut.on_closed(JobId{1}, {{"state", "ended"}}, kNoon);
   sut.write(kStart);
   EXPECT_EQ(sut.jobs_over().size(), 1U);

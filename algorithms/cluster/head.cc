@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "actors/process_ids.h"
 #include "actors/protocol_wire.h"
 #include "algorithms/cluster/name_requests.h"
 #include "algorithms/cluster/training/peer_names.h"
@@ -75,7 +76,7 @@ void Head::on_message(const transport::Peer& peer, const wire::Envelope::Reader&
 
 void Head::on_hello(const transport::Peer& peer, const wire::Hello::Reader& hello, Instant now) {
   const NodeId node = node_of_peer(peer);
-  if (node.value < 0) return;
+  if (node.value < 0 || node.value >= actors::kNodesMax) return;
   links_.on_hello(node, peer, hello);
   jobs_.on_registered(node, hello, now);
   answer_drivers(now);
@@ -104,7 +105,9 @@ void Head::depend_on_nodes_in_use() {
 void Head::on_request(const Asker& asker, const std::string& verb, const json& body, Instant now) {
   const NodeId agent = node_of_peer(asker.agent);
   if (verb == kLinkedVerb) {
-    if (links_.on_linked(agent, body.value("epoch", std::int64_t{0})) && ready())
+    if (!links_.on_linked(agent, body.value("epoch", std::int64_t{0}))) return;
+    jobs_.look_at_nodes(now);
+    if (ready())
       for (const auto& waiting : std::exchange(waiting_, {})) answer(waiting.request, now);
     return;
   }
@@ -120,6 +123,10 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
     jobs_.on_cut_off(agent, body, now);
     return links_.reply(asker, json::object());
   }
+  if (verb == kLeftVerb) {
+    jobs_.on_left(agent, body);
+    return links_.reply(asker, json::object());
+  }
   if (verb == "submit" || verb == kClaimVerb || verb == actors::kFindVerb)
     return answer_when_ready({asker, verb, body}, now);
   if (verb == kUnclaimVerb) return names_.on_unclaim(body);
@@ -127,6 +134,9 @@ void Head::on_request(const Asker& asker, const std::string& verb, const json& b
   if (verb == "stop") return links_.reply(asker, jobs_.stop(body));
   if (verb == "scale") return links_.reply(asker, jobs_.scale(body));
   if (verb == "drain") return links_.reply(asker, jobs_.drain(body));
+  if (verb == "let_go") return links_.reply(asker, jobs_.let_go(body));
+  if (verb == "move_places") return links_.reply(asker, jobs_.move_places(body, now));
+  if (verb == "set") return links_.reply(asker, jobs_.set(body, now));
   if (verb == kDriveVerb) {
     waiting_.push_back({{asker, verb, body}, now + kNodesPatience});
     return answer_drivers(now);

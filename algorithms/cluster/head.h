@@ -31,12 +31,18 @@ namespace paceline::cluster {
 ///           where it is not
 ///   stop    {job, reason} · close {job, outcome: {state, failure, updates, ...}} · down {}
 ///   scale   {job, workers} -> {job, workers, least, most}: its driver hears of it
-///   drain   {job, ranks}: their agents hear of it
+///   drain   {node, whatever_stays: since it ends} or {worker, job: where there are several} -> {node} or {worker}, and
+///           {jobs}: their drivers hear of it
+///   let_go  {job, ranks}: their agents hear of it
+///   move_places {job, places: [[rank, node]]}: they are these nodes' from the job's next leg on; the same once more is
+///           the same move -> {job, leg, nodes: [node of each rank], lost: [nodes]}
+///   set     {job, strategy} -> {job, strategy, before}: its agents hear of it
 ///   status  {actors: "all", "detached", workers: "all", "waiting", tasks: "all", jobs_over: true:
 ///           what is to be told of besides nodes and jobs, each may be left out;
 ///           patient: whether to wait for nodes that do not answer at once}
 ///   find_actor {name, type} -> {actor}; waits for missing nodes likewise
-/// and of agents themselves: linked {epoch}, gone {peer}, cut_off {node, jobs, cause}, and of names (name_requests.h).
+/// and of agents themselves: linked {epoch}, gone {peer}, cut_off {node, jobs, cause}, left {job}, and of names
+/// (name_requests.h).
 class Head {
  public:
   struct Options {

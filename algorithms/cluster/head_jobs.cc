@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 #include <variant>
 
 #include "algorithms/cluster/training/peer_names.h"
+#include "algorithms/cluster/training/worker_share.h"
 #include "algorithms/job/options.h"
+#include "runtime/base/job_leg.h"
 #include "runtime/base/json.h"
 
 namespace paceline::cluster {
@@ -42,9 +45,33 @@ std::vector<std::int32_t> vacant_after(std::int64_t begin_with, const std::vecto
   return vacant;
 }
 
+Error no_job(JobId id) { return {ErrorKind::not_found, "no job " + to_string(id) + " runs here"}; }
+
+/// Of the head's own, to who drives a job.
+wire::JobEvent::Builder to_driver(wire::Message& message, JobId id, const JobEntry& entry) {
+  auto event = message.root().initJobEvent();
+  event.setJob(id.value);
+  event.setNode(entry.driver.node.value);
+  event.setTo(entry.driver.peer);
+  return event;
+}
+
 Error no_places(const std::string& strategy) {
   return {ErrorKind::invalid, "no worker can join or leave a running job under " + strategy +
                                   ": give --workers one number, or take another strategy"};
+}
+
+/// Why it has one leg only, or no more; empty: it can have another.
+std::string why_no_next_leg(const JobEntry& entry) {
+  const auto places = static_cast<std::int32_t>(entry.node_of.size());
+  if (!entry.options.replay.empty()) return "it is a replay";
+  if (places == 1) return "it has one worker, which averages with nobody";
+  if (entry.leg >= kLegsMax)
+    return "it has had " + std::to_string(kLegsMax) + " changes, of its strategy and of its nodes";
+  const auto present = job_strategy(entry.options, places);
+  if (present && present->tiers.back().period.kind == algorithms::Period::Kind::whole_run)
+    return "under " + present->name + " its workers have one model at its end only";
+  return {};
 }
 
 /// The same as in the run that is replayed: which sums are made where is a part of the result.
@@ -56,7 +83,8 @@ Result<std::vector<NodeId>> place_as_told(const std::vector<std::int32_t>& told,
     if (std::find(nodes.begin(), nodes.end(), node_of.back()) == nodes.end())
       return fail(ErrorKind::infeasible, "the run had workers on node " + std::to_string(node) +
                                              ", but the cluster has only " + std::to_string(nodes.size()) +
-                                             " nodes: stop it with `paceline down`, then the replay starts its own");
+                                             " nodes that are not drained: stop it with `paceline down`, then the "
+                                             "replay starts its own");
   }
   if (node_of.size() != static_cast<std::size_t>(workers))
     return fail(ErrorKind::invalid, "a node is named for " + std::to_string(node_of.size()) +
@@ -97,7 +125,12 @@ Result<json> HeadJobs::submit(const HeadLinks::Asker& asker, const json& body, I
     if (entry.driver == driver) return answer_of(id);
 
   std::vector<NodeId> nodes;
-  for (const auto& [node, entry] : around_.links.nodes()) nodes.push_back(node);
+  for (const auto& [node, entry] : around_.links.nodes())
+    if (!state_.is_drained(node)) nodes.push_back(node);
+  if (nodes.empty())
+    return fail(ErrorKind::infeasible,
+                "all nodes are drained: kill the agent of one, which is started anew and gets workers again, or start "
+                "another cluster");
   auto node_of = options->node_of.empty() ? place(options->workers, nodes)
                                           : place_as_told(options->node_of, options->workers, nodes);
   if (!node_of) return tl::unexpected(node_of.error());
@@ -119,7 +152,7 @@ Result<std::vector<std::int32_t>> HeadJobs::vacant(const job::Options& options, 
                                                    const std::vector<NodeId>& node_of) const {
   const std::int64_t places = options.workers;
   std::int64_t cpus = 0;
-  for (const auto& [node, entry] : around_.links.nodes()) cpus += entry.cpus;
+  for (const auto& [node, entry] : around_.links.nodes()) cpus += state_.is_drained(node) ? 0 : entry.cpus;
   const std::int64_t least = std::min<std::int64_t>(options.minimum, places);
   const std::int64_t begins = options.begin_with == 0  ? places
                               : options.begin_with > 0 ? options.begin_with
@@ -150,16 +183,15 @@ Result<json> HeadJobs::move_driver(const HeadLinks::Asker& asker, const json& bo
   const auto moved = directory_.move_driver(job_in(body), asker.from, node_of_peer(asker.agent), heard, now);
   if (!moved) return tl::unexpected(moved.error());
   act(*moved, now);
+  std::erase_if(told_of_room_, [&](const auto& told) { return told.first == job_in(body); });  // It may not have heard.
+  look_at_nodes(now);  // Not before the job has a driver again.
   const JobEntry* const job = directory_.find(job_in(body));
-  const bool is_linked = !job || std::all_of(job->node_of.begin(), job->node_of.end(), [&](NodeId member) {
-    return job->without.contains(member) || around_.links.are_linked(node_of_peer(asker.agent), member);
-  });
-  return json{{"linked", is_linked}};
+  return json{{"linked", !job || is_linked(*job, node_of_peer(asker.agent))}};
 }
 
 Result<json> HeadJobs::stop(const json& body) {
   const JobId id = job_in(body);
-  if (!directory_.find(id)) return fail(ErrorKind::not_found, "no job " + to_string(id) + " runs here");
+  if (!directory_.find(id)) return tl::unexpected(no_job(id));
   wire::Message message;
   auto stop = message.root().initStopRounds();
   stop.setJob(id.value);
@@ -171,14 +203,21 @@ Result<json> HeadJobs::stop(const json& body) {
 Result<json> HeadJobs::scale(const json& body) {
   const JobId id = job_in(body);
   const JobEntry* const entry = directory_.find(id);
-  if (!entry) return fail(ErrorKind::not_found, "no job " + to_string(id) + " runs here");
+  if (!entry) return tl::unexpected(no_job(id));
   const job::Options& options = entry->options;
   std::set<NodeId> nodes(entry->node_of.begin(), entry->node_of.end());
-  const auto is_lost = [&](NodeId node) { return entry->without.contains(node); };
+  const auto is_lost = [&](NodeId node) { return entry->without.contains(node) || state_.is_drained(node); };
   const auto places = static_cast<std::int32_t>(entry->node_of.size());
-  const auto most = places - std::count_if(entry->node_of.begin(), entry->node_of.end(), is_lost);
+  // With a node that is new to it, all places but one of each drained node can be taken: they are moved there.
+  const auto kept = std::count_if(nodes.begin(), nodes.end(), [&](NodeId node) {
+    return state_.is_drained(node) && !entry->without.contains(node);
+  });
+  tell_of_room();  // Its driver may have been refused it for a moment.
+  const auto most =
+      places - (has_room(id, *entry) ? kept : std::count_if(entry->node_of.begin(), entry->node_of.end(), is_lost));
   std::erase_if(nodes, is_lost);
   const auto least = std::max<std::int64_t>(options.minimum, static_cast<std::int64_t>(nodes.size()));
+  if (nodes.empty()) return fail(ErrorKind::infeasible, "all nodes of job " + to_string(id) + " are drained");
   const auto asked = body.value("workers", std::int64_t{-1});
   if (asked < least || asked > most)
     return fail(ErrorKind::invalid, std::to_string(asked) + " workers cannot be: job " + to_string(id) + " has from " +
@@ -187,25 +226,123 @@ Result<json> HeadJobs::scale(const json& body) {
                                         std::to_string(nodes.size()) + " nodes keeps one");
   const auto strategy = job_strategy(options, places);
   if (strategy && !algorithms::workers_come_back(*strategy, places)) return tl::unexpected(no_places(strategy->name));
-  const auto driver = around_.links.nodes().find(entry->driver.node);
-  if (driver == around_.links.nodes().end())
-    return fail(ErrorKind::disconnected,
-                "the driver of job " + to_string(id) + " cannot be reached now: ask again in a moment");
+  const auto agent = agent_of_driver(id);
+  if (!agent) return tl::unexpected(agent.error());
   wire::Message message;
-  auto event = message.root().initJobEvent();
-  event.setJob(id.value);
-  event.setNode(entry->driver.node.value);
-  event.setTo(entry->driver.peer);
-  auto scale = event.initScale();
+  auto scale = to_driver(message, id, *entry).initScale();
   scale.setWorkers(static_cast<std::int32_t>(asked));
   scale.setText("the job is to have " + std::to_string(asked) + " workers");
-  around_.links.send(driver->second.peer, message);
+  around_.links.send(*agent, message);
   return json{{"job", id.value}, {"workers", asked}, {"least", least}, {"most", most}};
 }
 
+Result<transport::Peer> HeadJobs::agent_of_driver(JobId id) const {
+  const auto agent = around_.links.nodes().find(directory_.find(id)->driver.node);
+  if (agent != around_.links.nodes().end()) return agent->second.peer;
+  return fail(ErrorKind::disconnected,
+              "the driver of job " + to_string(id) + " cannot be reached now: ask again in a moment");
+}
+
+Result<transport::Peer> HeadJobs::agent_to_drain(JobId id) const {
+  const JobEntry& entry = *directory_.find(id);
+  const auto places = static_cast<std::int32_t>(entry.node_of.size());
+  if (places == 1) return fail(ErrorKind::invalid, "job " + to_string(id) + " has one worker: it cannot go on without");
+  const auto strategy = job_strategy(entry.options, places);
+  if (strategy && !algorithms::workers_come_back(*strategy, places))
+    return fail(ErrorKind::invalid, "no worker can leave job " + to_string(id) + " under " + strategy->name +
+                                        ": give it another strategy first (`paceline set`)");
+  if (!entry.options.replay.empty())
+    return fail(ErrorKind::invalid, "no worker can leave job " + to_string(id) + ": it is a replay");
+  return agent_of_driver(id);
+}
+
+void HeadJobs::tell_drain(const transport::Peer& agent, JobId id, NodeId node, std::optional<std::int32_t> worker) {
+  wire::Message message;
+  auto drain = to_driver(message, id, *directory_.find(id)).initDrain();
+  drain.setWorker(worker.value_or(-1));
+  drain.setNode(node.value);
+  drain.setAll(!worker);
+  drain.setText(worker ? "worker " + std::to_string(*worker) + " is to leave"
+                       : "node " + to_string(node) + " is drained: the job's workers there are to leave");
+  around_.links.send(agent, message);
+}
+
 Result<json> HeadJobs::drain(const json& body) {
+  if (!body.contains("node")) return drain_worker(body);
+  return drain_node(NodeId{body.value("node", -1)}, body.value("whatever_stays", false));
+}
+
+Result<json> HeadJobs::drain_worker(const json& body) {
+  const auto& jobs = directory_.jobs();
+  if (!body.contains("job") && jobs.size() != 1)
+    return fail(ErrorKind::invalid, jobs.empty()
+                                        ? "no job runs here"
+                                        : std::to_string(jobs.size()) + " jobs run here: say which with --job");
+  const JobId id = body.contains("job") ? job_in(body) : jobs.begin()->first;
+  const JobEntry* const entry = directory_.find(id);
+  if (!entry) return tl::unexpected(no_job(id));
+  const auto rank = body.value("worker", std::int64_t{-1});
+  const auto places = static_cast<std::int64_t>(entry->node_of.size());
+  if (rank < 0 || rank >= places)
+    return fail(ErrorKind::invalid, "job " + to_string(id) + " has no worker " + std::to_string(rank) +
+                                        ": its workers are worker-0 to worker-" + std::to_string(places - 1));
+  const NodeId node = entry->node_of[static_cast<std::size_t>(rank)];
+  if (entry->without.contains(node))
+    return fail(ErrorKind::not_found, "worker " + std::to_string(rank) + " of job " + to_string(id) +
+                                          " is gone: node " + to_string(node) + " was lost");
+  const auto agent = agent_to_drain(id);
+  if (!agent) return tl::unexpected(agent.error());
+  tell_drain(*agent, id, node, static_cast<std::int32_t>(rank));
+  return json{{"worker", rank}, {"jobs", {id.value}}};
+}
+
+/// All of its jobs or none, unless it ends whatever stays.
+Result<json> HeadJobs::drain_node(NodeId node, bool whatever_stays) {
+  if (!around_.links.nodes().contains(node))
+    return fail(ErrorKind::not_found,
+                "there is no node " + to_string(node) + ": `paceline status` shows those that there are");
+  const auto is_there = [node](const JobEntry& entry) {
+    return !entry.without.contains(node) &&
+           std::find(entry.node_of.begin(), entry.node_of.end(), node) != entry.node_of.end();
+  };
+  std::map<JobId, transport::Peer> told;
+  for (const auto& [id, entry] : directory_.jobs()) {
+    if (!is_there(entry)) continue;
+    auto agent = agent_to_drain(id);
+    if (!agent && !whatever_stays) return tl::unexpected(agent.error());
+    if (agent) told.emplace(id, *std::move(agent));
+  }
+  json answer{{"node", node.value}, {"jobs", json::array()}};
+  for (const auto& [id, agent] : told) {
+    tell_drain(agent, id, node, std::nullopt);
+    answer["jobs"].push_back(id.value);
+  }
+  state_.on_drained(node);
+  return answer;
+}
+
+Result<json> HeadJobs::set(const json& body, Instant now) {
   const JobId id = job_in(body);
-  if (!directory_.find(id)) return fail(ErrorKind::not_found, "no job " + to_string(id) + " runs here");
+  const JobEntry* const entry = directory_.find(id);
+  if (!entry) return tl::unexpected(no_job(id));
+  const auto places = static_cast<std::int32_t>(entry->node_of.size());
+  const auto refuse = [&](const std::string& why) {
+    return fail(ErrorKind::invalid, "the strategy of job " + to_string(id) + " cannot be changed: " + why);
+  };
+  if (const auto why = why_no_next_leg(*entry); !why.empty()) return refuse(why);
+  job::Options options = entry->options;
+  const std::string before = std::exchange(options.strategy, body.value("strategy", std::string()));
+  const auto strategy = job_strategy(options, places);
+  if (!strategy) return tl::unexpected(strategy.error());
+  if (options.strategy == before) return refuse("it is " + before + " already");
+  act(directory_.begin_next_leg(id, options.strategy), now);
+  look_at_nodes(now);  // Under the strategy before perhaps nobody could come.
+  return json{{"job", id.value}, {"strategy", strategy->name}, {"before", before}};
+}
+
+Result<json> HeadJobs::let_go(const json& body) {
+  const JobId id = job_in(body);
+  if (!directory_.find(id)) return tl::unexpected(no_job(id));
   for (const json& rank : body.value("ranks", json::array())) {
     if (!rank.is_number_integer()) continue;
     wire::Message message;
@@ -223,7 +360,7 @@ void HeadJobs::close(const json& body, Instant now) {
 }
 
 void HeadJobs::on_runs(NodeId node, const wire::OpenJob::Reader& open, Instant now) {
-  if (auto entry = read_job(open, now)) directory_.on_runs(node, JobId{open.getJob()}, *std::move(entry));
+  if (auto entry = read_job(open, now)) directory_.on_runs(node, JobId{open.getJob()}, *entry);
 }
 
 void HeadJobs::on_registered(NodeId node, const wire::Hello::Reader& hello, Instant now) {
@@ -234,8 +371,126 @@ void HeadJobs::on_registered(NodeId node, const wire::Hello::Reader& hello, Inst
 
 /// Jobs that have workers there fail, and say so, but for those that can go on: they wait for what the other node says.
 void HeadJobs::on_node_gone(NodeId node, const transport::Event& gone, Instant now) {
+  std::erase_if(told_of_room_, [node](const auto& told) { return told.second == node; });
   act(directory_.on_gone(node, gone.cause, gone.is_silent), now);
 }
+
+void HeadJobs::look_at_nodes(Instant now) {
+  take_back(now);
+  tell_of_room();
+}
+
+void HeadJobs::take_back(Instant now) {
+  std::vector<std::pair<JobId, NodeId>> lost;
+  for (const auto& [id, entry] : directory_.jobs())
+    for (const NodeId node : entry.without)
+      if (entry.has_place(node)) lost.emplace_back(id, node);
+  for (const auto& [id, node] : lost) {
+    const JobEntry* const entry = directory_.find(id);
+    // As a worker's process is started again: so often an hour.
+    if (!entry || !can_join(id, *entry, node) || !directory_.may_come_back(id, node, entry->options.restarts, now))
+      continue;
+    state_.on_node_back(id, node);
+    act(directory_.take_back(id, node, now), now);
+  }
+}
+
+bool HeadJobs::is_room(JobId id, const JobEntry& entry, NodeId node) const {
+  return !entry.incarnation_of.contains(node) && can_join(id, entry, node);
+}
+
+bool HeadJobs::has_room(JobId id, const JobEntry& entry) const {
+  const auto& nodes = around_.links.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) { return is_room(id, entry, node.first); });
+}
+
+void HeadJobs::tell_of_room() {
+  for (const auto& [id, entry] : directory_.jobs()) {
+    const auto agent = around_.links.nodes().find(entry.driver.node);
+    if (agent == around_.links.nodes().end()) continue;
+    for (const auto& [node, its] : around_.links.nodes()) {
+      if (!is_room(id, entry, node) || !told_of_room_.insert({id, node}).second) continue;
+      wire::Message message;
+      auto room = to_driver(message, id, entry).initRoom();
+      room.setNode(node.value);
+      room.setCpus(its.cpus);
+      room.setText("node " + to_string(node) + " has no part in the job, and could have one");
+      around_.links.send(agent->second.peer, message);
+    }
+  }
+}
+
+Result<json> HeadJobs::move_places(const json& body, Instant now) {
+  const JobId id = job_in(body);
+  const JobEntry* entry = directory_.find(id);
+  if (!entry) return tl::unexpected(no_job(id));
+  std::map<std::int32_t, NodeId> to;
+  for (const json& each : body.value("places", json::array())) {
+    if (!each.is_array() || each.size() != 2 || !each[0].is_number_integer() || !each[1].is_number_integer()) continue;
+    const auto rank = each[0].get<std::int64_t>();
+    const NodeId node{static_cast<std::int32_t>(std::clamp<std::int64_t>(each[1].get<std::int64_t>(), -1, 1 << 20))};
+    if (rank < 0 || rank >= static_cast<std::int64_t>(entry->node_of.size()))
+      return fail(ErrorKind::invalid, "job " + to_string(id) + " has no place " + std::to_string(rank));
+    if (entry->node_of[static_cast<std::size_t>(rank)] != node) to[static_cast<std::int32_t>(rank)] = node;
+  }
+  if (!to.empty()) {  // Else it was asked for before.
+    const auto can = check_move(id, *entry, to);
+    if (!can) {  // Its driver may forget them, and hears of them again when they can be.
+      for (const auto& [rank, node] : to) told_of_room_.erase({id, node});
+      return tl::unexpected(can.error());
+    }
+    const auto lost = entry->without;
+    act(directory_.move_places(id, to), now);
+    entry = directory_.find(id);
+    if (!entry) return tl::unexpected(no_job(id));
+    for (const NodeId node : lost)
+      if (!entry->without.contains(node)) state_.on_node_back(id, node);  // Others have its places.
+  }
+  json answer{{"job", id.value}, {"leg", entry->leg}, {"nodes", json::array()}, {"lost", json::array()}};
+  for (const NodeId node : entry->node_of) answer["nodes"].push_back(node.value);
+  for (const NodeId node : entry->without) answer["lost"].push_back(node.value);
+  return answer;
+}
+
+/// Who joins learns the model, and how the job goes on, of a node that has been there.
+Result<void> HeadJobs::check_move(JobId id, const JobEntry& entry, const std::map<std::int32_t, NodeId>& to) const {
+  std::set<NodeId> left;
+  for (std::size_t rank = 0; rank < entry.node_of.size(); ++rank)
+    if (!to.contains(static_cast<std::int32_t>(rank))) left.insert(entry.node_of[rank]);
+  if (std::none_of(left.begin(), left.end(), [&](NodeId node) { return !entry.without.contains(node); }))
+    return fail(ErrorKind::invalid, "no node that is there would have a place left");
+  const auto leaves = [&](NodeId node) { return entry.incarnation_of.contains(node) && !entry.has_place(node); };
+  for (const auto& [rank, node] : to)
+    if (entry.without.contains(node) || leaves(node) || !may_join(id, entry, node))
+      return fail(ErrorKind::infeasible, "node " + to_string(node) + " cannot take part in the job now");
+  for (const auto& [rank, node] : to)
+    if (!is_linked(entry, node))
+      return fail(ErrorKind::disconnected,
+                  "node " + to_string(node) + " cannot reach all others of the job: ask again in a moment");
+  return {};
+}
+
+bool HeadJobs::can_join(JobId id, const JobEntry& entry, NodeId node) const {
+  return may_join(id, entry, node) && is_linked(entry, node);
+}
+
+bool HeadJobs::may_join(JobId id, const JobEntry& entry, NodeId node) const {
+  const auto places = static_cast<std::int32_t>(entry.node_of.size());
+  const auto strategy = job_strategy(entry.options, places);
+  // Where agents carry models this one would have none, and nobody could join there.
+  return strategy && algorithms::workers_come_back(*strategy, places) && !weighs_by_samples(*strategy) &&
+         why_no_next_leg(entry).empty() && !state_.is_drained(node) && around_.links.nodes().contains(node) &&
+         !directory_.is_cut_off(id, node);
+}
+
+bool HeadJobs::is_linked(const JobEntry& entry, NodeId node) const {
+  return around_.links.are_linked(node, entry.driver.node) &&
+         std::all_of(entry.node_of.begin(), entry.node_of.end(), [&](NodeId member) {
+           return entry.without.contains(member) || around_.links.are_linked(node, member);
+         });
+}
+
+void HeadJobs::on_left(NodeId node, const json& body) { directory_.on_left(node, job_in(body)); }
 
 void HeadJobs::on_driver_gone(NodeId node, const std::string& driver, Instant now) {
   act(directory_.on_driver_gone(node, driver), now);
@@ -300,6 +555,7 @@ void HeadJobs::carry_out(const JobDirectory::Open& open, Instant now) {
 }
 
 void HeadJobs::carry_out(const JobDirectory::Close& close, Instant) {
+  std::erase_if(told_of_room_, [&](const auto& told) { return told.first == close.job; });
   state_.on_closed(close.job, nullptr, around_.wall());
   wire::Message message;
   message.root().initCloseJob().setJob(close.job.value);

@@ -11,6 +11,7 @@ namespace paceline::cluster {
 void HeadLinks::on_hello(NodeId node, const transport::Peer& peer, const wire::Hello::Reader& hello) {
   nodes_[node] = {peer, wire::text(hello.getAddress()), hello.getCpus(), hello.getMemory(), hello.getPid(), epoch_ + 1,
                   0};
+  expected_ = std::max(expected_, node.value + 1);
   (void)transport_->send(peer, {wire::welcome(peer, node)});
   begin_epoch();
 }

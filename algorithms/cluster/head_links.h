@@ -33,7 +33,7 @@ class HeadLinks {
     std::uint64_t id = 0;
   };
 
-  /// `expected`: so many nodes the cluster has.
+  /// `expected`: so many nodes the cluster has, until one of a higher number registers.
   HeadLinks(std::unique_ptr<transport::Transport> transport, std::int32_t expected)
       : transport_(std::move(transport)), expected_(expected) {}
 
@@ -66,7 +66,7 @@ class HeadLinks {
 
  private:
   std::unique_ptr<transport::Transport> transport_;
-  const std::int32_t expected_;
+  std::int32_t expected_;
   std::map<NodeId, Node> nodes_;
   std::int64_t epoch_ = 0;
 };

@@ -33,6 +33,16 @@ TEST_F(HeadLinksTest, AllAreReadyWhenEachIsConnectedToThoseOfALowerNumber) {
   EXPECT_TRUE(sut_.ready());
 }
 
+TEST_F(HeadLinksTest, ANodeOfAHigherNumberIsOneMore) {
+  for (const std::int32_t node : {0, 1, 2, 4}) hello(node);
+  for (const std::int32_t node : {1, 2, 4}) sut_.on_linked(NodeId{node}, 4);
+  EXPECT_EQ(sut_.expected(), 5);
+  EXPECT_FALSE(sut_.ready()) << "node 3 is to come";
+  hello(3);
+  for (const std::int32_t node : {3, 4}) sut_.on_linked(NodeId{node}, 5);
+  EXPECT_TRUE(sut_.ready());
+}
+
 TEST_F(HeadLinksTest, OneThatIsStartedAnewIsReachedByNobodyYet) {
   for (const std::int32_t node : {0, 1, 2}) hello(node);
   for (const std::int32_t node : {1, 2}) sut_.on_linked(NodeId{node}, 3);

@@ -22,7 +22,7 @@ Result<bool> run_head(const ProcessOptions& options) {
   auto loop = EventLoop::create();
   if (!loop) return tl::unexpected(loop.error());
   bool running = true;
-  PACELINE_TRY(life->watch(*loop, [&] { running = false; }));
+  PACELINE_TRY(life->watch(*loop, {.stop = [&](int) { running = false; }}));
   auto endpoint = open_link_endpoint("head", head_address(options.directory), std::nullopt);
   if (!endpoint) return tl::unexpected(endpoint.error());
   const auto store = std::make_shared<store::SqliteStore>(options.directory + "/state.db");

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Instant kStart{1s};
+const Instant kAsked{1s};
 
 TEST(HeadRequestsTest, WhatHasNoAnswerIsAskedAgainInOrder) {
   HeadRequests sut;
@@ -26,14 +26,14 @@ TEST(HeadRequestsTest, NobodyWaitsForEverForAHeadThatDoesNotComeBack) {
   HeadRequests sut;
   sut.add({"driver/1", 1, "submit", "{}"});
   EXPECT_FALSE(sut.next_deadline()) << "it is there, and answers";
-  sut.on_head_gone(kStart);
-  sut.on_head_gone(kStart + 5s);
-  ASSERT_EQ(sut.next_deadline(), kStart + HeadRequests::kPatience);
-  EXPECT_TRUE(sut.given_up(kStart + HeadRequests::kPatience - 1ns).empty());
-  EXPECT_EQ(sut.given_up(kStart + HeadRequests::kPatience).size(), 1U);
+  sut.on_head_gone(kAsked);
+  sut.on_head_gone(kAsked + 5s);
+  ASSERT_EQ(sut.next_deadline(), kAsked + HeadRequests::kPatience);
+  EXPECT_TRUE(sut.given_up(kAsked + HeadRequests::kPatience - 1ns).empty());
+  EXPECT_EQ(sut.given_up(kAsked + HeadRequests::kPatience).size(), 1U);
   EXPECT_TRUE(sut.waiting().empty());
   sut.add({"driver/1", 2, "status", "{}"});
-  EXPECT_EQ(sut.given_up(kStart + HeadRequests::kPatience).size(), 1U) << "asked meanwhile: told at once";
+  EXPECT_EQ(sut.given_up(kAsked + HeadRequests::kPatience).size(), 1U) << "asked meanwhile: told at once";
   sut.on_head_back();
   sut.add({"driver/1", 3, "status", "{}"});
   EXPECT_FALSE(sut.next_deadline());

@@ -193,6 +193,42 @@ TEST_F(HeadTest, TheSameRequestOfTheSameAskerIsTheSameJob) {
   EXPECT_NE(answered(*zero_), first);
 }
 
+TEST_F(HeadTest, JobsGetNoWorkersOnDrainedNodes) {
+  all_are_there();
+  request(*zero_, "submit", R"({"workers": 2})");
+  request(*zero_, "drain", R"({"node": 1})");
+  EXPECT_EQ(answered(*zero_), R"({"jobs":[1],"node":1})");
+  request(*zero_, "drain", R"({"node": 1})");
+  EXPECT_EQ(answered(*zero_), R"({"jobs":[1],"node":1})") << "nothing more happens";
+  request(*zero_, "submit", R"({"workers": 2})", 6);
+  EXPECT_EQ(answered(*zero_), R"({"batches":1,"cluster_nodes":2,"job":2,"nodes":[0,0],"strategy":"allreduce"})");
+  request(*zero_, "scale", R"({"job": 1, "workers": 2})");
+  EXPECT_NE(answered(*zero_).find("job 1 has from 1 to 1"), std::string::npos);
+  request(*zero_, "drain", R"({"worker": 0})");
+  EXPECT_EQ(answered(*zero_), "2 jobs run here: say which with --job");
+  request(*zero_, "drain", R"({"node": 0})");
+  request(*zero_, "scale", R"({"job": 1, "workers": 1})");
+  EXPECT_EQ(answered(*zero_), "all nodes of job 1 are drained");
+  request(*zero_, "submit", R"({"workers": 2})", 7);
+  EXPECT_NE(answered(*zero_).find("all nodes are drained"), std::string::npos);
+}
+
+/// All of its jobs have to be able to go on without its workers.
+TEST_F(HeadTest, ANodeIsNotDrainedForSomeOfItsJobs) {
+  all_are_there();
+  request(*zero_, "submit", R"({"workers": 2})");
+  request(*zero_, "submit", R"({"workers": 2, "strategy": "noloco"})", 6);
+  request(*zero_, "drain", R"({"node": 1})");
+  EXPECT_NE(answered(*zero_).find("no worker can leave job 2 under noloco"), std::string::npos);
+  request(*zero_, "submit", R"({"workers": 1})", 7);
+  request(*zero_, "drain", R"({"worker": 0, "job": 3})");
+  EXPECT_EQ(answered(*zero_), "job 3 has one worker: it cannot go on without");
+  request(*zero_, "submit", R"({"workers": 2})", 8);
+  EXPECT_NE(answered(*zero_).find(R"("nodes":[0,1])"), std::string::npos);
+  request(*zero_, "drain", R"({"node": 1, "whatever_stays": true})");
+  EXPECT_EQ(answered(*zero_), R"({"jobs":[1,4],"node":1})") << "an agent that ends";
+}
+
 TEST_F(HeadTest, WhatADriverWasToldIsClosedIsSoForTheNextHead) {
   all_are_there();
   request(*zero_, "submit", R"({"workers": 2})");

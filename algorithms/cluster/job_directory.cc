@@ -47,12 +47,89 @@ const JobEntry* JobDirectory::find(JobId job) const {
   return it == jobs_.end() ? nullptr : &it->second;
 }
 
+JobDirectory::Actions JobDirectory::begin_next_leg(JobId job, const std::string& strategy) {
+  JobEntry& entry = jobs_.at(job);
+  entry.given["strategy"] = entry.options.strategy = strategy;
+  ++entry.leg;
+  Actions out;
+  compare(job, entry, out);
+  return out;
+}
+
+bool JobDirectory::may_come_back(JobId job, NodeId node, int most, Instant now) const {
+  const JobEntry* const entry = find(job);
+  if (!entry || !entry->without.contains(node) || !is_here(node) || !has_driver(*entry)) return false;
+  if (is_cut_off(job, node)) return false;
+  const auto times = came_back_.find({job, node});
+  return most > (times == came_back_.end() ? 0
+                                           : std::count_if(times->second.begin(), times->second.end(),
+                                                           [now](Instant at) { return now - at < kBackWithin; }));
+}
+
+bool JobDirectory::is_cut_off(JobId job, NodeId node) const {
+  const auto its = registered_.find(node);
+  return its != registered_.end() && its->second.cut_off.contains(job);
+}
+
+JobDirectory::Actions JobDirectory::take_back(JobId job, NodeId node, Instant now) {
+  auto& times = came_back_[{job, node}];
+  std::erase_if(times, [now](Instant at) { return now - at >= kBackWithin; });
+  times.push_back(now);
+  JobEntry& entry = jobs_.at(job);
+  ++entry.leg;
+  take_part(job, entry, node);
+  Actions out{Open{job, node}};  // It is there before anybody else begins that leg.
+  compare(job, entry, out);
+  return out;
+}
+
+/// From its newest leg on.
+void JobDirectory::take_part(JobId job, JobEntry& entry, NodeId node) {
+  entry.without.erase(node);
+  entry.incarnation_of[node] = registered_.at(node).incarnation;
+  entry.back_in[node] = entry.leg;
+  told_lost_.erase({job, node});
+  runs_[node][job] = entry.leg;
+}
+
+JobDirectory::Actions JobDirectory::move_places(JobId job, const std::map<std::int32_t, NodeId>& to) {
+  JobEntry& entry = jobs_.at(job);
+  ++entry.leg;
+  Actions out;
+  for (const auto& [rank, node] : to) {
+    entry.node_of.at(static_cast<std::size_t>(rank)) = node;
+    if (entry.incarnation_of.contains(node)) continue;
+    take_part(job, entry, node);
+    out.push_back(Open{job, node});
+  }
+  const std::set<NodeId> nodes(entry.node_of.begin(), entry.node_of.end());
+  std::erase_if(entry.incarnation_of, [&](const auto& member) {  // Who is there leaves when it has ended this leg.
+    return !nodes.contains(member.first) && entry.without.contains(member.first);
+  });
+  std::erase_if(entry.back_in, [&](const auto& back) { return !nodes.contains(back.first); });
+  std::erase_if(entry.without, [&](NodeId node) { return !nodes.contains(node); });
+  if (const auto pairs = apart_.find(job); pairs != apart_.end())
+    std::erase_if(pairs->second,
+                  [&](const Apart& one) { return !nodes.contains(one.from) || !nodes.contains(one.node); });
+  compare(job, entry, out);
+  return out;
+}
+
+void JobDirectory::on_left(NodeId node, JobId job) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end() || found->second.has_place(node)) return;
+  found->second.incarnation_of.erase(node);
+  found->second.without.erase(node);
+  runs_[node].erase(job);
+}
+
 JobDirectory::Actions JobDirectory::close(JobId job) {
   auto closed = jobs_.extract(job);
   if (closed.empty()) return {};
   for (auto& [node, runs] : runs_)
     if (is_here(node)) runs.erase(job);  // Who has said that it runs, and not yet who it is, hears then.
   std::erase_if(told_lost_, [&](const auto& told) { return told.first == job; });
+  std::erase_if(came_back_, [&](const auto& one) { return one.first.first == job; });
   apart_.erase(job);
   without_driver_.erase(job);
   return {Close{job, std::move(closed.mapped())}};
@@ -94,14 +171,16 @@ Result<JobDirectory::Actions> JobDirectory::move_driver(JobId job, const std::st
   return out;
 }
 
-void JobDirectory::on_runs(NodeId node, JobId job, JobEntry entry) {
+void JobDirectory::on_runs(NodeId node, JobId job, const JobEntry& entry) {
   newest_ = std::max(newest_, job);
-  runs_[node].insert(job);
-  const auto without = entry.without;
-  const auto driver = entry.driver;
-  JobEntry& known = jobs_.try_emplace(job, std::move(entry)).first->second;
-  known.without.insert(without.begin(), without.end());
-  if (driver.moves > known.driver.moves) known.driver = driver;
+  runs_[node][job] = entry.leg;
+  JobEntry& known = jobs_.try_emplace(job, entry).first->second;
+  if (entry.driver.moves > known.driver.moves) known.driver = entry.driver;
+  if (entry.leg == known.leg) known.without.insert(entry.without.begin(), entry.without.end());
+  if (entry.leg <= known.leg) return;
+  const JobDriver driver = known.driver;  // Who is of which leg, and what it is, is the newest one's word.
+  known = entry;
+  known.driver = driver;
 }
 
 JobDirectory::Actions JobDirectory::on_registered(NodeId node, std::uint64_t incarnation, JobId newest) {
@@ -110,12 +189,12 @@ JobDirectory::Actions JobDirectory::on_registered(NodeId node, std::uint64_t inc
   ended_.erase(node);
   silent_.erase(node);
   Actions out = compare_all();
-  for (const JobId job : runs_[node])
+  for (const auto& [job, leg] : runs_[node])
     if (const auto known = jobs_.find(job); known != jobs_.end() && known->second.driver.moves > 0)
       out.push_back(Driven{job, node});
-  std::erase_if(runs_[node], [&](JobId job) {
-    if (jobs_.contains(job)) return false;
-    out.push_back(CloseOn{job, node});
+  std::erase_if(runs_[node], [&](const auto& runs) {
+    if (jobs_.contains(runs.first)) return false;
+    out.push_back(CloseOn{runs.first, node});
     return true;
   });
   return out;
@@ -239,26 +318,47 @@ JobDirectory::Actions JobDirectory::compare_all() {
   return out;
 }
 
+/// It was told to, and has not heard it: it runs no part of the job, or one from before it was lost.
+bool JobDirectory::has_not_come_back(JobId job, const JobEntry& entry, NodeId node) const {
+  const auto back = entry.back_in.find(node);
+  if (back == entry.back_in.end()) return false;
+  const auto runs = runs_.find(node);
+  if (runs == runs_.end()) return true;
+  const auto its = runs->second.find(job);
+  return its == runs->second.end() || its->second < back->second;
+}
+
 /// An agent opens jobs in the order of their numbers: one that was told of a later one, and does not run this one, has
 /// closed it.
 void JobDirectory::compare(JobId job, JobEntry& entry, Actions& out) {
+  std::erase_if(entry.incarnation_of, [&](const auto& member) {  // Those that have left, as on_left() would have said.
+    const auto& [node, its] = member;
+    return !entry.has_place(node) && !entry.without.contains(node) && incarnation(node) == its &&
+           !runs_[node].contains(job);
+  });
   for (const auto& [node, incarnation] : entry.incarnation_of) {
     const auto known = registered_.find(node);
     if (known == registered_.end() || entry.without.contains(node)) continue;
     if (known->second.incarnation != incarnation) {
       may_go_on_without(entry, node) ? void(entry.without.insert(node)) : lose(job, entry, node, out);
+    } else if (has_not_come_back(job, entry, node) && may_go_on_without(entry, node)) {
+      entry.without.insert(node);
     } else if (!runs_[node].contains(job) && known->second.newest >= job) {
       return close_all({job}, out);
-    } else if (runs_[node].insert(job).second) {
-      known->second.newest = job;
+    } else if (const auto runs = runs_[node].try_emplace(job, -1).first; runs->second < entry.leg) {
+      runs->second = entry.leg;
+      known->second.newest = std::max(known->second.newest, job);
       out.push_back(Open{job, node});
     }
   }
   compare_lost(job, entry, out);  // Who is to open it cannot hear of it before.
 }
 
-/// Who goes on hears of whom it goes on without, and who was lost closes it.
+/// Who goes on hears of whom it goes on without, and who was lost, or has no place any more, closes it.
 void JobDirectory::compare_lost(JobId job, const JobEntry& entry, Actions& out) {
+  for (auto& [node, runs] : runs_)
+    if (entry.leg > 0 && is_here(node) && !entry.incarnation_of.contains(node) && runs.erase(job) > 0)
+      out.push_back(CloseOn{job, node});
   for (const NodeId lost : entry.without) {
     for (const auto& [node, incarnation] : entry.incarnation_of)
       if (!entry.without.contains(node) && is_here(node)) out.push_back(GoOn{job, node, lost, causes_[lost]});
@@ -278,6 +378,7 @@ bool JobDirectory::goes_on_without(const JobEntry& entry, NodeId node) const {
 void JobDirectory::lose_for_good(JobId job, JobEntry& entry, NodeId node, Actions& out) {
   if (!may_go_on_without(entry, node)) return lose(job, entry, node, out);
   entry.without.insert(node);
+  if (is_here(node)) registered_.at(node).cut_off.insert(job);
   compare_lost(job, entry, out);
 }
 

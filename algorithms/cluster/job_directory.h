@@ -21,7 +21,7 @@ namespace paceline::cluster {
 /// closed when the old head ended, and that is carried through. Sans I/O.
 class JobDirectory {
  public:
-  struct Open {  ///< The node is to open it.
+  struct Open {  ///< The node is to open it, or is to know its next leg.
     JobId job;
     NodeId node;
   };
@@ -56,6 +56,8 @@ class JobDirectory {
   static constexpr Duration kLeaderPatience = std::chrono::seconds(1);
   /// An agent that is silent for so long, or that a head has never seen, has ended.
   static constexpr Duration kSilentPatience = std::chrono::seconds(60);
+  /// Within which a node comes back to a job so often at most.
+  static constexpr Duration kBackWithin = std::chrono::hours(1);
   /// So long a job whose driver's agent is gone goes on without one.
   static constexpr Duration kDriverPatience = std::chrono::seconds(10);
 
@@ -66,6 +68,19 @@ class JobDirectory {
   JobId add(JobEntry entry, Actions& out);
   const JobEntry* find(JobId job) const;
   const std::map<JobId, JobEntry>& jobs() const { return jobs_; }
+  /// The job, of which there is one, is to go on with this strategy: Open for its nodes.
+  Actions begin_next_leg(JobId job, const std::string& strategy);
+  /// A node that it was lost with is to take part in it again, from the next leg on: Open for it and the others.
+  Actions take_back(JobId job, NodeId node, Instant now);
+  /// Places for workers that nobody has are other nodes' from the next leg on, which may be new to the job: Open for
+  /// those, and for the others. A lost node that has no place left has no part in it any more.
+  Actions move_places(JobId job, const std::map<std::int32_t, NodeId>& to);
+  /// It had no place any more (move_places), and its part of the job is over.
+  void on_left(NodeId node, JobId job);
+  /// Whether it may: its agent is there, anew, and it has not come back this often within an hour.
+  bool may_come_back(JobId job, NodeId node, int most, Instant now) const;
+  /// The job went on without it although it was here, and still is: it would be lost again.
+  bool is_cut_off(JobId job, NodeId node) const;
   /// Close, where there is such a job.
   Actions close(JobId job);
   /// Close for all jobs of this driver.
@@ -75,7 +90,7 @@ class JobDirectory {
   Result<Actions> move_driver(JobId job, const std::string& peer, NodeId to,
                               const std::map<NodeId, std::uint64_t>& heard, Instant now);
 
-  void on_runs(NodeId node, JobId job, JobEntry entry);
+  void on_runs(NodeId node, JobId job, const JobEntry& entry);
   /// `newest`: the highest number of all jobs that this agent was ever told of.
   Actions on_registered(NodeId node, std::uint64_t incarnation, JobId newest);
   std::optional<std::uint64_t> incarnation(NodeId node) const;
@@ -94,8 +109,11 @@ class JobDirectory {
   struct Registered {
     std::uint64_t incarnation = 0;
     JobId newest;
+    std::set<JobId> cut_off = {};  ///< Jobs that went on without it although it was here.
   };
   void compare(JobId job, JobEntry& entry, Actions& out);
+  void take_part(JobId job, JobEntry& entry, NodeId node);
+  bool has_not_come_back(JobId job, const JobEntry& entry, NodeId node) const;
   void compare_lost(JobId job, const JobEntry& entry, Actions& out);
   void lose(JobId job, const JobEntry& entry, NodeId node, Actions& out);
   bool is_here(NodeId node) const { return registered_.contains(node); }
@@ -112,7 +130,7 @@ class JobDirectory {
   Instant start_;
   std::map<JobId, JobEntry> jobs_;
   std::map<NodeId, Registered> registered_;
-  std::map<NodeId, std::set<JobId>> runs_;
+  std::map<NodeId, std::map<JobId, std::int32_t>> runs_;  ///< With the newest leg that it knows.
   std::set<std::pair<JobId, NodeId>> told_lost_;
   struct Apart {  ///< Two members that cannot reach each other; somebody else's word may decide.
     NodeId from, node;
@@ -124,6 +142,7 @@ class JobDirectory {
   std::set<NodeId> ended_;                   ///< Nodes whose agents have ended, and that have no other ones yet.
   std::map<NodeId, Instant> silent_;         ///< Those of drivers that are not here and may be, since then.
   std::map<NodeId, std::string> causes_;     ///< Why each that ever went did, the last time.
+  std::map<std::pair<JobId, NodeId>, std::vector<Instant>> came_back_;  ///< In the last hour.
   JobId newest_;
 };
 

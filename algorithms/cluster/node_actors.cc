@@ -98,8 +98,8 @@ Result<void> NodeActors::on_message(const transport::Peer& peer, NodeId from, co
   }
 }
 
-Result<void> NodeActors::on_release(const std::string& owner, const std::string& json, NodeId from) {
-  return actors::release_from_json(json).map(
+Result<void> NodeActors::on_release(const std::string& owner, const std::string& body, NodeId from) {
+  return actors::release_from_json(body).map(
       [&](const actors::Release& release) { act(router_.on_release(owner, release, from)); });
 }
 

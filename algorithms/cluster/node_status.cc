@@ -79,7 +79,7 @@ void NodeStatus::answer_with_spans(std::uint64_t query, json status) {
   auto work = std::make_shared<Work>(Work{of_.workers.spans().sources(), std::move(status)});
   of_.beside(
       [work, node = of_.node, clock = &of_.clock,
-       room = kSpansTextMax / static_cast<std::size_t>(of_.nodes)]() -> Result<void> {
+       room = kSpansTextMax / static_cast<std::size_t>(of_.nodes())]() -> Result<void> {
         std::size_t bytes = 0;
         json spans = json::array();
         std::size_t left_out = 0;

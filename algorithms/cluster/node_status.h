@@ -19,7 +19,7 @@ class NodeStatus {
  public:
   struct Of {
     NodeId node;
-    std::int32_t nodes = 1;
+    std::function<std::int32_t()> nodes;  ///< How many the cluster has.
     const Clock& clock;
     EventLoop& loop;
     const actors::ActorRouter& router;

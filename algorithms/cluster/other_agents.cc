@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/process_ids.h"
+
 namespace paceline::cluster {
 
 OtherAgents::Actions OtherAgents::on_nodes(std::int64_t epoch, const std::vector<Known>& nodes) {
@@ -11,6 +13,7 @@ OtherAgents::Actions OtherAgents::on_nodes(std::int64_t epoch, const std::vector
   known_.clear();
   for (const Known& entry : nodes) {
     known_.push_back(entry.node);
+    if (entry.node.value < actors::kNodesMax) numbers_ = std::max(numbers_, entry.node.value + 1);
     has_.insert_or_assign(entry.node, entry.has);
     if (reachable_.contains(entry.node)) out.emplace_back(Reachable{entry.node, entry.has});
     const auto known = addresses_.find(entry.node);

@@ -49,7 +49,7 @@ class OtherAgents {
     actors::Capacity has;
   };
 
-  explicit OtherAgents(NodeId self) : self_(self) {}
+  explicit OtherAgents(NodeId self) : self_(self), numbers_(self.value + 1) {}
 
   /// The head's list, this one included.
   Actions on_nodes(std::int64_t epoch, const std::vector<Known>& nodes);
@@ -72,6 +72,8 @@ class OtherAgents {
   const std::set<NodeId>& reachable() const { return reachable_; }
   /// All nodes that the head knows, this one included.
   const std::vector<NodeId>& known() const { return known_; }
+  /// One more than the highest number of all that the head has ever told of, and its own.
+  std::int32_t numbers() const { return numbers_; }
 
  private:
   void connect(NodeId node, const std::string& address, Actions& out);
@@ -80,6 +82,7 @@ class OtherAgents {
   NodeId self_;
   std::int64_t epoch_ = -1;  ///< Of known_; below 0: of no head.
   std::vector<NodeId> known_;
+  std::int32_t numbers_;
   std::map<NodeId, std::string> addresses_;  ///< Of those that it has connected to.
   std::map<NodeId, actors::Capacity> has_;
   std::set<NodeId> reachable_;

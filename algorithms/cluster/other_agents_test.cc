@@ -40,6 +40,13 @@ TEST_F(OtherAgentsTest, OneConnectsToThoseOfALowerNumberAndSaysWhenAllKnowIt) {
   EXPECT_EQ(sut.known(), (std::vector{NodeId{0}, NodeId{1}, NodeId{2}}));
 }
 
+TEST_F(OtherAgentsTest, ThereAreAsManyNumbersAsItHasEverHeardOf) {
+  EXPECT_EQ(sut.numbers(), 2);
+  (void)sut.on_nodes(1, three());
+  (void)sut.on_nodes(2, {{NodeId{1}, "a1", {2, 1}}});
+  EXPECT_EQ(sut.numbers(), 3);
+}
+
 TEST_F(OtherAgentsTest, OneThatTheHeadHasNotToldOfYetIsReachableThen) {
   EXPECT_EQ(words(sut.on_hello(NodeId{2})), "");
   EXPECT_EQ(words(sut.on_nodes(1, three())), "connect 0 at a0, reachable 2 with 8");

@@ -27,12 +27,13 @@ process::Fd inherited(const char* variable) {
 }
 
 /// As a descriptor, and blocked before any thread exists, so that no thread gets them.
-Result<process::Fd> signals_to_read(bool children) {
+Result<process::Fd> signals_to_read(bool supervises) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
-  if (children) sigaddset(&set, SIGCHLD);
+  if (supervises) sigaddset(&set, SIGCHLD);
+  if (supervises) sigaddset(&set, more_nodes_signal());
   if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) return fail_errno("pthread_sigmask");
   process::Fd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) return fail_errno("signalfd");
@@ -68,12 +69,12 @@ Result<Endpoint> listen(std::unique_ptr<transport::Transport> transport, const s
 
 }  // namespace
 
-Result<ProcessLife> ProcessLife::begin(const ProcessOptions& options, const std::string& name, bool children) {
+Result<ProcessLife> ProcessLife::begin(const ProcessOptions& options, const std::string& name, bool supervises) {
   ProcessLife life;
   life.lock_ = inherited(kLockVariable);
   life.lifeline_ = inherited(kLifelineVariable);
   life.parent_ = getppid();
-  auto signals = signals_to_read(children);
+  auto signals = signals_to_read(supervises);
   if (!signals) return tl::unexpected(signals.error());
   life.signals_ = *std::move(signals);
   auto own = lock_own_file(options.directory + "/" + name + ".pid");
@@ -82,16 +83,24 @@ Result<ProcessLife> ProcessLife::begin(const ProcessOptions& options, const std:
   return life;
 }
 
-Result<void> ProcessLife::watch(EventLoop& loop, std::function<void()> stop, std::function<void()> child) {
-  if (lifeline_) PACELINE_TRY(loop.watch(lifeline_.get(), stop));  // Readable at its end only: nobody writes.
-  return loop.watch(signals_.get(), [fd = signals_.get(), stop, child = std::move(child)] {
+Result<void> ProcessLife::watch(EventLoop& loop, Told told) {
+  if (lifeline_) PACELINE_TRY(loop.watch(lifeline_.get(), [stop = told.stop] { stop(0); }));  // At its end.
+  return loop.watch(signals_.get(), [fd = signals_.get(), told = std::move(told)] {
     signalfd_siginfo signal{};
     while (::read(fd, &signal, sizeof signal) == sizeof signal) {
-      if (signal.ssi_signo != SIGCHLD) return stop();
-      if (child) child();
+      const auto number = static_cast<int>(signal.ssi_signo);
+      if (number == more_nodes_signal()) {
+        told.more_nodes(signal.ssi_int);
+      } else if (number == SIGCHLD) {
+        told.child();
+      } else {
+        return told.stop(number);
+      }
     }
   });
 }
+
+int more_nodes_signal() { return SIGRTMIN; }
 
 bool ProcessLife::orphaned() const { return getppid() != parent_; }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,11 +19,17 @@ namespace paceline::cluster {
 /// before any thread. Owned by the control thread.
 class ProcessLife {
  public:
-  /// `name`: "supervisor", "head", "agent-3"; `children`: SIGCHLD is told as well. `invalid` if there is one already.
-  static Result<ProcessLife> begin(const ProcessOptions& options, const std::string& name, bool children = false);
+  /// `name`: "supervisor", "head", "agent-3"; `supervises`: what only a supervisor is told is, too. `invalid` if there
+  /// is one already.
+  static Result<ProcessLife> begin(const ProcessOptions& options, const std::string& name, bool supervises = false);
 
-  /// Calls `stop` when the process is told to end, and `child` after a SIGCHLD.
-  Result<void> watch(EventLoop& loop, std::function<void()> stop, std::function<void()> child = nullptr);
+  struct Told {
+    std::function<void(int signal)> stop;            ///< To end; 0: who started it is gone.
+    std::function<void()> child{};                   ///< After a SIGCHLD.
+    std::function<void(std::int32_t)> more_nodes{};  ///< So many are wanted (more_nodes_signal()).
+  };
+  /// Calls these from the loop.
+  Result<void> watch(EventLoop& loop, Told told);
   /// The process that started this one is gone.
   bool orphaned() const;
   /// What a child is to inherit; -1: there is none.

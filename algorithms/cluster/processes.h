@@ -36,6 +36,10 @@ inline constexpr const char* kLifelineVariable = "PACELINE_LIFELINE_FD";
 /// cluster's end. Writes DIRECTORY/keys (0600), and empties the directory at its end. What it does with its children
 /// stands on standard error.
 Result<void> run_supervisor(const ProcessOptions& options);
+/// With it a supervisor is asked for so many agents more as its value says (sigqueue). Not for more than kNodesMax in
+/// all.
+int more_nodes_signal();
+inline constexpr std::int32_t kNodesMax = 64;
 
 /// Writes DIRECTORY/ready when every agent is registered. True: somebody asked for the cluster's end.
 Result<bool> run_head(const ProcessOptions& options);

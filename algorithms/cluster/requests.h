@@ -22,6 +22,7 @@ inline const transport::Peer kHead = "head";
 inline constexpr const char* kLinkedVerb = "linked";
 inline constexpr const char* kGoneVerb = "gone";
 inline constexpr const char* kCutOffVerb = "cut_off";
+inline constexpr const char* kLeftVerb = "left";
 /// From the head to its agents: what there is to be seen of the node; the cluster ends.
 inline constexpr const char* kNodeStatusVerb = "node_status";
 inline constexpr const char* kDownVerb = "down";

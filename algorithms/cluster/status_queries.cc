@@ -5,6 +5,7 @@
 
 #include "algorithms/cluster/requests.h"
 #include "algorithms/cluster/training/logged_values.h"
+#include "algorithms/job/sample_ledger.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/readable.h"
 
@@ -50,6 +51,7 @@ json StatusQueries::status_of(const Query& query, Instant now) const {
   for (const auto& [list, its_name] : kLists)
     if (query.body.contains(list)) status[list] = json::array();
   std::map<std::uint64_t, json> jobs;
+  std::map<std::uint64_t, job::SampleLedger> ledgers;
   for (const auto& [node_id, entry] : links_.nodes()) {
     json row{{"node", node_id.value},
              {"pid", entry.pid},
@@ -57,7 +59,8 @@ json StatusQueries::status_of(const Query& query, Instant now) const {
              {"memory", entry.memory},
              {"address", entry.address},
              {"answers", false},
-             {"starts", jobs_.state().starts(node_id)}};
+             {"starts", jobs_.state().starts(node_id)},
+             {"drained", jobs_.state().is_drained(node_id)}};
     if (const auto it = query.answers.find(node_id); it != query.answers.end() && it->second.is_object()) {
       row["answers"] = true;
       row["workers"] = it->second.value("workers", 0);
@@ -71,6 +74,8 @@ json StatusQueries::status_of(const Query& query, Instant now) const {
         for (auto& one : it->second.value(its_name, json::array())) status[list].push_back(std::move(one));
       for (const auto& part : it->second.value("jobs", json::array())) {
         auto& job = jobs[part.value("job", std::uint64_t{0})];
+        if (part.contains("ledger"))
+          ledgers[part.value("job", std::uint64_t{0})].on_event({{"event", "progress"}, {"ledger", part["ledger"]}});
         if (job.is_null()) {
           job = part;
         } else {
@@ -85,6 +90,7 @@ json StatusQueries::status_of(const Query& query, Instant now) const {
     status["nodes"].push_back(row);
   }
   for (auto& [id_of_job, job] : jobs) {
+    if (const auto ledger = ledgers.find(id_of_job); ledger != ledgers.end()) job["ledger"] = ledger->second.rows();
     if (const JobEntry* const known = jobs_.directory().find(JobId{id_of_job})) {
       job["age_s"] = seconds(now - known->since);
       job["script"] = known->options.program;

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -31,6 +32,7 @@ struct Child {
   std::string name;  ///< For people.
   std::vector<std::string> args;
   Restarts restarts = {};
+  bool was_added = false;  ///< While the cluster was up: it goes on without one that cannot be started.
   pid_t pid = -1;
   Instant started = {};
   std::optional<Instant> due = Instant{};  ///< When it is to be started.
@@ -39,26 +41,32 @@ struct Child {
 /// Head and agents, started and started again. No threads.
 class Supervisor {
  public:
-  Supervisor(const ProcessOptions& options, ProcessLife& life) : options_(options), life_(life) {
-    const std::vector<std::string> common{"--directory", options.directory,
-                                          "--name",      options.name,
-                                          "--nodes",     std::to_string(options.nodes),
-                                          "--cpus",      std::to_string(options.cpus),
-                                          "--memory",    std::to_string(options.memory)};
-    children_.push_back({"the head", with({"head"}, common)});
-    for (std::int32_t node = 0; node < options.nodes; ++node) {
-      const std::string number = std::to_string(node);
-      children_.push_back({"agent " + number, with({"agent", "--node", number}, common)});
-    }
+  Supervisor(ProcessOptions options, ProcessLife& life) : options_(std::move(options)), life_(life) {
+    children_.push_back({"the head", {"head"}});
+    for (std::int32_t node = 0; node < options_.nodes; ++node) add_agent(node);
   }
   ~Supervisor() { end_all(); }
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
+  /// They are due at once, under the numbers that follow.
+  void add_nodes(std::int32_t more) {
+    drop_given_up();
+    for (; more > 0 && options_.nodes < kNodesMax; --more) {
+      add_agent(options_.nodes++);
+      children_.back().was_added = true;
+    }
+  }
+
   Result<void> start_due(Instant now) {
+    drop_given_up();
     for (Child& child : children_) {
       if (child.pid > 0 || !child.due || now < *child.due) continue;
       auto pid = start(child);
+      if (!pid && child.was_added) {
+        give_up(child, pid.error().text);
+        continue;
+      }
       if (!pid) return tl::unexpected(pid.error());
       child.pid = *pid;
       child.started = now;
@@ -88,9 +96,31 @@ class Supervisor {
   }
 
  private:
-  static std::vector<std::string> with(std::vector<std::string> first, const std::vector<std::string>& others) {
-    first.insert(first.end(), others.begin(), others.end());
-    return first;
+  void add_agent(std::int32_t node) {
+    const std::string number = std::to_string(node);
+    children_.push_back({"agent " + number, {"agent", "--node", number}});
+  }
+
+  /// What of the cluster each is told.
+  std::vector<std::string> common() const {
+    return {"--directory", options_.directory,
+            "--name",      options_.name,
+            "--nodes",     std::to_string(options_.nodes),
+            "--cpus",      std::to_string(options_.cpus),
+            "--memory",    std::to_string(options_.memory)};
+  }
+
+  static void give_up(Child& child, const std::string& why) {
+    std::fprintf(stderr, "paceline: %s: the cluster goes on without %s\n", why.c_str(), child.name.c_str());
+    child.due.reset();
+  }
+
+  /// Of the highest numbers: later heads do not expect them.
+  void drop_given_up() {
+    while (children_.back().was_added && children_.back().pid < 0 && !children_.back().due) {
+      children_.pop_back();
+      --options_.nodes;
+    }
   }
 
   Result<void> plan_start(Child& child, int status, Instant now) {
@@ -100,6 +130,10 @@ class Supervisor {
     if (!exit.signalled && exit.code != 0 && !fs::exists(options_.directory + "/ready"))
       return fail(ErrorKind::disconnected, how + " while the cluster started");
     const auto wait = child.restarts.ended(now - child.started);
+    if (!wait && child.was_added) {
+      give_up(child, how + " as soon as it was started, again and again");
+      return {};
+    }
     if (!wait)
       return fail(ErrorKind::disconnected, how + " as soon as it was started, " + std::to_string(Restarts::kBadStarts) +
                                                " times in a row: the cluster ends");
@@ -121,7 +155,8 @@ class Supervisor {
     for (char** entry = environ; *entry; ++entry) environment.emplace_back(*entry);
     spawn.executable = "/proc/self/exe";  // Also where the file was replaced meanwhile.
     spawn.called = fs::read_symlink("/proc/self/exe").string();
-    spawn.args = child.args;
+    spawn.args = common();
+    spawn.args.insert(spawn.args.begin(), child.args.begin(), child.args.end());
     spawn.env = process::merge_environment(std::move(environment), variables);
     spawn.own_session = false;
     return process::spawn(spawn);
@@ -129,7 +164,7 @@ class Supervisor {
 
   void end_all() {
     for (const Child& child : children_)
-      if (child.pid > 0) kill(child.pid, SIGTERM);
+      if (child.pid > 0) kill(child.pid, SIGINT);  // SIGTERM would have an agent drain its node first.
     const Instant until = steady_now() + kEndPatience;
     bool killed = false;
     while (true) {
@@ -148,7 +183,7 @@ class Supervisor {
     }
   }
 
-  const ProcessOptions& options_;
+  ProcessOptions options_;  ///< With as many nodes as there are by now.
   ProcessLife& life_;
   std::vector<Child> children_;
 };
@@ -165,8 +200,10 @@ Result<void> supervise(const ProcessOptions& options, ProcessLife& life) {
   if (!loop) return tl::unexpected(loop.error());
   bool running = true;
   bool ended = true;  // Somebody may have, before the first look.
-  PACELINE_TRY(life.watch(
-      *loop, [&] { running = false; }, [&] { ended = true; }));
+  std::int32_t more = 0;
+  PACELINE_TRY(life.watch(*loop, {.stop = [&](int) { running = false; },
+                                  .child = [&] { ended = true; },
+                                  .more_nodes = [&](std::int32_t nodes) { more += std::clamp(nodes, 0, kNodesMax); }}));
   const auto keys = transport::make_cluster_keys();
   if (!keys) return tl::unexpected(keys.error());
   PACELINE_TRY(transport::write_keys(keys_path(options.directory), *keys));
@@ -178,6 +215,7 @@ Result<void> supervise(const ProcessOptions& options, ProcessLife& life) {
       if (!over) return tl::unexpected(over.error());
       if (*over) break;
     }
+    supervisor.add_nodes(std::exchange(more, 0));
     PACELINE_TRY(supervisor.start_due(now));
     const auto due = supervisor.next_deadline();
     PACELINE_TRY(loop->run_once(due ? std::max<Duration>(Duration::zero(), *due - steady_now()) : Duration(-1)));

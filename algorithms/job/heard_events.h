@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "runtime/base/ids.h"
 
@@ -20,11 +21,17 @@ class HeardEvents {
 
   /// `number`: of all that this node has told, from 1; the head's have none, 0. `oldest`: that the node can tell again.
   Event on_event(NodeId from, std::uint64_t number, std::uint64_t oldest);
+  /// Whether its like has come from another node, too, which may be lost: the next leader tells the newest evaluation,
+  /// and why it ends the job, again, since nobody knows whether they had come; and all tell of a change of strategy.
+  bool is_said_again(const nlohmann::json& event);
   /// A list of [node, number]: the last that was heard of each, as the head is told (algorithms/cluster/head.h, drive).
   nlohmann::json list() const;
 
  private:
   std::map<NodeId, std::uint64_t> last_;
+  std::int64_t evaluated_ = 0;  ///< Updates that were done at the last evaluation,
+  std::int64_t changed_ = 0;    ///< and at the last change.
+  std::string stopping_;        ///< Why the job ends.
 };
 
 }  // namespace paceline::job

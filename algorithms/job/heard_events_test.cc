@@ -26,6 +26,26 @@ TEST(HeardEvents, WhatCanBeToldAgainIsMissed) {
   EXPECT_EQ(json_text(sut.list()), "[[0,3]]");
 }
 
+TEST(HeardEvents, OfWhatTheNextLeaderSaysAgainNothingCountsTwice) {
+  HeardEvents sut;
+  const nlohmann::json at_ten{{"event", "evaluated"}, {"update", 10}, {"value", 0.5}};
+  EXPECT_FALSE(sut.is_said_again(at_ten));
+  EXPECT_TRUE(sut.is_said_again(at_ten));
+  EXPECT_FALSE(sut.is_said_again({{"event", "evaluated"}, {"update", 20}}));
+  EXPECT_TRUE(sut.is_said_again(at_ten));
+  EXPECT_TRUE(sut.is_said_again({{"event", "evaluated"}, {"update", 20}}));
+  const nlohmann::json reached{{"event", "stopping"}, {"text", "accuracy reached 0.9"}};
+  EXPECT_FALSE(sut.is_said_again(reached));
+  EXPECT_TRUE(sut.is_said_again(reached));
+  EXPECT_FALSE(sut.is_said_again({{"event", "stopping"}, {"text", "interrupted"}}));
+  const nlohmann::json changed{{"event", "changed"}, {"update", 15}};
+  EXPECT_FALSE(sut.is_said_again(changed));
+  EXPECT_TRUE(sut.is_said_again(changed));
+  const nlohmann::json warning{{"event", "warning"}, {"text", "x"}};
+  EXPECT_FALSE(sut.is_said_again(warning));
+  EXPECT_FALSE(sut.is_said_again(warning));
+}
+
 TEST(HeardEvents, TheHeadsHaveNoNumber) {
   HeardEvents sut;
   EXPECT_EQ(sut.on_event(NodeId{0}, 0, 0), Event::next);

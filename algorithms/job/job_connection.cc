@@ -35,9 +35,10 @@ class JobConnection::Events {
     const JobId job{told.getJob()};
     {
       std::lock_guard lock(mutex_);
-      const auto heard = heard_[job].on_event(NodeId{told.getNode()}, told.getNumber(), told.getOldest());
-      misses_ |= heard == HeardEvents::Event::missed;
-      if (heard != HeardEvents::Event::next) return;
+      auto& heard = heard_[job];
+      const auto kind = heard.on_event(NodeId{told.getNode()}, told.getNumber(), told.getOldest());
+      misses_ |= kind == HeardEvents::Event::missed;
+      if (kind != HeardEvents::Event::next || heard.is_said_again(event)) return;
       last_ = steady_now();
       if (events_.size() >= kEventsMax && told.isProgress()) return;
       events_.emplace_back(job, std::move(event));
@@ -111,9 +112,9 @@ std::deque<json> JobConnection::take(Duration timeout) {
   return events_->take(job_, timeout);
 }
 
-bool JobConnection::request(const std::string& verb, json body, Duration patience) {
+Result<json> JobConnection::request(const std::string& verb, json body, Duration patience) {
   body["job"] = job_.value;
-  return actors::process_client().request(verb, json_text(body), patience).has_value();
+  return actors::process_client().request(verb, json_text(body), patience).map(parse_json);
 }
 
 bool JobConnection::is_cut_off(Instant now) const {

@@ -25,7 +25,8 @@ class JobConnection {
 
   /// What the job's nodes have told since; waits up to `timeout` where that is nothing.
   std::deque<nlohmann::json> take(Duration timeout);
-  bool request(const std::string& verb, nlohmann::json body, Duration patience);
+  /// Of the head, for this job.
+  Result<nlohmann::json> request(const std::string& verb, nlohmann::json body, Duration patience);
 
   /// The agent is gone, or has been silent for so long that it may stand still.
   bool is_cut_off(Instant now) const;

@@ -29,7 +29,7 @@ constexpr double kFirstLine = 1;  // Seconds of training, or the first update: w
 
 observe::RunView view_of(const JobRecord& record, const Options& options) {
   observe::RunView view;
-  view.strategy = options.name();
+  view.strategy = record.changed_to().empty() ? options.name() : record.changed_to();
   view.update = record.update();
   view.updates = record.updates();
   if (record.updates() > 0 && options.epochs > 0) {
@@ -142,7 +142,8 @@ void JobDisplay::on_event(const json& event) {
     std::fflush(stdout);
     return;
   }
-  if (kind == "left" || kind == "returned" || kind == "scale")
+  if (kind == "left" || kind == "returned" || kind == "scale" || kind == "drain" || kind == "changed" ||
+      kind == "node_joined")
     state_->print(event.value("text", ""));  // Why it failed is said at the end.
   if (kind == "warning") warn(event.value("text", ""));
   if (kind == "progress" && event.contains("starting"))

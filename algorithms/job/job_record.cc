@@ -21,6 +21,13 @@ std::int64_t sum_of(const std::map<std::int32_t, json>& counters, const char* na
   return sum;
 }
 
+/// What each node counts for itself.
+std::int64_t most_of(const std::map<std::int32_t, json>& counters, const char* name) {
+  std::int64_t most = 0;
+  for (const auto& [node, values] : counters) most = std::max(most, values.value(name, std::int64_t{0}));
+  return most;
+}
+
 /// JSON has no NaN and no infinity: null stands for them.
 double loss_of(const json& event, double otherwise) {
   const auto loss = event.find("loss");
@@ -30,12 +37,12 @@ double loss_of(const json& event, double otherwise) {
 
 }  // namespace
 
-JobRecord::JobRecord(const Options& options, std::int32_t workers, std::int32_t nodes,
+JobRecord::JobRecord(const Options& options, const std::vector<std::int32_t>& node_of,
                      const std::vector<std::int32_t>& vacant)
-    : strategy_(options.name()), nodes_(nodes), metric_(options.metric), target_(options.target) {
-  for (std::int32_t rank = 0; rank < workers; ++rank) {
-    workers_[rank].rank = rank;
-    workers_[rank].state = "starting";
+    : strategy_(options.name()), metric_(options.metric), target_(options.target) {
+  for (std::int32_t rank = 0; const std::int32_t node : node_of) {
+    workers_[rank] = {.rank = rank, .node = node, .state = "starting"};
+    ++rank;
   }
   for (const std::int32_t rank : vacant) {
     vacant_.insert(rank);
@@ -47,7 +54,9 @@ JobRecord::JobRecord(const Options& options, std::int32_t workers, std::int32_t 
 
 void JobRecord::on_event(const json& event) {
   const std::string kind = event.value("event", "");
+  if (kind == "node_joined") on_node_joined(event);
   if (event.contains("node") && lost_nodes_.contains(event.value("node", 0))) return;  // It may say something again.
+  ledger_.on_event(event);
   if (kind == "started") {
     updates_ = event.value("updates", updates_);
     update_ = std::max(update_, event.value("first", update_));
@@ -79,9 +88,35 @@ void JobRecord::on_event(const json& event) {
     if (!left_.contains(event.value("worker", -1))) models_[event.value("worker", -1)] = event.value("model", "");
   } else if (kind == "file") {
     files_[event.value("path", "")] = event.value("hash", "");
+  } else if (kind == "changed") {
+    changes_.push_back({{"update", event.value("update", std::int64_t{0})},
+                        {"strategy", event.value("strategy", "")},
+                        {"after_s", event.value("after_s", 0.0)}});
   } else if (kind == "stopping") {
     if (stop_reason_.empty()) stop_reason_ = event.value("text", "");
   }
+}
+
+std::string JobRecord::changed_to() const { return changes_.empty() ? "" : changes_.back().value("strategy", ""); }
+
+/// Its agent is another one than before, or its places were others': it counts anew.
+void JobRecord::on_node_joined(const json& event) {
+  const auto node = event.value("node", -1);
+  lost_nodes_.erase(node);
+  closed_.erase(node);
+  for (const std::int32_t rank : event.value("places", std::vector<std::int32_t>{})) {
+    const auto worker = workers_.find(rank);
+    if (worker == workers_.end()) continue;
+    auto& done = done_[rank];
+    if (done.empty()) done.push_back({worker->second.node});
+    done.push_back({node});
+    worker->second.node = node;
+  }
+}
+
+bool JobRecord::closed() const {
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [this](const auto& worker) { return closed_.contains(worker.second.node); });
 }
 
 void JobRecord::on_left(const json& event) {
@@ -123,7 +158,8 @@ void JobRecord::conclude() {
 /// The clock and the loss are one node's, so that they fit each other.
 bool JobRecord::leads(std::int32_t node) const {
   return std::all_of(workers_.begin(), workers_.end(), [&](const auto& each) {
-    return each.second.node >= node || lost_nodes_.contains(each.second.node);
+    const std::int32_t its = std::max(each.second.node, 0);  // Of one that is not known the first.
+    return its >= node || lost_nodes_.contains(its);
   });
 }
 
@@ -141,12 +177,21 @@ void JobRecord::on_progress(const json& event) {
     step_s_ = event.value("step_s", step_s_);
   }
   for (const auto& row : event.value("workers", json::array())) {
-    auto& worker = workers_[row.value("rank", 0)];
-    worker.rank = row.value("rank", 0);
-    worker.node = node;
+    const auto known = workers_.find(row.value("rank", -1));
+    if (known == workers_.end()) continue;
+    auto& worker = known->second;
+    if (worker.node == kNotKnown) worker.node = node;
+    auto& done = done_[worker.rank];
+    if (done.empty()) done.push_back({worker.node});
+    count(done, node, row);
+    worker.samples = 0;
+    worker.wait_s = 0;
+    for (const Done& each : done) {
+      worker.samples += each.samples;
+      worker.wait_s += each.wait_s;
+    }
+    if (worker.node != node) continue;  // Its place is another's by now, or will be.
     worker.step = row.value("step", worker.step);
-    worker.samples = row.value("samples", worker.samples);
-    worker.wait_s = row.value("wait_s", worker.wait_s);
     worker.state = row.value("state", worker.state);
     worker.left = worker.left || worker.state == "left";
     auto& mark = marks_[worker.rank];
@@ -154,6 +199,14 @@ void JobRecord::on_progress(const json& event) {
       worker.samples_per_s = static_cast<double>(worker.samples - mark.samples) / (clock - mark.clock_s);
     if (clock - mark.clock_s > kRateWindow) mark = {clock, worker.samples};
   }
+}
+
+/// A node may tell of a place that is another's by now.
+void JobRecord::count(std::vector<Done>& done, std::int32_t node, const json& row) {
+  const auto last = std::find_if(done.rbegin(), done.rend(), [node](const Done& each) { return each.node == node; });
+  if (last == done.rend()) return;
+  last->samples = row.value("samples", last->samples);
+  last->wait_s = row.value("wait_s", last->wait_s);
 }
 
 std::int64_t JobRecord::samples() const {
@@ -197,25 +250,24 @@ json JobRecord::result() const {
     waits.push_back(worker.wait_s);
   }
   const auto to_target = time_to_target_s();
-  json result{
-      {"event", "result"},
-      {"strategy", strategy_},
-      {"time_to_target_s", to_target ? json(*to_target) : json(nullptr)},
-      {"samples_per_s", samples_per_s()},
-      {"step_s", step_s_},
-      {"wait_s", wait},
-      {"wait_s_per_worker", waits},
-      {"group_averages", sum_of(counters_, "group_averages")},
-      {"global_averages", counters_.contains(0) ? counters_.at(0).value("global_averages", std::int64_t{0}) : 0},
-      {"skipped_steps", sum_of(counters_, "skipped")},
-      {"late_merges", sum_of(counters_, "late_merges")},
-      {"abandoned_batches", sum_of(counters_, "abandoned_bodies")},
-      {"updates", update_},
-      {"samples", samples()},
-      {"samples_per_update",
-       update_ > 0 ? json(static_cast<double>(samples()) / static_cast<double>(update_)) : json(nullptr)},
-      {"train_s", clock_s_},
-      {"loss", loss_}};
+  json result{{"event", "result"},
+              {"strategy", strategy_},
+              {"time_to_target_s", to_target ? json(*to_target) : json(nullptr)},
+              {"samples_per_s", samples_per_s()},
+              {"step_s", step_s_},
+              {"wait_s", wait},
+              {"wait_s_per_worker", waits},
+              {"group_averages", sum_of(counters_, "group_averages")},
+              {"global_averages", most_of(counters_, "global_averages")},
+              {"skipped_steps", sum_of(counters_, "skipped")},
+              {"late_merges", sum_of(counters_, "late_merges")},
+              {"abandoned_batches", sum_of(counters_, "abandoned_bodies")},
+              {"updates", update_},
+              {"samples", samples()},
+              {"samples_per_update",
+               update_ > 0 ? json(static_cast<double>(samples()) / static_cast<double>(update_)) : json(nullptr)},
+              {"train_s", clock_s_},
+              {"loss", loss_}};
   auto& metric = result["metric"] = to_json(metric_);
   metric["value"] = evaluations_.empty() ? json(nullptr) : json(evaluations_.back().value);
   if (metric_.name == "accuracy") result["test_accuracy"] = metric["value"];
@@ -226,6 +278,8 @@ json JobRecord::result() const {
   for (const auto& [name, mean] : logged()) result["logged"][name] = mean;
   for (const auto& [rank, model] : models_) result["models"][std::to_string(rank)] = model;
   if (!files_.empty()) result["files"] = files_;
+  if (auto rows = ledger(); !rows.empty()) result["ledger"] = std::move(rows);
+  if (!changes_.empty()) result["changes"] = changes_;
   if (failure_) result["failure"] = *failure_;
   std::set<std::int32_t> left;
   std::set_difference(left_.begin(), left_.end(), vacant_.begin(), vacant_.end(), std::inserter(left, left.end()));

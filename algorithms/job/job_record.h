@@ -9,6 +9,7 @@
 
 #include "algorithms/job/metric.h"
 #include "algorithms/job/options.h"
+#include "algorithms/job/sample_ledger.h"
 #include "paceline/run_result.h"
 #include "runtime/base/json.h"
 
@@ -27,8 +28,9 @@ class JobRecord {
     std::string state;
     bool left = false;
   };
-  /// `workers`, `nodes`: as the job was placed; `vacant`: places that nobody has at the start.
-  JobRecord(const Options& options, std::int32_t workers, std::int32_t nodes,
+  static constexpr std::int32_t kNotKnown = -1;  ///< On which node: that which first tells of it.
+  /// `node_of`: of each place, as the job was placed; `vacant`: those that nobody has at the start.
+  JobRecord(const Options& options, const std::vector<std::int32_t>& node_of,
             const std::vector<std::int32_t>& vacant = {});
 
   void on_event(const nlohmann::json& event);
@@ -53,6 +55,8 @@ class JobRecord {
   std::optional<double> time_to_target_s() const;
   const std::optional<std::string>& failure() const { return failure_; }
   const std::string& stop_reason() const { return stop_reason_; }
+  /// The strategy that it goes on with; empty: it was not changed.
+  std::string changed_to() const;
   bool left(std::int32_t rank) const { return left_.contains(rank); }
   /// Those that left before the job's end, and do not come back.
   const std::set<std::int32_t>& lost() const { return lost_; }
@@ -66,21 +70,25 @@ class JobRecord {
   void on_not_joined(std::int32_t rank) { away_.erase(rank); }
   /// Of all places those whose workers are there, or come back.
   std::int64_t living() const;
+  /// What became of its samples.
+  nlohmann::json ledger() const { return ledger_.rows(); }
   /// Nobody comes back any more.
   void conclude();
-  bool closed() const { return static_cast<std::int32_t>(closed_.size()) >= nodes_; }
+  /// All nodes that have places have said so, or are lost.
+  bool closed() const;
 
   /// The `result` event (paceline run --json).
   nlohmann::json result() const;
 
  private:
   bool leads(std::int32_t node) const;
+  void on_node_joined(const nlohmann::json& event);
   void on_left(const nlohmann::json& event);
   void on_returned(std::int32_t rank);
   void on_progress(const nlohmann::json& event);
 
   std::string strategy_;
-  std::int32_t nodes_;
+  nlohmann::json changes_ = nlohmann::json::array();  ///< Of it, while the job ran.
   Metric metric_;
   std::optional<double> target_;
   std::map<std::int32_t, Worker> workers_;
@@ -89,6 +97,13 @@ class JobRecord {
     std::int64_t samples = 0;
   };
   std::map<std::int32_t, Mark> marks_;  // Per worker: start of the window that samples_per_s is taken over.
+  struct Done {
+    std::int32_t node = 0;
+    std::int64_t samples = 0;
+    double wait_s = 0;
+  };
+  static void count(std::vector<Done>& done, std::int32_t node, const nlohmann::json& row);
+  std::map<std::int32_t, std::vector<Done>> done_;   // Per worker: what was in its place, on one node after another.
   std::map<std::int32_t, nlohmann::json> counters_;  // Node -> its counters.
   std::vector<Evaluation> evaluations_;
   std::vector<TrainingLoss> losses_;
@@ -110,6 +125,7 @@ class JobRecord {
   std::map<std::int32_t, std::int64_t> returns_, joins_, drains_;
   std::set<std::int32_t> closed_;
   std::set<std::int32_t> lost_nodes_;
+  SampleLedger ledger_;
   std::optional<std::string> failure_;
   std::string stop_reason_;
 };

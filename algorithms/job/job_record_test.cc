@@ -31,7 +31,7 @@ class JobRecordTest : public ::testing::Test {
     options.target = 0.9;
     return options;
   }
-  JobRecord sut{options(), 2, 2};
+  JobRecord sut{options(), {0, 1}};
 };
 
 TEST_F(JobRecordTest, FiguresOfAllNodesAreAddedUp) {
@@ -108,7 +108,7 @@ TEST_F(JobRecordTest, WhatIsBestAndReachedIsTheMetricsToSay) {
   options.strategy = "wagma";
   options.target = 35;
   options.metric = {"perplexity", minimise};
-  JobRecord record(options, 2, 2);
+  JobRecord record(options, {0, 1});
   EXPECT_TRUE(record.result()["metric"]["value"].is_null());
   for (const auto& [update, value] : {std::pair{5, 40.0}, {10, 34.0}, {15, 38.0}})
     record.on_event({{"event", "evaluated"}, {"update", update}, {"clock_s", update}, {"value", value}});
@@ -145,6 +145,62 @@ TEST_F(JobRecordTest, WhatALostNodeSaysLaterIsNoPartOfTheResult) {
   for (const int rank : {0, 1}) sut.on_event({{"event", "final"}, {"worker", rank}, {"model", "abc"}});
   EXPECT_NE(sut.update(), 99);
   EXPECT_EQ(sut.result()["models"], (json{{"0", "abc"}}));
+}
+
+TEST_F(JobRecordTest, ANodeThatIsBackCountsAnewAndIsClosedAnew) {
+  auto last = progress(0, 2.0, 10, 0);
+  last["event"] = "closed";
+  sut.on_event(last);
+  auto one = progress(1, 2.0, 10, 100);
+  sut.on_event(one);
+  const auto before = sut.samples();
+  sut.on_event({{"event", "left"}, {"worker", 1}, {"text", "gone"}});
+  sut.on_event({{"event", "node_lost"}, {"node", 1}});
+  sut.on_event({{"event", "node_joined"}, {"node", 1}, {"leg", 1}, {"places", {1}}});
+  EXPECT_FALSE(sut.closed());
+  sut.on_event({{"event", "returned"}, {"worker", 1}});
+  EXPECT_EQ(sut.samples(), before);
+  one = progress(1, 3.0, 20, 100);
+  sut.on_event(one);
+  EXPECT_EQ(sut.samples(), 2 * before);
+  EXPECT_EQ(sut.update(), 20);
+  EXPECT_FALSE(sut.result().contains("lost"));
+}
+
+TEST_F(JobRecordTest, APlaceThatIsAnotherNodesNowCountsOnThereAndThatNodeIsClosed) {
+  auto old = progress(1, 2.0, 10, 100);
+  sut.on_event(old);
+  const auto before = sut.samples();
+  auto early = progress(1, 2.0, 10, 0);
+  early["node"] = 2;
+  sut.on_event(early);
+  EXPECT_EQ(sut.samples(), before) << "it is not its place yet";
+  sut.on_event({{"event", "node_joined"}, {"node", 2}, {"leg", 1}, {"places", {1}}});
+  sut.on_event(old);
+  EXPECT_EQ(sut.samples(), before) << "the old one knows it late";
+  auto now = progress(1, 3.0, 20, 100);
+  now["node"] = 2;
+  sut.on_event(now);
+  EXPECT_EQ(sut.samples(), 2 * before);
+  for (const int node : {0, 1, 2}) {
+    EXPECT_FALSE(sut.closed());
+    sut.on_event({{"event", "closed"}, {"node", node}});
+  }
+  EXPECT_TRUE(sut.closed());
+}
+
+TEST_F(JobRecordTest, WhatBecameOfTheSamplesIsAPartOfTheResult) {
+  EXPECT_FALSE(sut.result().contains("ledger"));
+  const json epoch{{"epoch", 0}, {"committed", 12}, {"skipped", 8}, {"samples", 20}, {"tail", 0}};
+  sut.on_event({{"event", "progress"}, {"node", 0}, {"ledger", {{"node", 0}, {"epochs", {epoch}}}}});
+  EXPECT_EQ(sut.result().at("ledger").at(0).at("skipped"), 8);
+}
+
+TEST_F(JobRecordTest, ChangesOfTheStrategyAreAPartOfTheResult) {
+  EXPECT_FALSE(sut.result().contains("changes"));
+  sut.on_event({{"event", "changed"}, {"update", 40}, {"strategy", "sgp"}, {"after_s", 0.25}, {"text", "on with sgp"}});
+  EXPECT_EQ(sut.result().at("changes"), json::array({{{"update", 40}, {"strategy", "sgp"}, {"after_s", 0.25}}}));
+  EXPECT_EQ(sut.changed_to(), "sgp");
 }
 
 TEST_F(JobRecordTest, TheFirstFailureIsKept) {

@@ -1,9 +1,27 @@
 #include "algorithms/job/job_summary.h"
 
 #include "algorithms/job/metric.h"
+#include "runtime/base/json.h"
 #include "runtime/observe/format.h"
 
 namespace paceline::job {
+
+namespace {
+
+/// What became of the samples that are not in the model, of all epochs; empty: all are.
+std::string unused_of(const nlohmann::json& ledger) {
+  std::int64_t committed = 0;
+  std::string text;
+  for (const auto& epoch : ledger) committed += epoch.value("committed", std::int64_t{0});
+  for (const char* const what : kUnused) {
+    std::int64_t sum = 0;
+    for (const auto& epoch : ledger) sum += epoch.value(what, std::int64_t{0});
+    if (sum > 0) text += ", " + std::to_string(sum) + " " + what;
+  }
+  return text.empty() ? text : "in the model: " + std::to_string(committed) + " samples" + text;
+}
+
+}  // namespace
 
 std::vector<std::string> summary_of(const JobRecord& record) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
@@ -21,6 +39,8 @@ std::vector<std::string> summary_of(const JobRecord& record) {
                   (workers > 1 ? observe::format("; %lld workers waited for %.1f s together",
                                                  static_cast<long long>(workers), wait_s)
                                : ""));
+
+  if (auto unused = unused_of(record.ledger()); !unused.empty()) lines.push_back(std::move(unused));
 
   if (const auto best = record.best()) {
     const Metric& metric = record.metric();

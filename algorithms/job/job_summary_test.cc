@@ -23,7 +23,7 @@ class JobSummaryTest : public testing::Test {
     sut.on_event({{"event", "evaluated"}, {"update", update}, {"clock_s", 1.0}, {"value", value}});
   }
 
-  JobRecord sut{Options{}, 2, 1};
+  JobRecord sut{Options{}, {0, 0}};
 };
 
 TEST_F(JobSummaryTest, ARunThatCameToItsEnd) {
@@ -47,6 +47,16 @@ TEST_F(JobSummaryTest, OneThatWasStoppedAndWasBetterBefore) {
               ElementsAre("ended after 80 updates: enough seen",
                           "1600 samples in 2.0 s (800 samples/s); 2 workers waited for 0.5 s together",
                           "accuracy 70.0 %, the best was 75.0 % after update 40", "lost on the way: worker 1"));
+}
+
+TEST_F(JobSummaryTest, WhatIsNotInTheModelIsNamed) {
+  done(10);
+  const json all{{"epoch", 0}, {"committed", 190}, {"tail", 10}},
+      some{{"epoch", 1}, {"committed", 80}, {"late", 2}, {"lost", 7}};
+  sut.on_event({{"event", "ledger"}, {"node", 0}, {"epochs", {all}}});
+  EXPECT_EQ(summary_of(sut).size(), 1U) << "all is in it but for the tail";
+  sut.on_event({{"event", "ledger"}, {"node", 0}, {"epochs", {some}}});
+  EXPECT_THAT(summary_of(sut), ElementsAre(testing::_, "in the model: 270 samples, 2 late, 7 lost"));
 }
 
 TEST_F(JobSummaryTest, OneThatFailedSaysWhatWasDone) {

@@ -40,7 +40,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Duration kLook = std::chrono::milliseconds(50);
+constexpr Duration kLookEvery = std::chrono::milliseconds(50);
 constexpr Duration kAskEvery = std::chrono::seconds(1);  // Workers to leave: they may not have heard.
 constexpr Duration kRestartsWithin = std::chrono::hours(1);
 constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // After Ctrl-C: then the workers are killed.
@@ -90,11 +90,10 @@ class Job {
     const auto placed = connection_.submit(options_);
     if (!placed) return tl::unexpected(placed.error());
     const auto nodes = nodes_ = placed->value("nodes", std::vector<std::int32_t>{});
-    const auto distinct = static_cast<std::int32_t>(std::set<std::int32_t>(nodes.begin(), nodes.end()).size());
     const auto vacant = placed->value("vacant", std::vector<std::int32_t>{});
-    places_ = Places(nodes, vacant);
+    places_ = Places(nodes, vacant, asked_.minimum, asked_.begin_with < 0);
     begun_with_ = nodes.size() - vacant.size();
-    record_.emplace(asked_, static_cast<std::int32_t>(nodes.size()), distinct, vacant);
+    record_.emplace(asked_, nodes, vacant);
     display_.emplace(asked_, actors::process_output());
 
     const auto main = actors::name_of(program_.main);
@@ -118,7 +117,7 @@ class Job {
     Instant time_is_up = steady_now() + until_stopped;
     bool begun = false;
     while (!all_ready()) {
-      take_events(kLook);
+      take_events(kLookEvery);
       const Instant now = steady_now();
       if (connection_.is_cut_off(now)) go_on_elsewhere();
       if (!begun && record_->updates() > 0) {
@@ -162,7 +161,7 @@ class Job {
     const auto at = static_cast<std::size_t>(rank);
     const actors::ActorName called{"worker-" + std::to_string(rank), "paceline::Worker", {}, connection_.job()};
     const auto rule = restart_rule(static_cast<std::int32_t>(nodes_.size()));
-    auto actor = actors::create_called<JobWorker>(called, NodeId(nodes_[at]), rule, {});
+    auto actor = actors::create_called<JobWorker>(called, NodeId(places_.node_of(rank)), rule, {});
     // Borrowed: workers that do not come to their end go with this job's handles.
     auto run = actor.borrowed().call(&JobWorker::run, functions_.main, functions_.call, program_.arguments,
                                      connection_.job().value, rank, json_text(options_));
@@ -174,19 +173,32 @@ class Job {
     if (!has_begun_ || came_to_its_end()) return;
     for (std::size_t at = 0; at < workers_.size(); ++at)
       if (workers_[at].run && workers_[at].is_over()) end(static_cast<std::int32_t>(at));
-    const auto [start, ask] = places_.next();
+    const auto [start, ask, move] = places_.next();
     for (const std::int32_t rank : start) {
       record_->on_started(rank);
       begin(rank);
     }
+    for (const std::int32_t rank : places_.kept())
+      if (told_kept_.insert(rank).second)
+        display_->warn("worker " + std::to_string(rank) +
+                       " stays as long as the job needs it: there is no other one that could take its part");
+    if (!move.empty()) move_places(move, now);
     if (ask.empty() || now < asks_from_) return;
     asks_from_ = now + kAskEvery;
-    (void)connection_.request("drain", {{"ranks", ask}}, kStopPatience);
+    (void)connection_.request("let_go", {{"ranks", ask}}, kStopPatience);
+  }
+
+  /// Again and again until the nodes have said that they have them, or it turns out that they cannot.
+  void move_places(const Places::Moves& moves, Instant now) {
+    if (now < moves_from_) return;
+    moves_from_ = now + kAskEvery;
+    const auto answer = connection_.request("move_places", {{"places", Places::list(moves)}}, kStopPatience);
+    if (const auto taken = contained([&] { places_.on_moved(answer); }); !taken) display_->warn(taken.error().text);
   }
 
   /// The call of a worker has returned that was asked to leave, or never came: its process goes, its place is free.
   void end(std::int32_t rank) {
-    const bool was_to_join = places_.is_on_its_way(rank);
+    const bool was_to_join = places_.is_on_its_way(rank), was_away = record_->is_away(rank) && !was_to_join;
     places_.on_over(rank);
     if (!places_.is_vacant(rank)) return;
     if (was_to_join) record_->on_not_joined(rank);
@@ -195,8 +207,11 @@ class Job {
       worker.run->get();
     } catch (const std::exception& error) {
       const std::string who = "worker " + std::to_string(rank);
-      display_->warn(was_to_join ? who + ", which was to join, has ended: " + error.what()
-                                 : who + ", which had left as was asked: " + error.what());
+      display_->warn(who +
+                     (was_to_join ? ", which was to join, has ended: "
+                      : was_away  ? ", which was to come back, has ended: "
+                                  : ", which had left as was asked: ") +
+                     error.what());
     }
     worker = {};
   }
@@ -364,7 +379,7 @@ class Job {
     if (connection_.is_cut_off(steady_now())) go_on_elsewhere();
     if (!close(patience)) return;
     const Instant deadline = steady_now() + kClosePatience;
-    while (!record_->closed() && steady_now() < deadline) take_events(kLook);
+    while (!record_->closed() && steady_now() < deadline) take_events(kLookEvery);
     if (!interrupted) (void)close(kStopPatience);  // Once more, with the nodes' last figures.
   }
 
@@ -413,13 +428,15 @@ class Job {
   std::optional<observe::LineFile> metrics_;
   std::optional<JobRecord> record_;
   std::optional<JobDisplay> display_;
-  std::vector<std::int32_t> nodes_;  // Of each worker.
+  std::vector<std::int32_t> nodes_;  // Of each place, at the start.
   Places places_;
   Functions functions_;
   std::vector<Worker> workers_;  // Of each place.
   bool has_begun_ = false;
   std::size_t begun_with_ = 0;  // Workers.
-  Instant asks_from_{};         // Those who are to leave.
+  Instant asks_from_{};         // Those who are to leave,
+  Instant moves_from_{};        // and the head to move places.
+  std::set<std::int32_t> told_kept_;
   std::optional<std::string> error_;
   std::map<std::size_t, Instant> ended_early_;  // Workers that ended and of which no node has said anything yet.
 };

@@ -11,7 +11,7 @@
 namespace paceline::session {
 namespace {
 
-constexpr Duration kOpenWithin = std::chrono::seconds(30);
+constexpr Duration kAnswerWithin = std::chrono::seconds(30);
 
 void fill_share_request(wire::Message& message, const paceline_session_config& config, std::uint64_t request) {
   auto body = message.root().initOpenShare();
@@ -30,15 +30,19 @@ Result<std::unique_ptr<BlockingSession>> BlockingSession::open(const paceline_se
   auto link =
       AgentLink::connect(config.endpoint, config.worker, *static_cast<process::DescriptorChannel*>(config.agent));
   if (!link) return tl::unexpected(link.error());
-  std::unique_ptr<BlockingSession> session(new BlockingSession(std::move(*link), config.job));
-  const auto request = session->link_.begin();
+  std::unique_ptr<BlockingSession> session(new BlockingSession(std::move(*link)));
+  PACELINE_TRY(session->reopen(config));
+  return session;
+}
+
+Result<void> BlockingSession::reopen(const paceline_session_config& config) {
+  const auto request = link_.begin();
   wire::Message message;
   fill_share_request(message, config, request.number());
-  PACELINE_TRY(session->link_.send(message));
-  auto answer = session->link_.wait(request, kOpenWithin);
+  PACELINE_TRY(link_.send(message));
+  auto answer = link_.wait(request, kAnswerWithin);
   if (!answer) return tl::unexpected(answer.error());
-  PACELINE_TRY(session->configure(*std::move(answer), config));
-  return session;
+  return configure(*std::move(answer), config);
 }
 
 BlockingSession::~BlockingSession() {
@@ -55,6 +59,7 @@ Result<void> BlockingSession::configure(Answer answer, const paceline_session_co
   if (!window) return tl::unexpected(window.error());
   auto control = memory::ControlPage::map(answer.fds[1]);
   if (!control) return tl::unexpected(control.error());
+  job_ = terms.job;
   rank_ = config.rank;
   if (!terms.trace.empty()) {
     if (auto trace = observe::TraceWriter::open(terms.trace)) {

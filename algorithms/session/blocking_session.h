@@ -19,6 +19,8 @@ namespace paceline::session {
 class BlockingSession {
  public:
   static Result<std::unique_ptr<BlockingSession>> open(const paceline_session_config& config);
+  /// Another window, and another core, for the job's next leg.
+  Result<void> reopen(const paceline_session_config& config);
   ~BlockingSession();
   BlockingSession(const BlockingSession&) = delete;
   BlockingSession& operator=(const BlockingSession&) = delete;
@@ -37,7 +39,7 @@ class BlockingSession {
   /// How often a waiting worker looks whether its agent still lives.
   static constexpr Duration kLook = std::chrono::milliseconds(200);
 
-  explicit BlockingSession(AgentLink link, std::uint64_t job) : link_(std::move(link)), job_(job) {}
+  explicit BlockingSession(AgentLink link) : link_(std::move(link)) {}
 
   Result<void> configure(Answer answer, const paceline_session_config& config);
   SessionCore::Outbox outbox(std::int32_t node);
@@ -48,7 +50,7 @@ class BlockingSession {
   void read_answer();
 
   AgentLink link_;
-  const std::uint64_t job_;
+  std::uint64_t job_ = 0;  ///< As its agent calls it: with its leg.
   std::int32_t rank_ = 0;
   std::optional<process::DescriptorChannel::Request> replica_;  ///< The last one's that was wanted.
   std::optional<observe::TraceWriter> trace_;

@@ -38,6 +38,10 @@ struct JobTerms {
   bool reset_momentum = false;     ///< The optimiser's buffers are cleared at every averaging.
   bool lr_may_decay = true;
   bool returns = false;  ///< In the place of a process that has ended: it begins with the state of another worker.
+  /// What the session calls it from here on: with the leg in which it is (runtime/base/job_leg.h).
+  std::uint64_t job = 0;
+  bool goes_on = false;  ///< It was there in the leg before: it begins with what it has.
+  std::string place{};   ///< Where in the data the leg begins, once a worker has said so.
 
   bool has_outer_step() const { return outer.kind != algorithms::Outer::Kind::none; }
   /// There is nobody to average with, and nothing that an agent does in between.

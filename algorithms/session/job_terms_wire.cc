@@ -53,6 +53,9 @@ void each(Terms& terms, const Field& field) {
   field("resetMomentum", terms.reset_momentum);
   field("lrMayDecay", terms.lr_may_decay);
   field("returns", terms.returns);
+  field("job", terms.job);
+  field("goesOn", terms.goes_on);
+  field("place", terms.place);
 }
 
 }  // namespace

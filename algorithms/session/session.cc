@@ -35,6 +35,13 @@ paceline_session* paceline_session_open(const paceline_session_config* config, c
 
 void paceline_session_close(paceline_session* session) { delete session; }
 
+int paceline_session_reopen(paceline_session* session, const paceline_session_config* config, char* error,
+                            size_t size) {
+  const auto opened = session->impl->reopen(*config);
+  if (!opened) explain(opened.error(), error, size);
+  return opened ? 1 : 0;
+}
+
 paceline_session_info paceline_session_get_info(const paceline_session* session) {
   return session->impl->core().info();
 }
@@ -42,6 +49,13 @@ paceline_session_info paceline_session_get_info(const paceline_session* session)
 void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every) {
   session->impl->core().plan(first_update, updates, evaluate_every);
 }
+
+void paceline_session_deals(paceline_session* session, int64_t samples, int64_t batch, int64_t epoch, int64_t end,
+                            int64_t left, const char* place) {
+  session->impl->core().deals({samples, batch, epoch, end, left, place});
+}
+
+const char* paceline_session_place(const paceline_session* session) { return session->impl->core().place().c_str(); }
 
 paceline_next paceline_session_next(paceline_session* session, paceline_lease* lease) {
   auto& core = session->impl->core();

@@ -8,6 +8,7 @@
  *                     CAPTURE:  give a replica of the present state, capture()
  *                     SAVE:     write the present state to the run's checkpoint, saved()
  *                     RESTORE:  load the replica that `replica` holds, then restored()
+ *                     NEXT_LEG: the job goes on with another strategy: reopen(), plan()
  *                     END:      leave the loop } -> close
  *
  * One thread a session. Every call that waits ends when the agent goes away (PACELINE_LOST). */
@@ -53,6 +54,7 @@ typedef struct paceline_session_info {
   int32_t rotate_shards;  /* worker i reads shard (i + epoch) mod P */
   int32_t reset_momentum; /* the strategy's own wish: the optimiser's buffers are cleared at every averaging
                            * (PACELINE_MOVED), as block momentum has it */
+  int32_t leg;            /* 0, or how often the job's strategy was changed while it ran */
   int32_t outer_step;     /* which one this worker makes after an averaging (algorithms::Outer::Kind), 0: none */
 } paceline_session_info;
 
@@ -63,7 +65,8 @@ typedef enum paceline_next {
   PACELINE_CAPTURE,
   PACELINE_SAVE,
   PACELINE_RESTORE,
-  PACELINE_LOST
+  PACELINE_LOST,
+  PACELINE_NEXT_LEG
 } paceline_next;
 
 typedef struct paceline_lease {
@@ -98,12 +101,24 @@ typedef enum paceline_outcome {
 /* NULL on failure; the reason, one line, is in `error` (cut to `size`). */
 paceline_session* paceline_session_open(const paceline_session_config* config, char* error, size_t size);
 void paceline_session_close(paceline_session* session);
+/* Answer to NEXT_LEG: the same session, with another window and another info; the model is in the caller's memory. 0 on
+ * failure, as open(). */
+int paceline_session_reopen(paceline_session* session, const paceline_session_config* config, char* error, size_t size);
 paceline_session_info paceline_session_get_info(const paceline_session* session);
 
 /* Before the first next(): how long the job is. Every worker gives the same numbers.
  * first_update: 0, or where a resumed run goes on; updates: T, the job ends when update T-1 is executed;
  * evaluate_every: updates between evaluations (at the next averaging of all), 0: at the end only, negative: never. */
 void paceline_session_plan(paceline_session* session, int64_t first_update, int64_t updates, int64_t evaluate_every);
+
+/* Before plan(), where the training is over a data set: its samples, and those of a mini-batch. `epoch`: within which
+ * the job begins; its mini-batches before `end` (of each worker, counted through the whole job) are of that one, of
+ * which `left` samples were left. What became of samples is told by epochs. `place`: the same in the caller's own
+ * words, for who joins in this leg later. */
+void paceline_session_deals(paceline_session* session, int64_t samples, int64_t batch, int64_t epoch, int64_t end,
+                            int64_t left, const char* place);
+/* What a worker that was there before said so of the present leg; empty: nobody has. */
+const char* paceline_session_place(const paceline_session* session);
 
 /* What to do next; blocks while others evaluate. `lease` is filled whatever is to be done: its update is the number of
  * completed ones. */

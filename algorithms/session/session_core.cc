@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/job_leg.h"
+
 // What the worker does between its steps: evaluations, replicas, checkpoints, the start and the end.
 
 namespace paceline::session {
@@ -27,6 +29,7 @@ SessionCore::SessionCore(Share share, JobTerms terms, memory::Window window, mem
   info_.seed = terms_.seed;
   info_.rotate_shards = terms_.rotate_shards;
   info_.reset_momentum = terms_.reset_momentum;
+  info_.leg = leg_of(JobId{terms_.job});
   info_.outer_step = static_cast<std::int32_t>(terms_.outer.kind);
   info_.payload = payload_at(info_.first_update);
   begin_update(info_.first_update);
@@ -45,7 +48,7 @@ void SessionCore::leave(bool counted) {
 
 /// What it waits for is not there.
 SessionCore::Outcome SessionCore::wait() {
-  if (!is_over()) return std::nullopt;
+  if (!is_over() && !has_next_leg()) return std::nullopt;
   leave();
   return PACELINE_OVER;
 }
@@ -62,6 +65,12 @@ void SessionCore::plan(std::int64_t first_update, std::int64_t updates, std::int
     plan.setFirst(first_update);
     plan.setUpdates(updates);
     plan.setEvaluateEvery(evaluate_every);
+    plan.setSamples(dealt_.samples);
+    plan.setBatch(dealt_.batch);
+    plan.setEpoch(dealt_.epoch);
+    plan.setEpochEnd(dealt_.end);
+    plan.setLeft(dealt_.left);
+    plan.setPlace(dealt_.place);
   });
 }
 
@@ -87,16 +96,18 @@ SessionCore::Next SessionCore::look(paceline_lease& lease) {
       stop_job("the time limit was reached");
     }
     if (!std::exchange(begun_, true)) {
-      if (share_.rank == 0 && !alone_ && !terms_.returns) return PACELINE_CAPTURE;
+      if (share_.rank == 0 && !alone_ && !terms_.returns && !terms_.goes_on) return PACELINE_CAPTURE;
       update_began_ = now();  // Alone: nothing is ever published, the agent is only told.
-      needs_replica_ = share_.rank != 0 || terms_.returns;
+      needs_replica_ = terms_.returns || (share_.rank != 0 && !terms_.goes_on);
+      if (terms_.goes_on) publish_start();
     }
     if (needs_replica_) ask_for_replica();
   }
   if (is<AwaitsReplica>()) {
-    if (!is_over() && !replica_update_) return std::nullopt;
+    if (!is_over() && !replica_update_ && !has_next_leg()) return std::nullopt;
     leave(false);
     if (is_over()) return lost_ ? PACELINE_LOST : PACELINE_END;
+    if (has_next_leg()) return PACELINE_NEXT_LEG;
     if (replica_) return PACELINE_RESTORE;
     (void)restored();  // From its own: the newest that can be had.
   }
@@ -120,6 +131,7 @@ SessionCore::Next SessionCore::look(paceline_lease& lease) {
 paceline_next SessionCore::next_of_its_own(paceline_lease& lease) {
   if (!is_stopped() && must_evaluate()) return begin_evaluation(lease);
   if (lost_) return PACELINE_LOST;
+  if (has_next_leg() && !is_stopped()) return PACELINE_NEXT_LEG;
   if (is_stopped() || lease_.update > last()) {
     set_state(State::ended);
     return PACELINE_END;
@@ -185,9 +197,9 @@ bool SessionCore::may_save() const {
   return control_.words().save_wanted.load(std::memory_order_acquire) != saves_seen_ && is_at_boundary();
 }
 
-/// What it has done is in what the others have.
+/// What it has done is in what the others have: those of its group alone may leave, too.
 bool SessionCore::must_leave() const {
-  return control_.words().leave.load(std::memory_order_acquire) != 0 && is_at_boundary();
+  return control_.words().leave.load(std::memory_order_acquire) != 0 && is_at_boundary() && is_of_all_;
 }
 
 void SessionCore::saved() {
@@ -243,7 +255,7 @@ void SessionCore::publish_start() {
 bool SessionCore::await_start_seen() {
   if (!is<AwaitsStartSeen>()) return true;
   const auto verdict = new_verdict();
-  if (!verdict && !is_over()) return false;
+  if (!verdict && !is_over() && !has_next_leg()) return false;
   if (verdict) {
     next_round_ = std::max(next_round_, verdict->next_round);
     if (verdict->next > lease_.update) begin_update(verdict->next);
@@ -257,7 +269,7 @@ bool SessionCore::await_start_seen() {
 // Replicas ------------------------------------------------------------------------------------------------------------
 
 bool SessionCore::capture_wanted() const {
-  if (control_.words().capture_wanted.load(std::memory_order_acquire) == captures_seen_) return false;
+  if (control_.words().capture_wanted.load(std::memory_order_seq_cst) == captures_seen_) return false;
   const auto from = control_.words().capture_from.load(std::memory_order_relaxed);
   return lease_.update > from || (lease_.update == from && lease_.body == 0);
 }
@@ -320,7 +332,7 @@ void SessionCore::arrive() {
   window_.progress().compute_ns.fetch_add(took.count(), std::memory_order_relaxed);
   const bool cut_short = terms_.steps_by_batch() && terms_.abandons && lease_.body < info_.bodies;
   span(cut_short ? "abandoned" : "compute", update_began_, update_began_ + took);
-  arrivals_.push_back({lease_.update, took, losses_.empty() ? 0 : losses_.back()});
+  arrivals_.push_back({lease_.update, took, losses_.empty() ? 0 : losses_.back(), since_, through()});
   constexpr Duration kTellAlone = std::chrono::milliseconds(20);  // Nobody waits for it.
   if (alone_ && !is_due_alone() && update_began_ + took - told_ < kTellAlone) return;
   told_ = update_began_ + took;
@@ -336,6 +348,8 @@ void SessionCore::tell_arrivals() {
     body.setIteration(arrival.update);
     body.setComputeNs(arrival.took.count());
     body.setLoss(arrival.loss);
+    body.setSince(arrival.since);
+    body.setThrough(arrival.through);
     outbox_.message(message);
   }
 }

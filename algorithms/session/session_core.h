@@ -55,6 +55,12 @@ class SessionCore {
   // -----------------------------------------------------------------
 
   const paceline_session_info& info() const { return info_; }
+  struct Dealt {
+    std::int64_t samples = 0, batch = 1, epoch = 0, end = 0, left = 0;
+    std::string place{};
+  };
+  void deals(const Dealt& dealt) { dealt_ = dealt; }
+  const std::string& place() const { return terms_.place; }
   void plan(std::int64_t first_update, std::int64_t updates, std::int64_t evaluate_every);
   Next next(paceline_lease& lease);
   Outcome step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats);
@@ -118,6 +124,8 @@ class SessionCore {
   void leave(bool counted = true);
   Outcome wait();
   bool is_over() const { return lost_ || is_stopped(); }
+  /// The job is over for this window and page: it goes on in its next leg.
+  bool has_next_leg() const { return control_.words().next_leg.load(std::memory_order_acquire) != 0; }
 
   // next()
   Next look(paceline_lease& lease);
@@ -140,6 +148,7 @@ class SessionCore {
   bool lives_in_window() const { return lease_.payload == PACELINE_MODELS || terms_.steps_by_batch(); }
   bool stands_apart() const { return terms_.steps_apart && !alone_; }
   void begin_update(std::int64_t update);
+  std::int64_t through() const;
   Outcome begin_step_model(const paceline_stats& stats);
   void publish_model();
   Outcome await_verdict();
@@ -199,9 +208,12 @@ class SessionCore {
   bool lr_may_decay_ = true;
   std::uint64_t averagings_ = 0;
   bool is_average_ = true;  ///< The model is what the last averaging gave: there was no local step since.
+  bool is_of_all_ = true;   ///< That was one of all workers.
   std::deque<double> losses_;
   std::int64_t samples_ = 0;  ///< That the next publication brings.
+  std::int64_t since_ = 0;    ///< First mini-batch, of the whole job, that its agent has not been told of.
 
+  Dealt dealt_;
   std::int64_t evaluate_every_ = 0;
   std::int64_t evaluated_ = -1;
   std::int64_t evaluating_ = -1;  ///< -1: no evaluation runs.
@@ -215,6 +227,7 @@ class SessionCore {
     std::int64_t update;
     Duration took;
     double loss;
+    std::int64_t since = 0, through = 0;  ///< Mini-batches.
   };
   std::vector<Arrival> arrivals_;  ///< Not told to the agent yet.
   Instant told_{};

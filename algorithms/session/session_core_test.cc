@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/job_leg.h"
+
 namespace paceline::session {
 namespace {
 
@@ -319,6 +321,51 @@ TEST_F(SessionCoreTest, WhoComesBackTooLateAsksForTheModelOfTheEnd) {
   EXPECT_TRUE(core->restored());
   EXPECT_EQ(next(), std::nullopt);
   EXPECT_THAT(heard(), ElementsAre("wants 7"));
+}
+
+TEST_F(SessionCoreTest, WhereTheJobEndsForALegOnlyItGoesOnInTheNext) {
+  open({.next_round = 50});
+  begin();
+  EXPECT_EQ(step_model(1), PACELINE_GO_ON);
+  control->words().last.store(0);
+  control->words().hold.store(0);
+  expect_waits([&] { return next().has_value(); });
+  control->words().next_leg.store(1);
+  expect_waits([&] { return next().has_value(); });
+  control->words().hold.store(-1);
+  EXPECT_EQ(next(), PACELINE_NEXT_LEG);
+  EXPECT_NE(window->progress().state.load(), static_cast<std::uint32_t>(State::ended));
+}
+
+TEST_F(SessionCoreTest, OfALegThatIsOverNothingIsWaitedFor) {
+  open({}, 1);
+  EXPECT_EQ(next(), std::nullopt) << "for a replica";
+  control->words().next_leg.store(1);
+  EXPECT_EQ(next(), PACELINE_NEXT_LEG);
+  open({.own_pace = true, .shows_start = true});
+  ASSERT_EQ(next(), PACELINE_CAPTURE);
+  EXPECT_FALSE(core->capture({})) << "that its start is seen";
+  control->words().next_leg.store(1);
+  EXPECT_TRUE(core->capture({}));
+  EXPECT_EQ(next(), PACELINE_NEXT_LEG);
+  open({});
+  begin();
+  EXPECT_EQ(step_model(1), std::nullopt) << "for a verdict";
+  control->words().next_leg.store(1);
+  EXPECT_EQ(step_model(1), PACELINE_OVER);
+  EXPECT_EQ(next(), PACELINE_NEXT_LEG);
+}
+
+TEST_F(SessionCoreTest, InALaterLegAllBeginWithWhatTheyHave) {
+  for (const std::int32_t rank : {0, 1}) {
+    open({.first_update = 7, .publishes_every = true, .job = in_leg(JobId{7}, 2).value, .goes_on = true}, rank);
+    EXPECT_EQ(core->info().leg, 2);
+    EXPECT_EQ(next(), PACELINE_BODY) << "neither gives a state nor wants one";
+    EXPECT_EQ(lease.update, 7);
+    ASSERT_TRUE(window->published());
+    EXPECT_EQ(window->tag(*window->published()).iteration, 6);
+    EXPECT_THAT(heard(), IsEmpty());
+  }
 }
 
 TEST_F(SessionCoreTest, AModelThatIsNotTheOneToStartFromIsNotPublished) {

@@ -23,9 +23,10 @@ paceline_payload SessionCore::payload_at(std::int64_t update) const {
 
 void SessionCore::begin_update(std::int64_t update) {
   lease_ = {update, 0, payload_at(update), lr_may_decay_};
+  since_ = update * info_.bodies;
   update_began_ = now();
   window_.progress().bodies.store(0, std::memory_order_release);
-  window_.progress().step.store(update, std::memory_order_relaxed);
+  window_.progress().step.store(update, std::memory_order_seq_cst);  // Before it looks whether a replica is wanted.
 }
 
 SessionCore::Outcome SessionCore::step_model(const paceline_stats& stats) {
@@ -56,7 +57,9 @@ SessionCore::Outcome SessionCore::begin_step_model(const paceline_stats& stats) 
   if (lease_.update < next_round_ && lease_.update < last() && !terms_.publishes_every) {
     span("compute", update_began_, now());
     is_average_ = false;
+    const auto since = since_;
     begin_update(lease_.update + 1);
+    since_ = since;
     return PACELINE_GO_ON;
   }
   fill_tag(window_.tag(*buffer), stats);
@@ -97,6 +100,7 @@ SessionCore::Outcome SessionCore::await_verdict() {
   needs_replica_ = verdict->end && !verdict->fresh;
   const bool gradients = lease_.payload == PACELINE_GRADIENTS;
   is_average_ = verdict->averaged || gradients;
+  is_of_all_ = verdict->of_all;
   auto to = window_.writing();
   if (!is_average_) {
     // Published without a round: it goes on from the same numbers, in the buffer that publish() reserved, or in the
@@ -253,6 +257,8 @@ void SessionCore::ask_for_scale(std::int32_t begun) {
   body.setIteration(lease_.update);
   body.setComputeNs(begun > 0 ? (entered_ - update_began_).count() / begun : 0);
   body.setBodies(lease_.body);
+  body.setSince(since_);
+  body.setThrough(through());
   outbox_.message(message);
 }
 
@@ -312,6 +318,12 @@ std::optional<memory::WorkerVerdict> SessionCore::new_verdict() {
   return answer->verdict;
 }
 
+/// The mini-batch after the present one; where models are given it is the last of its update.
+std::int64_t SessionCore::through() const {
+  if (lease_.payload == PACELINE_MODELS) return (lease_.update + 1) * info_.bodies;
+  return lease_.update * info_.bodies + lease_.body + (terms_.steps_by_batch() ? 0 : 1);
+}
+
 void SessionCore::add_loss(const paceline_stats& stats) {
   losses_.push_back(stats.loss);
   if (losses_.size() > terms_.loss_window) losses_.pop_front();
@@ -322,6 +334,8 @@ void SessionCore::add_loss(const paceline_stats& stats) {
 void SessionCore::fill_tag(memory::BufferTag& tag, const paceline_stats& stats) {
   tag.iteration = lease_.update;
   tag.bodies = lease_.body + 1;
+  tag.since = since_;
+  tag.through = through();
   tag.divisor = 1;
   tag.loss_sum = std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(losses_.size());
   tag.loss_count = 1;

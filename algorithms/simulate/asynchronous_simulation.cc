@@ -9,9 +9,9 @@
 namespace paceline::simulate {
 namespace {
 
-class Simulation {
+class AsynchronousSimulation {
  public:
-  Simulation(const World& world, const Learner& learner, const AsynchronousRules& rules)
+  AsynchronousSimulation(const World& world, const Learner& learner, const AsynchronousRules& rules)
       : world_(world),
         learner_(learner),
         rules_(rules),
@@ -169,7 +169,7 @@ class Simulation {
 }  // namespace
 
 Outcome simulate_asynchronous(const World& world, const Learner& learner, const AsynchronousRules& rules) {
-  return Simulation(world, learner, rules).run();
+  return AsynchronousSimulation(world, learner, rules).run();
 }
 
 }  // namespace paceline::simulate

@@ -12,11 +12,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kQuoteMax = 160;  // Of the text that an error repeats.
+constexpr std::size_t kRepeatedMax = 160;  // Of the text that an error repeats.
 
 std::string shortened(const std::string& text) {
-  std::string kept = text.substr(0, kQuoteMax);
-  if (text.size() > kQuoteMax) {
+  std::string kept = text.substr(0, kRepeatedMax);
+  if (text.size() > kRepeatedMax) {
     kept += "...";
   }
   return kept;

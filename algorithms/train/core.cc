@@ -52,29 +52,83 @@ void Core::open() {
   if (session_) return;
   if (shares_.empty()) throw std::logic_error("next: call share first");
   if (settings_.optimizer_state == OptimizerState::average) share_optimizer_state();
-  const paceline_session_config config{start_.endpoint.c_str(),
-                                       start_.worker,
-                                       start_.agent,
-                                       start_.job,
-                                       start_.rank,
-                                       parameters_.elements(),
-                                       parameters_.type() == torch::kFloat64 ? PACELINE_F64 : PACELINE_F32,
-                                       parameters_.trainable_elements()};
+  const auto config = session_config();
   char error[1024] = "";
   session_.reset(paceline_session_open(&config, error, sizeof error));
   if (!session_)
     throw std::runtime_error(std::string("worker ") + std::to_string(start_.rank) + " cannot join its job: " + error);
   session_of_this_thread() = session_.get();
+  read_terms();
+  straggler_.emplace(settings_.slow, settings_.straggle, start_.rank, info_.workers, info_.seed);
+  if (info_.leg > 0) {
+    take_up_leg(paceline_session_place(session_.get()));
+  } else if (!settings_.options.resume.empty()) {
+    resume();
+  }
+  for (const auto& use : std::exchange(when_open_, {})) use(session_.get());
+}
+
+paceline_session_config Core::session_config() const {
+  return {start_.endpoint.c_str(),
+          start_.worker,
+          start_.agent,
+          start_.job,
+          start_.rank,
+          parameters_.elements(),
+          parameters_.type() == torch::kFloat64 ? PACELINE_F64 : PACELINE_F32,
+          parameters_.trainable_elements()};
+}
+
+/// Of the present leg.
+void Core::read_terms() {
   info_ = paceline_session_get_info(session_.get());
   optimizer_state_ =
       settings_.optimizer_state.value_or(info_.reset_momentum ? OptimizerState::reset : OptimizerState::keep);
   lease_.update = reached_ = info_.first_update;
-  straggler_.emplace(settings_.slow, settings_.straggle, start_.rank, info_.workers, info_.seed);
+  summed_update_ = -1;
   follow_model();
   if (info_.bodies > 1 || shares_.size() > 1)
     gradients_ = torch::zeros({static_cast<std::int64_t>(parameters_.elements())}, parameters_.type());
-  if (!settings_.options.resume.empty()) resume();
-  for (const auto& use : std::exchange(when_open_, {})) use(session_.get());
+}
+
+// Legs
+// -----------------------------------------------------------------------------------------------------------------
+
+/// The job goes on with another strategy: each worker from the model that all have, with its own optimiser's state, and
+/// with what is left of the epoch.
+void Core::begin_next_leg() {
+  follow_model();
+  if (model_at_) parameters_.leave();
+  model_at_ = nullptr;
+  const std::int64_t bodies = std::max(1, info_.bodies);
+  const auto config = session_config();
+  char error[1024] = "";
+  if (!paceline_session_reopen(session_.get(), &config, error, sizeof error))
+    throw std::runtime_error("worker " + std::to_string(start_.rank) + " cannot go on with its job: " + error);
+  read_terms();
+  if (shards_) {
+    begun_ = shards_->at(info_.first_update * bodies);
+    begun_.body = info_.first_update * std::max(1, info_.bodies);
+    begun_samples_ = dealt_samples_;
+  }
+  shards_.reset();
+  changed_.reset();
+  plan();
+}
+
+/// This worker was not there when it began.
+void Core::take_up_leg(const std::string& place) {
+  const auto space = place.find(' ');
+  const auto begun = space == std::string::npos ? std::nullopt : algorithms::place_of(place.substr(space + 1));
+  if (!begun) return;  // There is no data set.
+  begun_ = *begun;
+  begun_.body = info_.first_update * std::max(1, info_.bodies);
+  begun_samples_ = std::atoll(place.c_str());
+}
+
+/// As take_up_leg() reads it.
+std::string Core::place_of_leg() const {
+  return std::to_string(dealt_samples_) + " " + text_of(shards_->at(info_.first_update * std::max(1, info_.bodies)));
 }
 
 void Core::with_session(std::function<void(paceline_session*)> use) {
@@ -128,15 +182,20 @@ void Core::plan() {
                                 std::to_string(settings_.options.batch) +
                                 " each: use fewer workers or a smaller batch");
   }
-  const auto updates_in = [each = static_cast<double>(updates_per_epoch())](double epochs) {
-    return std::max<std::int64_t>(1, std::llround(epochs * each));
-  };
-  const std::int64_t every =
-      settings_.options.evaluate_every_epochs > 0 ? updates_in(settings_.options.evaluate_every_epochs) : 0;
-  if (settings_.options.early_stopping > 0 && !metric && start_.rank == 0)
+  const double every_epochs = settings_.options.evaluate_every_epochs;
+  const auto per_epoch = static_cast<double>(updates_per_epoch());
+  const std::int64_t every = every_epochs > 0 ? std::max<std::int64_t>(1, std::llround(every_epochs * per_epoch)) : 0;
+  if (dealt_samples_ > 0) deal(dealt_samples_, settings_.options.batch);
+  go_on_within_an_epoch();
+  if (settings_.options.early_stopping > 0 && !metric && start_.rank == 0 && info_.leg == 0)
     paceline_session_warn(session_.get(),
                           "early stopping has no effect: nothing is evaluated, call me.evaluate(metric)");
-  paceline_session_plan(session_.get(), lease_.update, updates_in(settings_.options.epochs), every);
+  if (shards_)
+    paceline_session_deals(session_.get(), dealt_samples_, settings_.options.batch, shards_->first_epoch(),
+                           shards_->first_end(), shards_->first_left(), place_of_leg().c_str());
+  // Of a later leg there is an update at least: the one before ended before the job's end.
+  const std::int64_t least = info_.leg > 0 ? info_.first_update + 1 : 0;
+  paceline_session_plan(session_.get(), lease_.update, std::max(least, updates_in(settings_.options.epochs)), every);
 }
 
 void Core::require_all_stepped() const {
@@ -216,6 +275,7 @@ bool Core::next() {
         ended_ = true;
         end_with_model();
         break;
+      case PACELINE_NEXT_LEG: begin_next_leg(); break;
       case PACELINE_LOST:
         ended_ = true;
         throw Stopped("worker " + std::to_string(start_.rank) + ": its node agent is gone");
@@ -276,7 +336,7 @@ void Core::schedule(std::size_t number, torch::optim::LRScheduler& scheduler, Ad
 
 /// How many steps the schedule has made when this update begins.
 std::int64_t Core::due(const Share& share, std::int64_t update) const {
-  return share.advance == Advance::per_epoch ? update / updates_per_epoch() : update;
+  return share.advance == Advance::per_epoch ? epoch_at(update * info_.bodies) : update;
 }
 
 void Core::advance_schedule(Share& share, std::int64_t to) {
@@ -323,13 +383,41 @@ void Core::evaluate() {
   follow_model();
 }
 
-/// In nominal samples: the same work under every strategy.
-std::int64_t Core::updates_per_epoch() const {
-  const auto bodies = std::int64_t{std::max(1, info_.workers)} * std::max(1, info_.bodies);
-  return std::max<std::int64_t>(1, epoch_samples_ / (bodies * settings_.options.batch));
+/// Of one worker, in nominal samples: the same work under every strategy.
+std::int64_t Core::bodies_per_epoch() const {
+  return std::max<std::int64_t>(1, epoch_samples_ / (std::max(1, info_.workers) * settings_.options.batch));
 }
 
-std::int64_t Core::epoch() const { return lease_.update / updates_per_epoch(); }
+std::int64_t Core::updates_per_epoch() const {
+  return std::max<std::int64_t>(1, bodies_per_epoch() / std::max(1, info_.bodies));
+}
+
+std::int64_t Core::epoch() const { return epoch_at(body_number()); }
+
+/// As the data are dealt: an epoch may end within an update. Of a job that has gone on with other workers the bodies
+/// before have another size.
+std::int64_t Core::epoch_at(std::int64_t body) const {
+  if (!changed_) return body / bodies_per_epoch();
+  return body < changed_->end ? changed_->epoch : changed_->epoch + 1 + (body - changed_->end) / bodies_per_epoch();
+}
+
+/// How long a job of so many epochs is.
+std::int64_t Core::updates_in(double epochs) const {
+  const auto each = static_cast<double>(updates_per_epoch());
+  if (!changed_) return std::max<std::int64_t>(1, std::llround(epochs * each));
+  const std::int64_t end = changed_->end / std::max(1, info_.bodies);
+  return end + std::llround((epochs - static_cast<double>(changed_->epoch) - 1) * each);
+}
+
+/// Whether the place within the data is the one that its number of updates says.
+void Core::go_on_within_an_epoch() {
+  if (!shards_ || begun_samples_ == 0) return;
+  const auto& parts = begun_.parts;
+  const std::int64_t each = shards_->bodies_per_epoch(), body = begun_.body;
+  const algorithms::Shards::Part as_ever{info_.workers, settings_.options.batch, body % each};
+  if (begun_.epoch == body / each && parts == std::vector{as_ever}) return;
+  changed_ = Changed{begun_.epoch, std::max(body, shards_->first_end())};
+}
 
 torch::OrderedDict<std::string, torch::Tensor> Core::snapshot(std::size_t number) const {
   torch::NoGradGuard no_grad;
@@ -341,14 +429,22 @@ torch::OrderedDict<std::string, torch::Tensor> Core::snapshot(std::size_t number
 
 void Core::indices(std::int64_t number, std::int64_t samples, std::int64_t batch, std::vector<std::int64_t>& out) {
   open();
-  const algorithms::Shards::Options wanted{samples, info_.workers, batch, info_.seed, info_.rotate_shards != 0};
-  if (!shards_ || shards_for_.samples != samples || shards_for_.batch != batch) {
-    auto made = algorithms::Shards::make(wanted);
-    if (!made) throw std::invalid_argument(made.error().text);
-    shards_.emplace(std::move(*made));
-    shards_for_ = wanted;
-  }
+  deal(samples, batch);
   shards_->indices(Rank{start_.rank}, number, out);
+}
+
+void Core::deal(std::int64_t samples, std::int64_t batch) {
+  if (shards_ && shards_for_.samples == samples && shards_for_.batch == batch) return;
+  algorithms::Shards::Options wanted{samples, info_.workers, batch, info_.seed, info_.rotate_shards != 0};
+  if (begun_samples_ > 0 && begun_samples_ != samples)
+    throw std::invalid_argument("cannot resume from " + settings_.options.resume + ": it is of a data set of " +
+                                std::to_string(begun_samples_) + " samples, this one has " + std::to_string(samples) +
+                                ": to begin with its model on other data, read it with paceline::load before me.share");
+  if (begun_samples_ > 0) wanted.begun = begun_;
+  auto made = algorithms::Shards::make(wanted);
+  if (!made) throw std::invalid_argument(made.error().text);
+  shards_.emplace(std::move(*made));
+  shards_for_ = wanted;
 }
 
 void Core::uses_file(const std::string& path) {

@@ -61,7 +61,10 @@ struct Core {
   /// Size of the training set; the run's own number of samples goes before it.
   void set_epoch_samples(std::int64_t samples) {
     epoch_samples_ = settings_.options.samples > 0 ? settings_.options.samples : samples;
+    dealt_samples_ = samples;
   }
+  /// How often the job's strategy was changed.
+  std::int32_t leg() const { return info_.leg; }
   void note_drawn(std::int64_t samples) { drawn_ += samples; }
   void require_body(const char* what) const;
 
@@ -99,6 +102,11 @@ struct Core {
     StepOptions options;  ///< Gradients: of this body's step.
   };
 
+  paceline_session_config session_config() const;
+  void read_terms();
+  void begin_next_leg();
+  void take_up_leg(const std::string& place);
+  std::string place_of_leg() const;
   void resume();
   void plan();
   void require_all_stepped() const;
@@ -125,7 +133,12 @@ struct Core {
   torch::Tensor outer_state() const;
   void load_outer_state(const Replica& replica);
   void save_checkpoint(const std::string& path);
+  std::int64_t bodies_per_epoch() const;
   std::int64_t updates_per_epoch() const;
+  std::int64_t epoch_at(std::int64_t body) const;
+  std::int64_t updates_in(double epochs) const;
+  void deal(std::int64_t samples, std::int64_t batch);
+  void go_on_within_an_epoch();
   std::int64_t due(const Share& share, std::int64_t update) const;
   void advance_schedule(Share& share, std::int64_t to);
   void hold_decay(Share& share, const std::vector<double>& rates);
@@ -152,11 +165,20 @@ struct Core {
   std::optional<Straggler> straggler_;
   std::optional<algorithms::Shards> shards_;
   algorithms::Shards::Options shards_for_;
+  algorithms::Shards::Place begun_{};  ///< Where in the data the job goes on,
+  std::int64_t begun_samples_ = 0;     ///< which were so many; 0: it does not.
+  /// It goes on with other workers, or other batches, than it had: bodies are counted in epochs from there on.
+  struct Changed {
+    std::int64_t epoch = 0;  ///< Within which it went on,
+    std::int64_t end = 0;    ///< and the first body after that.
+  };
+  std::optional<Changed> changed_;
   std::int64_t drawn_ = 0;  // Samples since the last step.
   std::vector<std::function<void(paceline_session*)>> when_open_;
   std::function<void()>
       pending_resume_;  // Loads the checkpoint at the first next(): states and schedules are known then.
   std::int64_t epoch_samples_ = 0;
+  std::int64_t dealt_samples_ = 0;  ///< Of the data set itself.
   bool planned_ = false;
   bool in_body_ = false;
   bool marked_ = false;  ///< There was a body: optimisers are marked.

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "algorithms/train/core.h"
@@ -77,6 +79,10 @@ Replica Core::state() {
                    {"seed", std::to_string(info_.seed)},
                    {"sampler_position", std::to_string(lease_.update * info_.bodies)},
                    {"outer_step", std::to_string(info_.outer_step)}};
+  if (shards_) {
+    replica.notes["samples"] = std::to_string(shards_for_.samples);
+    replica.notes["place"] = text_of(shards_->at(lease_.update * info_.bodies));
+  }
   return replica;
 }
 
@@ -141,7 +147,16 @@ void Core::resume() {
   if (!bytes) refuse(bytes.error().text);
   const auto replica = decode_replica(*bytes);
   if (!replica) refuse(replica.error().text);
-  lease_.update = reached_ = replica->update;
+  lease_.update = reached_ = info_.first_update = replica->update;
+  const auto note = [&replica](const char* name) {
+    const auto it = replica->notes.find(name);
+    return it == replica->notes.end() ? std::string() : it->second;
+  };
+  if (const auto place = algorithms::place_of(note("place"))) {
+    begun_ = *place;
+    begun_.body = replica->update * info_.bodies;
+    begun_samples_ = std::atoll(note("samples").c_str());
+  }
   if (start_.rank != 0) return;  // Gets rank 0's state, as every worker does at the start.
   uses_file(path);
   pending_resume_ = [this, path, bytes = std::make_shared<std::vector<std::byte>>(std::move(*bytes))] {
@@ -151,11 +166,9 @@ void Core::resume() {
       throw std::runtime_error("cannot resume from " + path + ": " + error.what());
     }
   };
-  if (const auto it = replica->notes.find("workers");
-      it != replica->notes.end() && it->second != std::to_string(info_.workers)) {
-    std::fprintf(stderr, "paceline: resumed from the averaged model of %s workers with %d\n", it->second.c_str(),
-                 info_.workers);
-  }
+  if (const auto workers = note("workers"); !workers.empty() && workers != std::to_string(info_.workers))
+    std::fprintf(stderr, "paceline: resumed from the averaged model of %s workers with %d%s\n", workers.c_str(),
+                 info_.workers, begun_samples_ > 0 ? ", which go on with what was left of the epoch" : "");
 }
 
 void Core::save_checkpoint(const std::string& path) {

@@ -481,6 +481,19 @@ TEST_P(CoreTest, AnEpochIsTheSameSamplesHoweverManyMiniBatchesAnUpdateHas) {
   EXPECT_DOUBLE_EQ(rates.back(), 0.25);
 }
 
+TEST_P(CoreTest, AnEpochMayEndWithinAnUpdate) {
+  Bench bench(session(6, 3));
+  auto shared = bench.me.share(bench.net, bench.optimizer);
+  auto batches = bench.me.batches(problem());
+  std::vector<std::int64_t> epochs, wanted(18);
+  for (std::size_t body = 0; body < wanted.size(); ++body) wanted[body] = static_cast<std::int64_t>(body) / 8;
+  while (bench.me.next()) {
+    epochs.push_back(bench.me.epoch());
+    bench.body(shared, batches);
+  }
+  EXPECT_EQ(epochs, wanted);
+}
+
 TEST_P(CoreTest, AScheduleThatCountsEpochsGoesOnFromAReplica) {
   auto job = session(32, 1);
   job["capture_at"] = {20};

@@ -38,6 +38,8 @@ detail::SampledIndices Sampler::next(std::size_t batch_size) {
                                 ", but the run's batch is " + std::to_string(core_->settings().options.batch) +
                                 ": make it with me.batch()");
   core_->open();
+  if (core_->leg() != leg_) following_ = 0;  // Its mini-batches are dealt, and numbered, anew.
+  leg_ = core_->leg();
   following_ = std::max(following_, core_->body_number());
   std::vector<std::int64_t> drawn;
   core_->indices(following_++, samples_, static_cast<std::int64_t>(batch_size), drawn);
@@ -110,7 +112,7 @@ Result<void> train::run_worker(const WorkerStart& start) {
   try {
     Worker me(start);
     try {
-      actors::Invocation call{&me, start.arguments, {}, {}};
+      actors::Invocation call{&me, start.arguments, {}, {}, {}};
       if (const auto called = start.call(call); !called) throw std::invalid_argument(called.error().text);
       return {};
     } catch (const Stopped&) {

@@ -1,7 +1,10 @@
 #include "cli/recorded/metrics_reader.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "cli/recorded/json_fields.h"
 #include "runtime/base/json.h"
@@ -18,7 +21,8 @@ job::JobRecord fresh_record(const json& options) {
   known.strategy = text_of(options, "strategy");
   known.metric = job::metric_of(options);
   known.target = job::target_of(options);
-  return {known, static_cast<std::int32_t>(number(options, "workers").value_or(0)), 1};
+  const auto workers = static_cast<std::size_t>(std::clamp(number(options, "workers").value_or(0), 0.0, 4096.0));
+  return {known, std::vector<std::int32_t>(workers, job::JobRecord::kNotKnown)};
 }
 
 }  // namespace

@@ -205,6 +205,29 @@ function fillTimelines() {
   runs.forEach((run, index) => { if (run.timeline) place("timelines").append(timelineCard(run, index)); });
 }
 
+// A row an epoch, the columns in which there is anything; those of long runs the first and the last.
+const FATES = ["committed", "abandoned", "skipped", "late", "lost", "tail", "twice"];
+const EPOCHS_MOST = 60;
+
+function ledgerCard(run, index) {
+  const {ledger} = run.result;
+  const columns = FATES.filter((fate) => fate === "committed" || ledger.some((row) => row[fate]));
+  const listed = ledger.length > EPOCHS_MOST ? [...ledger.slice(0, EPOCHS_MOST / 2), null, ...ledger.slice(-EPOCHS_MOST / 2)] : ledger;
+  const head = element("tr", {}, ...["epoch", "samples", ...columns].map((name) => element("th", {scope: "col", textContent: name})));
+  const rows = listed.map((row) => element("tr", {}, element("th", {scope: "row", textContent: row ? row.epoch : "…"}),
+    ...["samples", ...columns].map((name) => element("td", {textContent: row ? count(row[name]) : "…"}))));
+  const card = element("div", {className: "card"}, element("h3", {}, markOf(index), " ", run.name),
+    element("div", {className: "scroll"}, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))));
+  card.dataset.run = index;
+  return card;
+}
+
+function fillLedgers() {
+  const counted = runs.filter((run) => run.result.ledger?.length);
+  place("ledger-section").hidden = !counted.length;
+  runs.forEach((run, index) => { if (counted.includes(run)) place("ledgers").append(ledgerCard(run, index)); });
+}
+
 function fillNotes() {
   const notes = runs.flatMap((run) => run.notes.map((note) => element("li", {textContent: (runs.length > 1 ? run.name + ": " : "") + note})));
   place("notes").append(...notes);
@@ -232,6 +255,7 @@ fillLegend();
 fillFigures();
 fillCharts();
 fillTimelines();
+fillLedgers();
 fillSettings();
 fillNotes();
 draw();

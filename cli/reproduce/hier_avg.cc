@@ -11,8 +11,6 @@ namespace {
 
 using simulate::Job;
 
-double one(simulate::Random&) { return 1; }
-
 std::string hier_avg(int k1, int k2, int group) { return format("hier-avg(k1=%d,k2=%d,group=%d)", k1, k2, group); }
 
 /// Loss over steps, each measured once.

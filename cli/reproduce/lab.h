@@ -38,6 +38,7 @@ class Lab {
 using Draw = std::function<double(simulate::Random&)>;
 Draw uniform(double least, double most);
 Draw exponential();
+inline double one(simulate::Random&) { return 1; }
 
 /// A job whose times are drawn anew for every worker and step, the same for all strategies.
 simulate::Job job_of(std::shared_ptr<const simulate::Problem> problem, const std::string& strategy, std::int64_t steps,

@@ -194,7 +194,7 @@ Figures learn(const Lab& lab, const std::string& base, const Times& times) {
   return figures;
 }
 
-void claim_learning(Study& study, const Lab& lab) {
+void claim_batch_learning(Study& study, const Lab& lab) {
   const Times uneven{"times uniform on [1, 2]", .767, uniform(1, 2), false};
   const Times best{"one random worker at 2, the others at 1", 7.5 / 8, uniform(1, 1), true};
   for (const auto& [name, base, paper] :
@@ -278,7 +278,7 @@ Study study_nonblocking(const Lab& lab) {
   claim_theorem_2(study, lab);
   claim_twice(study, lab);
   claim_data(study, lab);
-  claim_learning(study, lab);
+  claim_batch_learning(study, lab);
   claim_rotation(study, lab);
   study.claims.push_back(not_tried("Fig. 3, 4, table 1: test accuracies on CIFAR-10 and CIFAR-100",
                                    "0.928 of 0.925, 0.935 of 0.931; 0.792 of 0.783, 0.791 of 0.794",

@@ -10,8 +10,6 @@ namespace {
 
 using simulate::Job;
 
-double one(simulate::Random&) { return 1; }
-
 void claim_exact(Study& study, const Lab& lab) {
   std::vector<Check> checks;
   for (const int workers : {8, 64}) {
@@ -136,7 +134,7 @@ void claim_stragglers(Study& study, const Lab& lab) {
 
 // Agreement and learning ----------------------------------------------------------------------------------------------
 
-void claim_agreement(Study& study, const Lab& lab) {
+void claim_gossip_agreement(Study& study, const Lab& lab) {
   const auto distance = [&](const std::string& strategy) {
     return lab.over_seeds([&](std::uint64_t seed) {
       Job job = job_of(nothing(32, 32, 1, seed), strategy, lab.steps(400), seed, one);
@@ -177,7 +175,7 @@ Learned learn(const Lab& lab, const Classification& data, const std::string& str
   return {*most - *least, Spread{losses}.mean()};
 }
 
-void claim_learning(Study& study, const Lab& lab) {
+void claim_gossip_learning(Study& study, const Lab& lab) {
   Spread before, after, two, dpsgd, exact;
   for (const std::uint64_t seed : {1, 2, 3}) {
     const Classification data(lab, 32, seed);
@@ -271,8 +269,8 @@ Study study_sgp(const Lab& lab) {
   claim_hours(study);
   claim_scaling(study, lab);
   claim_stragglers(study, lab);
-  claim_agreement(study, lab);
-  claim_learning(study, lab);
+  claim_gossip_agreement(study, lab);
+  claim_gossip_learning(study, lab);
   claim_time_to_loss(study, lab);
   study.claims.push_back(
       not_tried("Abstract, conclusion: top-1 accuracy on ImageNet as allreduce's up to 8 nodes, within "

@@ -23,8 +23,6 @@ Job delayed(const Lab& lab, const std::string& strategy, int workers, double com
 
 namespace {
 
-double one(simulate::Random&) { return 1; }
-
 /// Seconds a step. `transfer_s`: what a model takes on a link.
 Spread delayed_step(const Lab& lab, const std::string& strategy, int workers = 64, double compute = kResNetStep,
                     double transfer_s = 0) {

@@ -15,7 +15,7 @@
 namespace paceline::channel {
 namespace {
 
-constexpr std::size_t kTurn = 256;  // Messages of one line before others have their turn.
+constexpr std::size_t kLineTurn = 256;  // Messages of one line before others have their turn.
 constexpr std::size_t kStrangersMax = 64;
 constexpr std::size_t kNameMax = 255;
 constexpr int kBacklog = 128;
@@ -157,7 +157,7 @@ bool Lines::hear(Map& lines, const std::string& peer) {
   const auto line = find(lines, peer);
   if (!line) return false;
   Message message;
-  for (std::size_t heard = 0; heard < kTurn; ++heard) {
+  for (std::size_t heard = 0; heard < kLineTurn; ++heard) {
     const auto came = line->channel->receive(message, Duration::zero());
     if (!came) {
       end(lines, peer);  // What was to come is broken.
@@ -188,7 +188,7 @@ void Lines::rest() { const Watch all = watch(SIZE_MAX); }
 void Lines::Watch::look() {
   Message message;
   for (auto& [map, peer, line] : watched_) {
-    for (std::size_t heard = 0; heard < kTurn && !line->ending; ++heard) {
+    for (std::size_t heard = 0; heard < kLineTurn && !line->ending; ++heard) {
       const auto came = line->channel->look(message);
       if (!came || !*came) break;  // One that is broken ends when it is heard.
       lines_.tell(*map, peer, message);

@@ -27,21 +27,21 @@ Message message(const std::string& text) {
   return {Frame(begin, begin + text.size())};
 }
 
-std::string text(const Message& message) {
+std::string text_of(const Message& message) {
   return {reinterpret_cast<const char*>(message[0].data()), message[0].size()};
 }
 
 /// One process's lines, and what they told.
 struct Side {
   explicit Side(const std::string& name)
-      : lines(*Lines::create(
-            name,
-            {.called = [this](const std::string& peer, Message m) { told.push_back(peer + " calls " + text(m)); },
-             .answered = [this](const std::string& peer, Message m) { told.push_back(peer + " answers " + text(m)); },
-             .ended =
-                 [this](const std::string& peer, std::size_t untaken) {
-                   told.push_back(peer + " ended, " + std::to_string(untaken) + " left");
-                 }})) {}
+      : lines(*Lines::create(name, {.called = [this](const std::string& peer,
+                                                     Message m) { told.push_back(peer + " calls " + text_of(m)); },
+                                    .answered = [this](const std::string& peer,
+                                                       Message m) { told.push_back(peer + " answers " + text_of(m)); },
+                                    .ended =
+                                        [this](const std::string& peer, std::size_t untaken) {
+                                          told.push_back(peer + " ended, " + std::to_string(untaken) + " left");
+                                        }})) {}
 
   void serve(std::size_t until = 1) {
     for (int i = 0; i < 200 && told.size() < until; ++i) {

@@ -18,16 +18,16 @@ namespace paceline::memory {
 namespace {
 
 constexpr std::uint64_t kSize = 4096;
-constexpr std::uint64_t kMagic = 0x316c746e6f636170;  // "paconlt1"
+constexpr std::uint64_t kControlMagic = 0x316c746e6f636170;  // "paconlt1"
 
-constexpr std::int64_t kFresh = 1, kAveraged = 2, kEnd = 4, kLrMayDecay = 8;
+constexpr std::int64_t kFresh = 1, kAveraged = 2, kEnd = 4, kLrMayDecay = 8, kOfAll = 16;
 
 }  // namespace
 
 /// The verdict slot is a sequence lock: `sequence` is odd while the agent writes. Its fields are relaxed atomics, so
 /// that a reader that comes too early reads a mixture, notices, and nothing is undefined.
 struct ControlPage::Page {
-  std::uint64_t magic = kMagic;
+  std::uint64_t magic = kControlMagic;
   alignas(64) Words words;
   alignas(64) std::atomic<std::uint64_t> sequence{0};
   std::array<std::atomic<std::int64_t>, 6> fields{};  ///< own, next, next_round, skipped, flags, scale.
@@ -50,7 +50,7 @@ Result<ControlPage> ControlPage::map(process::BorrowedFd fd) {
   auto memory = store::Mapping::map(fd, kSize, store::Mapping::Access::read, "control page");
   if (!memory) return tl::unexpected(memory.error());
   ControlPage page({}, *std::move(memory));
-  if (page.page().magic != kMagic)
+  if (page.page().magic != kControlMagic)
     return fail(ErrorKind::invalid, "control page: the shared memory is none of this version of Paceline");
   return page;
 }
@@ -78,7 +78,8 @@ void ControlPage::set_verdict(const WorkerVerdict& verdict) {
   page().sequence.store(sequence + 1, std::memory_order_relaxed);
   // Release on every field: who reads a new one also sees the odd sequence.
   const std::int64_t flags = (verdict.fresh ? kFresh : 0) | (verdict.averaged ? kAveraged : 0) |
-                             (verdict.end ? kEnd : 0) | (verdict.lr_may_decay ? kLrMayDecay : 0);
+                             (verdict.end ? kEnd : 0) | (verdict.lr_may_decay ? kLrMayDecay : 0) |
+                             (verdict.of_all ? kOfAll : 0);
   const std::array<std::int64_t, 6> values{verdict.own,     verdict.next, verdict.next_round,
                                            verdict.skipped, flags,        std::bit_cast<std::int64_t>(verdict.scale)};
   for (std::size_t i = 0; i < values.size(); ++i) page().fields[i].store(values[i], std::memory_order_release);
@@ -100,6 +101,7 @@ std::optional<ControlPage::Numbered> ControlPage::verdict(std::uint64_t seen) co
                    .averaged = (values[4] & kAveraged) != 0,
                    .end = (values[4] & kEnd) != 0,
                    .lr_may_decay = (values[4] & kLrMayDecay) != 0,
+                   .of_all = (values[4] & kOfAll) != 0,
                    .scale = std::bit_cast<double>(values[5])}};
 }
 

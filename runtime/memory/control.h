@@ -23,6 +23,7 @@ struct WorkerVerdict {
   bool averaged = false;
   bool end = false;
   bool lr_may_decay = true;  ///< Else a decay of the learning rate waits.
+  bool of_all = true;        ///< An average of all was among those that it has, or is late for, now.
   double scale = 1;          ///< own == next: it may step with so many times the sum of its batch, and publishes then.
   bool operator==(const WorkerVerdict&) const = default;
 };
@@ -49,6 +50,7 @@ class ControlPage {
     std::atomic<std::int64_t> capture_from{-1};    ///< each of which is of this update or a later one.
     std::atomic<std::uint32_t> save_wanted{0};     ///< Counts requests for a checkpoint.
     std::atomic<std::uint32_t> leave{0};           ///< Not 0: leave the job after the next average.
+    std::atomic<std::int64_t> next_leg{0};  ///< Not 0: where the job ends for this page it goes on in another leg.
     /// A replay: the worker publishes no further than this (scheduler/record/replay.h numbers publications).
     std::atomic<std::int64_t> may_publish{INT64_MAX};
   };

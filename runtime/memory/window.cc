@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kHugePage = 2ull << 20;
-constexpr std::uint64_t kMagic = 0x3177646e77636170;  // "pacwndw1"
+constexpr std::uint64_t kWindowMagic = 0x3177646e77636170;  // "pacwndw1"
 constexpr std::uint64_t kBytesMax = 1ull << 46;  // Beyond any address space: keeps the arithmetic below from wrapping.
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -107,7 +107,7 @@ Result<Window> Window::create(const Layout& layout) {
 
 void Window::reset() {
   Header& written = *header();
-  written.magic = kMagic;
+  written.magic = kWindowMagic;
   written.elements = layout_.elements;
   written.dtype = static_cast<std::uint32_t>(layout_.dtype);
   written.buffers = layout_.buffers;
@@ -122,7 +122,7 @@ Result<Window> Window::map(process::Fd fd, const Layout& layout) {
   if (!memory) return tl::unexpected(memory.error());
   Window window(std::move(fd), *std::move(memory), layout);
   const Header* header = window.header();
-  if (header->magic != kMagic)
+  if (header->magic != kWindowMagic)
     return fail(ErrorKind::invalid, "window: the shared memory is no window of this version of Paceline");
   if (header->elements != layout.elements || header->dtype != static_cast<std::uint32_t>(layout.dtype) ||
       header->buffers != layout.buffers)

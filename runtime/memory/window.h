@@ -23,6 +23,8 @@ std::size_t size_of(Dtype dtype);
 struct BufferTag {
   std::int64_t iteration = -1;  ///< The iteration (update) that the contents belong to; -1: the start.
   std::int32_t bodies = 0;      ///< Mini-batches that went into it.
+  std::int64_t since = 0;       ///< Mini-batches [since, through) of the worker's are done, and are in it with all
+  std::int64_t through = 0;     ///< that it had in hand (scheduler/ledger.h).
   std::int32_t divisor = 1;  ///< Results only: the number of contributions summed up; contents / divisor is the mean.
   double loss_sum = 0;       ///< Sum of the losses of `loss_count` mini-batches.
   std::int64_t loss_count = 0;

@@ -19,7 +19,7 @@ namespace paceline::memory {
 namespace {
 
 constexpr std::size_t kBlock = 4096;
-constexpr Window::Layout kLayout{.elements = 64 * kBlock / 8, .dtype = Dtype::f64, .buffers = 5};
+constexpr Window::Layout kShared{.elements = 64 * kBlock / 8, .dtype = Dtype::f64, .buffers = 5};
 
 /// Every block says which publication it belongs to and carries a checksum over all of its words.
 struct Block {
@@ -73,7 +73,7 @@ pid_t child(Body body) {
 
 /// Publishes for ever, taking a retained result now and then.
 [[noreturn]] void publish_for_ever(process::Fd fd, std::uint64_t version) {
-  auto window = Window::map(std::move(fd), kLayout);
+  auto window = Window::map(std::move(fd), kShared);
   if (!window) ::_exit(3);
   for (;; ++version) {
     const auto writing = window->writing();
@@ -113,7 +113,7 @@ std::uint64_t round(Window& window) {
 }
 
 TEST(WindowProcessesTest, WhatAnotherProcessPublishesIsNeverTornAndOutlivesItsDeath) {
-  auto created = Window::create(kLayout);
+  auto created = Window::create(kShared);
   ASSERT_TRUE(created) << created.error().text;
   Window& window = *created;
   std::uint64_t newest = 0;
@@ -142,7 +142,7 @@ TEST(WindowProcessesTest, WhatAnotherProcessPublishesIsNeverTornAndOutlivesItsDe
 }
 
 TEST(WindowProcessesTest, AWorkerStoppedInMidWriteSpoilsNothing) {
-  auto created = Window::create(kLayout);
+  auto created = Window::create(kShared);
   ASSERT_TRUE(created) << created.error().text;
   const pid_t worker = child([&] { publish_for_ever(created->fd().duplicate(), 1); });
   const Instant deadline = steady_now() + std::chrono::seconds(20);

@@ -5,10 +5,10 @@
 namespace paceline::memory {
 namespace {
 
-constexpr std::int32_t kNone = WindowRoles::kNone;
+constexpr std::int32_t kNobody = WindowRoles::kNone;
 
 TEST(WindowRolesTest, PackingKeepsEveryRole) {
-  const WindowRoles roles{.writing = 3, .published = kNone, .sealed = 0, .in_progress = 13, .latest = 7};
+  const WindowRoles roles{.writing = 3, .published = kNobody, .sealed = 0, .in_progress = 13, .latest = 7};
   EXPECT_EQ(WindowRoles::unpack(roles.pack()), roles);
 }
 

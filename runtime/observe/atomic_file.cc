@@ -11,7 +11,7 @@
 namespace paceline::observe {
 namespace {
 
-constexpr std::size_t kBufferMax = 256 * 1024;
+constexpr std::size_t kPendingMax = 256 * 1024;
 
 /// Makes the rename itself durable; best effort, some file systems cannot.
 void sync_folder_of(const std::string& path) {
@@ -79,7 +79,7 @@ Result<void> AtomicFile::flush() {
 Result<void> AtomicFile::write(std::string_view bytes) {
   if (fd_ < 0) return fail(ErrorKind::invalid, "write " + path_ + ": it was committed or failed before");
   buffer_.append(bytes);
-  return buffer_.size() < kBufferMax ? Result<void>() : flush();
+  return buffer_.size() < kPendingMax ? Result<void>() : flush();
 }
 
 Result<void> AtomicFile::commit() {

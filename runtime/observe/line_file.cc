@@ -9,7 +9,7 @@
 
 namespace paceline::observe {
 namespace {
-constexpr std::size_t kBufferMax = 64 * 1024;
+constexpr std::size_t kLinesMax = 64 * 1024;
 }
 
 LineFile::LineFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
@@ -49,7 +49,7 @@ Result<void> LineFile::append(std::string_view line, Instant now) {
   buffer_.append(line).push_back('\n');
   if (!flushed_ever_) flushed_ = now;  // The first second is buffered, too.
   flushed_ever_ = true;
-  if (buffer_.size() < kBufferMax && now - flushed_ < kFlushEvery) return {};
+  if (buffer_.size() < kLinesMax && now - flushed_ < kFlushEvery) return {};
   flushed_ = now;
   return flush();
 }

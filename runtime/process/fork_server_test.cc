@@ -32,7 +32,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::Test;
 using Event = ForkServer::Event;
-using Kind = ForkServer::Event::Kind;
+using Happened = ForkServer::Event::Kind;
 
 constexpr Duration kDeadline = 60s;  // Only a failing test gets there.
 
@@ -65,7 +65,7 @@ class ForkServerTest : public Test {
   }
 
   /// Collects events until one is of `kind`; it is removed and returned.
-  std::optional<Event> wait_for(Kind kind) {
+  std::optional<Event> wait_for(Happened kind) {
     const Instant end = steady_now() + kDeadline;
     for (;;) {
       const auto found = std::find_if(seen.begin(), seen.end(), [&](const Event& e) { return e.kind == kind; });
@@ -82,7 +82,7 @@ class ForkServerTest : public Test {
   void fork_one(std::uint64_t worker, std::vector<std::pair<std::string, std::string>> env) {
     const auto asked = sut->fork(request(worker, std::move(env)));
     ASSERT_TRUE(asked) << asked.error().text;
-    auto event = wait_for(Kind::forked);
+    auto event = wait_for(Happened::forked);
     ASSERT_TRUE(event);
     ASSERT_EQ(event->worker, WorkerId(worker));
     workers.insert_or_assign(worker, Worker{event->pid, std::move(event->pidfd), std::move(event->socket)});
@@ -132,7 +132,7 @@ TEST_P(ForkServerCountTest, WorkersAreForkedRegisteredAndAnswer) {
   for (int i = 0; i < GetParam(); ++i) ASSERT_TRUE(sut->fork(request(static_cast<std::uint64_t>(i), {})));
   std::set<pid_t> pids;
   for (int i = 0; i < GetParam(); ++i) {
-    auto event = wait_for(Kind::forked);
+    auto event = wait_for(Happened::forked);
     ASSERT_TRUE(event);
     pids.insert(event->pid);
     workers.insert_or_assign(event->worker.value,
@@ -167,7 +167,7 @@ TEST_F(ForkServerTest, WorkerLeadsASessionWithCleanDescriptorsAndItsEnvironment)
 TEST_F(ForkServerTest, ExitStatusIsReported) {
   start();
   fork_one(1, {{"ACT", "exit"}, {"CODE", "3"}});
-  const auto event = wait_for(Kind::exited);
+  const auto event = wait_for(Happened::exited);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->worker, WorkerId(1));
   EXPECT_EQ(event->exit, (Exit{.signalled = false, .code = 3}));
@@ -176,7 +176,7 @@ TEST_F(ForkServerTest, ExitStatusIsReported) {
 TEST_F(ForkServerTest, CrashIsReportedAndItsLastLinesAreInALogOfItsOwn) {
   start();
   fork_one(1, {{"ACT", "crash"}});
-  const auto event = wait_for(Kind::exited);
+  const auto event = wait_for(Happened::exited);
   ASSERT_TRUE(event);
   EXPECT_EQ(to_string(event->exit), "killed by SIGSEGV (Segmentation fault)");
   EXPECT_EQ(text_of(log_of(1)), "last words\n");  // And not the server's "warm".
@@ -190,7 +190,7 @@ TEST_F(ForkServerTest, StoppedWorkerIsKilledThroughItsPidfd) {
   fork_one(1, {});
   ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGSTOP));
   ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGKILL));
-  const auto event = wait_for(Kind::exited);
+  const auto event = wait_for(Happened::exited);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->exit, (Exit{.signalled = true, .code = SIGKILL}));
   fork_one(2, {});  // The server's next message: the first was reaped.
@@ -203,7 +203,7 @@ TEST_P(ForkServerFamilyTest, ProcessesThatADeadWorkerStartedEndWithIt) {
   const Fd grandchild = start_family();
   ASSERT_TRUE(grandchild);
   ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGKILL));
-  EXPECT_TRUE(wait_for(Kind::exited));
+  EXPECT_TRUE(wait_for(Happened::exited));
   EXPECT_TRUE(readable_within(grandchild.get(), 10s));
 }
 
@@ -221,14 +221,14 @@ TEST_F(ForkServerTest, WorkersOutliveAKilledServerAndAreReapedByTheAgent) {
   fork_one(2, {});
   const pid_t first = sut->pid();
   kill_server();
-  ASSERT_TRUE(wait_for(Kind::server_restarted));
+  ASSERT_TRUE(wait_for(Happened::server_restarted));
   EXPECT_NE(sut->pid(), first);
   EXPECT_TRUE(answers(1));
   EXPECT_TRUE(answers(2));
 
   fork_one(3, {});                                         // The new server works,
   ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGKILL));  // an orphan's end is seen,
-  const auto event = wait_for(Kind::exited);
+  const auto event = wait_for(Happened::exited);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->worker, WorkerId(1));
   EXPECT_EQ(event->exit, (Exit{.signalled = true, .code = SIGKILL}));
@@ -246,7 +246,7 @@ TEST_F(ForkServerTest, WorkersOfARetiredServerGoOnUntilTheyEnd) {
   EXPECT_TRUE(answers(1));
   EXPECT_FALSE(sut->is_empty());
   ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGKILL));
-  ASSERT_TRUE(wait_for(Kind::exited));
+  ASSERT_TRUE(wait_for(Happened::exited));
   EXPECT_TRUE(sut->is_empty());
 }
 
@@ -256,7 +256,7 @@ TEST_F(ForkServerTest, RequestsThatADyingServerDidNotAnswerAreGivenToTheNext) {
   ASSERT_EQ(::kill(sut->pid(), SIGSTOP), 0);  // It will not answer.
   ASSERT_TRUE(sut->fork(request(2, {})));
   kill_server();
-  auto event = wait_for(Kind::forked);
+  auto event = wait_for(Happened::forked);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->worker, WorkerId(2));
   workers.insert_or_assign(2, Worker{event->pid, std::move(event->pidfd), std::move(event->socket)});
@@ -267,7 +267,7 @@ TEST_F(ForkServerTest, DestructionEndsTheServerAndAllWorkersOfEveryServer) {
   start();
   fork_one(1, {});
   kill_server();
-  ASSERT_TRUE(wait_for(Kind::server_restarted));
+  ASSERT_TRUE(wait_for(Happened::server_restarted));
   fork_one(2, {});
   ASSERT_TRUE(kill_worker(workers.at(1).pidfd, SIGSTOP));
   ASSERT_TRUE(kill_worker(workers.at(2).pidfd, SIGSTOP));
@@ -286,7 +286,7 @@ TEST_F(ForkServerTest, NoWorkerOutlivesAKilledAgentNotEvenAStoppedOne) {
     start();
     fork_one(1, {});
     kill_server();
-    if (!wait_for(Kind::server_restarted)) ::_exit(1);
+    if (!wait_for(Happened::server_restarted)) ::_exit(1);
     fork_one(2, {});
     fork_one(3, {});
     (void)kill_worker(workers.at(1).pidfd, SIGSTOP);
@@ -309,7 +309,7 @@ TEST_F(ForkServerTest, WorkerWhoseSocketTheAgentClosesEndsByItself) {
   start();
   fork_one(1, {});
   workers.at(1).socket.reset();
-  const auto event = wait_for(Kind::exited);
+  const auto event = wait_for(Happened::exited);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->exit, (Exit{.signalled = false, .code = kExitAgentGone}));
 }
@@ -319,7 +319,7 @@ TEST_F(ForkServerTest, ServerWithAThreadOfItsOwnRefusesToForkAndSaysWhy) {
   given.env = {"THREAD_AT_LOAD=1"};
   start(std::move(given));
   ASSERT_TRUE(sut->fork(request(1, {})));
-  const auto event = wait_for(Kind::fork_refused);
+  const auto event = wait_for(Happened::fork_refused);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->worker, WorkerId(1));
   EXPECT_NE(event->text.find("started them when it was loaded"), std::string::npos) << event->text;
@@ -356,7 +356,7 @@ TEST_F(ForkServerTest, UnwritableLogRefusesThatWorkerOnly) {
   auto bad = request(1, {});
   bad.log_path = folder + "/missing/worker.log";
   ASSERT_TRUE(sut->fork(bad));
-  const auto event = wait_for(Kind::fork_refused);
+  const auto event = wait_for(Happened::fork_refused);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->text, "open log " + bad.log_path + ": No such file or directory");
   fork_one(2, {});
@@ -388,7 +388,7 @@ TEST_F(ForkServerTest, ProgramThatIsNoActorScriptFailsAfterThreeStarts) {
   given.args = {"-c", "echo life; exit 5"};
   start(std::move(given));
   ASSERT_TRUE(sut->fork(request(1, {})));
-  const auto event = wait_for(Kind::server_failed);
+  const auto event = wait_for(Happened::server_failed);
   ASSERT_TRUE(event);
   EXPECT_NE(event->text.find("exit status 5"), std::string::npos) << event->text;
   EXPECT_NE(event->text.find("is it an actor script"), std::string::npos) << event->text;
@@ -402,7 +402,7 @@ TEST_F(ForkServerTest, WarmUpThatThrowsIsNamedByTheFailure) {
   auto given = options();
   given.env = {"BAD_WARM_UP=1"};
   start(std::move(given));
-  const auto event = wait_for(Kind::server_failed);
+  const auto event = wait_for(Happened::server_failed);
   ASSERT_TRUE(event);
   EXPECT_NE(event->text.find("warm-up failed: no such model file"), std::string::npos) << event->text;
 }
@@ -414,7 +414,7 @@ TEST_F(ForkServerTest, ProgramThatNeverBecomesReadyIsGivenUpAfterItsTime) {
   given.ready_timeout = 50ms;
   start(std::move(given));
   const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, sut->pid(), 0)));
-  const auto event = wait_for(Kind::server_failed);
+  const auto event = wait_for(Happened::server_failed);
   ASSERT_TRUE(event);
   EXPECT_NE(event->text.find("within 50 ms"), std::string::npos) << event->text;
   EXPECT_TRUE(readable_within(pidfd.get(), kDeadline));
@@ -440,7 +440,7 @@ TEST_F(ForkServerTest, LargeRequestsBeyondTheSocketsBufferAllArrive) {
   const std::string large(50'000, 'x');
   for (std::uint64_t i = 0; i < 12; ++i)
     ASSERT_TRUE(sut->fork(request(i, {{"ACT", "exit"}, {"CODE", "0"}, {"LARGE", large}})));
-  for (int i = 0; i < 12; ++i) ASSERT_TRUE(wait_for(Kind::exited));
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(wait_for(Happened::exited));
 }
 
 }  // namespace

@@ -5,16 +5,13 @@
 #include <string>
 
 #include "runtime/transport/sim/sim_network.h"
+#include "runtime/transport/transport_test_support.h"
 
 namespace paceline::transport {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::vector<Frame> message(const std::string& text) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-  return {Frame(bytes, bytes + text.size())};
-}
+using test::message;
 
 /// Between two endpoints whose queues hold four messages.
 class BacklogTest : public testing::Test {

@@ -86,8 +86,8 @@ class AnyMessage {
   std::string text(std::string_view field) {
     if (one_of(12)) return word();
     if (one_of(200)) return std::string(below(100'000), 'x');
-    constexpr const char* kVerbs[] = {"status", "submit", "submit",  "stop",   "scale",
-                                      "drain",  "close",  "release", "linked", "node_status"};
+    constexpr const char* kVerbs[] = {"status", "submit", "submit",  "stop",   "scale",       "set",         "drain",
+                                      "let_go", "close",  "release", "linked", "node_status", "move_places", "left"};
     constexpr const char* kRoles[] = {"agent", "worker", "driver"};
     if (field == "verb") return any(kVerbs);
     if (field == "role") return any(kRoles);

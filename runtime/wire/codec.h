@@ -115,7 +115,8 @@ Frame refusal(const Error& error);
 /// that it makes (0: it makes none).
 Frame welcome(const std::string& name, NodeId node, std::uint32_t process = 0);
 
-/// The training job that a session's or another agent's message is for; nullopt: it is for none.
+/// The training job that a session's or another agent's message is for, with its leg (runtime/base/job_leg.h);
+/// nullopt: it is for none.
 std::optional<JobId> job_of(const Envelope::Reader& envelope);
 
 }  // namespace paceline::wire

@@ -19,7 +19,7 @@ struct Envelope {
 
     # head <-> agents
     nodes @7 :Nodes;                # membership, after every change
-    openJob @8 :OpenJob;            # head -> all agents of the job; agent -> a head that was started anew: runs here
+    openJob @8 :OpenJob;            # head -> all agents of the job, again for each leg of it; agent -> a head that was started anew: runs here
     closeJob @9 :CloseJob;
     nodeGone @38 :NodeGone;         # head -> the agents that go on without it: the job has lost it
     jobDriven @45 :JobDriven;       # head -> the agents of the job: its driver has another agent now
@@ -108,6 +108,11 @@ struct JobEvent {
     closed @19 :Progress;
     returned @20 :Returned;
     scale @21 :Scale;       # the head's: somebody has asked for so many workers
+    ledger @22 :Ledger;     # epochs that are over
+    changed @23 :Changed;   # the job goes on with another strategy
+    drain @24 :Leaves;      # the head's: somebody has asked a worker, or all of a node, to leave
+    nodeJoined @25 :NodeJoined;
+    room @26 :Room;         # the head's: a node that has no part in the job, and could have one
   }
   struct Memory { node @0 :Int32; bytesWorker @1 :Float64; bytesNode @2 :Float64; }
   struct FirstStep { worker @0 :Int32; }
@@ -118,14 +123,25 @@ struct JobEvent {
   }
   struct Saved { worker @0 :Int32; update @1 :Int64; }
   struct Metric { worker @0 :Int32; update @1 :Int64; clockS @2 :Float64; name @3 :Text; value @4 :Float64; }
-  struct Left { worker @0 :Int32; ended @1 :Bool; text @2 :Text; returns @3 :Bool; drained @4 :Bool; }   # returns: another process comes in its place; drained: as was asked
+  struct Left { worker @0 :Int32; ended @1 :Bool; text @2 :Text; returns @3 :Bool; drained @4 :Bool; withNode @5 :Bool; }   # returns: another process comes in its place; drained: as was asked; withNode: its node is lost
   struct Returned { worker @0 :Int32; update @1 :Int64; afterS @2 :Float64; text @3 :Text; }   # afterS: since its last process ended
   struct Scale { workers @0 :Int32; text @1 :Text; }
+  struct Leaves { worker @0 :Int32; node @1 :Int32; all @2 :Bool; text @3 :Text; }   # all: of the node, to which nobody comes any more; worker: -1 then
+  struct Changed { update @0 :Int64; strategy @1 :Text; afterS @2 :Float64; text @3 :Text; }   # afterS: since its workers were held for that
   struct NodeLost { node @0 :Int32; text @1 :Text; }
+  struct NodeJoined { node @0 :Int32; leg @1 :Int32; text @2 :Text; places @3 :List(Int32); }   # from this leg on it takes part, and these places, its own, can be taken
+  struct Room { node @0 :Int32; cpus @1 :Int32; text @2 :Text; }
   struct File { path @0 :Text; hash @1 :Text; }
   struct Final { worker @0 :Int32; model @1 :Text; }
   struct Stopping { node @0 :Int32; text @1 :Text; }
   struct Words { text @0 :Text; }
+}
+# What became of a node's samples, by epoch (scheduler/ledger.h); tail, samples: of all workers.
+struct Ledger { node @0 :Int32; epochs @1 :List(Epoch); leg @2 :Int32;
+  struct Epoch {
+    epoch @0 :Int64; committed @1 :Int64; abandoned @2 :Int64; skipped @3 :Int64; late @4 :Int64; lost @5 :Int64; twice @6 :Int64;
+    open @7 :Int64; tail @8 :Int64; samples @9 :Int64;
+  }
 }
 # A node's part of a job, at one moment.
 struct Progress {
@@ -138,6 +154,7 @@ struct Progress {
     clockS @3 :Float64; medianStepS @4 :Float64; stepS @5 :Float64; loss @6 :Float64; samples @7 :Int64;
     counters @8 :Counters; workers @9 :List(Worker);
     waiting @10 :Waiting;     # while somebody is waited for
+    ledger @11 :Ledger;       # of epochs that are not over
   }
   struct Counters {
     groupAverages @0 :Int64; globalAverages @1 :Int64; skipped @2 :Int64; lateMerges @3 :Int64; abandonedBodies @4 :Int64;
@@ -153,13 +170,16 @@ struct Progress {
 struct NodeEntry { node @0 :Int32; name @1 :Text; address @2 :Text; cpus @3 :Int32; pid @4 :Int32; memory @5 :UInt64; }
 struct Nodes { epoch @0 :Int64; nodes @1 :List(NodeEntry); }
 
-struct Member { rank @0 :Int32; node @1 :Int32; actor @2 :UInt64; incarnation @3 :UInt64; }   # incarnation: of the node's agent
+struct Member { rank @0 :Int32; node @1 :Int32; actor @2 :UInt64; incarnation @3 :UInt64;   # of the node's agent
+  leg @4 :Int32; }            # with which the node came back; 0: it was not lost
 struct OpenJob {
   job @0 :UInt64; members @1 :List(Member);
   json @2 :Text;              # its options: strategy, seed, run directory ...
   age @3 :Float64;            # seconds
   without @4 :List(Int32);    # nodes that it has lost, and goes on without
   driver @5 :JobDriver;
+  leg @6 :Int32;              # the newest that was asked for
+  leaving @7 :List(Member);   # nodes without a place in it: they end the leg before with the others; ranks say nothing
 }
 struct JobDriver { node @0 :Int32; peer @1 :Text; incarnation @2 :UInt64; request @3 :UInt64; moves @4 :UInt32; }  # of its agent; which of its requests the job answers; moves: from one agent to another, so far
 struct JobDriven { job @0 :UInt64; driver @1 :JobDriver; heard @2 :List(Heard);    # heard: of what each node has told, up to this number
@@ -221,7 +241,8 @@ struct Output { to @0 :Text; node @1 :Int32; bytes @2 :UInt32; parts @3 :List(Pa
 struct OutputWanted { driver @0 :Text; node @1 :Int32; bytes @2 :UInt32; all @3 :Bool; gone @4 :Bool; }   # node: whose workers'; bytes: shown; all: now, the driver ends; gone: nobody is there who would show it
 
 struct OpenShare { job @0 :UInt64; rank @1 :Int32; elements @2 :UInt64; dtype @3 :UInt8; worker @4 :UInt64; outerElements @5 :UInt64; request @6 :UInt64; }
-struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; loss @4 :Float64; bodies @5 :Int32 = -1; }  # bodies: not published yet, a batch is over after so many mini-batches that took computeNs each
+struct Arrive { job @0 :UInt64; rank @1 :Int32; iteration @2 :Int64; computeNs @3 :Int64; loss @4 :Float64; bodies @5 :Int32 = -1; since @6 :Int64; through @7 :Int64; }
+# bodies: not published yet, a batch is over after so many mini-batches that took computeNs each; [since, through): mini-batches that are done, none of which was told of before (scheduler/ledger.h)
 struct Report {
   job @0 :UInt64; rank @1 :Int32; update @2 :Int64;   # update: that it has done last
   union {
@@ -236,7 +257,8 @@ struct Report {
     fail @11 :Text;           # at once; why
     left @12 :Void;           # it was asked to leave, and has done its last update
   }
-  struct Plan { first @0 :Int64; updates @1 :Int64; evaluateEvery @2 :Int64; }
+  struct Plan { first @0 :Int64; updates @1 :Int64; evaluateEvery @2 :Int64; samples @3 :Int64; batch @4 :Int64; epoch @5 :Int64; epochEnd @6 :Int64; left @7 :Int64; place @8 :Text;
+    elements @9 :UInt64; outerElements @10 :UInt64; dtype @11 :UInt8; clockS @12 :Float64; }   # elements to clockS: of one node for another, of which no worker is there: of a model, and what the clock of training shows; samples: of the data set, 0: there is none; batch: samples of a mini-batch; epochEnd: the first mini-batch after the epoch within which the job begins; left: samples of that epoch; place: where in the data the leg begins, in the words of the worker's program
   struct Metric { name @0 :Text; value @1 :Float64; }
   struct File { path @0 :Text; hash @1 :Text; }
 }
@@ -244,6 +266,7 @@ struct Report {
 struct Replica {
   job @0 :UInt64; rank @1 :Int32; update @2 :Int64; size @3 :UInt64; node @4 :Int32; request @5 :UInt64;
   exact @6 :Bool; holds @7 :Bool;
+  contents @8 :List(Content);   # of the model in it
 }
 struct ObjectKey { job @0 :UInt64; worker @1 :UInt64; key @2 :Text; size @3 :UInt64; request @4 :UInt64; }
 struct ObjectGiven { fill @0 :Bool; }   # the worker is to fill it, and to seal it then
@@ -258,19 +281,22 @@ struct JobTerms {
   publishesEvery @17 :Bool; abandons @18 :Bool; ownPace @19 :Bool; showsStart @20 :Bool; finishes @21 :Bool;
   stepsApart @22 :Bool; accumulates @23 :Bool; weighsBySamples @24 :Bool; rotateShards @25 :Bool;
   resetMomentum @26 :Bool; lrMayDecay @27 :Bool; returns @28 :Bool;
+  job @29 :UInt64; goesOn @30 :Bool; place @31 :Text;
 }
 
 struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; count @3 :Bool; gone @4 :Int32 = -1; back @5 :Bool; }  # count: one worker more has arrived, a quorum fires; gone: this worker has left, or is back, no version
-struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; of @12 :Int32 = -1; members @13 :Int64; }   # of: the node whose it is, where another passes it on
+struct Content { rank @0 :Int32; from @1 :Int64; through @2 :Int64; }   # of what is sent: scheduler/contents.h
+struct Partial { job @0 :UInt64; version @1 :Int64; group @2 :Int32; contributions @3 :Int32; bodies @4 :Int64; lossSum @5 :Float64; lossCount @6 :Int64; samples @7 :Int64; learningRate @8 :Float64; leaderNs @9 :Int64; stops @10 :Int32; weight @11 :Float64; of @12 :Int32 = -1; members @13 :Int64; contents @14 :List(Content); }   # of: the node whose it is, where another passes it on
 struct Released { job @0 :UInt64; version @1 :Int64; ends @2 :Bool;               # ends: the job ends here, stay held until all are there
-  evaluated @3 :Bool; value @4 :Float64;                                          # what the evaluation gave, if it did
+  evaluated @3 :JobEvent.Evaluated;                                                # what the evaluation gave, if it did
+  next @4 :OpenJob;                                                                # the job ends there for this leg only, and goes on so
 }
 struct Flushed { job @0 :UInt64; lost @1 :List(Int32); }                           # all that are lost, as the sender knows
-struct Settled { job @0 :UInt64; version @1 :Int64; node @2 :Int32; }              # all of this node's workers have the last version, or are gone
+struct Settled { job @0 :UInt64; version @1 :Int64; node @2 :Int32; }              # all of this node's workers have the last version, or are gone; version below 0: a leg has not begun, and nobody there has a model to begin with
 struct StopRounds { job @0 :UInt64; version @1 :Int64; reason @2 :Text; }
 
 # Strategies whose workers are at versions of their own.
-struct Share { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; weight @3 :Float64; }   # weight: of a push-sum
+struct Share { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; weight @3 :Float64; contents @4 :List(Content); }   # weight: of a push-sum
 struct Gone { job @0 :UInt64; rank @1 :Int32; contributed @2 :Int64; mixed @3 :Int64; }   # its last versions
 struct Awaited { job @0 :UInt64; rank @1 :Int32; version @2 :Int64; }                      # somebody has waited for this contribution beyond patience
 struct Batch { job @0 :UInt64; version @1 :Int64; bodies @2 :Int64 = -1; of @3 :Int32 = -1; }   # of: as in Partial; an update of batches is over; bodies: what the workers of this node did of it
@@ -285,5 +311,6 @@ struct Ending { job @0 :UInt64; phase @1 :Phase; version @2 :Int64;             
 # Asynchronous strategies; a phase's arrow is in scheduler/asynchronous/, `version` an iteration of `rank`.
 struct Exchange { job @0 :UInt64; phase @1 :Phase; rank @2 :Int32; partner @3 :Int32; version @4 :Int64;
   applied @5 :List(Int64);        # of a server's model: the last iteration of each rank that is in it
+  contents @6 :List(Content);     # of a model that meets another
   enum Phase { push @0; pull @1; ask @2; offer @3; mean @4; decline @5; gather @6; done @7; model @8; back @9; }
 }

@@ -30,7 +30,7 @@ void AsynchronousWorkers::step(const Decision& d) {
 
 void AsynchronousWorkers::on_arrival(Rank rank, Version t, Duration compute, Instant now) {
   if (pace_.returns(rank)) {
-    if (pace_.comes_in(rank, t, gathered_end_)) come_in(rank, t, now);
+    if (pace_.comes_in(rank, t, has_ended())) come_in(rank, t, now);
   } else if (!work_.windows.living(rank)) {
     return;
   } else if (t < work_.job.first) {
@@ -47,10 +47,15 @@ void AsynchronousWorkers::on_arrival(Rank rank, Version t, Duration compute, Ins
   work_.averagings.start(now);
 }
 
+/// Where nobody was left who had a model there was no end.
+bool AsynchronousWorkers::has_ended() const {
+  return gathered_end_ && (pace_.means.has_end() || !pace_.means.lacks_all(pace_.last()));
+}
+
 /// Others, which may know that this node's workers were all done, wait for this one.
 void AsynchronousWorkers::come_in(Rank rank, Version t, Instant now) {
   ended_.erase(rank);
-  told_ = false;
+  told_ = gathered_end_ = false;
   for (const NodeId node : work_.view.others()) send(node, {.phase = Phase::BACK, .rank = rank, .version = t});
   strategy_.on_back(rank, t);
   begin(rank, t, now);
@@ -105,8 +110,10 @@ void AsynchronousWorkers::count_iteration(std::size_t workers) {
 void AsynchronousWorkers::gather(Version v, bool at_end) {
   const auto sum = std::make_shared<std::shared_ptr<PooledBytes>>();
   const auto models = std::make_shared<std::vector<std::shared_ptr<Bytes>>>();
-  const auto prepare = [this, sum, models] {
+  const auto contents = std::make_shared<Contents>();
+  const auto prepare = [this, sum, models, contents] {
     *models = strategy_.own_models();
+    *contents = strategy_.own_contents();
     auto r = work_.windows.reduction();
     for (const auto& model : *models) r.inputs.push_back(model->data());
     if (models->empty()) return r;
@@ -114,9 +121,9 @@ void AsynchronousWorkers::gather(Version v, bool at_end) {
     r.outputs.push_back({(*sum)->data(), 1.0});
     return r;
   };
-  const auto give = [this, v, at_end, sum, models](Instant now) {
+  const auto give = [this, v, at_end, sum, models, contents](Instant now) {
     if (!at_end && v >= pace_.last()) return;  // A stop has come in between.
-    pace_.means.give_sum(v, *sum ? piece_of(*sum) : Piece{}, static_cast<double>(models->size()), now);
+    pace_.means.give_sum(v, *sum ? piece_of(*sum) : Piece{}, static_cast<double>(models->size()), *contents, now);
   };
   work_.averagings.add({prepare, give}, {});
 }
@@ -156,6 +163,7 @@ void AsynchronousWorkers::send(NodeId to, const Message& message, Piece bulk) {
   body.setVersion(message.version.value);
   auto applied = body.initApplied(static_cast<unsigned>(message.applied.size()));
   for (unsigned i = 0; i < applied.size(); ++i) applied.set(i, message.applied[i].value);
+  write(message.contents, body.initContents(static_cast<unsigned>(message.contents.size())));
   work_.send(to, wire, std::move(bulk));
 }
 
@@ -175,9 +183,13 @@ void AsynchronousWorkers::on_exchange(NodeId from, const wire::Exchange::Reader&
     done_.insert(from);
     return look_at_end();
   }
-  if (exchange.getPhase() == Phase::BACK) done_.erase(from);
+  if (exchange.getPhase() == Phase::BACK) {
+    done_.erase(from);
+    if (!has_ended()) gathered_end_ = false;
+  }
   Message told{exchange.getPhase(), Rank{exchange.getRank()}, Rank{exchange.getPartner()}, v};
   for (const std::int64_t applied : exchange.getApplied()) told.applied.emplace_back(applied);
+  told.contents = contents_of(exchange.getContents());
   exchanged_.hear(from, told.rank, static_cast<std::int32_t>(told.phase),
                   {told, std::make_shared<Bytes>(std::move(bulk))}, now);
 }

@@ -38,6 +38,7 @@ class AsynchronousWorkers {
     Rank partner = Rank{-1};
     Version version = {};
     std::vector<Version> applied = {};  ///< Of a server's model, by rank.
+    Contents contents = {};             ///< Of a model that meets another.
   };
   class Strategy {
    public:
@@ -50,6 +51,8 @@ class AsynchronousWorkers {
     virtual void on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) = 0;
     /// The models that this node brings to the mean of all.
     virtual std::vector<std::shared_ptr<Bytes>> own_models() const = 0;
+    /// What is in these.
+    virtual Contents own_contents() const = 0;
     /// Nothing that was begun for other nodes' workers is to change own_models().
     virtual bool is_settled() const { return true; }
     /// Others cannot go on before the local worker does, be it that nobody has ended.
@@ -94,6 +97,7 @@ class AsynchronousWorkers {
 
   void on_arrival(Rank rank, Version t, Duration compute, Instant now);
   void come_in(Rank rank, Version t, Instant now);
+  bool has_ended() const;
   void begin(Rank rank, Version own, Instant now);
   void on_exchange(NodeId from, const wire::Exchange::Reader& exchange, std::vector<std::byte> bulk, Instant now);
   void gather(Version v, bool at_end);

@@ -44,6 +44,12 @@ std::vector<std::shared_ptr<AsynchronousWorkers::Bytes>> PairCoordinator::own_mo
   return models;
 }
 
+Contents PairCoordinator::own_contents() const {
+  Contents all;
+  for (const Rank rank : pace_.living_ranks()) add(all, work_.ledger.model(rank));
+  return all;
+}
+
 // Events
 
 void PairCoordinator::on_start(Rank rank, Instant) {
@@ -71,11 +77,13 @@ void PairCoordinator::on_exchange(NodeId from, const Message& message, std::shar
   const PairEngine::Meeting meeting{message.rank, message.partner};
   const auto travels = phase == PairEngine::Phase::offer || phase == PairEngine::Phase::mean;
   if (!phase || bulk->empty() == travels) return;
-  if (phase == PairEngine::Phase::offer) visitors_[meeting.initiator] = std::move(bulk);
+  if (travels) work_.ledger.on_held(message.contents);
+  if (phase == PairEngine::Phase::offer) visitors_[meeting.initiator] = {std::move(bulk), message.contents};
   if (phase == PairEngine::Phase::mean && work_.view.is_here(meeting.low()) &&
       work_.view.lives_on(meeting.high(), from)) {
     // A mean of all that is being made keeps what it reads.
     models_[meeting.low()] = std::move(bulk);
+    work_.ledger.on_taken(meeting.low(), message.contents);
     if (meeting.low() != meeting.initiator) ++changes_[meeting.low()].all;
   }
   act(engine_.on_message(*phase, meeting));
@@ -105,15 +113,19 @@ void PairCoordinator::act(const PairEngine::Actions& actions) {
 }
 
 void PairCoordinator::carry_out(const PairEngine::Send& a) {
-  const Message message{.phase = to_wire(a.phase), .rank = a.meeting.initiator, .partner = *a.meeting.partner};
+  Message message{.phase = to_wire(a.phase), .rank = a.meeting.initiator, .partner = *a.meeting.partner};
   switch (a.phase) {
     case PairEngine::Phase::offer: {
       Bytes model = *models_.at(a.meeting.low());  // It goes on from it where the other one is lost.
+      message.contents = work_.ledger.model(a.meeting.low());
       return async_.send(a.to, message, piece_of(std::move(model)));
     }
     case PairEngine::Phase::mean:
-      if (auto visitor = visitors_.extract(a.meeting.initiator))
-        async_.send(a.to, message, piece_of(std::move(visitor.mapped())));
+      if (auto visitor = visitors_.extract(a.meeting.initiator)) {
+        message.contents = visitor.mapped().contents;
+        work_.ledger.on_held(message.contents);
+        async_.send(a.to, message, piece_of(std::move(visitor.mapped().model)));
+      }
       return;
     case PairEngine::Phase::ask:
     case PairEngine::Phase::decline: return async_.send(a.to, message);
@@ -123,7 +135,7 @@ void PairCoordinator::carry_out(const PairEngine::Send& a) {
 void PairCoordinator::carry_out(const PairEngine::Average& a) {
   const auto& [initiator, partner] = a.meeting;
   const bool both = work_.view.is_here(a.meeting.low());
-  const auto low = both ? models_.at(a.meeting.low()) : visitors_.at(initiator);
+  const auto low = both ? models_.at(a.meeting.low()) : visitors_.at(initiator).model;
   const auto high = models_.at(a.meeting.high());
   const auto average = [this, low, high] {
     auto r = work_.windows.reduction();
@@ -135,11 +147,23 @@ void PairCoordinator::carry_out(const PairEngine::Average& a) {
   const auto averaged = [this, meeting = a.meeting, done](Instant) {
     ++work_.counters.group_averages;
     if (work_.view.is_here(*meeting.partner)) ++changes_[*meeting.partner].all;
+    share_contents(meeting);
     averaged_ = meeting;
     work_.chronicle.decide(done);
     async_.look_at_end();
   };
   work_.averagings.add({average, averaged, done}, {});
+}
+
+/// Both models are the same now.
+void PairCoordinator::share_contents(const PairEngine::Meeting& meeting) {
+  const Rank low = meeting.low(), high = meeting.high();
+  const auto visitor = visitors_.find(meeting.initiator);
+  const Contents of_low = visitor == visitors_.end() ? work_.ledger.model(low) : visitor->second.contents;
+  const Contents of_high = work_.ledger.model(high);
+  work_.ledger.on_taken(high, of_low);
+  if (visitor == visitors_.end()) return work_.ledger.on_taken(low, of_high);
+  add(visitor->second.contents, of_high);
 }
 
 void PairCoordinator::carry_out(const PairEngine::Step& a) {
@@ -158,6 +182,7 @@ void PairCoordinator::carry_out(const PairEngine::Step& a) {
   const auto stepped = [this, rank, done](Instant now) {
     Changes& changes = changes_[rank];
     changes.when_taken = changes.all;
+    work_.ledger.on_used(rank, async_.at(rank).t);
     work_.trace("pair", async_.at(rank).t);
     work_.chronicle.decide(done);
     async_.deliver(rank, now);

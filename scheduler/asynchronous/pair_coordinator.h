@@ -46,6 +46,7 @@ class PairCoordinator final : public Coordinator, private OwnPace::Strategy, pri
   void on_step(Rank rank, Worker& w, Instant now) override;
   void on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) override;
   std::vector<std::shared_ptr<Bytes>> own_models() const override;
+  Contents own_contents() const override;
   bool is_settled() const override { return engine_.idle(); }
   bool holds_others_up(Rank rank) const override;
 
@@ -53,6 +54,7 @@ class PairCoordinator final : public Coordinator, private OwnPace::Strategy, pri
   void carry_out(const PairEngine::Send& send);
   void carry_out(const PairEngine::Average& average);
   void carry_out(const PairEngine::Step& step);
+  void share_contents(const PairEngine::Meeting& meeting);
 
   /// What others have done to a worker's model, all in all and when the worker was given it.
   struct Changes {
@@ -63,8 +65,12 @@ class PairCoordinator final : public Coordinator, private OwnPace::Strategy, pri
   OwnPace pace_;
   AsynchronousWorkers async_;
   PairEngine engine_;
-  std::map<Rank, std::shared_ptr<Bytes>> models_;    ///< Of local workers.
-  std::map<Rank, std::shared_ptr<Bytes>> visitors_;  ///< Initiator -> the lower model, here from another node.
+  std::map<Rank, std::shared_ptr<Bytes>> models_;  ///< Of local workers.
+  struct Visitor {
+    std::shared_ptr<Bytes> model;
+    Contents contents;
+  };
+  std::map<Rank, Visitor> visitors_;  ///< Initiator -> the lower model, here from another node.
   std::map<Rank, Changes> changes_;
   PairEngine::Meeting averaged_{};  ///< The last one here.
 };

@@ -42,6 +42,29 @@ TEST_F(PairCoordinatorTest, AnEvaluationThatFallsDueWithTheLastIterationOfAStopG
   for (std::size_t i = 0; i + 1 < told_.size(); ++i) EXPECT_FALSE(told_[i].evaluate) << to_string(told_[i].version);
 }
 
+/// Evaluations count how far all are on average, the end how far those are that are left.
+TEST_F(PairCoordinatorTest, AllAreHeldAtTheEndThoughALaterEvaluationWasReleased) {
+  for (std::int64_t t = 0; t < 8; ++t) train(0, t);
+  train(1, 0);
+  ASSERT_TRUE(service_->released());
+  const Version released = *service_->released();
+  service_->on_gone(Rank{0}, now);
+  service_->stop_soon();
+  publish(1, 1, 1);
+  end_averagings();
+  told_ = executed();
+  ASSERT_FALSE(told_.empty());
+  ASSERT_TRUE(told_.back().over);
+  const Version end = told_.back().version;
+  ASSERT_LT(end, released);
+  const auto& hold = service_->control(Rank{1})->words().hold;
+  EXPECT_EQ(hold.load(), end.value);
+  service_->release(released);
+  EXPECT_EQ(hold.load(), end.value) << "it is not the end's";
+  service_->release(end);
+  EXPECT_EQ(hold.load(), -1);
+}
+
 TEST_F(PairCoordinatorTest, WhoComesBackGoesOnFromWhatItLoaded) {
   train(0, 0);
   EXPECT_FALSE(service_->is_free(Rank{1})) << "it is there";

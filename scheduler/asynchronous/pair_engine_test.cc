@@ -11,16 +11,16 @@
 namespace paceline::scheduler {
 namespace {
 
-using Phase = PairEngine::Phase;
+using Sent = PairEngine::Phase;
 using Meeting = PairEngine::Meeting;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
 /// Engines of several agents with one number as each worker's model. Averagings and steps take as long as the test
 /// likes; messages of one agent to another keep their order.
-class Agents {
+class PairAgents {
  public:
-  explicit Agents(const std::vector<std::int32_t>& node_of) {
+  explicit PairAgents(const std::vector<std::int32_t>& node_of) {
     for (const auto n : node_of) node_of_.push_back(NodeId{n});
     const auto nodes = std::set(node_of_.begin(), node_of_.end());
     for (const NodeId node : nodes) engines.emplace(node, PairEngine({.self = node, .node_of = node_of_}));
@@ -82,7 +82,7 @@ class Agents {
   }
 
   struct Message {
-    Phase phase;
+    Sent phase;
     Meeting meeting;
     double model;
   };
@@ -108,8 +108,8 @@ class Agents {
     for (const auto& action : actions) {
       if (const auto* send = std::get_if<PairEngine::Send>(&action)) {
         double model_sent = 0;
-        if (send->phase == Phase::offer) model_sent = lent_[send->meeting.low()] = model(send->meeting.low());
-        if (send->phase == Phase::mean) model_sent = model(send->meeting.high());
+        if (send->phase == Sent::offer) model_sent = lent_[send->meeting.low()] = model(send->meeting.low());
+        if (send->phase == Sent::mean) model_sent = model(send->meeting.high());
         network[{at, send->to}].push_back({send->phase, send->meeting, model_sent});
       } else if (const auto* average = std::get_if<PairEngine::Average>(&action)) {
         for (const Rank rank : {average->meeting.low(), average->meeting.high()})
@@ -124,10 +124,10 @@ class Agents {
   }
 
   void receive(NodeId at, const Message& message) {
-    if (message.phase == Phase::offer) {
+    if (message.phase == Sent::offer) {
       EXPECT_EQ(model(message.meeting.low()), message.model) << "a model was changed while it was lent";
     }
-    if (message.phase == Phase::mean) {
+    if (message.phase == Sent::mean) {
       const Rank low = message.meeting.low();
       EXPECT_EQ(model(low), lent_[low]) << "a model was changed while it was lent";
       model(low) = message.model;
@@ -157,14 +157,14 @@ class Agents {
   std::map<Rank, double> lent_;
 };
 
-std::vector<Phase> phases(const std::deque<Agents::Message>& messages) {
-  std::vector<Phase> all;
+std::vector<Sent> phases(const std::deque<PairAgents::Message>& messages) {
+  std::vector<Sent> all;
   for (const auto& message : messages) all.push_back(message.phase);
   return all;
 }
 
 TEST(PairEngineTest, BothModelsBecomeTheirMeanAndTheStepIsAddedAfterwards) {
-  Agents sut({0, 0});
+  PairAgents sut({0, 0});
   sut.begin_all();
   sut.step = 3;
   sut.arrive(1, 0);
@@ -174,7 +174,7 @@ TEST(PairEngineTest, BothModelsBecomeTheirMeanAndTheStepIsAddedAfterwards) {
 }
 
 TEST(PairEngineTest, AWorkerThatMeetsNobodyStepsAlone) {
-  Agents sut({0, 0});
+  PairAgents sut({0, 0});
   sut.begin_all();
   sut.step = 3;
   sut.arrive(0, {});
@@ -183,28 +183,28 @@ TEST(PairEngineTest, AWorkerThatMeetsNobodyStepsAlone) {
 }
 
 TEST(PairEngineTest, TheLowerModelTravelsAndIsLockedMeanwhile) {
-  Agents sut({0, 1});
+  PairAgents sut({0, 1});
   sut.begin_all();
   sut.arrive(0, 1);
   const auto& sent = sut.network[{NodeId{0}, NodeId{1}}];
-  EXPECT_THAT(phases(sent), ElementsAre(Phase::offer));
+  EXPECT_THAT(phases(sent), ElementsAre(Sent::offer));
   EXPECT_THAT(sut.running, IsEmpty());
   sut.everything();
   EXPECT_THAT(sut.models, ElementsAre(32, 32));
 }
 
 TEST(PairEngineTest, AHigherInitiatorAsksForTheLowerModel) {
-  Agents sut({0, 1});
+  PairAgents sut({0, 1});
   sut.begin_all();
   sut.step = 3;
   sut.arrive(1, 0);
-  EXPECT_THAT(phases(sut.network[{NodeId{1}, NodeId{0}}]), ElementsAre(Phase::ask));
+  EXPECT_THAT(phases(sut.network[{NodeId{1}, NodeId{0}}]), ElementsAre(Sent::ask));
   sut.everything();
   EXPECT_THAT(sut.models, ElementsAre(32, 35));
 }
 
 TEST(PairEngineTest, MeetingsOfOneModelComeOneByOneInTheOrderInWhichTheyAskedForIt) {
-  Agents sut({0, 0, 0});
+  PairAgents sut({0, 0, 0});
   sut.begin_all();
   sut.arrive(2, 0);
   sut.arrive(1, 0);
@@ -217,7 +217,7 @@ TEST(PairEngineTest, MeetingsOfOneModelComeOneByOneInTheOrderInWhichTheyAskedFor
 TEST(PairEngineTest, APartnerThatIsGoneIsNotMet) {
   for (const auto& node_of : {std::vector<std::int32_t>{0, 0}, {0, 1}}) {
     for (const std::int32_t dead : {0, 1}) {
-      Agents sut(node_of);
+      PairAgents sut(node_of);
       sut.begin_all();
       sut.step = 3;
       sut.gone(dead);
@@ -230,7 +230,7 @@ TEST(PairEngineTest, APartnerThatIsGoneIsNotMet) {
 }
 
 TEST(PairEngineTest, AWorkerThatDiesWithItsModelLentLeavesNobodyWaiting) {
-  Agents sut({0, 1, 0});
+  PairAgents sut({0, 1, 0});
   sut.begin_all();
   sut.arrive(1, 0);  // Asks for 0's model.
   sut.something(0);  // It is lent.
@@ -243,13 +243,13 @@ TEST(PairEngineTest, AWorkerThatDiesWithItsModelLentLeavesNobodyWaiting) {
 }
 
 TEST(PairEngineTest, APartnerThatHasNotBegunIsWaitedForUntilItBeginsOrIsGone) {
-  Agents sut({0, 0});
+  PairAgents sut({0, 0});
   sut.begin(0);
   sut.arrive(0, 1);
   sut.everything();
   EXPECT_THAT(sut.stepped, IsEmpty());
   EXPECT_THAT(sut.engines.at(NodeId{0}).awaited(), ElementsAre(Rank{1}));
-  Agents other = sut;
+  PairAgents other = sut;
   sut.begin(1);
   sut.everything();
   EXPECT_EQ(sut.averages, 1);
@@ -263,7 +263,7 @@ TEST(PairEngineTest, WhoIsGoneIsFreeWhenNothingIsUnderWayWithItsModelAndMayBegin
   for (const auto& node_of : {std::vector<std::int32_t>{0, 0}, {0, 1}}) {
     for (const std::int32_t initiator : {0, 1}) {
       for (const std::int32_t dead : {0, 1}) {
-        Agents sut(node_of);
+        PairAgents sut(node_of);
         sut.begin_all();
         sut.arrive(initiator, 1 - initiator);
         sut.gone(dead);
@@ -284,7 +284,7 @@ TEST(PairEngineTest, WhoIsGoneIsFreeWhenNothingIsUnderWayWithItsModelAndMayBegin
 }
 
 TEST(PairEngineTest, WhoWaitsForAnothersModelIsNotFree) {
-  Agents sut({0, 0, 0});
+  PairAgents sut({0, 0, 0});
   sut.begin_all();
   sut.arrive(1, 0);
   sut.arrive(2, 0);
@@ -298,7 +298,7 @@ TEST(PairEngineTest, MessagesAboutNothingAreIgnored) {
   PairEngine sut({.self = NodeId{0}, .node_of = {NodeId{0}, NodeId{1}}});
   sut.on_begun(Rank{0});
   const Meeting own{Rank{0}, Rank{1}}, unknown{Rank{7}, Rank{0}}, self{Rank{0}, Rank{0}};
-  for (const Phase phase : {Phase::ask, Phase::offer, Phase::mean, Phase::decline})
+  for (const Sent phase : {Sent::ask, Sent::offer, Sent::mean, Sent::decline})
     for (const Meeting& meeting : {own, unknown, self}) EXPECT_THAT(sut.on_message(phase, meeting), IsEmpty());
   EXPECT_TRUE(sut.idle());
 }
@@ -306,7 +306,7 @@ TEST(PairEngineTest, MessagesAboutNothingAreIgnored) {
 TEST(PairEngineTest, WhoMeetsAWorkerOfALostAgentGoesOnAlone) {
   for (const bool initiator_is_low : {true, false}) {
     for (int until = 0; until < 5; ++until) {
-      Agents sut(initiator_is_low ? std::vector<std::int32_t>{0, 1} : std::vector<std::int32_t>{1, 0});
+      PairAgents sut(initiator_is_low ? std::vector<std::int32_t>{0, 1} : std::vector<std::int32_t>{1, 0});
       sut.begin_all();
       const std::int32_t own = initiator_is_low ? 0 : 1, other = 1 - own;
       sut.arrive(own, other);
@@ -323,7 +323,7 @@ TEST(PairEngineTest, WhoMeetsAWorkerOfALostAgentGoesOnAlone) {
 }
 
 TEST(PairEngineTest, WhatWasLentToALostAgentComesBackAsItWas) {
-  Agents sut({0, 1, 0});
+  PairAgents sut({0, 1, 0});
   sut.begin_all();
   sut.arrive(1, 0);  // Asks for 0's model.
   sut.something(0);  // It is lent.
@@ -345,7 +345,7 @@ TEST_P(PairEngineRuns, EverybodyFinishesAndAveragingsKeepTheSum) {
   const std::size_t nodes = 1 + random() % 4;
   std::vector<std::int32_t> node_of;
   for (std::size_t i = 0; i < workers; ++i) node_of.push_back(below(nodes));
-  Agents sut(node_of);
+  PairAgents sut(node_of);
   const bool deaths = GetParam() % 2 == 1, losses = GetParam() % 3 == 1, returns = GetParam() % 4 == 1;
   const double sum = sut.sum();
   std::vector<int> left(workers, 6);

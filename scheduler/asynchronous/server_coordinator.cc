@@ -38,7 +38,7 @@ void ServerCoordinator::on_start(Rank rank, Instant) {
 
 void ServerCoordinator::on_step(Rank rank, Worker& w, Instant now) {
   awaited_.erase(rank);
-  is_server() ? on_push(rank, w.t, nullptr, now) : push(rank);
+  is_server() ? on_push(rank, w.t, nullptr, work_.ledger.contents(rank, true), now) : push(rank);
 }
 
 void ServerCoordinator::push(Rank rank) {
@@ -52,7 +52,14 @@ void ServerCoordinator::push(Rank rank) {
     return r;
   };
   const auto push = [this, rank, made](Instant) {
-    async_.send(server_node_, {.phase = Phase::PUSH, .rank = rank, .version = async_.at(rank).t}, piece_of(made));
+    work_.ledger.on_used(rank, async_.at(rank).t);
+    work_.ledger.on_held(work_.ledger.contents(rank));
+    async_.send(server_node_,
+                {.phase = Phase::PUSH,
+                 .rank = rank,
+                 .version = async_.at(rank).t,
+                 .contents = work_.ledger.contents(rank, true)},
+                piece_of(made));
   };
   work_.averagings.add({subtract, push}, {rank});
 }
@@ -77,7 +84,8 @@ void ServerCoordinator::take(Rank rank, std::shared_ptr<Bytes> model) {
 
 /// The order of the pushes, and who pulls after which, is decided here and nowhere else. `step`: what a worker of
 /// another node adds; nullptr: the worker is of this node.
-void ServerCoordinator::on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, Instant now) {
+void ServerCoordinator::on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, const Contents& contents,
+                                Instant now) {
   if (gone_.contains(rank)) return;
   if (const auto known = pushed_.find(rank); known != pushed_.end() && t <= known->second) {
     if (t == known->second && owed_.contains(rank)) serve_again(rank, now);
@@ -90,6 +98,7 @@ void ServerCoordinator::on_push(Rank rank, Version t, std::shared_ptr<Bytes> ste
   if (is_last) served.push_back(rank);
   for (const Rank each : served) engine_.on_pull(each);
   pushed_[rank] = t;
+  add(contents_, contents);
   waiting_.emplace(rank, now);
   for (const Rank each : served) waiting_.erase(each);
   work_.counters.count_staleness(push.staleness);
@@ -131,11 +140,17 @@ void ServerCoordinator::serve(std::function<collective::Reduction()> inputs, std
         async_.deliver(rank, now);
       } else if (!gone_.contains(rank)) {
         async_.send(work_.view.node_of(rank),
-                    {.phase = Phase::PULL, .rank = rank, .version = pushed_.at(rank), .applied = applied},
+                    {.phase = Phase::PULL,
+                     .rank = rank,
+                     .version = pushed_.at(rank),
+                     .applied = applied,
+                     .contents = contents_},
                     piece_of(*given));
       }
     }
     if (!pushed) return;
+    work_.ledger.on_used(*pushed, pushed_.at(*pushed));
+    work_.ledger.on_held(work_.ledger.contents(*pushed));
     work_.trace("push", pushed_.at(*pushed));
     ++work_.counters.group_averages;
     async_.count_iteration(work_.job.node_of.size() - gone_.size());
@@ -148,12 +163,13 @@ void ServerCoordinator::on_exchange(NodeId from, const Message& message, std::sh
     case Phase::PUSH:
       if (!work_.view.lives_on(message.rank, from) || bulk->empty()) return;
       if (!is_server()) return early_.push_back({from, message, std::move(bulk)});
-      if (message.version >= work_.job.first) return on_push(message.rank, message.version, std::move(bulk), now);
+      if (message.version >= work_.job.first)
+        return on_push(message.rank, message.version, std::move(bulk), message.contents, now);
       if (!std::exchange(has_start_, true)) server_ = std::move(bulk);
       return;
     case Phase::PULL: {
       if (bulk->empty() || message.applied.size() != work_.job.node_of.size()) return;
-      look_at_newest({bulk, message.applied});
+      look_at_newest({bulk, message.applied, message.contents});
       const Worker* const of = async_.find(message.rank);
       const bool waits = of && !gone_.contains(message.rank) && !of->computes && of->t == message.version;
       if (waits && !taking_.contains(message.rank)) take(message.rank, std::move(bulk));
@@ -165,7 +181,7 @@ void ServerCoordinator::on_exchange(NodeId from, const Message& message, std::sh
       return on_rank_back(message.rank, message.version);
     case Phase::MODEL:
       if (!bulk->empty() && message.applied.size() == work_.job.node_of.size())
-        look_at_newest({std::move(bulk), message.applied});
+        look_at_newest({std::move(bulk), message.applied, message.contents});
       return;
     default: return;
   }
@@ -194,7 +210,7 @@ void ServerCoordinator::pass_on(NodeId lost, NodeId to) {
   pace_.pass_on(lost, to);
   if (lost > server_node_ || to > work_.job.self) return;
   if (newest_.model)
-    async_.send(to, {.phase = Phase::MODEL, .rank = Rank{0}, .applied = newest_.applied},
+    async_.send(to, {.phase = Phase::MODEL, .rank = Rank{0}, .applied = newest_.applied, .contents = newest_.contents},
                 {newest_.model, std::span(*newest_.model)});
 }
 
@@ -214,6 +230,7 @@ void ServerCoordinator::take_over(Instant now) {
     engine_.resume(rank, t.value - before);
     if (t >= pace_.last_of(rank)) (void)engine_.on_done(rank, true);
   }
+  contents_ = newest_.contents;
   newest_ = {};
   for (const Rank rank : gone_) (void)engine_.on_gone(rank);
   async_.resume_count(static_cast<double>(steps) / static_cast<double>(work_.job.node_of.size()));
@@ -233,7 +250,7 @@ void ServerCoordinator::tell_again(Instant now) {
     if (const auto back = returned_.find(rank); back != returned_.end() && !is_server())
       async_.send(server_node_, {.phase = Phase::BACK, .rank = rank, .version = back->second});
     if (w && !w->computes && !taking_.contains(rank)) {
-      is_server() ? on_push(rank, w->t, nullptr, now) : push(rank);
+      is_server() ? on_push(rank, w->t, nullptr, work_.ledger.contents(rank, true), now) : push(rank);
     }
   }
 }

@@ -50,12 +50,14 @@ class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, p
   void on_step(Rank rank, Worker& w, Instant now) override;
   void on_exchange(NodeId from, const Message& message, std::shared_ptr<Bytes> bulk, Instant now) override;
   std::vector<std::shared_ptr<Bytes>> own_models() const override;
+  Contents own_contents() const override { return contents_; }
   bool holds_others_up(Rank rank) const override;
 
   /// A model of the server's, and the last iteration of each rank that is in it.
   struct Snapshot {
     std::shared_ptr<const Bytes> model;
     std::vector<Version> applied;
+    Contents contents{};
   };
   struct Early {  ///< A push, or that somebody is back, that came before this node knew that the server is here.
     NodeId from;
@@ -70,7 +72,7 @@ class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, p
   void look_at_newest(Snapshot snapshot);
   void serve_again(Rank rank, Instant now);
   std::vector<Version> applied() const;
-  void on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, Instant now);
+  void on_push(Rank rank, Version t, std::shared_ptr<Bytes> step, const Contents& contents, Instant now);
   void on_rank_gone(Rank rank, Instant now);
   void tell_gone(Rank rank, NodeId to);
   void on_rank_back(Rank rank, Version t);
@@ -94,6 +96,7 @@ class ServerCoordinator final : public Coordinator, private OwnPace::Strategy, p
   std::vector<Early> early_;
   // Where the server is.
   std::shared_ptr<Bytes> server_;
+  Contents contents_;                ///< Of its model.
   std::map<Rank, Version> pushed_;   ///< Last iteration.
   std::map<Rank, Instant> waiting_;  ///< For the bound, since when.
   std::set<Rank> owed_;              ///< Their last push is in what this server began with; they may not have pulled.

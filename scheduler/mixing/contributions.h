@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/piece.h"
+#include "scheduler/contents.h"
 #include "scheduler/mixing/mix_engine.h"
 #include "scheduler/views/view.h"
 
@@ -15,6 +16,7 @@ namespace paceline::scheduler {
 struct Contribution {
   Piece data;
   double weight = 1;
+  Contents contents{};
 };
 
 /// Contributions of all workers, as long as somebody here takes from them. Where all workers mix the same, all agents

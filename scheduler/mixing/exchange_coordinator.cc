@@ -11,7 +11,7 @@ ExchangeCoordinator::ExchangeCoordinator(Workplace& work, Options options)
     : Coordinator(work),
       options_(std::move(options)),
       pace_(work, *this, {}),
-      neighbours_(work, pace_, *this, {.plan = options_.plan, .alike = !is_whole()}),
+      neighbours_(work, pace_, *this, {.plan = options_.plan, .alike = !is_whole(), .every = options_.every}),
       averagings_(work) {}
 
 std::optional<Version> ExchangeCoordinator::sent_after(std::int64_t t) const {
@@ -120,6 +120,7 @@ void ExchangeCoordinator::send_model(Rank rank, Version r) {
         return copy;
       },
       [this, rank, r, contribution](Member&, Instant now) {
+        work_.ledger.on_used(rank, workers_.at(rank).turn.t);
         neighbours_.contribute(rank, r, {piece_of(contribution), 1}, now);
       });
 }
@@ -150,8 +151,8 @@ void ExchangeCoordinator::carry_out(const MixEngine::Mix& a) {
         mean.outputs = {{model, 1.0}};
         return mean;
       },
-      [this, a](Member& member, Instant now) {
-        neighbours_.end_mix(a.rank, a.version, now);
+      [this, a, terms](Member& member, Instant now) {
+        neighbours_.end_mix(a.rank, a.version, *terms, now);
         deliver(a.rank, member, now);
       });
 }

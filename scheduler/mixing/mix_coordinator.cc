@@ -14,7 +14,8 @@ MixCoordinator::MixCoordinator(Workplace& work, Options options)
     : Coordinator(work),
       options_(std::move(options)),
       pace_(work, *this, {.returns = options_.overlap > 0 ? OwnPace::Return::never : OwnPace::Return::with_a_graph}),
-      neighbours_(work, pace_, *this, {.plan = options_.plan, .columns_add_up = options_.push_sum}),
+      neighbours_(work, pace_, *this,
+                  {.plan = options_.plan, .columns_add_up = options_.push_sum, .passing = options_.overlap > 0}),
       mixing_(work, pace_, neighbours_, options_) {}
 
 void MixCoordinator::step(const Decision& d) {
@@ -23,6 +24,12 @@ void MixCoordinator::step(const Decision& d) {
   if (pace_.returns(d.rank)) return void(pace_.comes_in(d.rank, d.version, false));
   if (d.version >= work_.job.first) return mixing_.on_arrival(d.rank, d.version, d.took, now);
   if (!mixing_.has(d.rank)) mixing_.on_start(d.rank, Version{work_.job.first.value - 1}, now);
+}
+
+/// The workers of a cluster may leave together.
+bool MixCoordinator::is_shared(Rank rank, Version own) const {
+  const auto& engine = neighbours_.engine();
+  return !options_.clusters || own < work_.job.first || engine.row(rank, own).size() >= engine.left().size();
 }
 
 /// Others may be more exchanges ahead than this worker will ever do.

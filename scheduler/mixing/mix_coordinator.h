@@ -32,6 +32,7 @@ class MixCoordinator final : public Coordinator, private OwnPace::Strategy, priv
   void step(const Decision& d) override;
 
   ModelMeans::Part model_of(Rank rank) override { return mixing_.model_of(rank); }
+  bool is_shared(Rank rank, Version own) const override;
   void on_last(Rank rank, Instant now) override;
   void leave(Rank rank, Instant now) override { neighbours_.leave(rank, now); }
   void on_node_lost(NodeId node, Instant now) override { neighbours_.on_node_lost(node, now); }

@@ -37,7 +37,8 @@ void ModelMixing::on_start(Rank rank, Version own, Instant now) {
   } else if (options_.combine_then_adapt || options_.stands_in) {
     w.model = work_.pool.get(data.size());
     std::copy(data.begin(), data.end(), w.model->begin());
-    if (options_.combine_then_adapt) neighbours_.contribute(rank, own.next(), {piece_of(w.model), 1}, now);
+    if (options_.combine_then_adapt)
+      neighbours_.contribute(rank, own.next(), {piece_of(w.model), 1, work_.ledger.model(rank)}, now);
   }
   member->window.unseal(memory::Window::Unseal::keep);
   work_.averagings.start(now);
@@ -70,6 +71,7 @@ void ModelMixing::on_arrival(Rank rank, Version t, Duration compute, Instant now
         [this, rank, contribution](Member&, Worker& of, Instant at) {
           // Before what it contributes: mixings that this completes are then found together.
           neighbours_.want(rank, at);
+          work_.ledger.on_used(rank, of.turn.t);
           neighbours_.contribute(rank, of.turn.exchange, {piece_of(contribution), of.weight}, at);
         });
   }
@@ -126,9 +128,10 @@ void ModelMixing::begin_exchange(Rank rank) {
         r.outputs = {{contribution->data(), 1.0}, {of.x.data(), kept}};
         return r;
       },
-      [this, rank, kept, contribution](Member&, Worker& of, Instant now) {
+      [this, rank, kept, contribution, t = w.turn.t](Member&, Worker& of, Instant now) {
         const double weight = of.weight;
         of.weight *= kept;
+        work_.ledger.on_used(rank, t);
         neighbours_.contribute(rank, of.turn.exchange, {piece_of(contribution), weight}, now);
       });
 }
@@ -176,11 +179,12 @@ void ModelMixing::carry_out(const MixEngine::Mix& a) {
         if (buffer) r.outputs.push_back({member.window.data(*buffer).data(), options_.push_sum ? 1 / weight : 1.0});
         return r;
       },
-      [this, a, next, adds_change](Member& member, Worker& w, Instant now) {
+      [this, a, terms, next, adds_change](Member& member, Worker& w, Instant now) {
         w.model = next;
-        end_mix(a.rank, a.version, member, w, now);
+        if (adds_change && a.version < pace_.last()) work_.ledger.on_used(a.rank, w.turn.t);
+        end_mix(a, *terms, member, w, now);
         if (adds_change && a.version < pace_.last())
-          neighbours_.contribute(a.rank, a.version.next(), {piece_of(next), 1}, now);
+          neighbours_.contribute(a.rank, a.version.next(), {piece_of(next), 1, work_.ledger.model(a.rank)}, now);
       });
 }
 
@@ -204,18 +208,20 @@ void ModelMixing::mix_alike(const MixEngine::Mix& a) {
     if (kept) r.outputs.push_back({kept->data(), 1.0});
     return r;
   };
-  const auto finish = [this, ranks, kept, v = a.version](Instant now) {
+  const auto finish = [this, ranks, terms, kept, a](Instant now) {
     for (const Rank rank : *ranks) workers_.at(rank).model = kept;
     for (const Rank rank : *ranks)
-      if (auto* const member = work_.windows.living(rank)) end_mix(rank, v, *member, workers_.at(rank), now);
+      if (auto* const member = work_.windows.living(rank))
+        end_mix({rank, a.version, {}}, *terms, *member, workers_.at(rank), now);
   };
   averagings_.add(a.rank, {prepare, finish}, *ranks);
 }
 
-void ModelMixing::end_mix(Rank rank, Version v, Member& member, Worker& w, Instant now) {
+void ModelMixing::end_mix(const MixEngine::Mix& what, const Neighbours::Terms& terms, Member& member, Worker& w,
+                          Instant now) {
   w.outstanding = false;
-  neighbours_.end_mix(rank, v, now);
-  deliver(rank, member, w, now);
+  neighbours_.end_mix(what.rank, what.version, terms, now);
+  deliver(what.rank, member, w, now);
 }
 
 void ModelMixing::deliver(Rank rank, Member& member, Worker& w, Instant now) {
@@ -237,7 +243,8 @@ void ModelMixing::stand_in(Rank rank, Version v, Instant now) {
   w.stood_in_for = w.turn.waits = true;
   w.turn.since = now;
   neighbours_.want(rank, now);
-  if (!options_.combine_then_adapt) neighbours_.contribute(rank, v, {piece_of(w.model), 1}, now);
+  if (!options_.combine_then_adapt)
+    neighbours_.contribute(rank, v, {piece_of(w.model), 1, work_.ledger.model(rank)}, now);
 }
 
 void ModelMixing::hand_over(Rank rank, Version own, Instant now) {

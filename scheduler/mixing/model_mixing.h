@@ -37,6 +37,7 @@ class ModelMixing {
     /// For some of the workers; nullptr, or none: there is none.
     std::function<std::shared_ptr<const MixPlan>(const std::vector<Rank>&)> plan_of = {};
     std::shared_ptr<const MixPlan> plan_of_all = {};
+    bool clusters = false;  ///< Means of clusters, and of all now and then.
   };
 
   ModelMixing(Workplace& work, OwnPace& pace, Neighbours& neighbours, Options options);
@@ -79,7 +80,7 @@ class ModelMixing {
   double kept_share(Rank rank, Version v) const;
   void add_step(Rank rank);
   void mix_alike(const MixEngine::Mix& mix);
-  void end_mix(Rank rank, Version v, Member& member, Worker& w, Instant now);
+  void end_mix(const MixEngine::Mix& what, const Neighbours::Terms& terms, Member& member, Worker& w, Instant now);
   void go_on_without(Rank rank);
   void deliver(Rank rank, Member& member, Worker& w, Instant now);
 

@@ -9,14 +9,21 @@ Neighbours::Neighbours(Workplace& work, OwnPace& pace, Strategy& strategy, Optio
     : work_(work),
       pace_(pace),
       strategy_(strategy),
+      every_(options.every),
+      passing_(options.passing),
       engine_({.self = work.job.self, .node_of = work.job.node_of, .columns_add_up = options.columns_add_up},
               std::move(options.plan)),
       contributions_(work.job.self, work.view, engine_, options.alike),
       exchanged_(work.chronicle) {}
 
 Neighbours::Turn& Neighbours::add(Rank rank, Version own, Instant now) {
-  const Version first = own.next();
-  return turns_[rank] = {.t = first, .exchange = first, .contributed = own, .mixed = own, .since = now, .seen = first};
+  const Version first = own.next(), before = exchanged_by(own);
+  return turns_[rank] = {.t = first,
+                         .exchange = before.next(),
+                         .contributed = before,
+                         .mixed = before,
+                         .since = now,
+                         .seen = first};
 }
 
 bool Neighbours::begin_wait(Rank rank, Version t, Duration compute, Instant now) {
@@ -47,6 +54,7 @@ void Neighbours::step(const Decision& d) {
 
 void Neighbours::contribute(Rank rank, Version v, Contribution contribution, Instant now) {
   turns_.at(rank).contributed = v;
+  if (contribution.contents.empty()) contribution.contents = work_.ledger.contents(rank);
   contributions_.hold(rank, v, std::move(contribution));
   act(engine_.on_contribution(rank, v), now);
 }
@@ -77,6 +85,7 @@ void Neighbours::send_share(NodeId to, Rank rank, Version v, const Contribution&
   body.setRank(rank.value);
   body.setVersion(v.value);
   body.setWeight(contribution.weight);
+  write(contribution.contents, body.initContents(static_cast<unsigned>(contribution.contents.size())));
   work_.send(to, message, contribution.data);
 }
 
@@ -104,7 +113,9 @@ std::vector<Rank> Neighbours::take_alike(const MixEngine::Mix& a) {
   return ranks;
 }
 
-void Neighbours::end_mix(Rank rank, Version v, Instant now) {
+void Neighbours::end_mix(Rank rank, Version v, const Terms& terms, Instant now) {
+  for (const Term& term : terms)
+    if (!passing_) work_.ledger.on_taken(rank, term.contribution.contents);
   Turn& turn = turns_.at(rank);
   turn.mixed = v;
   turn.exchange = v.next();
@@ -124,7 +135,8 @@ void Neighbours::on_message(NodeId from, const wire::Envelope::Reader& message, 
     if (v < Version{0} || !work_.has_right_size(from, "a model", bulk.size(), strategy_.contribution_bytes(v)) ||
         !work_.is_weight(from, share.getWeight()))
       return;
-    hear(Rank{share.getRank()}, Given{v, {piece_of(std::move(bulk)), share.getWeight()}}, now);
+    hear(Rank{share.getRank()},
+         Given{v, {piece_of(std::move(bulk)), share.getWeight(), contents_of(share.getContents())}}, now);
   } else if (message.isGone()) {
     const auto gone = message.getGone();
     hear(Rank{gone.getRank()}, Gone{Version{gone.getContributed()}, Version{gone.getMixed()}}, now);
@@ -159,6 +171,7 @@ void Neighbours::remake(Version last, std::shared_ptr<const MixPlan> plan, const
 
 void Neighbours::take(Rank rank, const Given& given, Instant now) {
   contributions_.on_given(rank, given.version);
+  if (!passing_) work_.ledger.on_held(given.contribution.contents);
   contributions_.hold(rank, given.version, given.contribution);
   act(engine_.on_contribution(rank, given.version), now);
 }
@@ -172,7 +185,7 @@ void Neighbours::take(Rank rank, const Gone& gone, Instant now) {
 
 void Neighbours::leave(Rank rank, Instant now) {
   const auto it = turns_.find(rank);
-  const Version none{work_.job.first.value - 1};
+  const Version none = exchanged_by(Version{work_.job.first.value - 1});
   const Version contributed = it == turns_.end() ? none : it->second.contributed;
   const Version mixed = it == turns_.end() ? none : it->second.mixed;
   tell_gone(rank, {contributed, mixed}, now);

@@ -40,6 +40,8 @@ class Neighbours {
     std::shared_ptr<const MixPlan> plan;
     bool columns_add_up = false;  ///< As MixEngine has it.
     bool alike = false;           ///< As Contributions have it.
+    std::int64_t every = 1;       ///< Iterations that a worker makes for each exchange.
+    bool passing = false;  ///< What is mixed is in no model for good: the job's is made of each worker's own steps.
   };
   struct Term {
     Contribution contribution;
@@ -85,8 +87,8 @@ class Neighbours {
   std::shared_ptr<Terms> terms_of(const MixEngine::Mix& mix) const;
   /// The worker, and all others who are to get the very same mixture now: their mixings are taken over.
   std::vector<Rank> take_alike(const MixEngine::Mix& mix);
-  /// The worker has got its mixture.
-  void end_mix(Rank rank, Version v, Instant now);
+  /// The worker has got its mixture, of these.
+  void end_mix(Rank rank, Version v, const Terms& terms, Instant now);
   /// The worker goes on, with the iteration after t.
   void end_wait(Rank rank, Instant now);
 
@@ -124,6 +126,10 @@ class Neighbours {
   Workplace& work_;
   OwnPace& pace_;
   Strategy& strategy_;
+  Version exchanged_by(Version own) const { return Version{(own.value + 1) / every_ - 1}; }
+
+  const std::int64_t every_;
+  const bool passing_;
   MixEngine engine_;
   Contributions contributions_;
   std::map<Rank, Turn> turns_;

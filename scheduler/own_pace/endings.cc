@@ -5,7 +5,7 @@
 
 namespace paceline::scheduler {
 
-using Phase = wire::Ending::Phase;
+using Said = wire::Ending::Phase;
 using On = Agreement::On;
 
 void Endings::stop_soon() {
@@ -15,7 +15,7 @@ void Endings::stop_soon() {
 
 void Endings::wish(On what) {
   agree_on(what);
-  if (!work_.view.leads()) send(work_.view.leader(), Phase::WISH, what, {});
+  if (!work_.view.leads()) send(work_.view.leader(), Said::WISH, what, {});
 }
 
 void Endings::agree_on(On what) {
@@ -27,7 +27,7 @@ void Endings::agree_on(On what) {
 void Endings::pass_on(NodeId lost, NodeId to) {
   if (lost > work_.view.leader()) return;
   if (graph_.number > 0) send_graph(to, graph_);
-  if (end_) send(to, Phase::DECIDE, On::end, *end_);
+  if (end_) send(to, Said::DECIDE, On::end, *end_);
 }
 
 void Endings::on_node_lost() {
@@ -42,7 +42,7 @@ void Endings::let_go() {
 
 // Words between agents
 
-void Endings::send(NodeId to, Phase phase, On what, Version v, const std::vector<std::pair<Rank, Version>>& begun,
+void Endings::send(NodeId to, Said phase, On what, Version v, const std::vector<std::pair<Rank, Version>>& begun,
                    std::int64_t number) {
   wire::Message message;
   auto body = message.root().initEnding();
@@ -63,19 +63,19 @@ void Endings::send_graph(NodeId to, const Graph& graph) {
   std::vector<std::pair<Rank, Version>> members;
   for (const Rank rank : graph.members) members.emplace_back(rank, Version{-1});
   for (const Rank rank : graph.join) members.emplace_back(rank, graph.last);
-  send(to, Phase::DECIDE, On::graph, graph.last, members, graph.number);
+  send(to, Said::DECIDE, On::graph, graph.last, members, graph.number);
 }
 
 void Endings::on_message(NodeId from, const wire::Ending::Reader& ending) {
   const Version v{ending.getVersion()};
   const auto what = ending.getGraph() ? On::graph : On::end;
   switch (ending.getPhase()) {
-    case Phase::WISH: return agree_on(what);
-    case Phase::ASK:
+    case Said::WISH: return agree_on(what);
+    case Said::ASK:
       undecided_.insert(what);
       freeze(what);
       return answer(from, what);
-    case Phase::ANSWER:
+    case Said::ANSWER:
       for (const auto each : ending.getBegun()) {
         const Rank rank{each.getRank()};
         if (!work_.view.lives_on(rank, from)) continue;
@@ -83,7 +83,7 @@ void Endings::on_message(NodeId from, const wire::Ending::Reader& ending) {
         if (what == On::end) elsewhere_[rank] = Version{each.getVersion()};
       }
       return act(agreement_.on_answer(from, what, v, work_.view.nodes()));
-    case Phase::DECIDE: {
+    case Said::DECIDE: {
       if (what == On::end) return decide_end(v);
       Graph graph{ending.getNumber(), v, {}, {}};
       for (const auto each : ending.getBegun()) {
@@ -106,7 +106,7 @@ void Endings::answer(NodeId to, On what) {
     for (const Rank rank : workers_.joining()) begun.emplace_back(rank, Version{});
   if (workers_.ends_apart())
     for (const Rank rank : workers_.living_ranks()) begun.emplace_back(rank, workers_.begun_of(rank));
-  send(to, Phase::ANSWER, what, given_at_most(), begun);
+  send(to, Said::ANSWER, what, given_at_most(), begun);
 }
 
 // The leader
@@ -117,7 +117,7 @@ void Endings::act(const Agreement::Actions& actions) {
 
 void Endings::carry_out(const Agreement::Ask& ask) {
   joining_.clear();
-  for (const NodeId node : work_.view.others()) send(node, Phase::ASK, ask.what, {});
+  for (const NodeId node : work_.view.others()) send(node, Said::ASK, ask.what, {});
   freeze(ask.what);
   act(agreement_.on_answer(work_.job.self, ask.what, given_at_most(), work_.view.nodes()));
 }
@@ -130,7 +130,7 @@ void Endings::carry_out(const Agreement::Decide& decided) {
   std::erase_if(graph.join, [this](Rank rank) { return work_.view.is_without(work_.view.node_of(rank)); });
   std::erase_if(graph.members, [&](Rank rank) { return graph.join.contains(rank); });
   for (const NodeId node : work_.view.others())
-    is_end ? send(node, Phase::DECIDE, On::end, last) : send_graph(node, graph);
+    is_end ? send(node, Said::DECIDE, On::end, last) : send_graph(node, graph);
   is_end ? decide_end(last) : decide_graph(graph);
 }
 

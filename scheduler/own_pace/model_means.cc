@@ -64,7 +64,10 @@ void ModelMeans::sum_up(Version v, Gathering& gathering, Instant now) {
   Piece sum;
   double weight = 0;
   std::vector<const void*> inputs;
+  Contents contents;
   for (const auto& [rank, part] : gathering.parts) {
+    if (v == workers_.last()) work_.ledger.on_used(rank, v);
+    scheduler::add(contents, work_.ledger.model(rank));
     inputs.push_back(part.data);
     weight += part.weight;
   }
@@ -73,12 +76,13 @@ void ModelMeans::sum_up(Version v, Gathering& gathering, Instant now) {
     collective::sum_into(made->data(), 1.0, inputs, work_.windows.elements(), work_.windows.dtype());
     sum = piece_of(made);
   }
-  give_sum(v, std::move(sum), weight, now);
+  give_sum(v, std::move(sum), weight, contents, now);
 }
 
-void ModelMeans::give_sum(Version v, Piece sum, double weight, Instant now) {
+void ModelMeans::give_sum(Version v, Piece sum, double weight, const Contents& contents, Instant now) {
   const bool at_end = v == workers_.last();
   Sum own{std::move(sum), weight, {}, at_end};
+  own.contents = contents;
   for (const Rank rank : workers_.living_ranks()) add(own.sums, workers_.latest_of(rank));
   own.sums.samples = 0;  // Told with every version.
   if (at_end) {
@@ -116,6 +120,7 @@ void ModelMeans::send(NodeId to, Version v, const Sum& part, NodeId of) {
   body.setLossSum(part.sums.loss_sum);
   body.setLossCount(part.sums.loss_count);
   body.setLearningRate(part.sums.learning_rate);
+  write(part.contents, body.initContents(static_cast<unsigned>(part.contents.size())));
   if (of != work_.job.self) body.setOf(of.value);
   work_.send(to, message, part.sum);
 }
@@ -133,6 +138,8 @@ void ModelMeans::on_partial(NodeId from, const wire::Partial::Reader& header, By
   part.sums.loss_sum = header.getLossSum();
   part.sums.loss_count = header.getLossCount();
   part.sums.learning_rate = header.getLearningRate();
+  part.contents = contents_of(header.getContents());
+  work_.ledger.on_held(part.contents);
   auto& sums = open_[v].sums;
   if (const auto before = sums.find(*of); before == sums.end() || before->second.weight == 0)
     sums.insert_or_assign(*of, std::move(part));
@@ -190,7 +197,7 @@ void ModelMeans::average_for_evaluation(Version v, const std::shared_ptr<const S
     }
     member->window.retain();
     ++work_.counters.global_averages;
-    work_.tell(Workplace::Executed{v, true, false, true, evaluator, totals_of(*sums)});
+    work_.tell(Workplace::Executed{v, true, false, true, {evaluator}, totals_of(*sums)});
   };
   work_.averagings.add({prepare, evaluate}, {});
 }
@@ -210,17 +217,20 @@ void ModelMeans::average_at_end(Version v, const std::shared_ptr<const Sums>& su
   };
   const auto end = [this, v, given, sums](Instant) {
     open_.clear();
-    std::optional<Rank> evaluator;
+    Contents contents;
+    for (const auto& [node, part] : *sums) scheduler::add(contents, part.contents);
+    work_.ledger.on_job_has(contents, true);
+    std::vector<Rank> evaluators;
     for (const Rank rank : *given) {
       auto* const member = work_.windows.living(rank);
       if (!member) continue;
       member->window.deliver();
-      if (!evaluator) evaluator = rank;
+      evaluators.push_back(rank);
     }
     ++work_.counters.global_averages;
     work_.windows.set_last(v);
-    work_.hold(v);
-    work_.tell(Workplace::Executed{v, true, true, work_.job.evaluates, evaluator, totals_of(*sums)});
+    work_.hold_for_good(v);
+    work_.tell(Workplace::Executed{v, true, true, work_.job.evaluates, evaluators, totals_of(*sums)});
     workers_.on_end(*given);
   };
   work_.averagings.add({prepare, end}, {});

@@ -51,8 +51,8 @@ class ModelMeans {
 
   /// The worker's part in the mean after v. `copies`: it will be changed before the mean is made.
   void give(Rank rank, Version v, bool copies);
-  /// This node's part: the sum of `weight` models.
-  void give_sum(Version v, Piece sum, double weight, Instant now);
+  /// This node's part: the sum of `weight` models, and what is in them.
+  void give_sum(Version v, Piece sum, double weight, const Contents& contents, Instant now);
   /// Gives this node's part once all of it is there, and makes the mean once every node's is.
   void look_at(Version v, Instant now);
   void look_at_all(Instant now);
@@ -82,6 +82,7 @@ class ModelMeans {
     double weight = 0;
     RoundSums sums;
     bool at_end = false;  ///< All nodes get it; else the leader does.
+    Contents contents{};
   };
   using Sums = std::map<NodeId, Sum>;
   struct Gathering {

@@ -133,6 +133,7 @@ std::optional<memory::Buffer> OwnPace::on_published(Rank rank, Version t, Durati
     member->window.unseal(memory::Window::Unseal::keep);
     return {};
   }
+  work_.ledger.on_done(rank, tag.since, tag.through);
   published_[rank] = t;
   latest_[rank] = {tag.loss_sum, tag.loss_count, tag.samples, tag.learning_rate, {}, 0};
   unreported_.samples += tag.samples;
@@ -206,7 +207,8 @@ void OwnPace::verdict(Rank rank, Version own, Verdict what) {
                                    .next_round = word.value,
                                    .fresh = what != Verdict::end_without_mean,
                                    .averaged = end || strategy_.averages(own),
-                                   .end = end});
+                                   .end = end,
+                                   .of_all = strategy_.is_shared(rank, own)});
   if (!end) work_.averagings.begin_compute(rank);
 }
 

@@ -41,6 +41,8 @@ class OwnPace final : public Pace, private ModelMeans::Workers, private Endings:
     /// Whether the worker, whose iteration `own` is done, is told at once to begin the next one; else the strategy sees
     /// to it.
     virtual bool lets_go(Rank, Version /*own*/, Instant) { return true; }
+    /// Whether more than the workers of one group have what the worker has done up to `own`: it may leave.
+    virtual bool is_shared(Rank, Version /*own*/) const { return true; }
     /// The worker has done its last iteration.
     virtual void on_last(Rank, Instant) {}
     /// The job ends early, and where its workers end is known (`last_of`).

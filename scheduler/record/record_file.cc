@@ -82,7 +82,8 @@ void RecordWriter::add(const Decision& decision) {
   if (file.over) return;
   encode(decision, file.context, file.buffer);
   if (file.count++ == 0) file.flushed = file.context.at;
-  if (file.buffer.size() < kBufferMax && file.context.at - file.flushed < kFlushEvery) return;
+  const Instant due = file.flushed > Instant::max() - kFlushEvery ? Instant::max() : file.flushed + kFlushEvery;
+  if (file.buffer.size() < kBufferMax && file.context.at < due) return;
   file.flushed = file.context.at;
   file.flush();
 }

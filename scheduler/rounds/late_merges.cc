@@ -1,6 +1,7 @@
 #include "scheduler/rounds/late_merges.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace paceline::scheduler {
@@ -11,11 +12,22 @@ std::byte* LateMerges::keep(Version v, const std::vector<Rank>& late, std::int32
   return kept->sum.data();
 }
 
+void LateMerges::note(Version v, const std::vector<Rank>& late, const Contents& contents) {
+  for (const Rank rank : late) contents_[rank][v] = contents;
+}
+
+void LateMerges::forget(Rank rank) {
+  kept_.erase(rank);
+  contents_.erase(rank);
+}
+
 void LateMerges::forget_gone() {
-  std::erase_if(kept_, [this](const auto& entry) {
+  const auto is_gone = [this](const auto& entry) {
     const auto* const member = work_.windows.find(entry.first);
     return member && member->gone;
-  });
+  };
+  std::erase_if(kept_, is_gone);
+  std::erase_if(contents_, is_gone);
 }
 
 collective::Reduction LateMerges::to_window(const RoundEngine::Merge& what, WorkerWindows::Member& member,
@@ -55,6 +67,12 @@ collective::Reduction LateMerges::prepare(const RoundEngine::Merge& what, const 
 
 void LateMerges::finish(const RoundEngine::Merge& what) {
   if (has_result_) work_.windows.at(what.rank).window.deliver();
+  if (outer_) work_.ledger.on_replaced(what.rank);
+  auto& contents = contents_[what.rank];
+  if (const auto taken = outer_ && !contents.empty() ? std::prev(contents.end()) : contents.find(what.with);
+      taken != contents.end())
+    work_.ledger.on_taken(what.rank, taken->second);
+  contents.erase(contents.begin(), contents.upper_bound(what.with));
   auto& kept = kept_[what.rank];
   kept.erase(kept.begin(), kept.upper_bound(what.with));
   ++work_.counters.late_merges;

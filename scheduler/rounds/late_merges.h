@@ -21,7 +21,9 @@ class LateMerges {
 
   /// The sum of so many contributions to v, with which these will merge; where it is to be put.
   std::byte* keep(Version v, const std::vector<Rank>& late, std::int32_t contributions);
-  void forget(Rank rank) { kept_.erase(rank); }
+  /// What is in the result of v, with which these will merge.
+  void note(Version v, const std::vector<Rank>& late, const Contents& contents);
+  void forget(Rank rank);
   /// Without those whose workers are gone.
   void forget_gone();
   /// `missed`: the round that the worker was late for.
@@ -41,6 +43,7 @@ class LateMerges {
   Workplace& work_;
   const std::optional<OuterModel>& outer_;
   std::map<Rank, KeptOf> kept_;
+  std::map<Rank, std::map<Version, Contents>> contents_;
   bool has_result_ = false;  ///< In progress, in the worker's window.
 };
 

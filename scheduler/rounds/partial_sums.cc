@@ -23,6 +23,12 @@ RoundSums PartialSums::Group::totals() const {
   return all;
 }
 
+Contents PartialSums::Group::all_contents() const {
+  Contents all = contents;
+  for (const auto& [from, partial] : remote) scheduler::add(all, partial.contents);
+  return all;
+}
+
 Weighing::Total PartialSums::Group::total() const {
   Weighing::Total total{static_cast<std::int64_t>(contributions.size()), bodies, sums.samples};
   for (const auto& [node, partial] : remote) {
@@ -69,7 +75,7 @@ void PartialSums::finish(Key key) {
 
 void PartialSums::send_own(Key key, NodeId to) {
   const auto& group = groups_.at(key);
-  const Summed summed{static_cast<std::int32_t>(group.contributions.size()), group.bodies, group.sums};
+  const Summed summed{static_cast<std::int32_t>(group.contributions.size()), group.bodies, group.sums, group.contents};
   send(key, summed, group.own ? piece_of(group.own) : Piece{}, work_.job.self, to);
 }
 
@@ -88,6 +94,7 @@ void PartialSums::send(Key key, const Summed& summed, Piece sum, NodeId of, Node
   body.setLeaderNs(summed.sums.leader_time.count());
   body.setStops(summed.sums.stops);
   body.setMembers(summed.sums.members);
+  write(summed.contents, body.initContents(static_cast<unsigned>(summed.contents.size())));
   if (of != work_.job.self) body.setOf(of.value);
   work_.send(to, message, std::move(sum));
 }
@@ -103,6 +110,7 @@ std::optional<NodeId> PartialSums::on_partial(NodeId from, const wire::Partial::
   partial.sums = {header.getLossSum(),      header.getLossCount(),          header.getSamples(),
                   header.getLearningRate(), Duration(header.getLeaderNs()), header.getStops(),
                   header.getMembers()};
+  partial.contents = contents_of(header.getContents());
   const Version v{header.getVersion()};
   const auto of = work_.view.giver(from, header.getOf());
   if (of == from) used_.on_given(from, v);

@@ -23,12 +23,14 @@ class PartialSums {
     Rank rank;
     memory::Buffer buffer;
     std::int64_t samples;
+    std::int64_t through;  ///< As BufferTag has it.
   };
   struct Group {
     // Of this agent:
     std::vector<Contribution> contributions;
     std::int64_t bodies = 0;
     RoundSums sums;
+    Contents contents;
     std::map<NodeId, RemotePartial> remote;  ///< Of the others.
     std::shared_ptr<PooledBytes> own;        ///< nullptr: nobody here has given anything.
     bool is_summed = false;
@@ -38,6 +40,7 @@ class PartialSums {
     std::vector<Rank> contributors() const;
     /// Of all agents.
     RoundSums totals() const;
+    Contents all_contents() const;
     Weighing::Total total() const;
   };
 

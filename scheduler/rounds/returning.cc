@@ -59,13 +59,23 @@ void RoundEngine::State::come_in(Worker& w, const RoundPlan& plan, Actions& out)
 
 bool RoundEngine::State::pass_by(Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out) {
   if (t > w.without || plan.round(t).payload == Payload::gradients) return false;
-  const Outcome outcome{.fresh = false, .averaged = false, .skipped = w.without.value - t.value};
-  release(w, t, w.without.next(), outcome, plan, now, out);
+  if (flight && flight->version == w.without) {
+    w.phase = Phase::passing;
+  } else {
+    go_by(w, plan, now, out);
+  }
   return true;
+}
+
+/// It goes on with its own model; at the end it lacks the others'.
+void RoundEngine::State::go_by(Worker& w, const RoundPlan& plan, Instant now, Actions& out) {
+  const Outcome outcome{.fresh = false, .averaged = false, .skipped = w.without.value - w.reported.value};
+  release(w, w.reported, w.without.next(), outcome, plan, now, out);
 }
 
 void RoundEngine::State::let_in(const RoundPlan& plan, Instant now, Actions& out) {
   for (auto& [rank, w] : workers) {
+    if (w.phase == Phase::passing && done >= w.without) go_by(w, plan, now, out);
     if (w.phase != Phase::entering || !w.enters_after || done < *w.enters_after) continue;
     come_in(w, plan, out);
     w.word = w.alive = now;

@@ -206,7 +206,7 @@ bool RoundCoordinator::waits_for_start() const {
   if (!outer_ || outer_->has_begun()) return false;
   for (const Rank rank : work_.view.ranks_on(work_.job.self)) {
     const Member* const member = work_.windows.find(rank);
-    if (member ? !member->gone : !work_.job.vacant.contains(rank)) return true;
+    if (member ? !member->gone : !work_.job.vacant.contains(rank) && !engine_.has_left(rank)) return true;
   }
   return false;  // Nobody is left here who would get a result.
 }
@@ -281,6 +281,9 @@ void RoundCoordinator::carry_out(const RoundEngine::Verdict& a, Instant) {
   verdict.averaged = a.averaged;
   verdict.end = a.end;
   verdict.lr_may_decay = a.lr_may_decay;
+  verdict.of_all = false;
+  for (Version v = a.own; v < a.next && !verdict.of_all; v = v.next())
+    verdict.of_all = round(v).kind == Round::Kind::sync;
   work_.windows.set_verdict(a.rank, verdict);
   if (!a.end && !abandons_ && work_.windows.find(a.rank)) work_.averagings.begin_compute(a.rank);
 }
@@ -362,15 +365,28 @@ void RoundCoordinator::finish_average(const RoundEngine::Execute& what, Instant 
 void RoundCoordinator::deliver(const RoundEngine::Execute& what) {
   // A model is no contribution to a round of gradients, nor the other way round.
   const auto is_of_models = [this](Version v) { return round(v).payload == Payload::models; };
-  const bool keeps = is_of_models(what.version) && is_of_models(what.version.next());
-  for (const Rank rank : sums_.group(key_of(what.version, what.group)).contributors()) {
-    auto& window = work_.windows.at(rank).window;
+  const bool models = is_of_models(what.version), keeps = models && is_of_models(what.version.next());
+  for (const auto& contribution : sums_.group(key_of(what.version, what.group)).contributions) {
+    work_.ledger.on_used(contribution.rank, contribution.through, !models);
+    auto& window = work_.windows.at(contribution.rank).window;
     if (window.sealed()) window.unseal(keeps ? memory::Window::Unseal::keep : memory::Window::Unseal::recycle);
   }
+  note_contents(what);
   for (const Rank rank : outputs_) {
     auto& window = work_.windows.at(rank).window;
     !abandons_&& holds(what.fresh, rank) ? window.deliver() : window.retain();
   }
+}
+
+/// Who merges with it later has it then.
+void RoundCoordinator::note_contents(const RoundEngine::Execute& what) {
+  const Contents contents = sums_.group(key_of(what.version, what.group)).all_contents();
+  for (const Rank rank : outputs_)
+    if (abandons_ || holds(what.fresh, rank)) work_.ledger.on_taken(rank, contents);
+  if (!abandons_) merges_.note(what.version, what.stale, contents);
+  if (!what.others.empty()) work_.ledger.on_held(contents);
+  if (const Round of = round(what.version); what.sync && !of.is_partial())
+    work_.ledger.on_job_has(contents, of.payload == Payload::models);
 }
 
 void RoundCoordinator::tell_executed(const RoundEngine::Execute& what) {
@@ -384,18 +400,17 @@ void RoundCoordinator::tell_executed(const RoundEngine::Execute& what) {
   }
   if (evaluate) work_.note_evaluated(v);
   if (evaluate || over) work_.hold(v);
-  work_.tell(Executed{v, sync, over, evaluate, evaluate ? evaluator(what.fresh, over) : std::nullopt, executed_sums_});
+  work_.tell(
+      Executed{v, sync, over, evaluate, evaluate ? evaluators(what.fresh, over) : std::vector<Rank>(), executed_sums_});
 }
 
-/// One that has the mean. At the end the late get the same model, only later.
-std::optional<Rank> RoundCoordinator::evaluator(const std::vector<Rank>& fresh, bool over) const {
-  std::optional<Rank> late;
-  for (const auto& [rank, member] : work_.windows.all()) {
-    if (member.gone) continue;
-    if (holds(fresh, rank)) return rank;
-    if (over && !late) late = rank;
-  }
-  return late;
+/// Those that have the mean. At the end the late get the same model, only later.
+std::vector<Rank> RoundCoordinator::evaluators(const std::vector<Rank>& fresh, bool over) const {
+  std::vector<Rank> have, late;
+  for (const auto& [rank, member] : work_.windows.all())
+    if (!member.gone) (holds(fresh, rank) ? have : late).push_back(rank);
+  if (over) have.insert(have.end(), late.begin(), late.end());
+  return have;
 }
 
 }  // namespace paceline::scheduler

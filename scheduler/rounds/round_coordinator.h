@@ -80,8 +80,9 @@ class RoundCoordinator final : public Coordinator, private Pace {
   void add_outputs(const RoundEngine::Execute& what, std::int32_t contributions, collective::Reduction& to);
   void finish_average(const RoundEngine::Execute& what, Instant now);
   void deliver(const RoundEngine::Execute& what);
+  void note_contents(const RoundEngine::Execute& what);
   void tell_executed(const RoundEngine::Execute& what);
-  std::optional<Rank> evaluator(const std::vector<Rank>& fresh, bool over) const;
+  std::vector<Rank> evaluators(const std::vector<Rank>& fresh, bool over) const;
 
   const Options options_;
   RoundEngine engine_;

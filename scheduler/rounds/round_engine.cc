@@ -188,6 +188,10 @@ bool RoundEngine::is_free(Rank rank) const {
   return found != state_->workers.end() && found->second.phase == Phase::left && !found->second.merges &&
          !state_->flight;
 }
+bool RoundEngine::has_left(Rank rank) const {
+  const auto found = state_->workers.find(rank);
+  return found != state_->workers.end() && found->second.phase == Phase::left;
+}
 bool RoundEngine::is_returning(Rank rank) const { return state_->returning.contains(rank); }
 bool RoundEngine::is_awaited_after(Version t) const {
   if (state_->flight) return state_->flight->version > t;

@@ -186,6 +186,8 @@ class RoundEngine {
   std::optional<Waiting> waiting() const;
   /// The local worker has left, and neither a seal nor a merge needs what it published.
   bool is_free(Rank rank) const;
+  /// This local worker has left, and has not come back.
+  bool has_left(Rank rank) const;
   /// It has another process that is not admitted yet.
   bool is_returning(Rank rank) const;
   /// Somebody is known to be at an open version that is later than t.

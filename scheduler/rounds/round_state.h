@@ -25,7 +25,7 @@ inline constexpr std::int64_t kVersionsAhead = 1 << 20;
 ///       +--late arrival--> late --the version it missed is executed--> merging --> computing
 ///       any --> left --its next process is admitted--> entering --the version that it enters after is executed,
 ///                                                                 or it arrives-------------------------> computing
-enum class Phase { computing, parked, late, merging, left, entering };
+enum class Phase { computing, parked, late, merging, left, entering, passing };
 
 struct Worker {
   Rank rank;
@@ -35,7 +35,8 @@ struct Worker {
   Version fresh_at;  ///< Last version that its publication was sealed for as fresh.
   Version executed;  ///< Last version that its group has executed.
   std::optional<Version> enters_after = {};  ///< entering: it is waited for from the next one on.
-  Version without{-1};                       ///< It came in when all up to this one had begun without it.
+  Version without{-1};                       ///< It came in when all up to this one had begun without it;
+                                             ///< passing: it waits until that is over, which may be the last one.
   bool merges = false;                       ///< A merge is under way, also of one that has left since.
   Instant word{};                            ///< When it was last heard.
   Instant alive{};                           ///< When it last gave a sign of life, computing.
@@ -141,6 +142,7 @@ struct RoundEngine::State {
   /// Its model is of a version that went on without it: it has no part in that, and goes on with the next one. (Who
   /// gives gradients takes what there is of a mean: nothing, or what all have.)
   bool pass_by(Worker& w, Version t, const RoundPlan& plan, Instant now, Actions& out);
+  void go_by(Worker& w, const RoundPlan& plan, Instant now, Actions& out);
   /// Those do that enter after the version which is done now.
   void let_in(const RoundPlan& plan, Instant now, Actions& out);
   /// Whose arrival fires the round; who has left has handed it on.

@@ -33,7 +33,9 @@ void Sealing::seal(const RoundEngine::Seal& what, const Round& round, Version do
     }
     found.iteration = Version{tag.iteration};
     found.bodies = tag.bodies;
-    add_contribution(group, {rank, *buffer, tag.samples}, tag, what.version);
+    work_.ledger.on_done(rank, tag.since, tag.through, round.payload == Payload::models);
+    scheduler::add(group.contents, work_.ledger.contents(rank, round.payload == Payload::gradients));
+    add_contribution(group, {rank, *buffer, tag.samples, tag.through}, tag, what.version);
     if (cuts_short) work_.counters.abandoned_bodies += std::max(0, weighing_.bodies - tag.bodies);
   }
   if (abandons_ && work_.job.node_of.size() > 1) {

@@ -10,6 +10,7 @@
 
 #include "runtime/base/ids.h"
 #include "runtime/base/piece.h"
+#include "scheduler/contents.h"
 #include "scheduler/rounds/round_plan.h"
 
 namespace paceline::scheduler {
@@ -19,6 +20,7 @@ struct Summed {
   std::int32_t contributions = 0;
   std::int64_t bodies = 0;
   RoundSums sums;
+  Contents contents;
 };
 /// Another agent's.
 struct RemotePartial : Summed {

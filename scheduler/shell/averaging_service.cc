@@ -97,6 +97,22 @@ std::optional<Instant> AveragingService::next_deadline() const {
 
 void AveragingService::release(Version v) { work_.release(v, v == last()); }
 
+AveragingService::Reached AveragingService::reached(Instant now) const {
+  return {work_.counters, work_.clock.at(now), work_.windows.elements(), work_.windows.dtype()};
+}
+
+void AveragingService::go_on_from(const Reached& before, Instant now) {
+  work_.counters = before.counters;
+  work_.clock.start(now, before.clock);
+  work_.windows.expect(before.elements, before.dtype);
+}
+
+void AveragingService::begin_next_leg(std::int32_t leg) {
+  work_.windows.set_next_leg(leg);
+  release(last());
+  work_.chronicle.finish();
+}
+
 void AveragingService::end_at(Version v) {
   const Decision ends{.kind = Decision::Kind::ends, .version = v};
   work_.chronicle.hear(ends, work_.now());

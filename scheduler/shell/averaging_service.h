@@ -74,6 +74,19 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
   const std::optional<Version>& released() const { return work_.released(); }
   /// The training clock starts (again) at zero; evaluations do not count.
   void start_clock(Instant now) { work_.clock.start(now); }
+  /// What the next leg of a job goes on from.
+  struct Reached {
+    Workplace::Counters counters;
+    Duration clock{};
+    std::uint64_t elements = 0;  ///< Of a model.
+    memory::Dtype dtype = memory::Dtype::f32;
+  };
+  Reached reached(Instant now) const;
+  /// Before anybody joins.
+  void go_on_from(const Reached& before, Instant now);
+  /// The job has ended for this leg of it only: the local workers, who are held, go on in the next one, which their
+  /// agent has by now.
+  void begin_next_leg(std::int32_t leg);
   Duration clock(Instant now) const { return work_.clock.at(now); }
   /// What was decided here is in the record: before anything that is said to other nodes because of it.
   void flush_record() { work_.chronicle.flush(); }
@@ -91,6 +104,8 @@ class AveragingService final : public std::enable_shared_from_this<AveragingServ
 
   std::vector<Event> take_events() { return work_.take_events(); }
   const Workplace::Counters& counters() const { return work_.counters; }
+  /// What became of the samples of this node's workers.
+  Ledger& ledger() { return work_.ledger; }
   /// A figure of this node in the trace, as it is from now on.
   void count(const char* name, double value, Instant now) { work_.count(name, value, now); }
 

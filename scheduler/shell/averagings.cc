@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/base/job_leg.h"
+
 namespace paceline::scheduler {
 namespace {
 
@@ -13,8 +15,9 @@ Averagings::Averagings(JobId job, TaskGraph& graph, collective::Averager& averag
     : job_(job), graph_(graph), averager_(averager), clock_(clock), hooks_(std::move(hooks)) {}
 
 TaskId Averagings::new_task_id() {
-  // The top bit, which ids of users' tasks have not, then the job.
-  return TaskId{(std::uint64_t{1} << 63) | (job_.value << 40) | ++next_task_};
+  // The top bit, which ids of users' tasks have not, then the job, then its leg.
+  const auto leg = static_cast<std::uint64_t>(leg_of(job_));
+  return TaskId{(std::uint64_t{1} << 63) | (without_leg(job_).value << 40) | (leg << 32) | ++next_task_};
 }
 
 void Averagings::begin_compute(Rank rank) {

@@ -13,7 +13,7 @@ namespace paceline::scheduler {
 namespace {
 
 using Averager = collective::Averager;
-using Numbers = std::vector<float>;
+using Model = std::vector<float>;
 
 /// A job that has averagings, and is owned by whoever reduces for it.
 struct Job : std::enable_shared_from_this<Job> {
@@ -84,8 +84,8 @@ TEST_F(AveragingsTest, OneWaitsForWhatIsComputedForIt) {
 
 // The job is closed; what only the averaging holds, such as sums that are on their way, stays.
 TEST_F(AveragingsTest, WhatIsBeingReducedStaysUntilItIsDone) {
-  auto numbers = std::make_shared<Numbers>(Averager::kInlineBytes / sizeof(float) + 1, 1.F);
-  const std::weak_ptr<Numbers> watched = numbers;
+  auto numbers = std::make_shared<Model>(Averager::kInlineBytes / sizeof(float) + 1, 1.F);
+  const std::weak_ptr<Model> watched = numbers;
   std::latch may_go_on(1);
   auto prepare = [numbers, &may_go_on] {
     collective::Reduction reduction{

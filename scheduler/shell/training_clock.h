@@ -11,9 +11,9 @@ class TrainingClock {
  public:
   explicit TrainingClock(Instant begin) : begin_(begin) {}
 
-  /// It is zero now. It stands still if it did.
-  void start(Instant now) {
-    begin_ = now;
+  /// It is `at` now. It stands still if it did.
+  void start(Instant now, Duration at = {}) {
+    begin_ = now - at;
     held_ = {};
     if (held_since_) held_since_ = now;
   }

@@ -67,7 +67,7 @@ void WorkerWindows::reopen(Rank rank, memory::ControlPage control) {
 }
 
 void WorkerWindows::tell_what_all_know(Member& member) const {
-  for (const Word word : {&Words::abandoned, &Words::executed, &Words::hold, &Words::last})
+  for (const Word word : {&Words::abandoned, &Words::executed, &Words::hold, &Words::last, &Words::next_leg})
     (member.control.words().*word).store(told_.*word, std::memory_order_release);
 }
 
@@ -78,6 +78,8 @@ void WorkerWindows::evaluate(Rank rank, Version v) {
 void WorkerWindows::set_last(Version v) { tell_all(&Words::last, v.value); }
 
 void WorkerWindows::set_executed(Version v) { tell_all(&Words::executed, v.value); }
+
+void WorkerWindows::set_next_leg(std::int32_t leg) { tell_all(&Words::next_leg, leg); }
 
 void WorkerWindows::hold(Version v) { tell_all(&Words::hold, v.value); }
 

@@ -63,6 +63,13 @@ class WorkerWindows {
   void abandon(Version v);
   /// Averaging v is done: who had waited for it takes its result.
   void set_executed(Version v);
+  /// Where the job ends for them they go on in this leg of it.
+  void set_next_leg(std::int32_t leg);
+  /// What is averaged has this size, also where nobody opens a share.
+  void expect(std::uint64_t elements, memory::Dtype dtype) {
+    elements_ = elements;
+    dtype_ = dtype;
+  }
 
  private:
   using Words = memory::ControlPage::Words;

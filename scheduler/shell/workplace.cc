@@ -33,8 +33,10 @@ Workplace::Workplace(JobOptions options, TaskGraph& graph, collective::Averager&
                   [this](std::string text) { fail_job(std::move(text)); }}),
       pool(kSparesOfAll + kSparesOfEach * view.ranks_on(job.self).size()),
       clock(now()),
+      ledger(job.ledger),
       send_(std::move(send)),
       evaluated_last_{job.first.value - 1} {
+  for (const Rank rank : view.ranks_on(job.self)) ledger.add(rank, job.vacant.contains(rank));
   if (job.trace_path.empty()) return;
   if (auto trace = observe::TraceWriter::open(job.trace_path)) {
     trace_.emplace(std::move(*trace));
@@ -75,7 +77,10 @@ bool Workplace::evaluation_due(Version v) const {
 
 /// Unless the word that releases it came before what this node needed to execute it.
 void Workplace::hold(Version v) {
-  if (released_ && v <= *released_) return;
+  if (!released_ || v > *released_) hold_for_good(v);
+}
+
+void Workplace::hold_for_good(Version v) {
   clock.stand_still(now());
   windows.hold(v);
 }

@@ -16,6 +16,7 @@
 #include "runtime/base/piece.h"
 #include "runtime/observe/trace.h"
 #include "runtime/wire/codec.h"
+#include "scheduler/ledger.h"
 #include "scheduler/record/chronicle.h"
 #include "scheduler/rounds/round_plan.h"
 #include "scheduler/shell/averagings.h"
@@ -41,6 +42,7 @@ struct JobOptions {
   /// How long others wait even for a worker that gives signs of life; nullopt: until it arrives.
   std::optional<Duration> wait_limit;
   std::optional<Chronicle::Recorded> replay;  ///< This run decides the same.
+  Ledger::Options ledger;                     ///< Of the samples that are dealt.
   const Clock* clock = &machine_clock();
 };
 
@@ -58,7 +60,7 @@ class Workplace {
     bool sync;
     bool over;  ///< The job's last version. Its workers are held, as for an evaluation, until `release`.
     bool evaluate;
-    std::optional<Rank> evaluator;  ///< Of this node: who may, if this node is to.
+    std::vector<Rank> evaluators;  ///< Of this node: who may, if this node is to; the first does.
     RoundSums sums;
   };
   struct Left {
@@ -129,6 +131,9 @@ class Workplace {
   void note_evaluated(Version v) { evaluated_last_ = v; }
   /// Nobody starts an iteration > v until it is released; the training clock stands still.
   void hold(Version v);
+  /// At the end, where nobody is held for evaluations: one of a later version may have been released, since that is
+  /// a mean of how far all were, and this of how far those are that are left.
+  void hold_for_good(Version v);
   /// `is_last`: after the last version training time stands still for good.
   void release(Version v, bool is_last);
   /// The last one that was.
@@ -149,6 +154,7 @@ class Workplace {
   Averagings averagings;
   BytePool pool;  ///< For what is made at every step, and may be on its way to other agents.
   TrainingClock clock;
+  Ledger ledger;
   Counters counters;
 
  private:

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/sanitized.h"
+
 namespace paceline::scheduler {
 namespace {
 
@@ -203,7 +205,9 @@ TEST(ViewChangeInterleavings, OfOneLossAllGoOnWithTheSame) {
 
 TEST(ViewChangeInterleavings, WhateverTheSecondThatIsLostHadPassedOn) {
   EXPECT_GT(walk(World(3, {0, 1}, true)), 10u) << "one is left";
-  EXPECT_GT(walk(World(4, {1, 0, 2}, true)), 1000u) << "two are left";
+  if (!kSanitized) {
+    EXPECT_GT(walk(World(4, {1, 0, 2}, true)), 1000u) << "two are left";
+  }
 }
 
 }  // namespace

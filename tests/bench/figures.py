@@ -9,7 +9,7 @@ import argparse
 import statistics
 import sys
 
-from measure import actors, averaging, before, bounds, building, calls, cluster, freezing, links, loops, losing, main_job, page, peers, prediction, programs, rates, returning, scaling, startup
+from measure import actors, averaging, before, bounds, building, calls, changing, cluster, crowd, freezing, kills, ledgers, links, loops, losing, main_job, page, peers, prediction, programs, rates, returning, scaling, startup
 from measure.bench import Bench
 from measure.store import Store
 
@@ -23,7 +23,8 @@ MEASUREMENTS = {
     "cells": programs.cells, "prediction": prediction.prediction,
     "building": building.building, "bare": building.bare, "checking": building.checking,
     "checked": building.checked, "memory": building.memory, "before": before.before,
-    "returning": returning.returning, "scaling": scaling.scaling,
+    "returning": returning.returning, "node_returns": returning.node_returns, "scaling": scaling.scaling, "ledgers": ledgers.ledgers, "changing": changing.changing,
+    "kills": kills.kills, "crowd": crowd.crowd,
 }
 
 

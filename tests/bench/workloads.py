@@ -16,6 +16,7 @@ import sys
 
 import workloads_page
 from measure.bench import Bench
+from measure.processor import processor
 from measure.store import ROOT
 
 SEED_OF_RATES = 11
@@ -117,9 +118,7 @@ def check_imbalance(lab):
 
 
 def machine():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "unknown")
-    return {"cores": os.cpu_count(), "model": model, "load": os.getloadavg()[0]}
+    return {**processor(), "load": os.getloadavg()[0]}
 
 
 def run_missing(lab, runs, workload, strategy, rate, seed, target="none"):

@@ -157,7 +157,7 @@ class AsynchronousRuns(IntegrationTest):
         def reached():
             self.assertIsNone(run.process.poll(), run.said())
             return all(len(run.steps(rank)) >= steps for rank in ranks)
-        wait_until(reached, 30, f"{steps} steps of {ranks}\n{run.said()}")
+        wait_until(reached, 30, f"{steps} steps of {ranks}", run)
 
     @in_release
     def test_nobody_waits_for_a_slow_worker_nor_for_a_dead_one(self):

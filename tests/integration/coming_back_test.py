@@ -16,7 +16,7 @@ class ComingBack:
         return [event for event in run.metrics() if event.get("event") == "returned"]
 
     def wait_until_back(self, run, times=1):
-        wait_until(lambda: len(self.returned(run)) >= times, 20, f"{times} returned\n" + run.said())
+        wait_until(lambda: len(self.returned(run)) >= times, 20, f"{times} returned", run)
 
     def kill_and_wait(self, run, rank, times=1):
         self.signal_worker(run, rank, signal.SIGKILL)
@@ -123,7 +123,7 @@ class ComingBack:
         self.wait_for_update(run, 40)
         self.kill_and_wait(run, 3)
         self.signal_worker(run, 3, signal.SIGKILL)
-        wait_until(lambda: run.left()[3].endswith(": the others go on without it"), 10, "its leave\n" + run.said())
+        wait_until(lambda: run.left()[3].endswith(": the others go on without it"), 10, "its leave", run)
         self.end_after(run, 100)
         self.assertEqual(run.result()["lost"], [3])
         self.assertEqual(run.result()["returned"], {"3": 1})
@@ -154,7 +154,7 @@ class ComingBack:
         run = self.begin("allreduce", load_ms=[0, 0, 0, 3000])
         self.wait_for_update(run, 40)
         self.signal_worker(run, 3, signal.SIGKILL)
-        wait_until(run.left, 10, "its leave\n" + run.said())
+        wait_until(run.left, 10, "its leave", run)
         began = run.update()
         self.enough(run)
         self.assertEqual(run.wait(2.5), 0, run.said())

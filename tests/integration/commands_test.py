@@ -44,6 +44,35 @@ class Clusters(IntegrationTest):
         self.assert_nobody_left()
         self.assertEqual([name for name in os.listdir(self.runtime) if not name.startswith(".")], [])
 
+    def assert_refused(self, run, code, *words):
+        self.assertEqual(run.code, code, run.said())
+        self.assertEqual(len(run.err.splitlines()), 1, run.err)
+        for word in words:
+            self.assertIn(word, run.err)
+
+    def test_a_cluster_gets_more_nodes(self):
+        """All know each other, and that they are so many still when the head is another one."""
+        self.assertEqual(self.paceline("up").code, 0)
+        more = self.paceline("up", "--add", 1)
+        self.assertEqual((more.code, more.out), (0, "cluster 'default' has 2 nodes\n"), more.said())
+        more = self.paceline("up", "--add", 2, "--json")
+        self.assertEqual((more.code, json.loads(more.out)["nodes"]), (0, 4), more.said())
+        self.assertEqual(len(self.agents()), 4)
+        os.kill(self.cluster("head")[0], signal.SIGKILL)
+        run = self.start_quadratic(nodes=None, workers=4)
+        self.assertEqual(run.wait(30), 0, run.said())
+        self.assertEqual(run.result()["nodes"], [0, 1, 2, 3])
+        os.kill(self.cluster("supervise")[0], signal.SIGKILL)
+        self.assert_refused(self.paceline("up", "--add", 1), 1, "supervisor", "was killed", "paceline down")
+
+    def test_a_cluster_gets_more_nodes_only_where_it_can(self):
+        self.assert_refused(self.paceline("up", "--add", 1), 2, "no cluster", "paceline up")
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        self.assert_refused(self.paceline("up", "--add", 63), 2, "--add 63", "2 nodes", "64")
+        for flag in (("--nodes", 2), ("--cpus", 1), ("--memory", "1GiB")):
+            self.assert_refused(self.paceline("up", "--add", 1, *flag), 2, "--add", flag[0])
+        self.assertEqual(len(self.agents()), 2)
+
     def test_two_clusters_run_side_by_side(self):
         for name, nodes in (("one", 1), ("two", 2)):
             self.assertEqual(self.paceline("up", "--name", name, "--nodes", nodes).code, 0)

@@ -149,7 +149,7 @@ class Documentation(IntegrationTest):
         return fields
 
     def events(self):
-        """Of a run in which workers wait, one is killed, comes back, and is killed, and nobody throws, of one that fails, and of one that is scaled."""
+        """Of a run in which workers wait, one is killed, comes back, and is killed, and nobody throws, of one that fails, and of one that is scaled and changed."""
         run = self.start_quadratic("--strategy", "allreduce", nodes=2, updates=ENDLESS, sleep_ms=[2, 2, 2, 15], evaluate_every=50,
                                    restarts=1)
         self.wait_for_update(run, 60)
@@ -167,7 +167,9 @@ class Documentation(IntegrationTest):
         self.wait_for_update(run, 20)
         for workers, kind in ((3, "returned"), (2, "left")):
             self.assertEqual(self.paceline("scale", 1, workers).code, 0)
-            wait_until(lambda: any(event["event"] == kind for event in run.metrics()), 10, f"one that has {kind}\n" + run.said())
+            wait_until(lambda: any(event["event"] == kind for event in run.metrics()), 10, f"one that has {kind}", run)
+        self.assertEqual(self.paceline("set", 1, "--strategy", "local-sgd(period=2)").code, 0)
+        wait_until(lambda: any(event["event"] == "changed" for event in run.metrics()), 10, "its change", run)
         self.end_after(run, 20)
         return run.metrics()
 
@@ -183,7 +185,7 @@ class Documentation(IntegrationTest):
         self.assertLessEqual(set(seen), set(fields))
         for kind, names in seen.items():
             self.assertLessEqual(names, fields[kind], f"of {kind}, fields that are not documented")
-        for kind in ("memory", "started", "evaluated", "left", "returned", "stopping", "failed", "counters", "workers", "starting", "waiting"):
+        for kind in ("memory", "started", "evaluated", "left", "returned", "changed", "stopping", "failed", "counters", "workers", "starting", "waiting"):
             self.assertEqual(fields[kind], seen[kind], f"of {kind}, fields that are documented but not there")
         self.assertEqual(fields["progress"], seen["progress"])
         self.assertEqual(fields["result"] - seen["result"], {"files", "logged", "test_accuracy"},

@@ -26,14 +26,14 @@ class LongRuns:
         self.wait_for_update(run, 40)
         agent, = self.agents(node)
         os.kill(agent, how)
-        wait_until(lambda: set(run.left()) == set(ranks), 10 * SLOWDOWN, f"{strategy}: its workers are gone\n" + run.said())
+        wait_until(lambda: set(run.left()) == set(ranks), 10 * SLOWDOWN, f"{strategy}: its workers are gone", run)
         for rank in ranks:
             self.assertRegex(run.left()[rank], f"^worker {rank} is gone: node {node} is lost \\({cause}\\); the others go on without it$")
         self.wait_for_update(run, run.update() + 100)
         if how == signal.SIGSTOP:  # It goes on, and hears that its part of the job is over.
             self.assertTrue(any(self.worker_pid(run, rank) for rank in ranks))
             os.kill(agent, signal.SIGCONT)
-            wait_until(lambda: not any(self.worker_pid(run, rank) for rank in ranks), 5 * SLOWDOWN, "its workers end\n" + run.said())
+            wait_until(lambda: not any(self.worker_pid(run, rank) for rank in ranks), 5 * SLOWDOWN, "its workers end", run)
         self.end_after(run, 100)
         self.assertEqual(run.result()["lost"], ranks, strategy)
         others = [rank for rank in range(4) if rank not in ranks]
@@ -217,7 +217,7 @@ class OnFourNodes(LongRuns, IntegrationTest):
         for node, how in ((1, signal.SIGSTOP), (3, signal.SIGKILL)):
             agent, = self.agents(node)
             os.kill(agent, how)
-            wait_until(lambda: node in run.left(), 10 * SLOWDOWN, "its worker is gone\n" + run.said())
+            wait_until(lambda: node in run.left(), 10 * SLOWDOWN, "its worker is gone", run)
             self.wait_for_update(run, run.update() + 50)
             if how == signal.SIGSTOP:
                 os.kill(agent, signal.SIGCONT)

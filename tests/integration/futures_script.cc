@@ -35,7 +35,9 @@ using paceline::test::since;
 
 using namespace std::chrono_literals;
 
-int square(int x) { return x * x; }
+int square(int x) {
+  return static_cast<int>(static_cast<unsigned>(x) * static_cast<unsigned>(x));
+}  // Of large ones the lowest bits.
 int nap(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
   return ms;

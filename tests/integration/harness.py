@@ -36,15 +36,16 @@ ENDLESS = 10**7  # Updates of a job that something else ends: IntegrationTest.en
 NODES = (2,) if SANITIZED else (1, 2)  # Two nodes do all that one does.
 
 
-def wait_until(condition, timeout, what):
-    """Polls until `condition` gives something true and returns that; fails after `timeout` seconds."""
+def wait_until(condition, timeout, what, run=None):
+    """Polls until `condition` gives something true and returns that; fails after `timeout` seconds, and then says what
+    `run` has done and does."""
     deadline = time.monotonic() + timeout * SLOWDOWN
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"timed out after {timeout:g} s: {what}")
+            raise AssertionError(f"timed out after {timeout:g} s: {what}" + (f"\n{run.said()}\n{run.test.state_of_all()}" if run else ""))
         time.sleep(0.02)
 
 
@@ -326,7 +327,7 @@ class IntegrationTest(unittest.TestCase):
             if run.process.poll() is not None:
                 raise AssertionError(f"the run ended before update {update}\n{run.said()}")
             return run.update() >= update
-        wait_until(reached, timeout, f"update {update}\n{run.said()}")
+        wait_until(reached, timeout, f"update {update}", run)
 
     def enough(self, run, timeout=60, code=0):
         """An endless quadratic job is told that it is enough, and ends: well, or with this exit status."""

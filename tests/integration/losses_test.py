@@ -18,12 +18,12 @@ with open(os.path.join(SOURCE, "tests", "support", "lost_nodes.json"), encoding=
 
 class Losses(IntegrationTest):
     def live(self, schedule):
-        run = self.start_quadratic("--strategy", schedule["strategy"], "--seed", schedule["seed"], nodes=4, workers=4,
+        run = self.start_quadratic("--strategy", schedule["strategy"], "--seed", schedule["seed"], "--restarts", 0, nodes=4, workers=4,
                                    updates=schedule["updates"], elements=32, sleep_ms=[2], fail="freeze", fail_rank=schedule["rank"],
                                    fail_update=schedule["update"],
                                    environment={"PACELINE_NODE": "3"} if schedule["rank"] == 0 and schedule["update"] % 2 == 0 else None)
         frozen = lambda: (pid := self.worker_pid(run, schedule["rank"])) and state_of(pid) == "T"
-        wait_until(frozen, 10 * SLOWDOWN, "it stands still\n" + run.said())
+        wait_until(frozen, 10 * SLOWDOWN, "it stands still", run)
         before = None
         while before != (before := [len(run.steps(rank)) for rank in range(4)]):
             time.sleep(0.5 * SLOWDOWN)  # The others go as far as they can.

@@ -31,11 +31,11 @@ def without_last(decisions, **fields):
 
 class LostRecords(IntegrationTest):
     def start_job(self, strategy, nodes, **options):
-        return self.start_quadratic("--strategy", strategy, nodes=nodes, updates=ENDLESS, **options)
+        return self.start_quadratic("--strategy", strategy, "--restarts", 0, nodes=nodes, updates=ENDLESS, **options)
 
     def wait_for_steps(self, run, steps):
         """Of worker 0; sooner than by the run's metrics."""
-        wait_until(lambda: len(run.steps(0)) >= steps or run.process.poll() is not None, 60, f"{steps} steps\n" + run.said())
+        wait_until(lambda: len(run.steps(0)) >= steps or run.process.poll() is not None, 60, f"{steps} steps", run)
         self.assertIsNone(run.process.poll(), run.said())
 
     def told(self, run, nodes, lost):
@@ -107,12 +107,12 @@ class LostRecords(IntegrationTest):
                 self.wait_for_steps(run, 2)
                 still, lost = self.agents(1) + self.agents(3)
                 begun = len(run.steps(1))
-                wait_until(lambda: len(run.steps(1)) > begun, 10, "worker 1 has done a step\n" + run.said())
+                wait_until(lambda: len(run.steps(1)) > begun, 10, "worker 1 has done a step", run)
                 time.sleep(0.15)  # Its sum is with the others, theirs are not made.
                 os.kill(still, signal.SIGSTOP)
                 before = None
                 while before != (before := [len(run.steps(rank)) for rank in range(4)]):
-                    time.sleep(0.5 * SLOWDOWN)  # The others go as far as they can.
+                    time.sleep(1.0 * SLOWDOWN)  # The others go as far as they can.
                 killed_ns = time.monotonic_ns()
                 os.kill(lost, signal.SIGKILL)
                 os.kill(still, signal.SIGCONT)

@@ -62,14 +62,7 @@ class Quadratic {
     die_if("before_open");
     if (const json loading = options_.value("load_ms", json::array()); !loading.empty())
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(of_this_worker(loading).get<double>()));
-    const paceline_session_config config{start_.endpoint.c_str(),
-                                         start_.worker,
-                                         start_.agent,
-                                         start_.job,
-                                         start_.rank,
-                                         elements_,
-                                         PACELINE_F64,
-                                         options_.value("outer_elements", std::uint64_t{0})};
+    const auto config = this->config();
     char error[1024] = "";
     session_ = paceline_session_open(&config, error, sizeof error);
     if (!session_) throw std::runtime_error("worker " + std::to_string(start_.rank) + " cannot join its job: " + error);
@@ -77,8 +70,7 @@ class Quadratic {
     die_if("before_start");
     local_.assign(elements_, options_.value("x0", 0.0));
     follow();
-    paceline_session_plan(session_, 0, options_.value("updates", std::int64_t{3}),
-                          options_.value("evaluate_every", std::int64_t{-1}));
+    plan();
     say();
     std::string trouble;
     try {
@@ -92,6 +84,32 @@ class Quadratic {
   }
 
  private:
+  paceline_session_config config() const {
+    return {start_.endpoint.c_str(),
+            start_.worker,
+            start_.agent,
+            start_.job,
+            start_.rank,
+            elements_,
+            PACELINE_F64,
+            options_.value("outer_elements", std::uint64_t{0})};
+  }
+  void plan() {
+    paceline_session_plan(session_, info_.first_update, options_.value("updates", std::int64_t{3}),
+                          options_.value("evaluate_every", std::int64_t{-1}));
+  }
+  void begin_next_leg() {
+    follow();
+    if (window_) std::copy(window_, window_ + elements_, local_.begin());
+    window_ = nullptr;
+    const auto config = this->config();
+    char error[1024] = "";
+    if (!paceline_session_reopen(session_, &config, error, sizeof error)) throw std::runtime_error(error);
+    info_ = paceline_session_get_info(session_);
+    note({{"event", "leg"}, {"update", info_.first_update}, {"x", local_.front()}});
+    follow();
+    plan();
+  }
   /// The model lies where the session wants it.
   void follow() {
     auto* const at = static_cast<double*>(paceline_session_model(session_).data);
@@ -176,6 +194,7 @@ class Quadratic {
             std::this_thread::sleep_for(std::chrono::milliseconds(of_this_worker(linger).get<int>()));
           return "";
         }
+        case PACELINE_NEXT_LEG: begin_next_leg(); break;
         case PACELINE_LOST: return "worker " + std::to_string(start_.rank) + ": its node agent is gone";
       }
     }

@@ -154,7 +154,7 @@ class QuadraticReplays(ReplayTest):
     def lose_node(self, strategy, lost, nodes=3):
         """A run whose node was killed: the others go on, and its replay goes the same way. The driver is at none that is lost."""
         with self.subTest(strategy=strategy, lost=lost):
-            run = self.start_quadratic(nodes=nodes, workers=4, strategy=strategy, updates=ENDLESS, random_ms=12,
+            run = self.start_quadratic("--restarts", "0", nodes=nodes, workers=4, strategy=strategy, updates=ENDLESS, random_ms=12,
                                        environment={"PACELINE_NODE": str(nodes - 1 if lost == 0 else 0)})
             self.wait_for_update(run, 20)
             os.kill(self.agents(lost)[0], signal.SIGKILL)

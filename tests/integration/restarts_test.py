@@ -139,10 +139,10 @@ class WhatBecameOfJobs(IntegrationTest):
     @in_release
     def test_a_run_that_lost_a_node_says_which_and_one_that_was_interrupted_that_it_was(self):
         self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
-        run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2])
+        run = self.start_quadratic("--restarts", 0, nodes=None, updates=ENDLESS, sleep_ms=[2])
         self.wait_for_update(run, 5)
         os.kill(self.agents(1)[0], signal.SIGKILL)
-        wait_until(lambda: run.left(), 20, "its workers are gone\n" + run.said())
+        wait_until(lambda: run.left(), 20, "its workers are gone", run)
         self.end_after(run, 20)
         run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2])
         self.wait_for_update(run, 5)
@@ -261,7 +261,7 @@ class Agents(IntegrationTest):
             run = self.start_quadratic(nodes=None, updates=ENDLESS, sleep_ms=[2])
             self.wait_for_update(run, 5)
             os.kill(self.agents(node)[0], signal.SIGKILL)
-            wait_until(lambda: run.left(), 20, "its workers are gone\n" + run.said())
+            wait_until(lambda: run.left(), 20, "its workers are gone", run)
             self.end_after(run, 50)
         run = self.start_quadratic(nodes=None, updates=30, workers=6)
         self.assertEqual(run.wait(30), 0, run.said())
@@ -278,7 +278,7 @@ class Agents(IntegrationTest):
         self.wait_for_update(run, 5)
         agent, = self.agents(1)
         os.kill(agent, signal.SIGSTOP)
-        wait_until(lambda: run.left(), 20, "its workers are gone\n" + run.said())
+        wait_until(lambda: run.left(), 20, "its workers are gone", run)
         self.assertIn("node 1 is lost (agent/1 has not answered for 2.0 s)", run.out)
         self.end_after(run, 50)
         os.kill(agent, signal.SIGCONT)
@@ -288,6 +288,62 @@ class Agents(IntegrationTest):
         self.assertEqual(json.loads(self.paceline("status", "--json").out)["jobs"], [])
         self.assertEqual(self.paceline("down").code, 0)
         self.assert_nobody_left()
+
+    def check_return(self, strategy, node, how=signal.SIGKILL):
+        """The job goes on without it, and its workers join when its agent is there again, or goes on."""
+        its = [rank for rank in range(6) if rank // 2 == node]
+        run = self.start_quadratic("--strategy", strategy, nodes=None, workers=6, updates=ENDLESS, sleep_ms=[4], goes_on_writing=True)
+        self.wait_for_update(run, 20)
+        agent, = self.agents(node)
+        os.kill(agent, how)
+        if how == signal.SIGSTOP:
+            wait_until(lambda: set(run.left()) == set(its), 20, "its workers are gone", run)
+            os.kill(agent, signal.SIGCONT)
+        wait_until(lambda: {event["worker"] for event in run.metrics() if event.get("event") == "returned"} == set(its), 30, "they join", run)
+        self.wait_for_update(run, run.update() + 40)
+        jobs = json.loads(self.paceline("list", "jobs", "--json").out.splitlines()[-1])
+        self.assertFalse(jobs.get("lost_nodes"), jobs)
+        self.end_after(run, 40)
+        result = run.result()
+        self.assertEqual(result["joined"], {str(rank): 1 for rank in its}, strategy)
+        self.assertNotIn("lost", result)
+        self.assertEqual(set(result["models"]), set("012345"), strategy)
+        self.assertEqual(len(set(result["models"].values())), 1, result["models"])
+        lost, back = (next(event for event in run.metrics() if event.get("event") == kind) for kind in ("node_lost", "node_joined"))
+        self.assertEqual((lost["node"], back["node"], back["leg"]), (node, node, 1))
+        self.assertIn(f"node {node} takes part in the job from here on: workers can join there\n", run.out)
+        return run
+
+    def test_a_lost_node_comes_back_to_its_job(self):
+        self.assertEqual(self.paceline("up", "--nodes", 3).code, 0)
+        self.check_return("allreduce", 2)
+        self.check_return("wagma(group=2,grouping=strided,late=skip)", 1, signal.SIGSTOP)
+        run = self.check_return("allreduce", 0)  # That of the driver, and which leads.
+        self.assertEqual(run.out.count("it goes on through that of node"), 1)
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
+
+    @in_release
+    def test_so_it_does_under_strategies_of_every_kind(self):
+        self.assertEqual(self.paceline("up", "--nodes", 3).code, 0)
+        for strategy in ("local-sgd(period=5)", "nonblocking(batches=2)", "eager-sgd(solo,sync=5)", "server(bounded=2)", "ad-psgd(bipartite)",
+                         "d-psgd(ring)", "sgp", "slowmo(period=3)"):
+            with self.subTest(strategy):
+                self.check_return(strategy, 1)
+        self.assertEqual(self.paceline("down").code, 0)
+
+    def test_where_nobody_is_started_again_it_does_not(self):
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        run = self.start_quadratic("--restarts", 0, nodes=None, updates=ENDLESS, sleep_ms=[2])
+        self.wait_for_update(run, 5)
+        agent, = self.agents(1)
+        os.kill(agent, signal.SIGKILL)
+        wait_until(lambda: self.agents(1) not in ([], [agent]), 20, "the next agent")
+        self.wait_for_update(run, run.update() + 200)
+        self.end_after(run, 20)
+        self.assertEqual(run.result()["lost"], [2, 3])
+        self.assertEqual([event for event in run.metrics() if event.get("event") == "node_joined"], [])
+        self.assertEqual(self.paceline("down").code, 0)
 
     def test_down_ends_frozen_ones(self):
         for node in (0, 1):

@@ -3,10 +3,10 @@ import json
 import os
 import signal
 
-from harness import ENDLESS, IntegrationTest, in_release, main, wait_until
+from harness import ENDLESS, IntegrationTest, in_release, is_alive, main, wait_until
 
 
-class Scaling:
+class ScaledRuns:
     nodes = 1
 
     def begin(self, strategy, *flags, workers=6, **options):
@@ -24,16 +24,18 @@ class Scaling:
         return done
 
     def wait_for_joins(self, run, times):
-        wait_until(lambda: len(self.said(run, "returned")) >= times, 20, f"{times} joined\n" + run.said())
+        wait_until(lambda: len(self.said(run, "returned")) >= times, 20, f"{times} joined", run)
 
     def wait_for_leaves(self, run, times):
-        wait_until(lambda: len(self.said(run, "left", drained=True)) >= times, 20, f"{times} left\n" + run.said())
+        wait_until(lambda: len(self.said(run, "left", drained=True)) >= times, 20, f"{times} left", run)
 
     def there(self):
         """As `status` shows it: the workers that train."""
         status = json.loads(self.paceline("status", "--json").out)
         return {row["rank"] for job in status["jobs"] for row in job["workers"] if row["state"] not in ("left", "vacant")}
 
+
+class Scaling(ScaledRuns):
     def check(self, strategy):
         run = self.begin(strategy, "--begin-with", 2)
         self.wait_for_update(run, 40)
@@ -94,7 +96,7 @@ class Scaling:
         run = self.begin("allreduce", "--restarts", 0, workers=4)
         self.wait_for_update(run, 20)
         self.signal_worker(run, 3, signal.SIGKILL)
-        wait_until(run.left, 10, "its leave\n" + run.said())
+        wait_until(run.left, 10, "its leave", run)
         self.assertEqual(self.there(), {0, 1, 2})
         self.scale(4)
         self.wait_for_joins(run, 1)
@@ -110,7 +112,7 @@ class Scaling:
         wait_until(lambda: self.worker_pid(run, 1) and self.worker_pid(run, 2), 10, "its process")
         for rank in (1, 2):
             self.signal_worker(run, rank, signal.SIGKILL)
-        wait_until(lambda: self.there() == {0, 1, 2}, 20, "all are there\n" + run.said())
+        wait_until(lambda: self.there() == {0, 1, 2}, 20, "all are there", run)
         self.end_after(run, 40)
         self.assertNotIn("lost", run.result())
         self.assertEqual(len(set(run.result()["models"].values())), 1)
@@ -123,7 +125,7 @@ class Scaling:
         self.scale(3)
         wait_until(lambda: self.worker_pid(run, late), 10, "its process")
         self.signal_worker(run, late, signal.SIGKILL)
-        wait_until(lambda: "which was to join" in run.out, 20, "a word of it\n" + run.said())
+        wait_until(lambda: "which was to join" in run.out, 20, "a word of it", run)
         self.assertRegex(run.out, rf"worker {late}, which was to join, has ended: .*SIGKILL")
         self.end_after(run, 40)
         self.assertEqual(run.result()["vacant"], [late])
@@ -135,9 +137,52 @@ class Scaling:
         run = self.begin("allreduce", "--begin-with", 2, "--restarts", 1, workers=3, fail="before_start", fail_rank=late)
         self.wait_for_update(run, 20)
         self.scale(3)
-        wait_until(lambda: self.said(run, "left", worker=late, returns=False), 20, "its leave\n" + run.said())
+        wait_until(lambda: self.said(run, "left", worker=late, returns=False), 20, "its leave", run)
         self.end_after(run, 40)
         self.assertEqual(run.result()["lost"], [late])
+
+    def test_workers_that_are_drained_leave_but_the_last(self):
+        run = self.begin("allreduce", workers=4)
+        self.wait_for_update(run, 20)
+        done = self.paceline("drain", "worker-2")
+        self.assertEqual((done.code, done.out), (0, "worker 2 of job 1 has been asked to leave: `paceline status` shows who is there\n"))
+        self.wait_for_leaves(run, 1)
+        self.assertEqual(self.there(), {0, 1, 3})
+        self.assertEqual(json.loads(self.paceline("drain", "worker-0", "--job", 1, "--json").out),
+                         {"worker": 0, "jobs": [1]})
+        self.wait_for_leaves(run, 2)
+        for rank in (1, 3):
+            self.assertEqual(self.paceline("drain", f"worker-{rank}").code, 0)
+        self.wait_for_leaves(run, 3)
+        wait_until(lambda: "stays as long as the job needs it" in run.said(), 10, "a word of it")
+        self.assertEqual(len(self.there()), 1)
+        self.wait_for_update(run, run.update() + 20)
+        self.scale(self.nodes)
+        self.wait_for_leaves(run, 4)
+        wait_until(lambda: len(self.there()) == self.nodes, 20, "others", run)
+        self.end_after(run, 20)
+        self.assertEqual(sum(run.result()["drained"].values()), 4, run.result())
+        self.assertNotIn("lost", run.result())
+        self.assert_nobody_left()
+
+    def test_what_cannot_be_drained_is_refused(self):
+        run = self.begin("allreduce", workers=4)
+        self.wait_for_update(run, 10)
+        for words, said in ((("worker-4",), "job 1 has no worker 4: its workers are worker-0 to worker-3"),
+                            (("worker-0", "--job", 7), "no job 7 runs here"),
+                            (("node-9",), "there is no node 9: `paceline status` shows those that there are"),
+                            (("node-0", "--job", 1), "--job is for a worker: a node is drained of all its jobs"),
+                            (("node-0x",), "cannot drain 'node-0x': say node-1 or worker-3, with the number that `paceline status` shows"),
+                            (("everybody",), "cannot drain 'everybody': say node-1 or worker-3, with the number that `paceline status` shows")):
+            done = self.paceline("drain", *words)
+            self.assertEqual((done.code, done.err), (2, f"paceline: {said}\n"))
+        self.assertEqual(self.paceline("drain").code, 2)
+        self.assertEqual(self.paceline("set", 1, "--strategy", "noloco(period=3)").code, 0)
+        wait_until(lambda: self.said(run, "changed"), 20, "the change")
+        done = self.paceline("drain", "worker-1")
+        self.assertEqual(done.code, 2)
+        self.assertRegex(done.err, "^paceline: no worker can leave job 1 under noloco.*: give it another strategy first")
+        self.end_after(run, 10)
 
     def test_what_cannot_be_is_refused(self):
         run = self.begin("allreduce", "--minimum", 2, workers=4)
@@ -165,7 +210,7 @@ class OnOneNode(Scaling, IntegrationTest):
         self.assertEqual(len(self.there()), min(5, max(2, len(os.sched_getaffinity(0)))))
         self.assertEqual(self.paceline("scale", 1, 1).code, 2, "two are the least")
         self.scale(5)
-        wait_until(lambda: len(self.there()) == 5, 20, "five are there\n" + run.said())
+        wait_until(lambda: len(self.there()) == 5, 20, "five are there", run)
         self.end_after(run, 20)
 
     def test_numbers_that_make_no_sense_are_refused(self):
@@ -199,6 +244,176 @@ class OnOneNode(Scaling, IntegrationTest):
 @in_release
 class OnTwoNodes(Scaling, IntegrationTest):
     nodes = 2
+
+    def test_a_node_that_is_drained_and_lost_costs_nothing(self):
+        run = self.begin("allreduce", "--begin-with", 4, workers=6)
+        self.wait_for_update(run, 20)
+        done = self.paceline("drain", "node-1")
+        self.assertEqual((done.code, done.out), (
+            0, "the workers of job 1 on node 1 have been asked to leave: `paceline status` shows who is there\n"
+               "node 1 is drained: no job gets workers there\n"))
+        self.wait_for_leaves(run, 2)
+        wait_until(lambda: self.there() == {0, 1, 2}, 20, "those of node 0", run)
+        nodes = json.loads(self.paceline("status", "--json").out)["nodes"]
+        self.assertEqual([node["drained"] for node in nodes], [False, True])
+        self.assertIn("1 drained", self.paceline("status").out)
+        self.assertEqual(self.paceline("scale", 1, 6).code, 2, "there are three places")
+        os.kill(nodes[1]["pid"], signal.SIGKILL)
+        self.wait_for_update(run, run.update() + 60)
+        self.assertIn("node 1 is lost", run.out)
+        self.end_after(run, 20)
+        self.assertNotIn("lost", run.result())
+        self.assertEqual(sum(run.result()["drained"].values()), 2)
+        self.assert_nobody_left()
+
+    def check_that_the_leader_leaves(self, strategy, told=False):
+        """With the agent that the job's command was started through."""
+        run = self.begin(strategy, workers=4, evaluate_every=10)
+        self.wait_for_update(run, 20)
+        if told:
+            agent = json.loads(self.paceline("status", "--json").out)["nodes"][0]["pid"]
+            os.kill(agent, signal.SIGTERM)
+            wait_until(lambda: not is_alive(agent), 20, "its end", run)
+        else:
+            self.assertEqual(self.paceline("drain", "node-0").code, 0)
+        self.wait_for_leaves(run, 2)
+        self.wait_for_joins(run, 2)
+        wait_until(lambda: self.there() == {0, 1, 2, 3}, 20, "others in their places", run)
+        status = json.loads(self.paceline("status", "--json").out)
+        self.assertEqual({row["node"] for row in status["jobs"][0]["workers"]}, {1})
+        evaluated = len(self.said(run, "evaluated"))
+        if not told:
+            os.kill(status["nodes"][0]["pid"], signal.SIGKILL)
+        wait_until(lambda: len(self.said(run, "evaluated")) > evaluated, 30, "another evaluation", run)
+        self.end_after(run, 40)
+        result = run.result()
+        self.assertNotIn("lost", result)
+        self.assertEqual(result["drained"], {"0": 1, "1": 1})
+        self.assertEqual([row["twice"] for row in result["ledger"]], [0] * len(result["ledger"]), result)
+        self.assertEqual(len(set(result["models"].values())), 1, result)
+        self.assertNotIn("stays as long", run.said())
+        self.assert_nobody_left()
+
+    def test_the_node_that_leads_is_drained_and_lost(self):
+        self.check_that_the_leader_leaves("allreduce")
+
+    def test_the_node_that_leads_is_told_to_end(self):
+        self.check_that_the_leader_leaves("wagma(group=2,late=skip)", told=True)
+
+    @in_release
+    def test_the_node_that_leads_is_drained_and_lost_under_others(self):
+        for strategy in ("local-sgd(period=4)", "nonblocking(batches=2)", "server(async)", "d-psgd(ring)"):
+            with self.subTest(strategy=strategy):
+                self.check_that_the_leader_leaves(strategy)
+
+    def test_where_there_is_no_other_leg_it_stays(self):
+        run = self.begin("decoupled-diloco", workers=4)
+        self.wait_for_update(run, 20)
+        done = self.paceline("drain", "node-0")
+        if done.code == 0:
+            wait_until(lambda: "stays as long as the job needs it" in run.said(), 20, "a word of it", run)
+        self.end_after(run, 20)
+
+    def test_a_node_that_is_told_to_end_is_drained_first(self):
+        run = self.begin("wagma(group=2,late=skip)", workers=4)
+        self.wait_for_update(run, 20)
+        nodes = json.loads(self.paceline("status", "--json").out)["nodes"]
+        os.kill(nodes[1]["pid"], signal.SIGTERM)
+        wait_until(lambda: "node 1 is lost" in run.out, 20, "its end", run)
+        self.assertEqual(len(self.said(run, "left", drained=True)), 2, run.said())
+        self.end_after(run, 40)
+        self.assertNotIn("lost", run.result())
+        self.assertNotIn("which had left", run.said())
+        self.assertEqual(run.result()["drained"], {"2": 1, "3": 1})
+        self.assert_nobody_left()
+
+    def test_one_that_cannot_be_drained_ends_when_it_is_told_so_again(self):
+        run = self.begin("noloco(period=3)", workers=4)
+        self.wait_for_update(run, 20)
+        pid = json.loads(self.paceline("status", "--json").out)["nodes"][1]["pid"]
+        os.kill(pid, signal.SIGTERM)
+        self.wait_for_update(run, run.update() + 20)
+        self.assertEqual(len(self.there()), 4)
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: "node 1 is lost" in run.out, 20, "its end", run)
+        self.end_after(run, 10)
+        self.assertEqual(run.result()["lost"], [2, 3])
+
+
+@in_release
+class OnNodesThatAreAdded(ScaledRuns, IntegrationTest):
+    nodes = None
+
+    def on_node(self, run, node):
+        """Which of its workers train there, as `status` shows it."""
+        status = json.loads(self.paceline("status", "--json").out)
+        return {row["rank"] for job in status["jobs"] for row in job["workers"] if row["node"] == node and row["state"] not in ("left", "vacant")}
+
+    def check_growth(self, strategy, *flags):
+        """A job that began with as many workers as there were cpus has more when there are more."""
+        self.assertEqual(self.paceline("up", "--cpus", 2).code, 0)
+        run = self.begin(strategy, *flags, workers="2..6")
+        self.wait_for_update(run, 40)
+        self.assertEqual(len(self.there()), 2)
+        self.assertEqual(self.paceline("up", "--add", 1).code, 0)
+        self.wait_for_joins(run, 2)
+        self.assertEqual(len(self.on_node(run, 1)), 2)
+        self.wait_for_update(run, run.update() + 40)
+        self.scale(6)
+        self.wait_for_joins(run, 4)
+        wait_until(lambda: self.there() == set(range(6)), 10, "all are there", run)
+        self.assertEqual((len(self.on_node(run, 0)), len(self.on_node(run, 1))), (3, 3))
+        self.wait_for_update(run, run.update() + 40)
+        self.end_after(run, 40)
+        result = run.result()
+        self.assertEqual(sum(result["joined"].values()), 4, result)
+        for none in ("left", "lost", "returned", "vacant"):
+            self.assertNotIn(none, result)
+        self.assertEqual(set(result["models"]), set("012345"), run.said())
+        self.assertEqual(len(set(result["models"].values())), 1, result["models"])
+        joined, = self.said(run, "node_joined")
+        self.assertEqual((joined["node"], joined["leg"], joined["places"]), (1, 1, [3, 4, 5]))
+        self.assertEqual([(event["node"], event["cpus"]) for event in self.said(run, "room")], [(1, 2)])
+        self.assertIn("node 1 takes part in the job from here on: workers can join there", run.out)
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
+
+    def test_a_job_grows_with_its_cluster(self):
+        self.check_growth("allreduce")
+
+    def test_so_it_does_under_strategies_of_every_kind(self):
+        for strategy in ("wagma(group=2,grouping=strided,late=skip)", "nonblocking(batches=2)", "server(async)", "d-psgd(ring)", "sgp"):
+            with self.subTest(strategy):
+                self.check_growth(strategy)
+
+    def test_another_node_is_there_in_place_of_one_that_is_lost(self):
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        run = self.begin("allreduce", "--restarts", 0, workers=4)
+        self.wait_for_update(run, 20)
+        agent, = self.agents(1)
+        os.kill(agent, signal.SIGKILL)
+        wait_until(lambda: self.agents(1) not in ([], [agent]), 20, "the next agent", run)
+        self.assertEqual(self.paceline("scale", 1, 4).code, 2, "there are two places")
+        self.assertEqual(self.paceline("up", "--add", 1).code, 0)
+        self.scale(4)
+        self.wait_for_joins(run, 2)
+        self.assertEqual(self.on_node(run, 2), {2, 3})
+        self.assertEqual(self.on_node(run, 1), set())
+        os.kill(self.agents(1)[0], signal.SIGKILL)  # It has no part in the job any more.
+        self.wait_for_update(run, run.update() + 60)
+        self.end_after(run, 20)
+        self.assertEqual(len(set(run.result()["models"].values())), 1, run.result())
+        self.assertNotIn("lost", run.result())
+
+    def test_where_nobody_can_join_a_node_that_is_added_gets_nobody(self):
+        self.assertEqual(self.paceline("up", "--cpus", 2).code, 0)
+        run = self.begin("noloco(period=3)", workers=4)
+        self.wait_for_update(run, 20)
+        self.assertEqual(self.paceline("up", "--add", 1).code, 0)
+        self.wait_for_update(run, run.update() + 40)
+        self.end_after(run, 20)
+        self.assertEqual(self.said(run, "room"), [])
+        self.assertEqual(self.said(run, "node_joined"), [])
 
 
 if __name__ == "__main__":

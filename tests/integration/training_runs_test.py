@@ -75,7 +75,7 @@ class TrainingRuns(TrainingTest):
         return [event["update"] for event in run.metrics() if event["event"] == "saved"]
 
     def saved_after(self, run, count):
-        wait_until(lambda: len(self.saved(run)) >= count, 60, f"{count} checkpoints\n{run.said()}")
+        wait_until(lambda: len(self.saved(run)) >= count, 60, f"{count} checkpoints", run)
         return self.saved(run)
 
     def tensors(self, data):
@@ -95,7 +95,7 @@ class TrainingRuns(TrainingTest):
 
     def test_ctrl_c_says_where_the_checkpoint_is(self):
         run = self.start_training(SMALL, "--epochs", 100000)
-        wait_until(lambda: os.path.exists(self.checkpoint(run)), 60, f"the first checkpoint\n{run.said()}")
+        wait_until(lambda: os.path.exists(self.checkpoint(run)), 60, "the first checkpoint", run)
         self.interrupt(run)
         self.assertIn(self.checkpoint(run), run.err)
         self.assertIn("--resume", run.err)

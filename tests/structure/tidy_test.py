@@ -27,7 +27,7 @@ class Tidy(unittest.TestCase):
         self.write("one.cc", '#include "used.h"\n')
         self.write("two.cc", '#include "used.h"\nint two();\n')
         self.write("three.cc", "int three();\n")
-        self.write("build/dev/compile_commands.json", json.dumps(
+        self.write("build/tidy/units/compile_commands.json", json.dumps(
             [{"directory": self.folder, "file": name, "command": f"c++ -I{self.folder} -include cmake_pch.hxx -c {name}"}
              for name in ("one.cc", "two.cc", "three.cc")]))
         self.git("init", "-q")

@@ -222,6 +222,9 @@ void paceline_session_plan(paceline_session* session, int64_t first_update, int6
   session->begin(first_update);
   session->in_window = session->lease.payload == PACELINE_MODELS;
 }
+void paceline_session_deals(paceline_session*, int64_t, int64_t, int64_t, int64_t, int64_t, const char*) {}
+const char* paceline_session_place(const paceline_session*) { return ""; }
+int paceline_session_reopen(paceline_session*, const paceline_session_config*, char*, size_t) { return 0; }
 double paceline_session_sleep(paceline_session*, double seconds) {
   solo_log().slept_s += seconds;  // Time passes for nobody.
   return seconds;

@@ -33,7 +33,7 @@ void DriverEvents::send_from(std::uint64_t number) {
   if (is_sending_) return;  // What cannot be sent may be told of in turn: that follows.
   is_sending_ = true;
   const std::shared_ptr<void> sending(nullptr, [this](void*) { is_sending_ = false; });  // Whatever is thrown.
-  while (unsent_ <= told_) {
+  while (!kept_.empty() && unsent_ <= told_) {
     const std::uint64_t oldest = kept_.front().number;
     const Kept& next = kept_[unsent_ > oldest ? unsent_ - oldest : 0];
     const std::uint64_t its_number = next.number;

@@ -23,8 +23,14 @@ class DriverEvents {
   static constexpr std::size_t kEventsMax = 4096;
   static constexpr std::size_t kBytesMax = std::size_t{4} << 20;
 
-  DriverEvents(JobId job, NodeId self, JobDriver driver, Send send)
-      : job_(job), self_(self), driver_(std::move(driver)), send_(std::move(send)) {}
+  /// `leg`: with which this node came back to the job; it tells nothing anew that it told before.
+  DriverEvents(JobId job, NodeId self, JobDriver driver, Send send, std::int32_t leg = 0)
+      : job_(job),
+        self_(self),
+        driver_(std::move(driver)),
+        send_(std::move(send)),
+        told_(static_cast<std::uint64_t>(leg) << kLegBits),
+        unsent_(told_ + 1) {}
 
   void tell(const Write& write);
   /// Nothing happens where that is known, or the driver has moved on since.
@@ -32,8 +38,9 @@ class DriverEvents {
   const JobDriver& driver() const { return driver_; }
 
  private:
+  static constexpr int kLegBits = 40;  ///< Below which numbers count.
   struct Kept {
-    std::uint64_t number = 0;  ///< From 1.
+    std::uint64_t number = 0;  ///< From 1; where the node came back from what its leg begins with.
     wire::Frame frame;
   };
   void send_from(std::uint64_t number);
@@ -46,7 +53,7 @@ class DriverEvents {
   std::deque<Kept> kept_;
   std::size_t bytes_ = 0;
   std::uint64_t told_ = 0;
-  std::uint64_t unsent_ = 1;  ///< The first that was not sent.
+  std::uint64_t unsent_;  ///< The first that was not sent.
   bool is_sending_ = false;
 };
 

@@ -54,6 +54,21 @@ TEST_F(DriverEventsTest, WhatCouldNotBeSentFollows) {
   EXPECT_THAT(taken(), ElementsAre("0:1 a", "0:2 b", "0:3 c"));
 }
 
+TEST_F(DriverEventsTest, OneThatIsBackTellsNothingThatCountsAsTold) {
+  DriverEvents sut{JobId{3},
+                   NodeId{1},
+                   {NodeId{0}, "driver/1"},
+                   [this](const auto& driver, auto& message) { return send(driver, message); },
+                   2};
+  sut.on_driven({NodeId{2}, "driver/1", 9, 0, 1}, 70);
+  EXPECT_THAT(taken(), IsEmpty());
+  sut.tell(words("a"));
+  EXPECT_THAT(taken(), ElementsAre("2:2199023255553 a"));
+  EXPECT_EQ(oldest_, 2199023255553U) << "none is missed";
+  sut.on_driven({NodeId{4}, "driver/1", 9, 0, 2}, 77);
+  EXPECT_THAT(taken(), ElementsAre("4:2199023255553 a"));
+}
+
 TEST_F(DriverEventsTest, ADriverWithAnotherAgentIsToldWhatItHasNotHeard) {
   for (const char* event : {"a", "b", "c"}) sut_.tell(words(event));
   (void)taken();

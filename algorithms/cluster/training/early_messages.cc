@@ -15,13 +15,23 @@ bool EarlyMessages::keep(JobId job, const transport::Peer& from, const wire::Env
 
 std::vector<EarlyMessages::Message> EarlyMessages::open(JobId job) {
   newest_ = std::max(newest_, job);
-  std::vector<Message> messages;
-  while (!kept_.empty() && kept_.begin()->first <= newest_) {
-    const auto first = kept_.extract(kept_.begin());
-    count_ -= first.mapped().size();
-    if (first.key() == job) messages = std::move(first.mapped());
-  }
+  auto messages = take(job);
+  while (!kept_.empty() && kept_.begin()->first <= newest_) (void)take(kept_.begin()->first);
   return messages;
+}
+
+std::vector<EarlyMessages::Message> EarlyMessages::take_all() {
+  std::vector<Message> all;
+  while (!kept_.empty())
+    for (auto& message : take(kept_.begin()->first)) all.push_back(std::move(message));
+  return all;
+}
+
+std::vector<EarlyMessages::Message> EarlyMessages::take(JobId job) {
+  const auto kept = kept_.extract(job);
+  if (kept.empty()) return {};
+  count_ -= kept.mapped().size();
+  return std::move(kept.mapped());
 }
 
 }  // namespace paceline::cluster

@@ -29,8 +29,12 @@ class EarlyMessages {
   JobId newest() const { return newest_; }
   /// Keeps it for `open`; false: kMax are kept.
   bool keep(JobId job, const transport::Peer& from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
+  bool has(JobId job) const { return kept_.contains(job); }
   /// The head has told of this job: what came for it, in this order. What came for older ones is forgotten.
   std::vector<Message> open(JobId job);
+  /// What came for this job, and nothing of others.
+  std::vector<Message> take(JobId job);
+  std::vector<Message> take_all();
 
  private:
   JobId newest_{0};

@@ -50,6 +50,14 @@ TEST_F(EarlyMessagesTest, WhatCameForOlderJobsIsForgottenAndForNewerOnesKept) {
   EXPECT_EQ(open(3), "agent/3+0 ");
 }
 
+TEST_F(EarlyMessagesTest, WhatIsTakenIsTheJobsAlone) {
+  for (const std::uint64_t job : {1, 2, 3}) keep(job, "agent/1");
+  EXPECT_EQ(sut_.take(JobId{2}).size(), 1u);
+  EXPECT_TRUE(sut_.has(JobId{1}));
+  EXPECT_FALSE(sut_.has(JobId{2}));
+  EXPECT_TRUE(sut_.is_to_come(JobId{2}));
+}
+
 TEST_F(EarlyMessagesTest, ThereIsABound) {
   for (std::size_t i = 0; i < EarlyMessages::kMax; ++i) ASSERT_TRUE(keep(1 + i % 7, "agent/1"));
   EXPECT_FALSE(keep(8, "agent/1"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/job_leg.h"
 #include "runtime/base/json.h"
 
 namespace paceline::cluster {
@@ -42,15 +43,26 @@ Result<JobEntry> read_job(const wire::OpenJob::Reader& open, Instant now) {
       return fail(ErrorKind::invalid, "openJob with a rank out of range");
     entry.node_of[static_cast<std::size_t>(member.getRank())] = NodeId{member.getNode()};
     entry.incarnation_of[NodeId{member.getNode()}] = member.getIncarnation();
+    if (member.getLeg() > 0) entry.back_in[NodeId{member.getNode()}] = member.getLeg();
   }
   if (entry.node_of.empty() || std::any_of(entry.node_of.begin(), entry.node_of.end(),
                                            [&](NodeId member) { return !entry.incarnation_of.contains(member); }))
     return fail(ErrorKind::invalid, "openJob without a node of each worker");
+  const auto is_later = [&open](const auto& back) { return back.second > open.getLeg(); };
+  if (open.getLeg() > kLegsMax || std::any_of(entry.back_in.begin(), entry.back_in.end(), is_later))
+    return fail(ErrorKind::invalid, "openJob with a leg out of range");
+  for (const auto member : open.getLeaving())
+    if (!entry.has_place(NodeId{member.getNode()}))
+      entry.incarnation_of[NodeId{member.getNode()}] = member.getIncarnation();
   entry.since = opened_at(open, now);
   entry.driver = read_driver(open.getDriver());
-  for (const std::int32_t lost : open.getWithout()) entry.without.insert(NodeId{lost});
+  for (const std::int32_t lost : open.getWithout())
+    if (entry.incarnation_of.contains(NodeId{lost})) entry.without.insert(NodeId{lost});
+  entry.leg = std::max(0, open.getLeg());
   return entry;
 }
+
+bool JobEntry::has_place(NodeId node) const { return std::find(node_of.begin(), node_of.end(), node) != node_of.end(); }
 
 void write_job(wire::OpenJob::Builder open, JobId job, const JobEntry& entry, Instant now) {
   open.setJob(job.value);
@@ -62,8 +74,18 @@ void write_job(wire::OpenJob::Builder open, JobId job, const JobEntry& entry, In
     members[rank].setRank(static_cast<std::int32_t>(rank));
     members[rank].setNode(node.value);
     members[rank].setIncarnation(entry.incarnation_of.at(node));
+    if (const auto back = entry.back_in.find(node); back != entry.back_in.end()) members[rank].setLeg(back->second);
   }
   write_driver(open.initDriver(), entry.driver);
+  open.setLeg(entry.leg);
+  std::vector<NodeId> leaving;
+  for (const auto& [node, incarnation] : entry.incarnation_of)
+    if (!entry.has_place(node)) leaving.push_back(node);
+  auto left = open.initLeaving(static_cast<unsigned>(leaving.size()));
+  for (unsigned i = 0; i < leaving.size(); ++i) {
+    left[i].setNode(leaving[i].value);
+    left[i].setIncarnation(entry.incarnation_of.at(leaving[i]));
+  }
   auto without = open.initWithout(static_cast<unsigned>(entry.without.size()));
   for (unsigned i = 0; const NodeId node : entry.without) without.set(i++, node.value);
 }

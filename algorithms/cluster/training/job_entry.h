@@ -32,10 +32,15 @@ struct JobEntry {
   nlohmann::json given;                              ///< All that was submitted;
   job::Options options;                              ///< what of it is ours.
   std::vector<NodeId> node_of{};                     ///< Of each rank.
-  std::map<NodeId, std::uint64_t> incarnation_of{};  ///< Of the members' agents, when the job was opened.
+  std::map<NodeId, std::uint64_t> incarnation_of{};  ///< Of the members' agents, when the job was opened,
+                                                     ///< and of those that have no place any more and run it still.
   Instant since{};
   JobDriver driver{};
-  std::set<NodeId> without{};  ///< Nodes that it has lost, and went on without.
+  std::set<NodeId> without{};                ///< Nodes that it has lost, and went on without.
+  std::int32_t leg = 0;                      ///< The newest that was asked for (docs/adr/0050-a-job-goes-in-legs.md).
+  std::map<NodeId, std::int32_t> back_in{};  ///< The leg with which each came last that was lost, or that is new to it.
+
+  bool has_place(NodeId node) const;
 };
 
 JobDriver read_driver(const wire::JobDriver::Reader& driver);

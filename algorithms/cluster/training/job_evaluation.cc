@@ -21,10 +21,11 @@ void JobEvaluation::begin(Version v, std::optional<Rank> evaluator, Instant now)
 }
 
 JobEvaluation::Outcome JobEvaluation::on_value(double value, const Figures& figures) {
-  last_ = {*version_, value};
   const std::int64_t updates = version_->value + 1;
   const auto found = evaluations_.on_value(updates, value);
-  Outcome outcome{{updates, value, figures, found.is_best, found.reached}, std::nullopt, found.stop};
+  outcome_ = {
+      {evaluator_.value_or(Rank{}), updates, value, figures, found.is_best, found.reached}, std::nullopt, found.stop};
+  Outcome outcome = *outcome_;
   if (!std::isnan(value)) {
     newest_ = job::to_json(metric_);
     newest_.update({{"update", updates}, {"clock_s", figures.clock_s}, {"value", value}, {"best", found.is_best}});
@@ -33,15 +34,11 @@ JobEvaluation::Outcome JobEvaluation::on_value(double value, const Figures& figu
   return outcome;
 }
 
-std::optional<double> JobEvaluation::value_at(Version v) const {
-  return last_ && last_->first == v ? std::optional(last_->second) : std::nullopt;
-}
-
-void JobEvaluation::on_value_elsewhere(Version v, double value) {
-  if (last_ && last_->first >= v) return;
-  last_ = {v, value};
-  (void)evaluations_.on_value(v.value + 1, value);  // What follows from it that node has seen to.
-  kept_.note_kept(v.value + 1);
+void JobEvaluation::on_value_elsewhere(const Evaluated& evaluated) {
+  if (outcome_ && outcome_->evaluated.update >= evaluated.update) return;
+  const auto found = evaluations_.on_value(evaluated.update, evaluated.value);
+  outcome_ = {evaluated, std::nullopt, found.stop};  // What follows from it that node has seen to.
+  kept_.note_kept(evaluated.update);
 }
 
 bool JobEvaluation::wants_checkpoint(Instant now) {

@@ -31,6 +31,7 @@ class JobEvaluation {
     double loss = 0;
   };
   struct Evaluated {
+    Rank worker{};
     std::int64_t update = 0;  ///< Updates done.
     double value = 0;
     Figures figures;
@@ -52,10 +53,10 @@ class JobEvaluation {
   bool is_by(Rank rank) const { return evaluator() == rank; }
   bool is_late(Instant now) const { return evaluator() && now - since_ >= kPatience; }
   Outcome on_value(double value, const Figures& figures);
-  /// The value that an evaluation at v gave, if one did and v was the last.
-  std::optional<double> value_at(Version v) const;
+  /// What the newest has led to, here or elsewhere; null: there was none.
+  const Outcome* newest_outcome() const { return outcome_ ? &*outcome_ : nullptr; }
   /// An evaluation on another node has given it.
-  void on_value_elsewhere(Version v, double value);
+  void on_value_elsewhere(const Evaluated& evaluated);
   void end() { version_.reset(); }
   /// The newest, for people; null: there was none, or no metric.
   const nlohmann::json& newest() const { return newest_; }
@@ -77,7 +78,7 @@ class JobEvaluation {
   std::optional<Version> version_;
   std::optional<Rank> evaluator_;
   Instant since_{};
-  std::optional<std::pair<Version, double>> last_;
+  std::optional<Outcome> outcome_;
   nlohmann::json newest_;
   std::optional<Instant> saved_;  ///< When a checkpoint was asked for last, or the job began.
   std::set<Rank> saving_;         ///< Asked, and have not answered; the next one is asked of another.

@@ -44,6 +44,22 @@ TEST(JobEvaluationTest, AtTheTargetTheJobIsToEnd) {
   EXPECT_NE(sut.on_value(0.95, {}).stop, "");
 }
 
+TEST(JobEvaluationTest, WhatOneElsewhereHasLedToIsKnownHereToo) {
+  JobEvaluation there(with_target(0.9)), sut(with_target(0.9));
+  EXPECT_EQ(sut.newest_outcome(), nullptr);
+  there.begin(Version{9}, Rank{1}, kStart);
+  (void)there.on_value(0.95, {2.0, 640, 1.25});
+  sut.on_value_elsewhere(there.newest_outcome()->evaluated);
+  ASSERT_NE(sut.newest_outcome(), nullptr);
+  EXPECT_EQ(sut.newest_outcome()->evaluated.worker, Rank{1});
+  EXPECT_EQ(sut.newest_outcome()->evaluated.update, 10);
+  EXPECT_EQ(sut.newest_outcome()->evaluated.figures.samples, 640);
+  EXPECT_EQ(sut.newest_outcome()->stop, there.newest_outcome()->stop);
+  EXPECT_NE(sut.newest_outcome()->stop, "");
+  sut.on_value_elsewhere({Rank{0}, 5, 0.1, {}, false, false});
+  EXPECT_EQ(sut.newest_outcome()->evaluated.update, 10) << "the newest stays";
+}
+
 TEST(JobEvaluationTest, NoNumberIsNothingForPeople) {
   JobEvaluation sut({});
   sut.begin(Version{0}, Rank{0}, kStart);

@@ -24,24 +24,47 @@ JobHold::JobHold(Around around)
 // ------------------------------------------------------------------------------------------------------------
 
 void JobHold::on_executed(const scheduler::AveragingService::Executed& executed, Instant now) {
-  if (executed.over) end_.begin(executed.version, now);
-  if (!executed.evaluate) return;
-  to_evaluate_ = {executed.version, executed.evaluator};
+  if (executed.over) {
+    end_.begin(executed.version, now);
+    ended_at_ = now;
+    if (next_is_released_) return release(executed.version, now);
+    look_for_next_leg();
+  }
+  if (!executed.evaluate || (next_ && !is_due(executed.version))) return;
+  to_evaluate_ = {executed.version, executed.evaluators};
   if (averagings_->leads()) begin_evaluation(now);
 }
 
+void JobHold::look_for_next_leg() {
+  const auto* const newest = evaluation_.newest_outcome();
+  const bool ends_for_good = newest != nullptr && !newest->stop.empty();
+  if (averagings_->leads() && !ends_for_good && !next_) next_ = around_.next_leg(*end_.version());
+}
+
+/// Whether an evaluation is, and not only since the job's leg ends.
+bool JobHold::is_due(Version v) const {
+  const auto* const newest = evaluation_.newest_outcome();
+  const std::int64_t before = std::max(newest != nullptr ? newest->evaluated.update : 0, around_.settings.first);
+  return evaluate_every_ > 0 && (v.value + 1) / evaluate_every_ > before / evaluate_every_;
+}
+
 void JobHold::begin_evaluation(Instant now) {
-  const auto [v, evaluator] = *std::exchange(to_evaluate_, std::nullopt);
+  auto [v, evaluators] = *std::exchange(to_evaluate_, std::nullopt);
+  std::erase_if(evaluators, [this](Rank rank) { return around_.members.has_left(rank); });
+  const bool hold = averagings_->evaluations_hold();
+  second_ = hold && evaluators.size() > 1 ? std::optional(evaluators[1]) : std::nullopt;
+  const auto evaluator = evaluators.empty() ? std::nullopt : std::optional(evaluators.front());
   evaluation_.begin(v, evaluator, now);
   evaluator ? averagings_->evaluate(*evaluator, v) : end_evaluation(now);
 }
 
 void JobHold::on_evaluated(Rank rank, std::int64_t update, double value, Instant now) {
-  if (evaluation_.version() != Version{update}) return;
+  if (evaluation_.version() != Version{update} || !evaluation_.is_by(rank)) return;
   const JobView& view = around_.view;
   const auto outcome = evaluation_.on_value(value, {seconds(averagings_->clock(now)), view.samples(), view.loss()});
   if (outcome.trouble) around_.news.warning(outcome.trouble->text);
-  around_.news.evaluated(rank, outcome.evaluated);
+  around_.news.evaluated(outcome.evaluated);
+  if (!outcome.stop.empty() && std::exchange(next_, std::nullopt)) around_.news.stopping(outcome.stop);
   if (!outcome.stop.empty() && !end_.version()) {
     around_.news.stopping(outcome.stop);
     if (averagings_->evaluations_hold()) {
@@ -62,8 +85,14 @@ void JobHold::end_evaluation(Instant now) {
   end_.is_settling() ? settle(now) : release(v, now);
 }
 
+/// Where all are held another one evaluates in its stead; not a third, since the evaluation may be what ends them.
 void JobHold::go_on_without(Rank rank, Instant now) {
-  if (evaluation_.is_by(rank)) end_evaluation(now);
+  if (!evaluation_.is_by(rank)) return;
+  const auto another = std::exchange(second_, std::nullopt);
+  if (!another || around_.members.has_left(*another)) return end_evaluation(now);
+  const Version v = *evaluation_.version();
+  evaluation_.begin(v, another, now);
+  averagings_->evaluate(*another, v);
 }
 
 /// One that does not evaluate, since it is frozen or gone elsewhere, keeps nobody waiting.
@@ -102,18 +131,25 @@ void JobHold::on_saved(Rank rank, std::int64_t update) {
 void JobHold::send_released(Version v, bool ends) {
   wire::Message message;
   auto body = message.root().initReleased();
-  body.setJob(around_.settings.job.value);
+  body.setJob(around_.settings.named().value);
   body.setVersion(v.value);
   body.setEnds(ends);
-  const auto value = evaluation_.value_at(v);
-  body.setEvaluated(value.has_value());
-  body.setValue(value.value_or(0));
+  if (next_ && end_.version() == v)
+    write_job(body.initNext(), around_.settings.job, *next_, around_.settings.clock->now());
+  const auto* const newest = evaluation_.newest_outcome();
+  if (newest != nullptr && newest->evaluated.update == v.value + 1) write(newest->evaluated, body.initEvaluated());
   around_.to_all_nodes(message);
 }
 
 void JobHold::release(Version v, Instant now) {
   if (averagings_->leads()) send_released(v, false);
   if (to_evaluate_ && to_evaluate_->first <= v) to_evaluate_.reset();
+  if (next_ && end_.version().value_or(v) == v) {
+    next_is_released_ = true;
+    if (!end_.version()) return;  // Not here yet: its workers are held as soon as it is.
+    end_.on_released();
+    return around_.begin_leg(*next_, v);
+  }
   averagings_->release(v);
   if (end_.version() != v) return;
   end_.on_released();
@@ -123,13 +159,28 @@ void JobHold::release(Version v, Instant now) {
 void JobHold::on_released(const wire::Released::Reader& released, Instant now) {
   if (!averagings_) return;
   const Version v{released.getVersion()};
-  if (released.getEvaluated()) evaluation_.on_value_elsewhere(v, released.getValue());
+  if (released.hasNext()) {
+    auto next = read_job(released.getNext(), now);
+    if (!next) return around_.news.failed(next.error().text);
+    next_ = *std::move(next);
+  }
+  if (released.hasEvaluated()) evaluation_.on_value_elsewhere(evaluated_of(released.getEvaluated()));
   released.getEnds() ? end_here(v, now) : release(v, now);
 }
 
-/// What the last leader was to see to, and what it has said to some only, is said again.
+/// What the last leader was to see to, and what it has said to some only, is said again: to the driver, too.
 void JobHold::take_lead(Instant now) {
-  if (end_.version()) send_released(*end_.version(), true);
+  if (around_.members.all_local_have_left())
+    around_.news.warning("node " + to_string(around_.settings.self) +
+                         " leads now and has no worker: nothing is evaluated or saved until one joins there");
+  if (const auto* const newest = evaluation_.newest_outcome()) {
+    around_.news.evaluated(newest->evaluated);
+    if (!newest->stop.empty() && end_.version()) around_.news.stopping(newest->stop);
+  }
+  if (end_.version()) {
+    look_for_next_leg();
+    send_released(*end_.version(), true);
+  }
   if (const auto v = averagings_->released()) send_released(*v, false);
   if (to_evaluate_) begin_evaluation(now);
   end_.wait_from(now);
@@ -167,7 +218,7 @@ void JobHold::tell_settled() {
   if (leader == around_.settings.self) return;
   wire::Message message;
   auto body = message.root().initSettled();
-  body.setJob(around_.settings.job.value);
+  body.setJob(around_.settings.named().value);
   body.setVersion(end_.version()->value);
   body.setNode(around_.settings.self.value);
   averagings_->flush_record();

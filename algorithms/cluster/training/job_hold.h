@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "algorithms/cluster/training/job_end.h"
 #include "algorithms/cluster/training/job_evaluation.h"
@@ -32,12 +33,22 @@ class JobHold {
     const JobOutbox& outbox;
     std::function<bool(Rank)> lose;  ///< Whether it was there until now.
     std::function<void(wire::Message&)> to_all_nodes;
+    /// Where this node leads: the leg that somebody has asked for, if the job may end at v for that only.
+    std::function<std::optional<JobEntry>(Version)> next_leg;
+    std::function<void(const JobEntry&, Version)> begin_leg;  ///< It has ended there for this one.
   };
 
   explicit JobHold(Around around);
   /// The plan is known, and the first model can come. Before, nothing has been executed: what else is called then finds
   /// nothing to do.
-  void open(std::shared_ptr<scheduler::AveragingService> averagings) { averagings_ = std::move(averagings); }
+  /// `evaluate_every`: updates, 0: at the end only; below: never.
+  void open(std::shared_ptr<scheduler::AveragingService> averagings, std::int64_t evaluate_every) {
+    averagings_ = std::move(averagings);
+    evaluate_every_ = evaluate_every;
+  }
+  /// Of the leg before; it needs them no more.
+  JobEvaluation take_evaluation() { return std::move(evaluation_); }
+  void go_on_from(JobEvaluation evaluation) { evaluation_ = std::move(evaluation); }
 
   void on_executed(const scheduler::AveragingService::Executed& executed, Instant now);
   void on_evaluated(Rank rank, std::int64_t update, double value, Instant now);
@@ -62,6 +73,8 @@ class JobHold {
 
   /// Where the job ends; before that is known: nothing.
   std::optional<Version> end() const { return end_.version(); }
+  /// When it came to that.
+  Instant ended_at() const { return ended_at_; }
   bool is_settling() const { return end_.is_settling(); }
   bool is_evaluating() const { return evaluation_.version().has_value(); }
   std::optional<Instant> finished_at() const { return finished_at_; }
@@ -75,6 +88,8 @@ class JobHold {
   void release(Version v, Instant now);
   void end_here(Version v, Instant now);
   void send_released(Version v, bool ends);
+  void look_for_next_leg();
+  bool is_due(Version v) const;
   bool is_settled(Rank rank) const;
   void tell_settled();
   void leave_those_behind(Instant now);
@@ -84,8 +99,13 @@ class JobHold {
   std::shared_ptr<scheduler::AveragingService> averagings_;
   JobEvaluation evaluation_;
   /// Executed, and neither released nor, where this node leads, begun.
-  std::optional<std::pair<Version, std::optional<Rank>>> to_evaluate_;
+  std::optional<std::pair<Version, std::vector<Rank>>> to_evaluate_;
+  std::optional<Rank> second_;  ///< Evaluates if who does ends.
   JobEnd end_;
+  Instant ended_at_{};
+  std::int64_t evaluate_every_ = 0;
+  std::optional<JobEntry> next_;   ///< For which the job ends;
+  bool next_is_released_ = false;  ///< the leader has said that it begins.
   std::optional<Instant> finished_at_;
 };
 

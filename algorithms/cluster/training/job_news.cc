@@ -43,6 +43,7 @@ void JobNews::left(Rank worker, const std::string& text, Leaves how) const {
     left.setEnded(how == Leaves::ended_job);
     left.setReturns(how == Leaves::for_a_while);
     left.setDrained(how == Leaves::as_asked);
+    left.setWithNode(how == Leaves::with_node);
     left.setText(bounded(text));
   });
 }
@@ -65,18 +66,19 @@ void JobNews::node_lost(NodeId node, const std::string& text) const {
   });
 }
 
-void JobNews::evaluated(Rank worker, const JobEvaluation::Evaluated& evaluated) const {
+void JobNews::node_joined(const std::vector<Rank>& places, const std::string& text) const {
   to_driver_([&](auto event) {
-    auto body = event.initEvaluated();
-    body.setWorker(worker.value);
-    body.setUpdate(evaluated.update);
-    body.setValue(evaluated.value);
-    body.setClockS(evaluated.figures.clock_s);
-    body.setSamples(evaluated.figures.samples);
-    body.setLoss(evaluated.figures.loss);
-    body.setBest(evaluated.best);
-    body.setReached(evaluated.reached);
+    auto joined = event.initNodeJoined();
+    joined.setNode(self_.value);
+    joined.setLeg(leg_);
+    joined.setText(bounded(text));
+    auto list = joined.initPlaces(static_cast<unsigned>(places.size()));
+    for (unsigned i = 0; i < places.size(); ++i) list.set(i, places[i].value);
   });
+}
+
+void JobNews::evaluated(const JobEvaluation::Evaluated& evaluated) const {
+  to_driver_([&](auto event) { write(evaluated, event.initEvaluated()); });
 }
 
 void JobNews::saved(Rank worker, std::int64_t update) const {
@@ -95,6 +97,21 @@ void JobNews::metric(Rank worker, std::int64_t update, double clock_s, const std
     metric.setClockS(clock_s);
     metric.setName(bounded(name));
     metric.setValue(value);
+  });
+}
+
+void JobNews::ledger(const std::vector<scheduler::Ledger::Row>& epochs) const {
+  to_driver_([&](auto event) { write(epochs, self_, leg_, event.initLedger()); });
+}
+
+void JobNews::changed(std::int64_t update, const std::string& strategy, double after_s) const {
+  to_driver_([&](auto event) {
+    auto changed = event.initChanged();
+    changed.setUpdate(update);
+    changed.setStrategy(bounded(strategy));
+    changed.setAfterS(after_s);
+    changed.setText(bounded(observe::format("from update %lld on with %s: its workers were held for %.2f s",
+                                            static_cast<long long>(update) + 1, strategy.c_str(), after_s)));
   });
 }
 
@@ -132,6 +149,42 @@ void JobNews::failed(const std::string& text) const {
 
 void JobNews::progress(const std::function<void(wire::Progress::Builder)>& fill) const {
   to_driver_([&](auto event) { fill(event.initProgress()); });
+}
+
+void write(const JobEvaluation::Evaluated& evaluated, wire::JobEvent::Evaluated::Builder to) {
+  to.setWorker(evaluated.worker.value);
+  to.setUpdate(evaluated.update);
+  to.setValue(evaluated.value);
+  to.setClockS(evaluated.figures.clock_s);
+  to.setSamples(evaluated.figures.samples);
+  to.setLoss(evaluated.figures.loss);
+  to.setBest(evaluated.best);
+  to.setReached(evaluated.reached);
+}
+
+JobEvaluation::Evaluated evaluated_of(const wire::JobEvent::Evaluated::Reader& from) {
+  return {Rank{from.getWorker()}, from.getUpdate(),
+          from.getValue(),        {from.getClockS(), from.getSamples(), from.getLoss()},
+          from.getBest(),         from.getReached()};
+}
+
+void write(const std::vector<scheduler::Ledger::Row>& epochs, NodeId node, std::int32_t leg, wire::Ledger::Builder to) {
+  to.setNode(node.value);
+  to.setLeg(leg);
+  auto list = to.initEpochs(static_cast<unsigned>(epochs.size()));
+  for (unsigned i = 0; const auto& row : epochs) {
+    auto each = list[i++];
+    each.setEpoch(row.epoch);
+    each.setCommitted(row.committed);
+    each.setAbandoned(row.abandoned);
+    each.setSkipped(row.skipped);
+    each.setLate(row.late);
+    each.setLost(row.lost);
+    each.setTwice(row.twice);
+    each.setOpen(row.open);
+    each.setTail(row.tail);
+    each.setSamples(row.samples);
+  }
 }
 
 std::string why_left(const scheduler::AveragingService::Left& left) {

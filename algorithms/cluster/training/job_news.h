@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "algorithms/cluster/training/driver_events.h"
 #include "algorithms/cluster/training/job_evaluation.h"
@@ -18,7 +19,8 @@ class JobNews {
  public:
   using ToDriver = std::function<void(const DriverEvents::Write&)>;
 
-  JobNews(NodeId self, ToDriver to_driver) : self_(self), to_driver_(std::move(to_driver)) {}
+  JobNews(NodeId self, std::int32_t leg, ToDriver to_driver)
+      : self_(self), leg_(leg), to_driver_(std::move(to_driver)) {}
 
   /// Of windows.
   void memory(double bytes_worker, std::size_t workers) const;
@@ -26,6 +28,7 @@ class JobNews {
   void first_step(Rank worker) const;
   /// The others go on without it.
   void left(Rank worker, const std::string& text) const { left(worker, text, Leaves::for_good); }
+  void left_with_node(Rank worker, const std::string& text) const { left(worker, text, Leaves::with_node); }
   /// As was asked.
   void drained(Rank worker, const std::string& text) const { left(worker, text, Leaves::as_asked); }
   /// Another process comes in its place,
@@ -35,9 +38,15 @@ class JobNews {
   /// The job had ended, which is no loss.
   void left_ended_job(Rank worker, const std::string& text) const { left(worker, text, Leaves::ended_job); }
   void node_lost(NodeId node, const std::string& text) const;
-  void evaluated(Rank worker, const JobEvaluation::Evaluated& evaluated) const;
+  /// This node, which was lost, or is new to the job, takes part from this leg on.
+  void node_joined(const std::vector<Rank>& places, const std::string& text) const;
+  void evaluated(const JobEvaluation::Evaluated& evaluated) const;
   void saved(Rank worker, std::int64_t update) const;
   void metric(Rank worker, std::int64_t update, double clock_s, const std::string& name, double value) const;
+  /// What became of the samples of epochs that are over.
+  void ledger(const std::vector<scheduler::Ledger::Row>& epochs) const;
+  /// The job goes on with another strategy, beginning with this update; its workers were held for `after_s`.
+  void changed(std::int64_t update, const std::string& strategy, double after_s) const;
   void file(const std::string& path, const std::string& hash) const;
   void final_model(Rank worker, const std::string& hash) const;
   void stopping(const std::string& why) const;
@@ -46,12 +55,19 @@ class JobNews {
   void progress(const std::function<void(wire::Progress::Builder)>& fill) const;
 
  private:
-  enum class Leaves { for_good, as_asked, for_a_while, ended_job };
+  enum class Leaves { for_good, as_asked, for_a_while, ended_job, with_node };
   void left(Rank worker, const std::string& text, Leaves how) const;
 
   const NodeId self_;
+  const std::int32_t leg_;
   const ToDriver to_driver_;
 };
+
+void write(const JobEvaluation::Evaluated& evaluated, wire::JobEvent::Evaluated::Builder to);
+JobEvaluation::Evaluated evaluated_of(const wire::JobEvent::Evaluated::Reader& from);
+
+/// `node`: whose it is, `leg`: of the job.
+void write(const std::vector<scheduler::Ledger::Row>& epochs, NodeId node, std::int32_t leg, wire::Ledger::Builder to);
 
 std::string why_left(const scheduler::AveragingService::Left& left);
 

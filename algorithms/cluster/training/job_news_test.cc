@@ -15,7 +15,7 @@ class JobNewsTest : public testing::Test {
   json told() { return std::exchange(told_, {}); }
 
   json told_;
-  JobNews sut_{NodeId{2}, [this](const DriverEvents::Write& write) {
+  JobNews sut_{NodeId{2}, 0, [this](const DriverEvents::Write& write) {
                  wire::Message message;
                  const auto event = message.root().initJobEvent();
                  write(event);
@@ -32,6 +32,8 @@ TEST_F(JobNewsTest, EachIsTheEventOfThePage) {
   EXPECT_EQ(told(), (json{{"event", "first_step"}, {"worker", 1}}));
   sut_.node_lost(NodeId{1}, "gone");
   EXPECT_EQ(told(), (json{{"event", "node_lost"}, {"node", 1}, {"text", "gone"}}));
+  sut_.node_joined({Rank{1}, Rank{3}}, "there");
+  EXPECT_EQ(told(), (json{{"event", "node_joined"}, {"node", 2}, {"leg", 0}, {"text", "there"}, {"places", {1, 3}}}));
   sut_.saved(Rank{1}, 7);
   EXPECT_EQ(told(), (json{{"event", "saved"}, {"worker", 1}, {"update", 7}}));
   sut_.metric(Rank{1}, 7, 0.5, "entropy", 2);
@@ -57,7 +59,10 @@ TEST_F(JobNewsTest, WhoLeavesAJobThatHasEndedIsNoLoss) {
                           {"ended", false},
                           {"returns", false},
                           {"drained", false},
+                          {"with_node", false},
                           {"text", "killed"}}));
+  sut_.left_with_node(Rank{1}, "gone");
+  EXPECT_EQ(told().at("with_node"), true);
   sut_.drained(Rank{1}, "as was asked");
   EXPECT_EQ(told().at("drained"), true);
   sut_.left_for_a_while(Rank{1}, "killed");

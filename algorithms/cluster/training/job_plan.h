@@ -12,6 +12,11 @@ struct JobPlan {
   std::int64_t first = 0;           ///< Update that it begins, or goes on, with.
   std::int64_t updates = 0;         ///< Where it ends.
   std::int64_t evaluate_every = 0;  ///< 0: at the end only; below: never.
+  std::int64_t samples = 0;         ///< Of the data set; 0: there is none.
+  std::int64_t batch = 1;           ///< Samples of a mini-batch.
+  std::int64_t epoch = 0;           ///< Within which it begins,
+  std::int64_t epoch_end = 0;       ///< and the first mini-batch that is of the next one.
+  std::int64_t left = 0;            ///< Samples of that epoch.
 };
 
 /// `invalid`: there is nothing to do.

@@ -47,30 +47,35 @@ void JobReplicas::carry_out(const ReplicaExchange::Give& give) {
     update = std::max(update, std::min(averagings_->begins_with(give.rank), averagings_->last()).value);
   body.setUpdate(update);
   body.setSize(give.replica.size);
+  if (averagings_) averagings_->ledger().on_restored(give.rank, give.replica.contents);
   outbox_.answer(*worker, requests_[give.rank], message, {give.replica.object->fd()});
 }
 
 void JobReplicas::carry_out(const ReplicaExchange::Send& send) {
   wire::Message message;
   auto body = message.root().initReplicaData();
-  body.setJob(settings_.job.value);
+  body.setJob(settings_.named().value);
   body.setRank(send.from.value);
   body.setUpdate(send.replica.update);
   body.setSize(send.replica.size);
+  write(send.replica.contents, body.initContents(static_cast<unsigned>(send.replica.contents.size())));
   outbox_.to_node(send.node, message, {{send.replica.object, send.replica.object->data()}});
 }
 
 void JobReplicas::carry_out(const ReplicaExchange::Capture& capture) {
   auto* control = averagings_->control(capture.donor);
   control->words().capture_from.store(capture.from, std::memory_order_relaxed);
-  control->words().capture_wanted.fetch_add(1, std::memory_order_release);
+  control->words().capture_wanted.fetch_add(1, std::memory_order_seq_cst);
   control->ring();
+  // It may have begun the update meanwhile: then it has seen nothing, and the others may all wait for whom it was for.
+  const auto step = averagings_->window(capture.donor)->progress().step.load(std::memory_order_seq_cst);
+  if (capture.from >= 0) act(exchange_.on_asked({capture.donor, step}));
 }
 
 void JobReplicas::carry_out(const ReplicaExchange::AskNode& ask) {
   wire::Message message;
   auto body = message.root().initReplicaWanted();
-  body.setJob(settings_.job.value);
+  body.setJob(settings_.named().value);
   body.setRank(ask.rank.value);
   body.setUpdate(ask.need.least);
   body.setExact(ask.need.exact);
@@ -80,7 +85,7 @@ void JobReplicas::carry_out(const ReplicaExchange::AskNode& ask) {
 void JobReplicas::carry_out(const ReplicaExchange::SendNone& none) {
   wire::Message message;
   auto body = message.root().initReplicaNone();
-  body.setJob(settings_.job.value);
+  body.setJob(settings_.named().value);
   body.setRank(none.none.furthest.rank.value);
   body.setUpdate(none.none.furthest.step);
   body.setHolds(none.none.holds);
@@ -151,7 +156,9 @@ void JobReplicas::on_captured(Rank rank, std::int64_t update, std::uint64_t size
   if (!object)
     return fail_job_(Error{ErrorKind::internal, "worker " + to_string(rank) +
                                                     " gave a replica that cannot be mapped: " + object.error().text});
-  act(exchange_.on_captured(rank, {std::make_shared<store::SharedObject>(*std::move(object)), update, size}));
+  auto contents = averagings_ ? averagings_->ledger().model(rank, Version{update - 1}) : scheduler::Contents{};
+  act(exchange_.on_captured(
+      rank, {std::make_shared<store::SharedObject>(*std::move(object)), update, size, std::move(contents)}));
 }
 
 void JobReplicas::on_data(const wire::Replica::Reader& header, std::vector<std::byte> bytes) {
@@ -167,10 +174,10 @@ void JobReplicas::on_data(const wire::Replica::Reader& header, std::vector<std::
         made->object = std::make_shared<store::SharedObject>(*std::move(object));
         return {};
       },
-      [this, made, rank = Rank{header.getRank()}, update = header.getUpdate(),
-       size = header.getSize()](const Result<void>& done) {
+      [this, made, rank = Rank{header.getRank()}, update = header.getUpdate(), size = header.getSize(),
+       contents = scheduler::contents_of(header.getContents())](const Result<void>& done) {
         if (!done) return fail_job_(done.error());
-        act(exchange_.on_captured(rank, {std::move(made->object), update, size}));
+        act(exchange_.on_captured(rank, {std::move(made->object), update, size, contents}));
       });
 }
 

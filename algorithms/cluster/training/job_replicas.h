@@ -51,6 +51,7 @@ class JobReplicas {
   std::optional<Instant> due() const;
   /// Rank 0's state at the start is here.
   bool has_start() const { return exchange_.has_start(); }
+  void begin_without_start() { exchange_.begin_without_start(); }
   bool has_started(Rank rank) const { return exchange_.has_started(rank); }
 
  private:

@@ -24,6 +24,12 @@ void JobReturns::take_place(Rank rank, Instant now) {
   returns_.note_new(rank);
 }
 
+std::vector<std::pair<Rank, Returns::Share>> JobReturns::unanswered() const {
+  auto shares = returns_.waiting();
+  shares.insert(shares.end(), making_.begin(), making_.end());
+  return shares;
+}
+
 void JobReturns::reopen_free_windows() {
   if (returns_.empty() || !averagings_) return;
   for (const auto& [rank, share] : returns_.waiting())
@@ -35,8 +41,10 @@ void JobReturns::make_window(Rank rank, const Returns::Share& share) {
   if (const auto fits = check_model(around_.settings.strategy, share.model); !fits)
     return around_.outbox.refuse(share.worker, share.request, fits.error());
   const auto made = std::make_shared<WorkerShare>(share_of(around_.settings, rank, share.model));
+  making_.insert_or_assign(rank, share);
   around_.beside([made] { return made->make(); },
                  [this, made, rank, share](const Result<void>& done) {
+                   making_.erase(rank);
                    if (!done) return around_.outbox.refuse(share.worker, share.request, done.error());
                    on_window_made(rank, share, *made);
                  });

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "algorithms/cluster/training/job_members.h"
 #include "algorithms/cluster/training/job_news.h"
@@ -48,6 +51,8 @@ class JobReturns {
   /// Somebody comes whose place nobody has.
   void take_place(Rank rank, Instant now);
   void on_share(Rank rank, const Returns::Share& share) { returns_.on_share(rank, share); }
+  /// Those that have asked for their windows, and have none yet.
+  std::vector<std::pair<Rank, Returns::Share>> unanswered() const;
   /// Those that wait for their windows have them, when nothing is under way with these any more.
   void reopen_free_windows();
   void on_admitted(const scheduler::AveragingService::Admitted& admitted, Instant now);
@@ -68,6 +73,7 @@ class JobReturns {
   const Around around_;
   std::shared_ptr<scheduler::AveragingService> averagings_;
   Returns returns_;
+  std::map<Rank, Returns::Share> making_;  ///< Their windows are made beside the loop.
 };
 
 }  // namespace paceline::cluster

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "algorithms/strategy.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/job_leg.h"
 #include "runtime/base/result.h"
 #include "runtime/process/fd.h"
 #include "runtime/transport/transport.h"
@@ -17,15 +19,25 @@
 
 namespace paceline::cluster {
 
-/// What a node's part of a job is told once.
+/// What a node's part of a job's leg is told once.
 struct JobSettings {
   JobId job;
   NodeId self;
   JobEntry entry;
   algorithms::Strategy strategy;
   const Clock* clock = &machine_clock();
+  std::int32_t leg = 0;    ///< 0: the first.
+  std::int64_t first = 0;  ///< Update that a later leg begins with.
+  std::string place = {};  ///< Where in the data, as its workers say it; empty: none has yet.
+  /// What a place's workers have done in the legs before.
+  struct Worked {
+    std::int64_t samples = 0, compute_ns = 0, wait_ns = 0;
+  };
+  std::map<Rank, Worked> worked = {};
 
   const job::Options& options() const { return entry.options; }
+  /// As agents and sessions call the job.
+  JobId named() const { return in_leg(job, leg); }
   bool replays() const { return !options().replay.empty(); }
   std::int32_t workers() const { return static_cast<std::int32_t>(entry.node_of.size()); }
 };

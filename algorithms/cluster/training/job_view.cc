@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "algorithms/cluster/training/job_news.h"
 #include "algorithms/session/session_state.h"
 
 namespace paceline::cluster {
@@ -59,14 +60,15 @@ void JobView::begin(Version first) {
 }
 
 void JobView::on_executed(const AveragingService::Executed& executed, Duration clock) {
-  if (executed.sums.loss_count > 0) loss_ = executed.sums.loss_sum / static_cast<double>(executed.sums.loss_count);
-  samples_ += executed.sums.samples;
+  if (executed.sums.loss_count > 0)
+    figures_.loss = executed.sums.loss_sum / static_cast<double>(executed.sums.loss_count);
+  figures_.samples += executed.sums.samples;
   if (executed.version <= last_) return;
   // Time per update, evaluations excluded: the training clock stands still while they run.
   const auto steps = static_cast<double>(executed.version.value - last_.value);
-  if (last_ >= first_ && step_s_.size() < kStepsMax)
-    step_s_.push_back(static_cast<float>((seconds(clock) - last_clock_s_) / steps));
-  last_clock_s_ = seconds(clock);
+  if (last_ >= first_ && figures_.step_s.size() < kStepsMax)
+    figures_.step_s.push_back(static_cast<float>((seconds(clock) - figures_.last_clock_s) / steps));
+  figures_.last_clock_s = seconds(clock);
   last_ = executed.version;
 }
 
@@ -94,10 +96,11 @@ void JobView::write(wire::Progress::Training::Builder training, AveragingService
   training.setPeriod(averagings.period());
   training.setClockS(seconds(clock));
   training.setMedianStepS(seconds(averagings.median_step()));
-  training.setStepS(median_of(step_s_));
-  training.setLoss(loss_);
-  training.setSamples(samples_);
+  training.setStepS(median_of(figures_.step_s));
+  training.setLoss(figures_.loss);
+  training.setSamples(figures_.samples);
   write_counters(averagings.counters(), training.initCounters());
+  cluster::write(averagings.ledger().open(), settings_.self, settings_.leg, training.initLedger());
   std::vector<std::pair<Rank, WorkerId>> shown;
   for (const auto& joined : members_.joined())
     if (averagings.window(joined.first)) shown.push_back(joined);
@@ -135,11 +138,11 @@ void JobView::trace(const wire::Progress::Training::Reader& training, AveragingS
     samples += worker.getSamples();
     waiting += wire::view(worker.getState()) == name_of(session::State::wait);
   }
-  const double since = counted_.at == Instant{} ? 0 : seconds(now - counted_.at);
-  averagings.count("samples/s", since > 0 ? static_cast<double>(samples - counted_.samples) / since : 0, now);
+  const double since = figures_.counted.at == Instant{} ? 0 : seconds(now - figures_.counted.at);
+  averagings.count("samples/s", since > 0 ? static_cast<double>(samples - figures_.counted.samples) / since : 0, now);
   averagings.count("workers that wait", waiting, now);
-  averagings.count("loss", loss_, now);
-  counted_ = {now, samples};
+  averagings.count("loss", figures_.loss, now);
+  figures_.counted = {now, samples};
 }
 
 }  // namespace paceline::cluster

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "algorithms/cluster/training/job_members.h"
@@ -21,12 +22,26 @@ class JobView {
   void begin(Version first);
   bool is_training(Version t) const { return t >= first_; }
   /// Of one who is alone, and publishes nothing.
-  void on_loss(double loss) { loss_ = loss; }
+  void on_loss(double loss) { figures_.loss = loss; }
   /// `clock`: the training clock.
   void on_executed(const scheduler::AveragingService::Executed& executed, Duration clock);
 
-  double loss() const { return loss_; }
-  std::int64_t samples() const { return samples_; }
+  double loss() const { return figures_.loss; }
+  std::int64_t samples() const { return figures_.samples; }
+  /// What a job's next leg goes on from.
+  struct Figures {
+    double loss = 0;
+    std::vector<float> step_s{};
+    double last_clock_s = 0;
+    std::int64_t samples = 0;
+    struct Counted {
+      Instant at{};
+      std::int64_t samples = 0;
+    };
+    Counted counted{};  ///< What the trace was told last.
+  };
+  const Figures& figures() const { return figures_; }
+  void go_on_from(Figures before) { figures_ = std::move(before); }
   /// Before training: who has not shared its model yet.
   void write(wire::Progress::Builder progress, const std::vector<Rank>& starting, std::optional<Duration> since) const;
   /// What the averagings are at. `clock`: of training; what workers do after it is none.
@@ -41,17 +56,9 @@ class JobView {
   const JobSettings& settings_;
   const JobMembers& members_;
   const JobOutbox& outbox_;
-  double loss_ = 0;
-  std::vector<float> step_s_;
+  Figures figures_;
   Version first_{0};
   Version last_{-1};
-  double last_clock_s_ = 0;
-  std::int64_t samples_ = 0;
-  struct Counted {
-    Instant at{};
-    std::int64_t samples = 0;
-  };
-  Counted counted_;  ///< What the trace was told last.
 };
 
 }  // namespace paceline::cluster

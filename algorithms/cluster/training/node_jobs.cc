@@ -10,6 +10,31 @@ namespace paceline::cluster {
 
 using nlohmann::json;
 
+namespace {
+
+/// What the head says of the whole job, and what workers say that has nothing to do with its averagings.
+bool is_of_any_leg(const wire::Envelope::Reader& envelope) {
+  switch (envelope.which()) {
+    case wire::Envelope::DRAIN:
+    case wire::Envelope::STOP_ROUNDS:
+    case wire::Envelope::OPEN_SHARE:
+    case wire::Envelope::OPEN_OBJECT:
+    case wire::Envelope::SEAL_OBJECT: return true;
+    case wire::Envelope::REPORT: break;
+    default: return false;
+  }
+  switch (envelope.getReport().which()) {
+    case wire::Report::METRIC:
+    case wire::Report::FILE:
+    case wire::Report::WARNING:
+    case wire::Report::STOP:
+    case wire::Report::FAIL: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 NodeJobs::NodeJobs(Around around, std::unique_ptr<collective::Averager> averager)
     : around_(std::move(around)), averager_(std::move(averager)) {}
 
@@ -28,11 +53,14 @@ void NodeJobs::within(TrainingJob& job, const std::function<void()>& what) {
 
 Result<void> NodeJobs::open(const wire::OpenJob::Reader& open) {
   const JobId id{open.getJob()};
-  if (jobs_.contains(id)) return {};  // A head that was started anew could not know.
+  if (const auto part = jobs_.find(id); part != jobs_.end()) return on_next_leg(id, part->second, open);
   Part opened;
-  opened.events = std::make_shared<DriverEvents>(id, around_.self, read_driver(open.getDriver()), around_.tell);
+  opened.events = std::make_shared<DriverEvents>(id, around_.self, read_driver(open.getDriver()), around_.tell,
+                                                 std::max(0, open.getLeg()));
   auto done = contained([&]() -> Result<void> {
-    auto made = make(id, open, opened.events);
+    auto entry = read_job(open, around_.clock.now());
+    if (!entry) return tl::unexpected(entry.error());
+    auto made = make(id, *std::move(entry), opened.events);
     if (!made) return tl::unexpected(made.error());
     opened.job = *std::move(made);
     return {};
@@ -43,16 +71,50 @@ Result<void> NodeJobs::open(const wire::OpenJob::Reader& open) {
   }
   jobs_[id] = std::move(opened);
   around_.other_nodes_changed();
-  for (auto& early : early_.open(id)) on_message(early.from, early.envelope->root().asReader(), std::move(early.bulk));
+  hear(later_legs_.take(id));
+  hear(early_.open(id));
   return {};
 }
 
-Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, const wire::OpenJob::Reader& open,
-                                                    const std::shared_ptr<DriverEvents>& events) {
-  auto entry = read_job(open, around_.clock.now());
+void NodeJobs::hear(std::vector<EarlyMessages::Message> kept) {
+  for (auto& early : kept) on_message(early.from, early.envelope->root().asReader(), std::move(early.bulk));
+}
+
+/// A head that was started anew may say it again.
+Result<void> NodeJobs::on_next_leg(JobId id, Part& part, const wire::OpenJob::Reader& open) {
+  const Instant now = around_.clock.now();
+  const auto entry = read_job(open, now);
   if (!entry) return tl::unexpected(entry.error());
-  auto strategy = job_strategy(entry->options, static_cast<std::int32_t>(entry->node_of.size()));
+  within(*part.job, [&] { part.job->on_next_leg(*entry, now); });
+  skip_legs(id, part);
+  return {};
+}
+
+/// This node came back with a leg that the others have left out, since they are in a later one.
+void NodeJobs::skip_legs(JobId id, Part& part) {
+  const auto* const later = part.job->waits_to_begin();
+  if (!later || !part.early.has(in_leg(id, later->leg))) return;
+  auto made = make(id, *later, part.events);
+  if (!made) return part.job->fail_job(made.error().text, around_.clock.now());
+  let_go(std::exchange(part.job, *std::move(made)));
+  hear(part.early.open(part.job->settings().named()));
+}
+
+/// Where this node comes back it begins with that leg; who is told of a job late begins as all did.
+Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, JobEntry entry,
+                                                    const std::shared_ptr<DriverEvents>& events) {
+  auto strategy = job_strategy(entry.options, static_cast<std::int32_t>(entry.node_of.size()));
   if (!strategy) return tl::unexpected(strategy.error());
+  if (entry.without.contains(around_.self)) return fail(ErrorKind::invalid, "openJob without this node");
+  const std::int32_t leg = entry.back_in.contains(around_.self) ? entry.leg : 0;
+  JobSettings settings{id, around_.self, std::move(entry), *std::move(strategy), &around_.clock, leg};
+  if (leg > 0) settings.entry.options.vacant.clear();
+  around_.log.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.workers()) +
+                   " workers");
+  return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, outbox_of(id, events));
+}
+
+JobOutbox NodeJobs::outbox_of(JobId id, const std::shared_ptr<DriverEvents>& events) {
   JobOutbox outbox = around_.outbox();
   outbox.to_driver = [events](const DriverEvents::Write& write) { events->tell(write); };
   outbox.beside = [this, id, beside = std::move(outbox.beside)](auto work, auto follows) {
@@ -60,25 +122,57 @@ Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, const wire::OpenJo
       if (TrainingJob* const job = find(id)) within(*job, [&] { follows(done); });
     });
   };
-  JobSettings settings{id, around_.self, *std::move(entry), *std::move(strategy), &around_.clock};
-  around_.log.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.workers()) +
-                   " workers");
-  return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, std::move(outbox));
+  return outbox;
+}
+
+/// The job's present leg has ended for the next one. That is there before its workers hear of it.
+void NodeJobs::begin_next_leg(JobId id, Part& part, Instant now) {
+  if (!part.job->change().next.has_place(around_.self)) return part.job->leave(now);
+  auto before = std::move(part.job);
+  const auto [next, first] = before->change();
+  JobSettings settings = before->settings();
+  settings.entry = next;
+  settings.entry.options.vacant.clear();  // Who is not there has left.
+  settings.entry.options.time_limit_s = before->time_left_s(now);
+  settings.leg = next.leg;
+  settings.first = first;
+  settings.place.clear();
+  settings.worked = before->worked();
+  const auto strategy = job_strategy(settings.entry.options, settings.workers());
+  if (strategy) settings.strategy = *strategy;
+  around_.log.info("job " + to_string(id) + ": goes on with " + settings.strategy.name + " from update " +
+                   std::to_string(first));
+  part.job = std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, outbox_of(id, part.events),
+                                           before->take_what_goes_on(now));
+  if (!strategy) part.job->fail_job(strategy.error().text, now);
+  before->begin_next_leg();
+  let_go(std::move(before));
+  around_.other_nodes_changed();
+  hear(part.early.open(part.job->settings().named()));
+}
+
+/// Its memory is given back beside the loop.
+void NodeJobs::let_go(std::unique_ptr<TrainingJob> job) {
+  job->let_go();
+  around_.outbox().beside([memory = std::shared_ptr<TrainingJob>(std::move(job))]() -> Result<void> { return {}; },
+                          [](const Result<void>&) {});
 }
 
 void NodeJobs::close(JobId id) {
+  (void)later_legs_.take(id);
   const auto it = jobs_.find(id);
   if (it == jobs_.end()) return;
   const Instant now = around_.clock.now();
+  closed_[id] = it->second.job->settings().leg;
+  const auto workers = it->second.job->workers();
+  former_.insert(workers.begin(), workers.end());
+  for (auto& early : it->second.early.take_all())  // Others may be in a leg that this node is to come back with.
+    (void)later_legs_.keep(id, early.from, early.envelope->root().asReader(), std::move(early.bulk));
   Part closed = std::move(it->second);
   wire::Message last;
   closed.job->write(last.root().initJobEvent().initClosed(), now);
   closed.job->stop("the job is closed", now);
-  closed.job->let_go();
-  // Its memory is given back beside the loop.
-  around_.outbox().beside(
-      [memory = std::shared_ptr<TrainingJob>(std::move(closed.job))]() -> Result<void> { return {}; },
-      [](const Result<void>&) {});
+  let_go(std::move(closed.job));
   jobs_.erase(it);
   std::erase_if(cut_off_, [id](const auto& one) { return one.first.first == id; });
   around_.other_nodes_changed();
@@ -89,16 +183,36 @@ void NodeJobs::close(JobId id) {
 // -----------------------------------------------------------------------------------------------------------------
 
 void NodeJobs::on_message(const transport::Peer& from, const wire::Envelope::Reader& envelope, transport::Frame bulk) {
-  const auto id = wire::job_of(envelope);
-  if (!id) return;
+  const auto named = wire::job_of(envelope);
+  if (!named) return;
+  if (is_session(from) && former_.contains(worker_of(from))) return;
+  const JobId id = without_leg(*named);
   const NodeId node = node_of_peer(from);
-  if (TrainingJob* const job = find(*id))
-    return is_session(from) ? on_session(*job, worker_of(from), envelope)
-                            : on_agent(*job, node, envelope, std::move(bulk));
-  if ((!is_session(from) && node.value < 0) || !early_.is_to_come(*id)) return;
-  if (!early_.keep(*id, from, envelope, std::move(bulk)))
-    around_.log.error(from + ": a message of job " + to_string(*id) + ", which this node does not know yet, is lost: " +
+  if (const auto part = jobs_.find(id); part != jobs_.end()) {
+    if (!is_of_this_leg(part->second, *named, from, envelope, bulk)) return;
+    return is_session(from) ? on_session(*part->second.job, worker_of(from), envelope)
+                            : on_agent(*part->second.job, node, envelope, std::move(bulk));
+  }
+  if (!is_session(from) && node.value < 0) return;
+  const auto closed = closed_.find(id);
+  const bool is_later_leg = !is_session(from) && leg_of(*named) > (closed == closed_.end() ? 0 : closed->second);
+  if (!is_later_leg && !early_.is_to_come(id)) return;
+  if (!(is_later_leg ? later_legs_ : early_).keep(id, from, envelope, std::move(bulk)))
+    around_.log.error(from + ": a message of job " + to_string(id) + ", which this node does not know yet, is lost: " +
                       std::to_string(EarlyMessages::kMax) + " wait already");
+}
+
+/// Else it comes too late, or is kept for when that leg is there.
+bool NodeJobs::is_of_this_leg(Part& part, JobId named, const transport::Peer& from,
+                              const wire::Envelope::Reader& envelope, transport::Frame& bulk) {
+  const std::int32_t leg = leg_of(named), present = part.job->settings().leg;
+  if (leg == present || is_of_any_leg(envelope)) return true;
+  if (leg < present || is_session(from)) return false;
+  if (!part.early.keep(named, from, envelope, std::move(bulk)))
+    around_.log.error(from + ": a message of a later leg of job " + to_string(without_leg(named)) +
+                      " is lost: " + std::to_string(EarlyMessages::kMax) + " wait already");
+  skip_legs(without_leg(named), part);
+  return false;
 }
 
 void NodeJobs::on_session(TrainingJob& job, WorkerId worker, const wire::Envelope::Reader& envelope) {
@@ -123,6 +237,9 @@ void NodeJobs::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Rea
     case wire::Envelope::REPLICA_WANTED: return job.on_replica_wanted(envelope.getReplicaWanted(), from, now);
     case wire::Envelope::REPLICA_NONE: return job.on_replica_none(envelope.getReplicaNone(), from, now);
     case wire::Envelope::REPLICA_DATA: return job.on_replica_data(envelope.getReplicaData(), std::move(bulk));
+    case wire::Envelope::REPORT:
+      if (envelope.getReport().isPlan()) job.on_plan_elsewhere(envelope.getReport().getPlan(), now);
+      return;
     case wire::Envelope::DRAIN: return job.drain(Rank{envelope.getDrain().getRank()});
     case wire::Envelope::STOP_ROUNDS: return job.stop(wire::text(envelope.getStopRounds().getReason()), now);
     case wire::Envelope::ACTIVATE:
@@ -140,7 +257,8 @@ void NodeJobs::on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Rea
 
 void NodeJobs::on_unreadable(const wire::Envelope::Reader& envelope, const std::string& why) {
   const auto id = wire::job_of(envelope);
-  if (TrainingJob* const job = id ? find(*id) : nullptr) within(*job, [&] { job->fail_job(why, around_.clock.now()); });
+  if (TrainingJob* const job = id ? find(without_leg(*id)) : nullptr)
+    within(*job, [&] { job->fail_job(why, around_.clock.now()); });
 }
 
 void NodeJobs::on_captured(WorkerId worker, std::string_view packet, process::Fd state) {
@@ -149,8 +267,10 @@ void NodeJobs::on_captured(WorkerId worker, std::string_view packet, process::Fd
   const auto read = message->visit([&](const wire::Envelope::Reader& root) -> Result<void> {
     if (!root.isReplica()) return fail(ErrorKind::invalid, "a captured state comes with no word of it");
     const auto replica = root.getReplica();
-    TrainingJob* const job = find(JobId{replica.getJob()});
-    if (job && job->owns(worker)) within(*job, [&] { job->on_captured(replica, std::move(state)); });
+    const JobId named{replica.getJob()};
+    TrainingJob* const job = find(without_leg(named));
+    if (job && job->settings().named() == named && job->owns(worker))
+      within(*job, [&] { job->on_captured(replica, std::move(state)); });
     return {};
   });
   if (!read) around_.log.error("worker " + to_string(worker) + ": " + read.error().text);
@@ -161,6 +281,7 @@ void NodeJobs::on_alive(WorkerId worker) {
 }
 
 void NodeJobs::on_worker_gone(WorkerId worker, const TrainingJob::Ended& ended) {
+  former_.erase(worker);
   for (const auto& [id, part] : jobs_)
     if (part.job->owns(worker))
       within(*part.job, [&, &its = *part.job] { its.on_worker_gone(worker, ended, around_.clock.now()); });
@@ -179,6 +300,7 @@ void NodeJobs::on_node_gone(const wire::NodeGone::Reader& gone) {
   TrainingJob* const job = find(JobId{gone.getJob()});
   if (!job) return;
   within(*job, [&] { job->on_node_gone(NodeId{gone.getNode()}, wire::text(gone.getCause()), around_.clock.now()); });
+  cut_off_.erase({JobId{gone.getJob()}, NodeId{gone.getNode()}});  // It may come back.
   around_.other_nodes_changed();
 }
 
@@ -200,9 +322,22 @@ void NodeJobs::on_averaged() {
 }
 
 void NodeJobs::tick(Instant now) {
+  for (auto& [id, part] : jobs_)
+    if (part.job->has_ended_for_a_leg()) begin_next_leg(id, part, now);
+  close_those_left();
   for (const auto& [id, part] : jobs_)
     if (const auto deadline = part.job->next_deadline(); deadline && *deadline <= now)
       within(*part.job, [&, &due = *part.job] { due.tick(now); });
+}
+
+void NodeJobs::close_those_left() {
+  std::vector<JobId> left;
+  for (const auto& [id, part] : jobs_)
+    if (part.job->has_left()) left.push_back(id);
+  for (const JobId id : left) {
+    close(id);
+    around_.left(id);
+  }
 }
 
 std::optional<Instant> NodeJobs::next_deadline() const {
@@ -229,11 +364,15 @@ std::set<JobId> NodeJobs::open_ones() const {
 std::vector<std::pair<JobId, JobEntry>> NodeJobs::entries() const {
   std::vector<std::pair<JobId, JobEntry>> entries;
   for (const auto& [id, part] : jobs_) {
-    entries.emplace_back(id, part.job->settings().entry);
-    entries.back().second.without = part.job->lost_nodes();
+    entries.emplace_back(id, part.job->newest_entry());
     entries.back().second.driver = part.events->driver();
   }
   return entries;
+}
+
+bool NodeJobs::have_workers() const {
+  return std::any_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& part) { return part.second.job && part.second.job->has_workers(); });
 }
 
 json NodeJobs::status(Instant now) const {

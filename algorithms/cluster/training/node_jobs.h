@@ -32,10 +32,11 @@ class NodeJobs {
     std::function<JobOutbox()> outbox;
     DriverEvents::Send tell;
     std::function<void()> other_nodes_changed;
+    std::function<void(JobId)> left;  ///< This node has no part in it any more: the head is to know.
   };
   NodeJobs(Around around, std::unique_ptr<collective::Averager> averager);
 
-  /// Its driver hears of one that cannot be opened.
+  /// Or hears of its next leg. Its driver hears of one that cannot be opened.
   Result<void> open(const wire::OpenJob::Reader& open);
   void close(JobId id);
   /// What comes before its job is open is kept, if the job may still come.
@@ -68,6 +69,8 @@ class NodeJobs {
   /// Each of them, as a head that was started anew is to hear it.
   std::vector<std::pair<JobId, JobEntry>> entries() const;
   nlohmann::json status(Instant now) const;
+  /// One of them has workers here.
+  bool have_workers() const;
 
   /// Another node cannot be reached: jobs with a part there of which that is not known yet.
   std::vector<JobId> cut_off(NodeId node, const std::string& how);
@@ -85,10 +88,20 @@ class NodeJobs {
   /// A node's part of a job, and its way to the driver, which is needed once more when the part is gone.
   struct Part {
     std::shared_ptr<DriverEvents> events;
-    std::unique_ptr<TrainingJob> job;
+    std::unique_ptr<TrainingJob> job;  ///< Its present leg's.
+    EarlyMessages early = {};          ///< For a later leg.
   };
-  Result<std::unique_ptr<TrainingJob>> make(JobId id, const wire::OpenJob::Reader& open,
-                                            const std::shared_ptr<DriverEvents>& events);
+  Result<std::unique_ptr<TrainingJob>> make(JobId id, JobEntry entry, const std::shared_ptr<DriverEvents>& events);
+  Result<void> on_next_leg(JobId id, Part& part, const wire::OpenJob::Reader& open);
+  void skip_legs(JobId id, Part& part);
+  /// What had come early.
+  void hear(std::vector<EarlyMessages::Message> kept);
+  JobOutbox outbox_of(JobId id, const std::shared_ptr<DriverEvents>& events);
+  void begin_next_leg(JobId id, Part& part, Instant now);
+  void close_those_left();
+  void let_go(std::unique_ptr<TrainingJob> job);
+  bool is_of_this_leg(Part& part, JobId named, const transport::Peer& from, const wire::Envelope::Reader& envelope,
+                      transport::Frame& bulk);
   void on_session(TrainingJob& job, WorkerId worker, const wire::Envelope::Reader& envelope);
   void on_agent(TrainingJob& job, NodeId from, const wire::Envelope::Reader& envelope, transport::Frame bulk);
 
@@ -98,6 +111,9 @@ class NodeJobs {
   std::map<JobId, Part> jobs_;
   std::map<std::pair<JobId, NodeId>, std::string> cut_off_;  // Who could not be reached, and why.
   EarlyMessages early_;
+  EarlyMessages later_legs_;              // Of jobs that this node is to come back to.
+  std::map<JobId, std::int32_t> closed_;  // With the leg that was the last one here.
+  std::set<WorkerId> former_;             // Of jobs that are closed here, which may be opened again.
 };
 
 }  // namespace paceline::cluster

@@ -29,7 +29,7 @@ bool ReplicaExchange::waits(Rank rank) const {
 
 ReplicaExchange::Actions ReplicaExchange::on_wanted(Rank rank, NodeId from, Need need, const Donors& donors,
                                                     Instant now) {
-  const bool first = from == self_ && !started_.contains(rank);
+  const bool first = from == self_ && !has_started(rank);
   if (first && start_) {
     started_.insert(rank);
     return {Give{rank, *start_}};
@@ -55,6 +55,15 @@ ReplicaExchange::Actions ReplicaExchange::on_admitted(Rank rank, Need need, cons
   for (Waiter& waiter : waiters_)
     if (waiter.rank == rank && waiter.node == self_) waiter = {rank, self_, need};
   return waiters_.empty() ? Actions{} : ask(donors, now);
+}
+
+/// At the update itself it may have looked before.
+ReplicaExchange::Actions ReplicaExchange::on_asked(const Donor& donor) {
+  Actions actions;
+  for (Waiter& waiter : waiters_)
+    if (waiter.asked == donor.rank && donor.step >= waiter.need.least) miss(waiter, actions);
+  forget_refused();
+  return actions;
 }
 
 ReplicaExchange::Actions ReplicaExchange::on_left(Rank rank, const Donors& donors, Instant now) {

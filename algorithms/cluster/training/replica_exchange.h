@@ -11,6 +11,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/instant.h"
 #include "runtime/store/shared_object.h"
+#include "scheduler/contents.h"
 
 namespace paceline::cluster {
 
@@ -19,6 +20,7 @@ struct Replica {
   std::shared_ptr<store::SharedObject> object;
   std::int64_t update = 0;
   std::uint64_t size = 0;
+  scheduler::Contents contents{};  ///< Of the model in it.
 };
 
 /// Who gets whose state, on one node: everybody starts from rank 0's, and whoever missed averagings goes on from the
@@ -104,6 +106,8 @@ class ReplicaExchange {
   /// Another process comes in the place of a local worker: what it asks for waits until it is admitted.
   void on_return(Rank rank);
   Actions on_admitted(Rank rank, Need need, const Donors& donors, Instant now);
+  /// Where the donor is now that it can see what it is asked for.
+  Actions on_asked(const Donor& donor);
   /// A local worker has left: what it was asked for does not come.
   Actions on_left(Rank rank, const Donors& donors, Instant now);
   /// The job has ended with this update: everybody needs a state of it.
@@ -118,10 +122,12 @@ class ReplicaExchange {
   std::optional<Instant> due() const { return waiters_.empty() ? std::nullopt : due_; }
   bool is_due(Instant now) const { return due() && now >= *due(); }
   Actions ask_again(const Donors& donors, Instant now) { return ask(donors, now); }
-  /// Rank 0's state at the start is here.
-  bool has_start() const { return start_.has_value(); }
+  /// All who are there have begun before: nobody needs rank 0's state.
+  void begin_without_start() { needs_start_ = false; }
+  /// Rank 0's state at the start is here, or is not needed.
+  bool has_start() const { return start_.has_value() || !needs_start_; }
   /// This local worker has begun with it.
-  bool has_started(Rank rank) const { return started_.contains(rank); }
+  bool has_started(Rank rank) const { return started_.contains(rank) || !needs_start_; }
 
  private:
   struct Waiter {
@@ -149,6 +155,7 @@ class ReplicaExchange {
   std::set<NodeId> others_;      ///< The job's other nodes.
   std::map<NodeId, None> none_;  ///< Those of them that have nobody to give.
   std::optional<Replica> start_;
+  bool needs_start_ = true;
   std::set<Rank> started_;          ///< Local workers that have had a state.
   std::map<Rank, Need> returning_;  ///< Local ones that come back, and have not had one since.
   std::vector<Waiter> waiters_;

@@ -76,6 +76,7 @@ MixCoordinator::Options mix_options(const StrategyJob& job, std::shared_ptr<cons
   options.combine_then_adapt = job.strategy.order == algorithms::Order::combine_then_adapt;
   options.push_sum = job.strategy.push_sum;
   options.overlap = job.strategy.overlap;
+  options.clusters = job.strategy.tiers.size() > 1;
   options.stands_in = algorithms::mixes_batches(job.strategy);
   options.plan_of = [strategy = job.strategy, seed = job.seed](const std::vector<Rank>& members) {
     return algorithms::mix_plan_of(strategy, members, seed);

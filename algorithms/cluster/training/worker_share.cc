@@ -38,7 +38,10 @@ session::JobTerms terms_of(const JobSettings& settings, Rank rank) {
   terms.lr_may_decay = workers == 1 || plan->lr_may_decay();
   if (!by_samples && !exchanges(strategy)) terms.outer = strategy.outer;
   if (const auto& directory = settings.options().run_directory; !directory.empty())
-    terms.trace = directory + "/worker-" + to_string(rank) + ".trace";
+    terms.trace = directory + "/worker-" + to_string(rank) + trace_suffix(settings);
+  terms.job = settings.named().value;
+  terms.first_update = settings.first;
+  terms.place = settings.place;
   return terms;
 }
 
@@ -55,6 +58,10 @@ Result<void> check_model(const algorithms::Strategy& strategy, const SharedModel
   return {};
 }
 
+std::string trace_suffix(const JobSettings& settings) {
+  return (settings.leg > 0 ? "-leg-" + std::to_string(settings.leg) : "") + ".trace";
+}
+
 bool exchanges(const algorithms::Strategy& strategy) {
   return algorithms::coordination(strategy) == algorithms::Coordination::exchanges;
 }
@@ -65,6 +72,10 @@ Result<void> WorkerShare::make() {
   auto made = memory::Window::create(layout);
   if (!made) return tl::unexpected(made.error());
   window.emplace(std::move(*made));
+  auto& progress = window->progress();
+  progress.samples.store(worked.samples, std::memory_order_relaxed);
+  progress.compute_ns.store(worked.compute_ns, std::memory_order_relaxed);
+  progress.wait_ns.store(worked.wait_ns, std::memory_order_relaxed);
   return make_control();
 }
 
@@ -87,10 +98,12 @@ WorkerShare share_of(const JobSettings& settings, Rank rank, const SharedModel& 
                            : algorithms::make_plan(strategy, settings.workers(), 1)->buffers();
   session::JobTerms terms = terms_of(settings, rank);
   terms.buffers = buffers;
-  return {.layout = {model.elements, static_cast<memory::Dtype>(model.dtype), buffers},
-          .outer_elements = model.outer_elements,
-          .waits_for_turn = !settings.options().replay.empty(),
-          .terms = std::move(terms)};
+  WorkerShare share{.layout = {model.elements, static_cast<memory::Dtype>(model.dtype), buffers},
+                    .outer_elements = model.outer_elements,
+                    .waits_for_turn = !settings.options().replay.empty(),
+                    .terms = std::move(terms)};
+  if (const auto worked = settings.worked.find(rank); worked != settings.worked.end()) share.worked = worked->second;
+  return share;
 }
 
 }  // namespace paceline::cluster

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "algorithms/cluster/training/job_settings.h"
 #include "algorithms/session/job_terms.h"
@@ -21,6 +22,8 @@ struct SharedModel {
 /// `invalid`: the strategy cannot train it.
 Result<void> check_model(const algorithms::Strategy& strategy, const SharedModel& model);
 
+/// Of a file with what somebody did when, which each leg has one of.
+std::string trace_suffix(const JobSettings& settings);
 /// Here the agent makes the outer step.
 bool exchanges(const algorithms::Strategy& strategy);
 /// A model's weight is the number of samples that it has learnt from.
@@ -35,6 +38,7 @@ struct WorkerShare {
   std::optional<memory::Window> window{};
   std::optional<memory::ControlPage> control{};
   process::Fd read_only{};  ///< Of the control page.
+  JobSettings::Worked worked{};
 
   /// Makes the memory: beside the loop, since zeroing it takes long.
   Result<void> make();

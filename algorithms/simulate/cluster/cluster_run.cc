@@ -17,7 +17,8 @@ constexpr Duration kTimeMost = std::chrono::hours(24);
 /// What people want to read of a job's events.
 std::string words_of(const json& event) {
   const auto kind = event.value("event", "");
-  if (kind == "left" || kind == "returned" || kind == "failed" || kind == "node_lost" || kind == "warning")
+  if (kind == "left" || kind == "returned" || kind == "failed" || kind == "node_lost" || kind == "node_joined" ||
+      kind == "warning")
     return event.value("text", "");
   if (kind == "evaluated") return "evaluated after update " + std::to_string(event.value("update", std::int64_t{0}));
   return {};

@@ -19,14 +19,18 @@ std::string local_address(NodeId node) { return "sim:local-" + to_string(node); 
 SimulatedCluster::SimulatedCluster(Options options) : options_(options), network_(options.seed) {
   network_.set_faults(faults());
   start_head();
-  nodes_.reserve(static_cast<std::size_t>(options_.nodes));
-  for (std::int32_t i = 0; i < options_.nodes; ++i) {
-    auto& node = nodes_.emplace_back();
-    node.id = NodeId{i};
-    node.local = std::make_unique<transport::SimNetwork>(options_.seed + 1 + static_cast<std::uint64_t>(i));
-    node.local->set_faults({.latency = std::chrono::microseconds(20)});
-    start_agent(node);
-  }
+  const std::int32_t nodes = std::exchange(options_.nodes, 0);
+  while (options_.nodes < nodes) add_node();
+}
+
+void SimulatedCluster::add_node() {
+  auto& node = nodes_.emplace_back();
+  node.id = NodeId{options_.nodes++};
+  node.local = std::make_unique<transport::SimNetwork>(options_.seed + 1 + static_cast<std::uint64_t>(node.id.value));
+  node.local->set_faults({.latency = std::chrono::microseconds(20)});
+  node.local->advance(now());
+  start_agent(node);
+  for (auto& driver : drivers_) driver->know_nodes(options_.nodes);
 }
 
 SimulatedCluster::~SimulatedCluster() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,9 @@ class SimulatedCluster {
   /// Everything that happens for so long.
   void run(Duration time);
   Instant now() const { return network_.now(); }
+
+  /// One more, of the next number.
+  void add_node();
 
   // Faults
   void kill_head();
@@ -100,7 +104,7 @@ class SimulatedCluster {
   transport::SimNetwork network_;  ///< Between nodes; its time is everybody's.
   std::shared_ptr<store::MemoryStore> store_ = std::make_shared<store::MemoryStore>();  ///< Of all heads.
   TheHead head_;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;
   std::vector<std::unique_ptr<SimulatedDriver>> drivers_;
   std::vector<Trained> trained_;
   std::uint64_t incarnations_ = 0;

@@ -15,7 +15,7 @@ using nlohmann::json;
 using Heard = job::HeardEvents::Event;
 
 constexpr Duration kStopPatience = std::chrono::seconds(2);     // Then its workers' calls are waited for no longer.
-constexpr Duration kAskEvery = std::chrono::milliseconds(100);  // Workers to leave.
+constexpr Duration kAskEvery = std::chrono::milliseconds(100);  // Workers to leave, or places to be moved.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);
 constexpr Duration kAgentLook = std::chrono::milliseconds(20);  // For one that lives.
 
@@ -252,16 +252,18 @@ void SimulatedDriver::on_job_event(const Event& event) {
     if (job->training.job != event.job) continue;
     const auto heard = job->heard.on_event(event.from, event.number, event.oldest);
     if (heard == Heard::missed && !job->moved) (void)drive(*job);
-    if (heard != Heard::next) return;
+    if (heard != Heard::next || job->heard.is_said_again(event.body)) return;
     const json& body = event.body;
     const auto kind = body.value("event", "");
     if (kind == "node_lost") {
-      job->lost.insert(body.at("node").get<std::int32_t>());
+      for (auto* const lost : {&job->lost, &job->ever_lost}) lost->insert(body.at("node").get<std::int32_t>());
       job->starting.erase(body.at("node").get<std::int32_t>());
     }
+    if (kind == "node_joined") job->lost.erase(body.at("node").get<std::int32_t>());
     if (kind == "progress" && !job->lost.contains(body.value("node", -1)))
       job->starting[body.value("node", -1)] = body.value("starting", json::object()).value("workers", json::array());
     job->places.on_event(body);
+    job->ledger.on_event(body);
     if (kind == "first_step") job->has_begun = true;
     if (kind == "left" && body.value("returns", false)) job->away.insert(body.value("worker", std::size_t{0}));
     if (kind == "left" && !body.value("returns", false)) job->away.erase(body.value("worker", std::size_t{0}));
@@ -319,10 +321,11 @@ bool SimulatedDriver::carry_on(Job& job) {
 void SimulatedDriver::start_workers(Job& job, const json& placed) {
   job.training.job = placed.value("job", std::uint64_t{0});
   for (const auto& event : std::exchange(early_events_, {})) on_job_event(event);
-  job.nodes = placed.at("nodes").get<std::vector<std::int32_t>>();
-  job.places = job::Places(job.nodes, placed.value("vacant", std::vector<std::int32_t>{}));
-  job.runs.resize(job.nodes.size());
-  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(job.nodes.size()); ++rank)
+  const auto nodes = placed.at("nodes").get<std::vector<std::int32_t>>();
+  job.places = job::Places(nodes, placed.value("vacant", std::vector<std::int32_t>{}), job.options.value("minimum", 1),
+                           job.options.value("begin_with", 0) < 0);
+  job.runs.resize(nodes.size());
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(nodes.size()); ++rank)
     if (!job.places.is_vacant(rank)) start_worker(job, rank);
 }
 
@@ -335,7 +338,7 @@ void SimulatedDriver::start_worker(Job& job, std::int32_t rank) {
   const auto text = its.to_text();
   Bytes bytes(text.size());
   std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return std::byte(c); });
-  job.runs[at] = call(create(NodeId{job.nodes[at]}, "", rule, JobId{job.training.job}), {bytes});
+  job.runs[at] = call(create(NodeId{job.places.node_of(rank)}, "", rule, JobId{job.training.job}), {bytes});
 }
 
 void SimulatedDriver::let_go(TaskId run) {
@@ -353,14 +356,30 @@ bool SimulatedDriver::scale(Job& job) {
     if (job.places.is_vacant(rank)) let_go(*std::exchange(job.runs[i], std::nullopt));
     if (job.runs[i] && *result_of(*job.runs[i])) return false;
   }
-  const auto [start, ask] = job.places.next();
+  const auto [start, ask, move] = job.places.next();
   for (const std::int32_t rank : start) {
     job.away.insert(static_cast<std::size_t>(rank));
     start_worker(job, rank);
   }
+  if (!move.empty() && move_places(job, move)) return true;
   if (ask.empty() || clock_.now() < job.asks_from) return !start.empty();
   job.asks_from = clock_.now() + kAskEvery;
-  (void)request("drain", json_text(json{{"job", job.training.job}, {"ranks", ask}}));
+  (void)request("let_go", json_text(json{{"job", job.training.job}, {"ranks", ask}}));
+  return true;
+}
+
+/// Whether anything happened.
+bool SimulatedDriver::move_places(Job& job, const job::Places::Moves& moves) {
+  if (job.moving) {
+    const auto& reply = requests_.at(*job.moving).reply;
+    if (!reply) return false;
+    job.moving.reset();
+    job.places.on_moved(reply->map(parse_json));
+    return true;
+  }
+  if (clock_.now() < job.moves_from) return false;
+  job.moves_from = clock_.now() + kAskEvery;
+  job.moving = request("move_places", json_text(json{{"job", job.training.job}, {"places", job::Places::list(moves)}}));
   return true;
 }
 

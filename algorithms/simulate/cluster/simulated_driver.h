@@ -13,6 +13,7 @@
 #include "actors/protocol.h"
 #include "algorithms/job/heard_events.h"
 #include "algorithms/job/places.h"
+#include "algorithms/job/sample_ledger.h"
 #include "algorithms/simulate/cluster/trainee.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
@@ -41,12 +42,14 @@ class SimulatedDriver {
     std::uint64_t submitted = 0;                ///< The request.
     std::vector<std::optional<TaskId>> runs{};  ///< Of each place; nullopt: it is vacant.
     job::Places places{};
-    std::vector<std::int32_t> nodes{};  ///< Of each place.
-    Instant asks_from{};                ///< Workers to leave.
-    bool has_begun = false;             ///< A step is done.
+    Instant asks_from{};                    ///< Workers to leave,
+    Instant moves_from{};                   ///< and the head to move places.
+    std::optional<std::uint64_t> moving{};  ///< The request for that.
+    bool has_begun = false;                 ///< A step is done.
     std::map<std::int32_t, nlohmann::json>
         starting{};                          ///< Of each node: its workers that have not shared their models.
     std::set<std::int32_t> lost{};           ///< Nodes: they may say something again.
+    std::set<std::int32_t> ever_lost{};      ///< Those that are back, too.
     std::set<std::size_t> away{};            ///< Workers: they come back.
     std::string failure{};                   ///< The first one; empty: none.
     std::optional<Instant> stopped{};        ///< By its driver.
@@ -55,6 +58,7 @@ class SimulatedDriver {
     bool refused = false;
     bool has_told_outcome = false;
     job::HeardEvents heard{};
+    job::SampleLedger ledger{};
     std::optional<std::uint64_t> moved{};  ///< The request: it is to be told of through another agent,
     std::optional<Instant> asks_again{};   ///< which does not reach its nodes yet.
     std::vector<nlohmann::json> news{};    ///< Events but for progress, for who takes them.
@@ -84,6 +88,8 @@ class SimulatedDriver {
   const std::string& name() const { return name_; }
   bool is_welcome() const { return process_ > 0; }
   bool is_gone() const { return gone_; }
+  /// So many nodes there are by now.
+  void know_nodes(std::int32_t nodes) { nodes_ = nodes; }
   void kill() { gone_ = true; }
   void lose_agent();
   const std::map<TaskId, Made>& calls() const { return calls_; }
@@ -111,6 +117,7 @@ class SimulatedDriver {
   void start_workers(Job& job, const nlohmann::json& placed);
   void start_worker(Job& job, std::int32_t rank);
   bool scale(Job& job);
+  bool move_places(Job& job, const job::Places::Moves& moves);
   void let_go(TaskId run);
   const std::optional<Result<Bytes>>& result_of(TaskId run) const { return calls_.at(run).result; }
   void stop(Job& job, const std::string& reason);
@@ -118,7 +125,7 @@ class SimulatedDriver {
   bool has_missing_worker(Job& job) const;
 
   NodeId node_;
-  const std::int32_t nodes_;
+  std::int32_t nodes_;
   const std::string name_;
   const Connect connect_;
   std::unique_ptr<transport::Transport> endpoint_;  ///< Null: its agent has ended, and it looks for another one.

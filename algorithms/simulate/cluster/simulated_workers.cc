@@ -207,7 +207,7 @@ void SimulatedWorkers::begin_training(Worker& worker, actors::Call call) {
 void SimulatedWorkers::end_training(Worker& worker) {
   const auto& trainee = *worker.trainee;
   node_.trained({worker.training.job, worker.training.rank, trainee.trouble(), trainee.updates_done(), trainee.model(),
-                 trainee.averages(), trainee.has_left()});
+                 trainee.averages(), trainee.has_left(), trainee.began_with()});
   const auto result =
       trainee.trouble().empty() ? Result<Bytes>(Bytes(8)) : Result<Bytes>(fail(ErrorKind::internal, trainee.trouble()));
   worker.say(actors::encode(actors::CallResult{worker.call.task, worker.call.owner, result}));

@@ -29,6 +29,8 @@ struct Trained {
   std::vector<double> model;
   std::map<std::int64_t, double> averages;  ///< Gradients that it stepped with, by update.
   bool has_left = false;                    ///< As it was asked to.
+  /// With which it began legs of the job that it was there for before, by their first updates.
+  std::map<std::int64_t, std::vector<double>> began_with{};
 };
 
 /// The workers of one simulated node: actors that answer each call some time later, in order, or train.

@@ -11,21 +11,49 @@
 namespace paceline::simulate {
 namespace {
 
-constexpr std::uint64_t kElements = kScenarioDimensions;
+constexpr std::size_t kQuadratics = kScenarioDimensions;
+constexpr std::int64_t kBodiesMost = 4;  // An update has, where each has a number of the model to itself.
 constexpr Duration kEvaluationTakes = std::chrono::milliseconds(3);
 constexpr Duration kOpenWithin = std::chrono::seconds(30);  // As a session of a process.
 
+class OneHot final : public Problem {
+ public:
+  explicit OneHot(Training training) : training_(std::move(training)) {}
+  std::int32_t workers() const override { return training_.workers; }
+  std::size_t dimensions() const override { return training_.index_of(training_.workers, 0); }
+  std::pair<Vector, double> gradient(Rank worker, Version step, const Vector&) const override {
+    Vector gradient(dimensions());
+    gradient.at(training_.index_of(worker.value, step.value)) = -1;
+    return {gradient, 1.0};
+  }
+  double objective(const Vector&) const override { return 0; }
+  double gradient_ns() const override { return 0; }
+
+ private:
+  const Training training_;
+};
+
 std::shared_ptr<const Problem> problem_of(const Training& training) {
+  if (training.problem == Training::Problem::one_hot) return std::make_shared<OneHot>(training);
   if (training.problem == Training::Problem::scenario)
     return scenario_problem({.workers = training.workers, .seed = training.seed});
   constexpr std::array kCurvature{1.0, 2.0, 1.0, 2.0}, kCentre{0.0, 4.0, 8.0, 12.0};
   std::vector<Quadratic> workers;
   for (std::size_t i = 0; i < static_cast<std::size_t>(training.workers); ++i)
-    workers.push_back({Vector(kElements, kCurvature.at(i % 4)), Vector(kElements, kCentre.at(i % 4))});
+    workers.push_back({Vector(kQuadratics, kCurvature.at(i % 4)), Vector(kQuadratics, kCentre.at(i % 4))});
   return make_quadratic(std::move(workers));
 }
 
+/// The first of an update, where a worker had so many before the leg.
+std::int64_t body_number_at(const session::SessionCore& core, std::int64_t before, std::int64_t update) {
+  return before + (update - core.info().first_update) * core.info().bodies;
+}
+
 }  // namespace
+
+std::size_t Training::index_of(std::int32_t worker, std::int64_t body) const {
+  return static_cast<std::size_t>(worker * updates * kBodiesMost + body);
+}
 
 std::string Training::to_text() const {
   return json_text(nlohmann::json{{"job", job},
@@ -38,14 +66,15 @@ std::string Training::to_text() const {
                                   {"seed", seed},
                                   {"problem", problem},
                                   {"stands_still", stands_still},
-                                  {"at", at}});
+                                  {"at", at},
+                                  {"epoch", epoch}});
 }
 
 Training Training::from(const std::string& text) {
   const auto json = parse_json(text);
   return {json.at("job"),     json.at("rank"), json.at("workers"), json.at("updates"), json.at("evaluate_every"),
           json.at("compute"), json.at("lr"),   json.at("seed"),    json.at("problem"), json.at("stands_still"),
-          json.at("at")};
+          json.at("at"),      json.at("epoch")};
 }
 
 Trainee::Trainee(WorkerId worker, Training training, Agent agent, const Clock& clock)
@@ -55,21 +84,22 @@ Trainee::Trainee(WorkerId worker, Training training, Agent agent, const Clock& c
       clock_(clock),
       takes_(must(parse_distribution(training_.compute))),
       problem_(problem_of(training_)),
-      local_(kElements) {
+      elements_(problem_->dimensions()),
+      local_(elements_) {
   open();
 }
 
-std::span<double> Trainee::x() { return {window_ != nullptr ? window_ : local_.data(), kElements}; }
+std::span<double> Trainee::x() { return {window_ != nullptr ? window_ : local_.data(), elements_}; }
 
 void Trainee::open() {
   wire::Message message;
   auto body = message.root().initOpenShare();
   body.setJob(training_.job);
   body.setRank(training_.rank);
-  body.setElements(kElements);
+  body.setElements(elements_);
   body.setDtype(PACELINE_F64);
   body.setWorker(worker_.value);
-  body.setOuterElements(kElements);
+  body.setOuterElements(elements_);
   body.setRequest(request_);
   agent_.say(message);
   until_ = clock_.now() + kOpenWithin;
@@ -79,8 +109,9 @@ void Trainee::on_answer(process::DescriptorMessage answer) {
   if (answer.request != request_) return;
   if (answer.kind == process::DescriptorMessage::Kind::failure) return end(answer.body);
   const auto message = must(wire::Received::parse_packet(answer.body));
-  if (!core_ && !message.root().isJobTerms()) return end("an answer of another kind");
-  if (!core_) return open_session(std::move(answer), session::job_terms(message.root().getJobTerms()));
+  const bool opens = doing_ == Doing::opening;
+  if (opens && !message.root().isJobTerms()) return end("an answer of another kind");
+  if (opens) return open_session(std::move(answer), session::job_terms(message.root().getJobTerms()));
   if (!message.root().isReplica()) return end("an answer of another kind");
   const auto replica = message.root().getReplica();
   if (answer.fds.empty()) return core_->on_go_on(replica.getUpdate());
@@ -89,7 +120,7 @@ void Trainee::on_answer(process::DescriptorMessage answer) {
 }
 
 void Trainee::open_session(process::DescriptorMessage answer, const session::JobTerms& terms) {
-  auto window = memory::Window::map(std::move(answer.fds.at(0)), {kElements, memory::Dtype::f64, terms.buffers});
+  auto window = memory::Window::map(std::move(answer.fds.at(0)), {elements_, memory::Dtype::f64, terms.buffers});
   auto control = memory::ControlPage::map(answer.fds.at(1));
   if (!window || !control) return end("a window that cannot be mapped");
   session::SessionCore::Outbox outbox;
@@ -98,7 +129,7 @@ void Trainee::open_session(process::DescriptorMessage answer, const session::Job
   outbox.replica = [this](std::int64_t update, std::span<const std::byte> state) {
     wire::Message captured;
     auto body = captured.root().initReplica();
-    body.setJob(training_.job);
+    body.setJob(named_);
     body.setRank(training_.rank);
     body.setUpdate(update);
     body.setSize(state.size());
@@ -109,12 +140,42 @@ void Trainee::open_session(process::DescriptorMessage answer, const session::Job
     agent_.hand(std::move(message));
   };
   outbox.span = [](const char*, Instant, Instant, std::int64_t) {};
-  core_.emplace(session::SessionCore::Share{training_.job, training_.rank, kElements}, terms, *std::move(window),
+  if (core_) before_ = body_number_at(*core_, before_, terms.first_update);
+  if (!terms.place.empty()) before_ = std::stoll(terms.place);
+  named_ = terms.job;
+  if (terms.goes_on) began_with_[terms.first_update] = local_;
+  core_.emplace(session::SessionCore::Share{named_, training_.rank, elements_}, terms, *std::move(window),
                 *std::move(control), std::move(outbox), clock_);
   // As a training script does: its model is there before the job is planned.
   (void)follow();
   doing_ = Doing::looking;
-  core_->plan(0, training_.updates, training_.evaluate_every);
+  plan();
+}
+
+void Trainee::plan() {
+  const std::int64_t first = core_->info().first_update, each = training_.epoch;
+  session::SessionCore::Dealt dealt;
+  dealt.place = std::to_string(before_);
+  if (each > 0) {
+    const std::int64_t left = each - before_ % each;
+    dealt.samples = training_.workers * each;
+    dealt.epoch = before_ / each;
+    dealt.end = first * core_->info().bodies + left;
+    dealt.left = training_.workers * left;
+  }
+  core_->deals(dealt);
+  core_->plan(first, training_.updates, training_.evaluate_every);
+}
+
+/// The job goes on with another strategy.
+void Trainee::begin_next_leg() {
+  (void)follow();
+  if (window_ != nullptr) local_.assign(window_, window_ + elements_);
+  window_ = nullptr;
+  placing_ = false;
+  doing_ = Doing::opening;
+  ++request_;
+  open();
 }
 
 bool Trainee::step() {
@@ -172,7 +233,7 @@ bool Trainee::follow() {
   placing_ = false;
   auto* const at = static_cast<double*>(core_->model().data);
   if (at == window_) return true;
-  if (at == nullptr) std::copy(window_, window_ + kElements, local_.begin());
+  if (at == nullptr) std::copy(window_, window_ + elements_, local_.begin());
   placing_ = at != nullptr && window_ == nullptr;
   if (placing_) std::copy(local_.begin(), local_.end(), at);
   window_ = at;
@@ -209,6 +270,7 @@ bool Trainee::look() {
       end("");
       break;
     case PACELINE_LOST: end("its node agent is gone"); break;
+    case PACELINE_NEXT_LEG: begin_next_leg(); break;
   }
   return true;
 }
@@ -232,7 +294,7 @@ bool Trainee::take(std::span<const std::byte> state) {
 }
 
 void Trainee::end_body() {
-  const std::int64_t draw = lease_.update * core_->info().bodies + lease_.body;
+  const std::int64_t draw = body_number_at(*core_, before_, lease_.update) + lease_.body;
   auto [gradient, loss] = problem_->gradient(Rank{training_.rank}, Version{draw}, {x().begin(), x().end()});
   gradient_ = std::move(gradient);
   stats_ = {loss, 1, training_.lr};
@@ -241,11 +303,11 @@ void Trainee::end_body() {
 }
 
 void Trainee::step_along(const double* gradient) {
-  for (std::size_t i = 0; i < kElements; ++i) x()[i] -= training_.lr * gradient[i];
+  for (std::size_t i = 0; i < elements_; ++i) x()[i] -= training_.lr * gradient[i];
 }
 
 bool Trainee::step_with_gradient() {
-  const paceline_span piece{gradient_.data(), kElements};
+  const paceline_span piece{gradient_.data(), elements_};
   const auto outcome = core_->step_gradients({&piece, 1}, stats_);
   if (!outcome) return false;
   if (outcome == PACELINE_APPLY) {
@@ -266,7 +328,7 @@ bool Trainee::step_with_model() {
 }
 
 void Trainee::end(std::string trouble) {
-  if (window_ != nullptr) local_.assign(window_, window_ + kElements);
+  if (window_ != nullptr) local_.assign(window_, window_ + elements_);
   trouble_ = std::move(trouble);
   doing_ = Doing::nothing;
   if (core_) core_->end();

@@ -21,6 +21,7 @@ struct Training {
   enum class Problem {
     scenario,    ///< Of docs/jobs.md.
     quadratics,  ///< a/2 (x - c)^2 in each dimension, a = (1,2,1,2), c = (0,4,8,12) by rank, and again.
+    one_hot,     ///< -x_i, i another for each mini-batch of each worker: the model says how much each has counted.
   };
   std::uint64_t job = 0;
   std::int32_t rank = 0;
@@ -33,7 +34,10 @@ struct Training {
   Problem problem = Problem::scenario;
   std::int32_t stands_still = -1;  ///< This worker never ends with
   std::int64_t at = -1;            ///< this update.
+  std::int64_t epoch = 0;          ///< Mini-batches that a worker has in an epoch, of a sample each; 0: there are none.
 
+  /// `one_hot`: which one a worker's mini-batch is, by its number in the whole job.
+  std::size_t index_of(std::int32_t worker, std::int64_t body) const;
   std::string to_text() const;
   static Training from(const std::string& text);
 };
@@ -63,6 +67,8 @@ class Trainee {
   /// It was asked to leave, and has.
   bool has_left() const { return core_ && core_->has_left(); }
   const std::map<std::int64_t, double>& averages() const { return averages_; }
+  /// Models with which it began legs of the job that it was there for before, by their first updates.
+  const std::map<std::int64_t, std::vector<double>>& began_with() const { return began_with_; }
 
  private:
   enum class Doing {
@@ -80,6 +86,8 @@ class Trainee {
 
   void open();
   void open_session(process::DescriptorMessage answer, const session::JobTerms& terms);
+  void plan();
+  void begin_next_leg();
   bool advance();
   bool follow();
   void follow_then(Doing next);
@@ -105,7 +113,10 @@ class Trainee {
   Instant until_{};  ///< Opening, computing, evaluating.
   const Distribution takes_;
   const std::shared_ptr<const Problem> problem_;
+  const std::size_t elements_;
   std::int64_t draws_ = 0;
+  std::uint64_t named_ = 0;  ///< What its agent calls the job: with its leg.
+  std::int64_t before_ = 0;  ///< Mini-batches that a worker had before this leg.
   paceline_lease lease_{};
   double* window_ = nullptr;  ///< Where the model is in the window, if it is there.
   std::vector<double> local_;
@@ -113,6 +124,7 @@ class Trainee {
   std::vector<double> gradient_;
   paceline_stats stats_{};
   std::map<std::int64_t, double> averages_;
+  std::map<std::int64_t, std::vector<double>> began_with_;
   std::string trouble_;
 };
 

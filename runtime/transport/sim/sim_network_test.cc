@@ -5,25 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/transport/transport_test_support.h"
+
 namespace paceline::transport {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::vector<Frame> message(std::string_view text) {
-  const auto* first = reinterpret_cast<const std::byte*>(text.data());
-  std::vector<Frame> frames;
-  frames.emplace_back(first, first + text.size());
-  return frames;
-}
-
-std::string describe(const Event& event) {
-  static constexpr const char* kNames[] = {"message", "connected", "disconnected", "refused"};
-  std::string text = std::string(kNames[static_cast<int>(event.kind)]) + " " + event.peer;
-  for (const Frame& frame : event.frames)
-    text += " " + std::string(reinterpret_cast<const char*>(frame.data()), frame.size());
-  return text;
-}
+using test::describe;
+using test::message;
 
 std::vector<std::string> drain(Transport& transport) {
   std::vector<std::string> events;

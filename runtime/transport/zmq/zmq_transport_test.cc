@@ -15,11 +15,14 @@
 
 #include "runtime/base/steady_now.h"
 #include "runtime/base/test_directory.h"
+#include "runtime/transport/transport_test_support.h"
 
 namespace paceline::transport {
 namespace {
 
 using namespace std::chrono_literals;
+using test::describe;
+using test::message;
 using test::TestDirectory;
 using Kind = Event::Kind;
 
@@ -28,19 +31,7 @@ Frame bytes(std::string_view text) {
   return Frame(first, first + text.size());
 }
 
-std::vector<Frame> message(std::string_view text) {
-  std::vector<Frame> frames;
-  frames.push_back(bytes(text));
-  return frames;
-}
-
 std::string text_of(const Frame& frame) { return {reinterpret_cast<const char*>(frame.data()), frame.size()}; }
-
-std::string describe(const Event& event) {
-  static constexpr const char* kNames[] = {"message", "connected", "disconnected", "refused", "contested"};
-  return std::string(kNames[static_cast<int>(event.kind)]) + " " + event.peer +
-         (event.frames.empty() ? "" : " " + text_of(event.frames[0]));
-}
 
 std::unique_ptr<Transport> make(ZmqOptions options) {
   auto transport = ZmqTransport::create(std::move(options));

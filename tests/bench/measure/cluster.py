@@ -35,17 +35,23 @@ class Cluster:
     """One that is up for the length of a block, in a runtime directory of its own."""
 
     def __init__(self, bench, nodes):
-        self.bench, self.nodes = bench, nodes
+        self.bench, self.nodes, self.is_up = bench, nodes, False
         self.runtime = tempfile.mkdtemp(prefix="plb-")
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
         self.directory = os.path.join(self.runtime, "paceline", "default")
 
     def __enter__(self):
         self.command("up", "--nodes", str(self.nodes))
+        self.is_up = True
         return self
 
-    def __exit__(self, *_):
+    def down(self):
         self.command("down")
+        self.is_up = False
+
+    def __exit__(self, *_):
+        if self.is_up:
+            self.down()
         subprocess.run(["rm", "-rf", self.runtime], check=True)
 
     def command(self, *words):

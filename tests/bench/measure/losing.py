@@ -66,7 +66,7 @@ def one_loss(bench, strategy, nodes, losing, after_s, first=False):
     directory = bench.new_directory()
     updates = int(1000 * (BEFORE_S + after_s) / SLEEP_MS) if strategy == "one-shot" else 1_000_000  # It averages at its end only.
     with Cluster(bench, nodes) as cluster, losing(cluster, 0 if first else nodes - 1) as lose:
-        run = subprocess.Popen([bench.paceline, "run", bench.program("tests", "integration", "quadratic_worker"), "--workers", "4", "--strategy", strategy,
+        run = subprocess.Popen([bench.paceline, "run", bench.program("tests", "integration", "quadratic_worker"), "--workers", "4", "--restarts", "0", "--strategy", strategy,
                                 "--run-dir", directory, "--", f"updates={updates}", f"sleep_ms=[{SLEEP_MS}]", f"output={output}"],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=bench.folder,
                                env=dict(cluster.environment, PACELINE_NODE=str(nodes - 1 if first else 0)))

@@ -54,8 +54,8 @@ def explorer(bench):
 def cluster_lives(bench):
     """Lives of whole simulated clusters: without jobs, and with jobs of every strategy."""
     lives = 6700 if bench.rounds is None else 10 * bench.rounds
-    names, failed, printed = googletest(bench.program("tests", "sim", "paceline_sim_cluster_test"), PACELINE_CLUSTER_LIVES=str(lives))
-    lived = [int(number) for number in re.findall(r"^(\d+) lives", printed, re.MULTILINE)]
+    names, failed, printed = googletest(bench.program("tests", "sim", "paceline_sim_cluster_test"), PACELINE_CLUSTER_LIVES=str(lives), PACELINE_EVERY_MOMENT="1")
+    lived = [int(number) for number in re.findall(r"^(\d+) lives, \d+ (?!kills)", printed, re.MULTILINE)]
     jobs = [int(number) for number in re.findall(r"^\d+ lives, (\d+) jobs ended well", printed, re.MULTILINE)]
     kinds = [name for name in names if "TrainingTest.EndsWithOneModel" in name]
     return {33: {"lives": [sum(lived)], "findings": [len(failed)], "strategies": [len(kinds)], "well": [sum(jobs)]}}

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -19,6 +20,7 @@
 #include "runtime/base/json.h"
 #include "tests/sim/cluster/lives.h"
 #include "tests/sim/cluster/strategies.h"
+#include "tests/support/sanitized.h"
 
 namespace paceline::sim {
 
@@ -39,12 +41,50 @@ inline std::string differing_averages(const std::string& strategy, std::uint64_t
   return {};
 }
 
+/// Each evaluation is told of once, in order; where all stand still for it none is left out. What is wrong; empty:
+/// nothing.
+inline std::string wrong_evaluations(const std::string& strategy, const simulate::SimulatedDriver::Job& job) {
+  const std::int64_t every = job.training.evaluate_every;
+  const bool holds = strategy.starts_with("allreduce");  // In each update, and all have what is evaluated.
+  std::int64_t before = 0;
+  for (const auto& event : job.news) {
+    if (event.value("event", "") != "evaluated") continue;
+    const auto update = event.value("update", std::int64_t{0});
+    if (update <= before) return "evaluated again: " + std::to_string(update);
+    if (holds && every > 0 && update > before + every) return "not evaluated after " + std::to_string(before);
+    before = update;
+  }
+  return every < 0 || !holds || before == job.training.updates ? "" : "not evaluated at the end";
+}
+
 /// What people would have read of it.
 inline std::string texts_of(const simulate::SimulatedDriver::Job& job) {
   std::string texts;
   for (const auto& event : job.news)
     if (event.contains("text")) texts += event.at("text").get<std::string>() + "; ";
+  for (const auto& event : job.news)
+    if (event.value("event", "") == "evaluated") texts += "evaluated " + json_text(event.at("update")) + "; ";
   return texts;
+}
+
+/// As it was asked to: by itself, or with its node, when a leg had ended there.
+inline bool has_left(const simulate::SimulatedDriver::Job& job, const simulate::Trained& one) {
+  return one.has_left || (one.updates < job.training.updates &&
+                          std::any_of(job.news.begin(), job.news.end(), [&one](const nlohmann::json& event) {
+                            return event.value("event", "") == "left" && event.value("drained", false) &&
+                                   event.value("worker", -1) == one.rank;
+                          }));
+}
+
+/// Somebody asks the head to do something about the first job. Gives the request.
+inline std::uint64_t ask(simulate::SimulatedCluster& cluster, const std::string& verb, nlohmann::json body) {
+  auto& driver = *cluster.drivers().front();
+  body["job"] = driver.jobs().front()->training.job;
+  return driver.request(verb, json_text(body));
+}
+
+inline std::uint64_t scale(simulate::SimulatedCluster& cluster, int workers) {
+  return ask(cluster, "scale", {{"workers", workers}});
 }
 
 /// At each moment of a short job something happens to one of its workers: all that are left end with one model.
@@ -62,12 +102,8 @@ struct AtEachMoment {
   int begin_with = 0;  ///< Of the four places so many are taken; 0: all.
 };
 
-// The other builds look at every moment; sanitizers are after what happens at any of them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int kCoarser = 5;
-#else
-inline constexpr int kCoarser = 1;
-#endif
+/// Each fifth moment; where PACELINE_EVERY_MOMENT is set each.
+inline const int kCoarser = kSanitized ? 25 : std::getenv("PACELINE_EVERY_MOMENT") != nullptr ? 1 : 5;
 
 inline void expect_one_model_whenever(const AtEachMoment& how,
                                       const std::function<void(simulate::SimulatedCluster&)>& happens) {
@@ -92,24 +128,32 @@ inline void expect_one_model_whenever(const AtEachMoment& how,
     ASSERT_EQ(job.failure, "") << when;
     std::vector<simulate::Trained> ended;  // But who comes to a job that has ended, and who was asked to leave.
     for (const auto& one : cluster.trained())
-      if (!one.has_left && ((how.restarts == 0 && how.begin_with == 0) || one.trouble.empty())) ended.push_back(one);
+      if (!has_left(job, one) && ((how.restarts == 0 && how.begin_with == 0) || one.trouble.empty()))
+        ended.push_back(one);
     ASSERT_GE(ended.size(), how.least) << when;
     for (const auto& one : ended) ASSERT_EQ(one.model, ended.front().model) << when;
     for (const double x : ended.front().model) ASSERT_LT(std::abs(x), 10) << when;
     ASSERT_EQ(differing_averages(how.strategy, job.training.job, cluster), "") << when;
+    ASSERT_EQ(wrong_evaluations(how.strategy, job), "") << when;
   }
 }
 
-/// Those under which a worker comes back: some of them where moments are coarser, too.
+/// Sanitizers see some of them only.
+inline std::vector<const char*> some_of(const std::vector<const char*>& all) {
+  std::vector<const char*> some;
+  for (std::size_t i = 0; i < all.size(); i += kSanitized ? 4 : 1) some.push_back(all[i]);
+  return some;
+}
+
+inline std::vector<const char*> strategies() { return some_of({kStrategies.begin(), kStrategies.end()}); }
+
+/// Those under which a worker comes back.
 inline std::vector<const char*> strategies_of_returns() {
   std::vector<const char*> all;
   std::copy_if(kStrategies.begin(), kStrategies.end(), std::back_inserter(all), [](const char* strategy) {
     return algorithms::workers_come_back(*algorithms::parse_strategy(strategy, 4), 4);
   });
-  constexpr std::size_t kOneIn = kCoarser == 1 ? 1 : 3;
-  std::vector<const char*> some;
-  for (std::size_t i = 0; i < all.size(); i += kOneIn) some.push_back(all[i]);
-  return some;
+  return some_of(all);
 }
 
 }  // namespace paceline::sim

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "algorithms/simulate/cluster/simulated_cluster.h"
+#include "tests/support/sanitized.h"
 
 namespace paceline::sim {
 
@@ -31,7 +32,8 @@ void expect_to_end_well(std::uint64_t usual, const char* what, double least, con
     const char* const text = std::getenv(name);
     return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
   };
-  const std::uint64_t lives = number("PACELINE_CLUSTER_LIVES", usual), first = number("PACELINE_CLUSTER_LIFE", 1);
+  const std::uint64_t lives = number("PACELINE_CLUSTER_LIVES", kSanitized ? usual / 12 : usual),
+                      first = number("PACELINE_CLUSTER_LIFE", 1);
   std::uint64_t counted = 0;
   int failed = 0;
   for (std::uint64_t seed = first; seed < first + lives && failed < 5; ++seed) {

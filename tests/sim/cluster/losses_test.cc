@@ -47,7 +47,8 @@ json lived(const json& schedule) {
   training.stands_still = schedule.at("rank");
   training.at = schedule.at("update");
   auto& job = driver.submit(
-      json{{"strategy", schedule.at("strategy")}, {"workers", kNodes}, {"seed", schedule.at("seed")}}, training);
+      json{{"strategy", schedule.at("strategy")}, {"workers", kNodes}, {"seed", schedule.at("seed")}, {"restarts", 0}},
+      training);
   cluster.run(2s);
   cluster.kill_agent(NodeId{training.stands_still});
   for (int i = 0; i < 300 && !driver.is_over(job); ++i) cluster.run(100ms);

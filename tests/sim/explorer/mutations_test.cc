@@ -16,7 +16,7 @@ using test::Trigger;
 using AtOnce = Model::AtOnce;
 
 const auto kAllreduce = test::allreduce();
-const auto kMerge = test::wagma(2, Lateness::merges, {}, all_three);
+const auto kMergeMutation = test::wagma(2, Lateness::merges, {}, all_three);
 const auto kSolo = eager(Trigger::first_arrived, Lateness::accumulates, 0, 2);
 const auto kQuorum = eager(Trigger::quorum, Lateness::accumulates, 2);
 
@@ -60,24 +60,25 @@ TEST_P(Mutated, IsFound) {
 INSTANTIATE_TEST_SUITE_P(
     Shells, Mutated,
     testing::Values(
-        Case{"DropsASeal", "a Seal is never carried out", Mutation::drops_a_seal, on_two_agents(kMerge)},
+        Case{"DropsASeal", "a Seal is never carried out", Mutation::drops_a_seal, on_two_agents(kMergeMutation)},
         Case{"AnswersASealUnpinned", "Execute comes before the windows are sealed", Mutation::answers_a_seal_unpinned,
              on_two_agents(kAllreduce)},
         Case{"DoesNotPin", "what is published later gets into the round", Mutation::does_not_pin,
-             Model{"", kMerge, on({0, 0, 0}), 1, Version{1}}},
+             Model{"", kMergeMutation, on({0, 0, 0}), 1, Version{1}}},
         Case{"ReusesAPinnedBuffer", "a contribution changes when its partial is out", Mutation::reuses_a_pinned_buffer,
-             on_two_agents(kMerge)},
+             on_two_agents(kMergeMutation)},
         Case{"CallsAllFresh", "older publications are taken for this version's", Mutation::calls_all_fresh,
-             on_two_agents(kMerge)},
+             on_two_agents(kMergeMutation)},
         Case{"GivesAGradientTwice", "a gradient stays in the window when it was given",
              Mutation::gives_a_gradient_twice, quick(kSolo, Version{1})},
-        Case{"ExecutesTwice", "a version is executed twice", Mutation::executes_twice, on_two_agents(kMerge)},
+        Case{"ExecutesTwice", "a version is executed twice", Mutation::executes_twice, on_two_agents(kMergeMutation)},
         Case{"ReportsBeforeItReduces", "on_executed comes before the reduction", Mutation::reports_before_it_reduces,
              on_two_agents(kAllreduce)},
-        Case{"RetainsNothing", "the late find no sum to merge with", Mutation::retains_nothing, on_two_agents(kMerge)},
-        Case{"DropsAMerge", "a Merge is never carried out", Mutation::drops_a_merge, on_two_agents(kMerge)},
+        Case{"RetainsNothing", "the late find no sum to merge with", Mutation::retains_nothing,
+             on_two_agents(kMergeMutation)},
+        Case{"DropsAMerge", "a Merge is never carried out", Mutation::drops_a_merge, on_two_agents(kMergeMutation)},
         Case{"MergesWithAnOlderSum", "a late worker merges with a version before its own",
-             Mutation::merges_with_an_older_sum, on_two_agents(kMerge)},
+             Mutation::merges_with_an_older_sum, on_two_agents(kMergeMutation)},
         Case{"MergesWithTheNewestSum", "not with the version that it missed, as was asked",
              Mutation::merges_with_the_newest_sum,
              Model{"", own_version(3, all_three), on({0, 0, 0}), 1, Version{2}, AtOnce::seals}},
@@ -99,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Networks, Mutated,
     testing::Values(Case{"LosesAPartial", "a partial sum does not arrive", Mutation::loses_a_partial,
-                         on_two_agents(kMerge)},
+                         on_two_agents(kMergeMutation)},
                     Case{"MixesUpPartials", "the sum of another version arrives", Mutation::mixes_up_partials,
                          on_two_agents(kAllreduce)},
                     Case{"LosesActivations", "no activation arrives", Mutation::loses_activations,
@@ -116,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(Plans, Mutated,
                          testing::Values(Case{"SkipsAVersionOnOneAgent", "agents do not agree which versions there are",
-                                              Mutation::skips_a_version_on_one_agent, quick(kMerge, Version{1})},
+                                              Mutation::skips_a_version_on_one_agent,
+                                              quick(kMergeMutation, Version{1})},
                                          Case{"GroupsDifferOnOneAgent", "agents do not agree who averages together",
                                               Mutation::groups_differ_on_one_agent,
                                               quick(test::wagma(2, Lateness::merges, {}, changing), Version{1})}),
@@ -133,9 +135,9 @@ TEST_P(Borne, IsHarmless) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, Borne,
                          testing::Values(Case{"DuplicatesPartials", "partial sums arrive twice",
-                                              Mutation::duplicates_partials, quick(kMerge, Version{1})},
+                                              Mutation::duplicates_partials, quick(kMergeMutation, Version{1})},
                                          Case{"DuplicatesActivations", "activations arrive twice",
-                                              Mutation::duplicates_activations, quick(kMerge, Version{1})}),
+                                              Mutation::duplicates_activations, quick(kMergeMutation, Version{1})}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace

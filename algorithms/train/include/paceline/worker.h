@@ -120,7 +120,8 @@ class Sampler : public torch::data::samplers::Sampler<> {
  private:
   std::shared_ptr<train::Core> core_;
   std::int64_t samples_;
-  std::int64_t following_ = 0;  // Number of the next body to draw for.
+  std::int64_t following_ = 0;  // Number of the next body to draw for,
+  std::int32_t leg_ = 0;        // in this leg of the job.
 };
 
 /// One worker of a training job, as the training function sees it. Used by the thread that was given it.
@@ -167,7 +168,7 @@ class Worker {
   std::int32_t workers() const;  ///< That the job may have: its places. Fewer may be there.
   std::int64_t batch() const;    ///< Samples of a mini-batch.
   std::int64_t update() const;   ///< The job's progress, equal on all workers.
-  std::int64_t epoch() const;    ///< Passes over the data that are done by then.
+  std::int64_t epoch() const;    ///< Passes over the data that are done before this mini-batch.
 
   /// A metric of the user's, shown and written to the run's metrics.
   void log(const std::string& name, double value);
