@@ -4,11 +4,19 @@
 #include <utility>
 
 #include "algorithms/session/session_core.h"
+#include "runtime/base/check.h"
 #include "scheduler/record/replay.h"
 
 // Its steps: with models, with gradients, and what both have in common.
 
 namespace paceline::session {
+namespace {
+
+// "Over" would be untrue, and the same mini-batch would begin again, for ever.
+constexpr const char* kNoBuffer = "this worker has no buffer for its update, and its job goes on";
+constexpr const char* kOtherSize = "the gradient has another number of elements than the model that is shared";
+
+}  // namespace
 
 /// Alone a worker's own gradient is the average, and its model stays where it is.
 paceline_payload SessionCore::payload_at(std::int64_t update) const {
@@ -52,7 +60,8 @@ SessionCore::Outcome SessionCore::step_model(const paceline_stats& stats) {
 
 SessionCore::Outcome SessionCore::begin_step_model(const paceline_stats& stats) {
   const auto buffer = window_.writing();
-  if (is_over() || !buffer) return PACELINE_OVER;
+  if (is_over()) return PACELINE_OVER;
+  PACELINE_CHECK(buffer, kNoBuffer);
   if (lease_.payload != PACELINE_BOTH) add_loss(stats);  // Else its gradient has told.
   if (lease_.update < next_round_ && lease_.update < last() && !terms_.publishes_every) {
     span("compute", update_began_, now());
@@ -109,7 +118,7 @@ SessionCore::Outcome SessionCore::await_verdict() {
     if (to && *to != published)
       std::memcpy(window_.data(*to).data(), window_.data(published).data(), window_.data(*to).size());
   }
-  if (!to) return PACELINE_OVER;
+  PACELINE_CHECK(to, kNoBuffer);
   if (stands_apart()) numbers_.put_step_together(window_.data(*to), verdict->fresh ? window_.tag(*to).divisor : 1);
   if (gradients) set_result(window_.data(*to).data());
   if (!needs_replica_) begin_update(verdict->next);  // Else the agent sees that it is not there yet.
@@ -185,10 +194,10 @@ SessionCore::Outcome SessionCore::add_gradients(std::span<const paceline_span> p
   // What no round has taken yet is taken back, so that no gradient counts twice, and goes with this one.
   if (terms_.accumulates && lease_.body == 0 && (base = window_.withdraw())) samples_ += window_.tag(*base).samples;
   const auto into = window_.writing();
-  if (!into) return PACELINE_OVER;
+  PACELINE_CHECK(into, kNoBuffer);
   if (lease_.body > 0) base = terms_.abandons && !alone_ ? window_.published() : into;
-  if (!numbers_.add(pieces, window_.data(*into).data(), base ? window_.data(*base).data() : nullptr))
-    return PACELINE_OVER;
+  const bool fits = numbers_.add(pieces, window_.data(*into).data(), base ? window_.data(*base).data() : nullptr);
+  PACELINE_CHECK(fits, kOtherSize);
   add_loss(stats);
   fill_tag(window_.tag(*into), stats);
 
@@ -238,7 +247,8 @@ SessionCore::Outcome SessionCore::add_to_batch(std::span<const paceline_span> pi
     return std::nullopt;
   }
   std::byte* const batch = numbers_.batch();
-  if (!numbers_.add(pieces, batch, lease_.body > 0 ? batch : nullptr)) return PACELINE_OVER;
+  const bool fits = numbers_.add(pieces, batch, lease_.body > 0 ? batch : nullptr);
+  PACELINE_CHECK(fits, kOtherSize);
   add_loss(stats);
   window_.progress().bodies.store(static_cast<std::uint32_t>(++lease_.body), std::memory_order_release);
   if (!batch_is_over()) return PACELINE_GO_ON;

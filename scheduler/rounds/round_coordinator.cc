@@ -272,6 +272,7 @@ void RoundCoordinator::carry_out(const RoundEngine::Merge& a, Instant) {
 
 void RoundCoordinator::carry_out(const RoundEngine::Verdict& a, Instant) {
   work_.counters.skipped += a.skipped;
+  if (!a.averaged) give_back(a.rank);
   memory::WorkerVerdict verdict;
   verdict.own = a.own.value;
   verdict.next = a.next.value;
@@ -286,6 +287,12 @@ void RoundCoordinator::carry_out(const RoundEngine::Verdict& a, Instant) {
     verdict.of_all = round(v).kind == Round::Kind::sync;
   work_.windows.set_verdict(a.rank, verdict);
   if (!a.end && !abandons_ && work_.windows.find(a.rank)) work_.averagings.begin_compute(a.rank);
+}
+
+/// It goes on with what it published: the next round is not to find that there, which may even be one of gradients.
+void RoundCoordinator::give_back(Rank rank) {
+  Member* const member = work_.windows.living(rank);
+  if (member && !member->window.writing()) (void)member->window.withdraw();
 }
 
 void RoundCoordinator::carry_out(const RoundEngine::Abandon& a, Instant) { work_.windows.abandon(a.version); }

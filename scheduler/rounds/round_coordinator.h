@@ -55,6 +55,7 @@ class RoundCoordinator final : public Coordinator, private Pace {
   bool joins_early() const override { return abandons_ || outer_; }
   bool needs_nothing(const Decision& d) const override;
   bool has_published(Rank rank);
+  void give_back(Rank rank);
   bool is_ready(const RoundEngine::Action& action);
   bool waits_for_start() const;
   void on_start(Rank rank, Instant now);

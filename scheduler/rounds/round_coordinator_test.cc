@@ -294,5 +294,44 @@ TEST_F(GradientsOfThoseThatAreThere, AndWhoTakesAPlaceIsThereWhenItIsAdmitted) {
   EXPECT_NE(refused.error().text.find("every worker must build the same model"), std::string::npos);
 }
 
+/// Gradients of who is there and of models of all in turn, as under eager-sgd.
+class GradientsAndModelsInTurn : public ServiceTest {
+ protected:
+  void SetUp() override {
+    test::TestPlan::Answers answers;
+    answers.round = [](Version v) {
+      Round round{Round::Kind::sync, Trigger::first_arrived, Lateness::accumulates, {}};
+      round.payload = Payload::gradients;
+      return v.value % 2 == 0 ? round : Round{Round::Kind::sync, Trigger::all_arrived, Lateness::waits, {}};
+    };
+    auto job = two_workers();
+    job.evaluates = false;
+    RoundCoordinator::Options options;
+    options.weighing.divisor = Weighing::Divisor::members;
+    const auto make = [&](Workplace& work) {
+      return std::make_unique<RoundCoordinator>(work, options, std::make_unique<test::TestPlan>(answers));
+    };
+    begin(std::make_shared<AveragingService>(job, make, graph_, *averager_, nowhere()));
+  }
+};
+
+TEST_F(GradientsAndModelsInTurn, AModelThatCameBackTooLateIsNoGradient) {
+  service_->on_gone(Rank{1}, now);
+  publish(0, 0, 3);
+  end_averagings();
+  begin_return(1);
+  publish(0, 1, 5);
+  end_averagings();
+  publish(1, 1, 7);  // All that were there have averaged their models.
+  const auto passed_by = verdict(1);
+  ASSERT_TRUE(passed_by && !passed_by->averaged);
+  ASSERT_TRUE(window(1).writing()) << "it goes on with its own";
+  EXPECT_EQ(numbers(1, *window(1).writing())[0], 7);
+  publish(0, 2, 2);
+  end_averagings();
+  EXPECT_EQ(numbers(0, *window(0).writing())[0], 1) << "a gradient of the two";
+  EXPECT_TRUE(window(1).writing());
+}
+
 }  // namespace
 }  // namespace paceline::scheduler

@@ -116,6 +116,19 @@ TEST_P(AWorkerComesBack, AndWhoGivesItsStateStandsStillForAWhile) {
     });
 }
 
+/// When it has its state others go on without it for a while: what it gives first they may all have had.
+TEST_P(AWorkerComesBack, AndIsSlow) {
+  for (const int nodes : {1, 2})
+    for (const Duration standing : {12ms, 30ms})
+      expect_one_model_whenever(killed(nodes), [nodes, standing](SimulatedCluster& cluster) {
+        cluster.kill_worker(NodeId{nodes - 1}, 0);
+        cluster.run(14ms);
+        cluster.freeze_worker(NodeId{nodes - 1}, static_cast<std::uint64_t>(4 / nodes - 1), true);
+        cluster.run(standing);
+        cluster.freeze_worker(NodeId{nodes - 1}, static_cast<std::uint64_t>(4 / nodes - 1), false);
+      });
+}
+
 /// All but one.
 TEST_P(AWorkerComesBack, AsManyDo) {
   for (const Duration between : {0ms, 4ms})
