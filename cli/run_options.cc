@@ -47,6 +47,7 @@ Result<json> value_of(const job::Option& option, const std::string& text) {
       const auto time = parse_seconds(text);
       return time ? checked(*time) : bad_flag(flag, job::shown(text), time.error().text);
     }
+    case job::Kind::yes_no: return checked(text == "yes" ? json(true) : text == "no" ? json(false) : json(text));
     case job::Kind::seed: {
       const auto whole = read_number<std::uint64_t>(text);
       return checked(whole ? json(*whole) : json(text));

@@ -47,6 +47,8 @@ std::vector<std::int32_t> vacant_after(std::int64_t begin_with, const std::vecto
 
 Error no_job(JobId id) { return {ErrorKind::not_found, "no job " + to_string(id) + " runs here"}; }
 
+constexpr const char* kFixed = ": its script says elastic = false, or it was started with --elastic no";
+
 /// Of the head's own, to who drives a job.
 wire::JobEvent::Builder to_driver(wire::Message& message, JobId id, const JobEntry& entry) {
   auto event = message.root().initJobEvent();
@@ -216,7 +218,9 @@ Result<json> HeadJobs::scale(const json& body) {
   const auto most =
       places - (has_room(id, *entry) ? kept : std::count_if(entry->node_of.begin(), entry->node_of.end(), is_lost));
   std::erase_if(nodes, is_lost);
-  const auto least = std::max<std::int64_t>(options.minimum, static_cast<std::int64_t>(nodes.size()));
+  const auto least = std::max<std::int64_t>(options.least_workers(), static_cast<std::int64_t>(nodes.size()));
+  if (!options.elastic)
+    return fail(ErrorKind::invalid, "job " + to_string(id) + " keeps its " + std::to_string(places) + " workers" + kFixed);
   if (nodes.empty()) return fail(ErrorKind::infeasible, "all nodes of job " + to_string(id) + " are drained");
   const auto asked = body.value("workers", std::int64_t{-1});
   if (asked < least || asked > most)
@@ -247,6 +251,8 @@ Result<transport::Peer> HeadJobs::agent_to_drain(JobId id) const {
   const JobEntry& entry = *directory_.find(id);
   const auto places = static_cast<std::int32_t>(entry.node_of.size());
   if (places == 1) return fail(ErrorKind::invalid, "job " + to_string(id) + " has one worker: it cannot go on without");
+  if (!entry.options.elastic)
+    return fail(ErrorKind::invalid, "no worker can leave job " + to_string(id) + kFixed);
   const auto strategy = job_strategy(entry.options, places);
   if (strategy && !algorithms::workers_come_back(*strategy, places))
     return fail(ErrorKind::invalid, "no worker can leave job " + to_string(id) + " under " + strategy->name +

@@ -229,6 +229,19 @@ TEST_F(HeadTest, ANodeIsNotDrainedForSomeOfItsJobs) {
   EXPECT_EQ(answered(*zero_), R"({"jobs":[1,4],"node":1})") << "an agent that ends";
 }
 
+TEST_F(HeadTest, AJobThatIsNotElasticKeepsItsWorkers) {
+  all_are_there();
+  request(*zero_, "submit", R"({"workers": 2, "elastic": false})");
+  EXPECT_NE(answered(*zero_).find(R"("job":1)"), std::string::npos);
+  request(*zero_, "scale", R"({"job": 1, "workers": 2})");
+  EXPECT_EQ(answered(*zero_),
+            "job 1 keeps its 2 workers: its script says elastic = false, or it was started with --elastic no");
+  request(*zero_, "drain", R"({"worker": 0})");
+  EXPECT_NE(answered(*zero_).find("no worker can leave job 1: its script says elastic = false"), std::string::npos);
+  request(*zero_, "drain", R"({"node": 1})");
+  EXPECT_NE(answered(*zero_).find("no worker can leave job 1"), std::string::npos);
+}
+
 TEST_F(HeadTest, WhatADriverWasToldIsClosedIsSoForTheNextHead) {
   all_are_there();
   request(*zero_, "submit", R"({"workers": 2})");

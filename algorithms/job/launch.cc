@@ -24,6 +24,7 @@
 #include "algorithms/job/places.h"
 #include "algorithms/job/resume.h"
 #include "algorithms/job/run_record.h"
+#include "algorithms/job/view_changes.h"
 #include "algorithms/strategy.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/json.h"
@@ -91,7 +92,7 @@ class Job {
     if (!placed) return tl::unexpected(placed.error());
     const auto nodes = nodes_ = placed->value("nodes", std::vector<std::int32_t>{});
     const auto vacant = placed->value("vacant", std::vector<std::int32_t>{});
-    places_ = Places(nodes, vacant, asked_.minimum, asked_.begin_with < 0);
+    places_ = Places(nodes, vacant, asked_.least_workers(), asked_.begin_with < 0);
     begun_with_ = nodes.size() - vacant.size();
     record_.emplace(asked_, nodes, vacant);
     display_.emplace(asked_, actors::process_output());
@@ -244,6 +245,7 @@ class Job {
     auto metrics = observe::LineFile::open(directory_ + "/metrics.jsonl");
     if (!metrics) return tl::unexpected(metrics.error());
     metrics_.emplace(std::move(*metrics));
+    view_trace_.emplace(directory_);
     return {};
   }
 
@@ -253,6 +255,7 @@ class Job {
       if (!taken) display_->warn("an event of the job could not be read: " + taken.error().text);
       if (const auto written = metrics_->append(json_text(event), steady_now()); !written)
         display_->warn(written.error().text);
+      if (const auto traced = view_trace_->on_event(event, steady_now()); !traced) display_->warn(traced.error().text);
     }
   }
 
@@ -310,11 +313,12 @@ class Job {
 
   /// Whether so many workers are lost that the user wants no model of those who remain.
   bool too_few_workers() {
-    const std::int64_t minimum = asked_.minimum;
+    const std::int64_t minimum = asked_.least_workers();
     const auto living = record_->living();
     if (record_->lost().empty() || living >= minimum || minimum <= 1 || error_) return false;
     error_ = lost_workers() + " lost: " + std::to_string(living) + " of " + std::to_string(nodes_.size()) +
-             " remain, and --minimum asks for " + std::to_string(minimum);
+             (asked_.elastic ? " remain, and --minimum asks for " + std::to_string(minimum)
+                             : " remain, and the job needs all (--elastic no)");
     return true;
   }
 
@@ -408,6 +412,7 @@ class Job {
     result.json = json_text(summary);
     (void)metrics_->append(result.json, steady_now());
     (void)metrics_->flush();
+    view_trace_.reset();
     if (const auto joined = observe::join_traces(directory_); !joined) display_->warn(joined.error().text);
     if (const auto written = observe::write_json_atomic(directory_ + "/result.json", json_text(summary, 2) + "\n");
         !written)
@@ -426,6 +431,7 @@ class Job {
   bool is_stuck_ = false;  // The user has heard that there is no agent.
   std::string directory_;
   std::optional<observe::LineFile> metrics_;
+  std::optional<ViewTrace> view_trace_;
   std::optional<JobRecord> record_;
   std::optional<JobDisplay> display_;
   std::vector<std::int32_t> nodes_;  // Of each place, at the start.

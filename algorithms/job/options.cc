@@ -41,6 +41,13 @@ void each_of_script(Asked& of, const Field& field) {
         of.begin_with);
   field({"minimum", K::integer, 1, kWorkersMax, {}, "the run stops, and fails, when fewer workers than these are left"},
         of.minimum);
+  field({"elastic",
+         K::yes_no,
+         0,
+         0,
+         {},
+         "no: none of its workers may join or leave, and one that is lost fails the run"},
+        of.elastic);
   field(text_of("strategy", "how workers average, such as 'wagma(group=2,sync=10)'; below", "-s"), of.strategy);
   field({"accumulate", K::integer, 1, 65536, {}, "mini-batches an update"}, of.accumulate);
   field({"epochs", K::above_zero, 0, 1e6, {}, "passes over the data"}, of.epochs);
@@ -167,7 +174,8 @@ bool fits(const Option& option, const json& value) {
     case Kind::choice:
       return value.is_string() &&
              std::find(option.choices.begin(), option.choices.end(), value.get<std::string>()) != option.choices.end();
-    case Kind::flag: return value.is_boolean();
+    case Kind::flag:
+    case Kind::yes_no: return value.is_boolean();
     case Kind::metric: return is_metric(value);
     case Kind::target: return value.is_null() || (value.is_number() && std::isfinite(value.get<double>()));
     case Kind::nodes:
@@ -201,6 +209,7 @@ std::string words_of(const Option& option) {
       return observe::format("give a text of at most %.0f bytes, in UTF-8 and without control characters", option.most);
     case Kind::choice: return "give " + in_words(option.choices);
     case Kind::flag: return "give true or false";
+    case Kind::yes_no: return "give yes or no";
     case Kind::metric: return "give it a name, a unit and a direction, each at most 100 bytes of UTF-8";
     case Kind::target: return "give a finite number, or none";
     case Kind::nodes:
@@ -294,6 +303,10 @@ Result<void> check_workers_named(const json& options) {
           std::pair(options.value("begin_with", std::int64_t{0}), options.value("minimum", std::int64_t{1}));
       first > 0 && first < least)
     return refuse("--begin-with", std::to_string(first), "--minimum asks for " + std::to_string(least));
+  const auto first = options.value("begin_with", std::int64_t{0});
+  if (!options.value("elastic", true) && first != 0 && first != workers)
+    return refuse("--elastic", "no", "then all " + std::to_string(workers) +
+                                         " workers begin: give --workers one number, and --begin-with none");
   return {};
 }
 

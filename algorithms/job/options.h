@@ -32,6 +32,8 @@ struct Options : RunOptions {
   std::vector<std::int32_t> node_of{};  ///< Of each worker; empty: the head says.
   std::vector<std::int32_t> vacant{};   ///< Workers that the run begins without; the head says.
 
+  /// With fewer workers the run fails.
+  std::int32_t least_workers() const { return elastic ? minimum : workers; }
   /// What results are called.
   const std::string& name() const { return label.empty() ? strategy : label; }
 };
@@ -45,7 +47,8 @@ enum class Kind {
   seed,
   text,
   choice,
-  flag,
+  flag,    ///< Of the command line: without a value.
+  yes_no,  ///< true or false.
   metric,
   target,
   nodes,

@@ -127,6 +127,9 @@ TEST(OptionsTest, FlagsNameWorkersThatThereAre) {
   EXPECT_EQ(refused({{"workers", 4}, {"slow", "1:2x,9:3x"}}), "--slow 9:3x: workers are numbered 0 to 3");
   EXPECT_EQ(refused({{"workers", 4}, {"straggle", "9:3ms"}}), "--straggle 9:3ms: there are only 4 workers");
   EXPECT_EQ(refused({{"workers", 4}, {"minimum", 9}}), "--minimum 9: there are only 4 workers");
+  EXPECT_EQ(refused({{"workers", 4}, {"elastic", false}, {"begin_with", 4}}), "");
+  EXPECT_EQ(refused({{"workers", 4}, {"elastic", false}, {"begin_with", -1}}),
+            "--elastic no: then all 4 workers begin: give --workers one number, and --begin-with none");
   EXPECT_EQ(refused({{"slow", "9:3x"}, {"minimum", 9}}), "") << "how many there are is said elsewhere";
 }
 

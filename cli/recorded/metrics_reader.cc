@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/job/view_changes.h"
 #include "cli/recorded/json_fields.h"
 #include "runtime/base/json.h"
 
@@ -55,6 +56,9 @@ void MetricsReader::on_line(std::string_view line, bool whole) {
 void MetricsReader::on_event(const json& event) {
   record_.on_event(event);
   const std::string kind = event.value("event", "");
+  if (job::is_view_change(event))
+    views_.push_back({record_.clock_s(), record_.update(), kind, event.value("text", ""),
+                      job::seconds_of_view_change(event)});
   if (kind == "started") {
     first_update_ = event.value("first", first_update_);
   } else if (kind == "progress" || kind == "closed") {
@@ -131,6 +135,7 @@ void MetricsReader::finish(RunHistory& history) {
   history.loss = std::move(loss_);
   history.evaluations = std::move(evaluations_);
   history.period = std::move(period_);
+  history.views = std::move(views_);
 }
 
 }  // namespace paceline::recorded

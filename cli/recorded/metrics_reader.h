@@ -43,7 +43,8 @@ class MetricsReader {
   std::map<std::string, Logged> logged_;
   std::vector<Point> samples_;                                   // Value unused: how many at which time.
   std::map<std::int32_t, std::vector<std::int64_t>> staleness_;  // By node.
-  std::map<std::int32_t, std::string> left_;                     // By rank: how.
+  std::vector<ViewChange> views_;
+  std::map<std::int32_t, std::string> left_;  // By rank: how.
   std::int64_t first_update_ = 0;
   std::int64_t last_update_ = -1;
   std::size_t unreadable_ = 0;

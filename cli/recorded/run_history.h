@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,15 @@ struct Point {
   double clock_s = 0;  ///< Training time: evaluations do not count.
   double samples = 0;  ///< That all workers had processed.
   double value = 0;
+};
+
+/// Somebody came or went, or was asked to, or the job went on in another way (algorithms/job/view_changes.h).
+struct ViewChange {
+  double clock_s = 0;  ///< Training time, and
+  std::int64_t update = 0;  ///< the last update, of which the driver had heard then.
+  std::string event;
+  std::string text;
+  std::optional<double> took_s;
 };
 
 /// What a run directory tells of its run, but for the trace.
@@ -32,6 +42,7 @@ struct RunHistory {
   std::map<std::int32_t, std::int64_t> samples;  ///< That each worker processed, by rank.
   std::vector<Point> loss, evaluations, period;
   std::map<std::string, std::vector<Point>> logged;  ///< By name, on average over the workers (`Worker::log`).
+  std::vector<ViewChange> views;
   std::vector<std::int64_t> staleness;  ///< Contributions by how many versions late they were; empty: not recorded.
   std::vector<std::string> notes;       ///< What the reader should know of how complete this is.
 

@@ -130,6 +130,21 @@ TEST_F(RunHistoryTest, WhoLeftIsNoted) {
   EXPECT_EQ(read().notes, std::vector<std::string>{"worker 1 left: killed by SIGKILL"});
 }
 
+TEST_F(RunHistoryTest, WhoCameAndWentIsToldWithWhenAndWhatItTook) {
+  write_small_run();
+  write("metrics.jsonl", progress(1, 1, 2, 1) + R"({"event":"left","worker":1,"returns":true,"text":"killed"})" "\n" +
+                             progress(2, 2, 2, 1) + R"({"event":"returned","worker":1,"after_s":0.5,"text":"is back"})"
+                             "\n" R"({"event":"left","worker":0,"ended":true,"text":"late"})" "\n");
+  const auto views = read().views;
+  ASSERT_EQ(views.size(), 2u);
+  EXPECT_EQ(views[0].event, "left");
+  EXPECT_EQ(views[0].text, "killed");
+  EXPECT_EQ(views[0].clock_s, 1);
+  EXPECT_FALSE(views[0].took_s);
+  EXPECT_EQ(views[1].update, 2);
+  EXPECT_EQ(views[1].took_s, 0.5);
+}
+
 TEST_F(RunHistoryTest, ADamagedConfigurationIsNotedAndNotNeeded) {
   write_small_run();
   write("configuration.json", "{\"options\": {");

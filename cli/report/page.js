@@ -205,6 +205,22 @@ function fillTimelines() {
   runs.forEach((run, index) => { if (run.timeline) place("timelines").append(timelineCard(run, index)); });
 }
 
+function viewsCard(run, index) {
+  const head = element("tr", {}, ...["at", "update", "took", "what"].map((name) => element("th", {scope: "col", textContent: name})));
+  const rows = run.views.map(({clock_s, update, event, text, took_s}) => element("tr", {},
+    element("th", {scope: "row", textContent: seconds(clock_s)}), element("td", {textContent: count(update)}),
+    element("td", {textContent: took_s === null ? "–" : seconds(took_s)}), element("td", {className: "text", textContent: text || event})));
+  const card = element("div", {className: "card"}, element("h3", {}, markOf(index), " ", run.name),
+    element("div", {className: "scroll"}, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))));
+  card.dataset.run = index;
+  return card;
+}
+
+function fillViews() {
+  place("views-section").hidden = !runs.some((run) => run.views.length);
+  runs.forEach((run, index) => { if (run.views.length) place("views").append(viewsCard(run, index)); });
+}
+
 // A row an epoch, the columns in which there is anything; those of long runs the first and the last.
 const FATES = ["committed", "abandoned", "skipped", "late", "lost", "tail", "twice"];
 const EPOCHS_MOST = 60;
@@ -255,6 +271,7 @@ fillLegend();
 fillFigures();
 fillCharts();
 fillTimelines();
+fillViews();
 fillLedgers();
 fillSettings();
 fillNotes();

@@ -21,9 +21,11 @@ using nlohmann::json;
 constexpr std::size_t kPoints = 12'000;
 constexpr std::size_t kSlices = 24'000;
 constexpr std::size_t kSpans = 18'000;
+constexpr std::size_t kViews = 2'000;
 
 struct Limits {
   std::size_t points;  // Of a curve.
+  std::size_t views;
   TimelineLimits timeline;
 };
 
@@ -33,6 +35,7 @@ Limits limits_for(const std::vector<LoadedRun>& runs) {
   const std::size_t count = std::max<std::size_t>(1, runs.size());
   return {
       std::clamp<std::size_t>(kPoints / count, 200, 1000),
+      std::clamp<std::size_t>(kViews / count, 20, 200),
       {std::clamp<std::size_t>(kSlices / tracks, 40, 240), std::clamp<std::size_t>(kSpans / (3 * count), 200, 2000)}};
 }
 
@@ -61,6 +64,24 @@ json thinned_curve(const std::vector<recorded::Point>& points, std::size_t point
                     std::to_string(points.size()) + " points, with the lowest and the highest of each stretch");
   }
   return curve(kept);
+}
+
+/// The first and the last of them.
+json view_changes(const std::vector<recorded::ViewChange>& all, std::size_t most, json& notes) {
+  json rows = json::array();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all.size() > most && i == most / 2) i = all.size() - most / 2;
+    const auto& [clock_s, update, event, text, took_s] = all[i];
+    rows.push_back({{"clock_s", rounded(clock_s)},
+                    {"update", update},
+                    {"event", event},
+                    {"text", text},
+                    {"took_s", took_s ? rounded(*took_s) : json(nullptr)}});
+  }
+  if (rows.size() < all.size())
+    notes.push_back("of " + std::to_string(all.size()) + " times that somebody came or went the first and the last " +
+                    std::to_string(most / 2) + " are shown");
+  return rows;
 }
 
 /// The strategy; with the directory's name where two runs have the same one, and a number where that is the same, too.
@@ -95,6 +116,7 @@ json run_data(const LoadedRun& run, std::string name, const Limits& limits) {
             {"program", history.program},
             {"period", thinned_curve(changes(history.period), limits.points, "the period", notes)},
             {"staleness", history.staleness}};
+  data["views"] = view_changes(history.views, limits.views, notes);
   for (const auto& [what, points] : history.logged)
     data["logged"][what] = thinned_curve(points, limits.points, what.c_str(), notes);
   data["timeline"] = run.trace ? timeline(*run.trace, limits.timeline) : json(nullptr);

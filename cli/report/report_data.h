@@ -29,8 +29,11 @@ Result<std::vector<LoadedRun>> load_runs(const std::filesystem::path& directory)
 ///   directory, strategy, workers, options, environment, outcome, failed, notes
 ///   result      the figures of result.json
 ///   loss, evaluations, period   {clock_s: [...], samples: [...], value: [...]}; long curves are thinned, which a note
-///   says staleness    contributions by how many versions late they were; [] where it is not recorded timeline    as of
-///   timeline(); null without a trace
+///   says
+///   staleness   contributions by how many versions late they were; [] where it is not recorded
+///   views       who came and went: {clock_s, update, event, text, took_s}, the last one null where nothing says it; of
+///   many the first and the last, which a note says
+///   timeline    as of timeline(); null without a trace
 /// The more runs, the coarser each: the page stays small.
 nlohmann::json report_data(const std::vector<LoadedRun>& runs);
 

@@ -63,6 +63,20 @@ TEST_F(ReportDataTest, AHundredThousandLinesMakeASmallPageThatSaysSo) {
   EXPECT_LT(page(data).size(), 1'000'000u);
 }
 
+TEST_F(ReportDataTest, OfManyWhoCameAndWentTheFirstAndTheLastAreShown) {
+  write_small_run();
+  LoadedRun run = load();
+  for (int k = 0; k < 500; ++k)
+    run.history.views.push_back({k * 1.0, k, "left", "worker " + std::to_string(k) + " left", std::nullopt});
+  const auto data = report_data({run});
+  const auto& views = data["runs"][0]["views"];
+  ASSERT_EQ(views.size(), 200u);
+  EXPECT_EQ(views[99]["update"], 99);
+  EXPECT_EQ(views[100]["update"], 400);
+  EXPECT_TRUE(views[199]["took_s"].is_null());
+  EXPECT_NE(json_text(data["runs"][0]["notes"]).find("of 500 times"), std::string::npos) << data["runs"][0]["notes"];
+}
+
 TEST_F(ReportDataTest, ManyRunsStillMakeASmallPage) {
   write_small_run();
   LoadedRun run = load();

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import ENDLESS, IntegrationTest, PACELINE, SLOWDOWN, main
+from harness import ENDLESS, IntegrationTest, PACELINE, SLOWDOWN, main, wait_until
 
 CHROMIUM = shutil.which("chromium")
 HOSTILE = """</script><img src=x onerror="document.title='owned'"><b>{{page.css}}"""
@@ -109,6 +109,28 @@ class Reports(IntegrationTest):
         self.end_after(run, 50)
         data, = self.data_of(run.run_directory)
         self.assertTrue(data["outcome"].endswith("; lost worker 2"), data["outcome"])
+        gone, = data["views"]
+        self.assertEqual((gone["event"], gone["took_s"]), ("left", None))
+        self.assertGreaterEqual(gone["update"], 20)
+
+    @unittest.skipUnless(CHROMIUM, "needs chromium")
+    def test_who_came_and_went_is_told_and_is_a_track_of_the_trace(self):
+        run = self.start_quadratic("--strategy", "allreduce", updates=ENDLESS, sleep_ms=[2])
+        self.wait_for_update(run, 20)
+        self.signal_worker(run, 2, signal.SIGKILL)
+        wait_until(lambda: any(event.get("event") == "returned" for event in run.metrics()), 20, "its return", run)
+        self.end_after(run, 50)
+        data, = self.data_of(run.run_directory)
+        self.assertEqual([view["event"] for view in data["views"]], ["left", "returned"])
+        self.assertGreater(data["views"][1]["took_s"], 0)
+        with open(os.path.join(run.run_directory, "trace.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        track, = {event["pid"] for event in events if event["name"] == "thread_name" and event["args"]["name"] == "changes"}
+        spans = [event for event in events if event["pid"] == track and event["ph"] == "X"]
+        self.assertEqual([span["name"] for span in spans], ["left", "returned"])
+        self.assertGreater(spans[1]["dur"], 0)
+        shown = self.browse(self.page_of(run.run_directory), "--dump-dom")
+        self.assertIn("worker 2 is back", shown)
 
     def test_a_late_worker_shows_in_the_staleness(self):
         run = self.quadratic("--strategy", "wagma(late=skip)", updates=100, sleep_ms=[2, 2, 2, 8])

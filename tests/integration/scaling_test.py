@@ -220,7 +220,10 @@ class OnOneNode(Scaling, IntegrationTest):
                             (("--workers", "2..5000"), "--workers 2..5000: give a number from 1 to 4096"),
                             (("--workers", "4", "--begin-with", "5"), "--begin-with 5: there are only 4 workers"),
                             (("--workers", "4", "--minimum", "3", "--begin-with", "2"), "--begin-with 2: --minimum asks for 3"),
-                            (("--workers", "4", "--begin-with", "-2"), "--begin-with -2: give a number from -1 to 4096")):
+                            (("--workers", "4", "--begin-with", "-2"), "--begin-with -2: give a number from -1 to 4096"),
+                            (("--elastic", "maybe"), "--elastic maybe: give yes or no"),
+                            (("--workers", "2..4", "--elastic", "no"), "--elastic no: then all 4 workers begin: give --workers "
+                                                                       "one number, and --begin-with none")):
             done = self.paceline("run", os.environ["PACELINE_QUADRATIC"], *flags)
             self.assertEqual((done.code, done.err), (2, f"paceline: {text}\n"))
 
@@ -230,6 +233,22 @@ class OnOneNode(Scaling, IntegrationTest):
         self.assertEqual(done.code, 2, done.said())
         self.assertRegex(done.err, "^paceline: no worker can join or leave a running job under noloco.*: give --workers one "
                                    "number, or take another strategy\n$")
+
+    def test_a_job_that_needs_all_its_workers_keeps_them_or_fails(self):
+        run = self.begin("allreduce", "--elastic", "no", "--restarts", 1, workers=3)
+        self.wait_for_update(run, 20)
+        why = "its script says elastic = false, or it was started with --elastic no\n"
+        for words, text in ((("scale", 1, 2), "job 1 keeps its 3 workers: "), (("drain", "worker-1"), "no worker can leave job 1: "),
+                            (("drain", "node-0"), "no worker can leave job 1: ")):
+            done = self.paceline(*words)
+            self.assertEqual((done.code, done.err), (2, f"paceline: {text}{why}"))
+        self.signal_worker(run, 1, signal.SIGKILL)
+        self.wait_for_joins(run, 1)
+        self.wait_for_update(run, run.update() + 20)
+        self.signal_worker(run, 1, signal.SIGKILL)
+        self.assertEqual(run.wait(20), 1, run.said())
+        self.assertIn("worker 1 was lost: 2 of 3 remain, and the job needs all (--elastic no)", run.said())
+        self.assertEqual(run.result()["lost"], [1])
 
     def test_a_run_that_nobody_joined_is_replayed(self):
         run = self.begin("allreduce", "--begin-with", 3, workers=4)
