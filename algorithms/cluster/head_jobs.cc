@@ -220,7 +220,8 @@ Result<json> HeadJobs::scale(const json& body) {
   std::erase_if(nodes, is_lost);
   const auto least = std::max<std::int64_t>(options.least_workers(), static_cast<std::int64_t>(nodes.size()));
   if (!options.elastic)
-    return fail(ErrorKind::invalid, "job " + to_string(id) + " keeps its " + std::to_string(places) + " workers" + kFixed);
+    return fail(ErrorKind::invalid,
+                "job " + to_string(id) + " keeps its " + std::to_string(places) + " workers" + kFixed);
   if (nodes.empty()) return fail(ErrorKind::infeasible, "all nodes of job " + to_string(id) + " are drained");
   const auto asked = body.value("workers", std::int64_t{-1});
   if (asked < least || asked > most)
@@ -251,8 +252,7 @@ Result<transport::Peer> HeadJobs::agent_to_drain(JobId id) const {
   const JobEntry& entry = *directory_.find(id);
   const auto places = static_cast<std::int32_t>(entry.node_of.size());
   if (places == 1) return fail(ErrorKind::invalid, "job " + to_string(id) + " has one worker: it cannot go on without");
-  if (!entry.options.elastic)
-    return fail(ErrorKind::invalid, "no worker can leave job " + to_string(id) + kFixed);
+  if (!entry.options.elastic) return fail(ErrorKind::invalid, "no worker can leave job " + to_string(id) + kFixed);
   const auto strategy = job_strategy(entry.options, places);
   if (strategy && !algorithms::workers_come_back(*strategy, places))
     return fail(ErrorKind::invalid, "no worker can leave job " + to_string(id) + " under " + strategy->name +

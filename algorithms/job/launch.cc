@@ -384,7 +384,20 @@ class Job {
     if (!close(patience)) return;
     const Instant deadline = steady_now() + kClosePatience;
     while (!record_->closed() && steady_now() < deadline) take_events(kLookEvery);
-    if (!interrupted) (void)close(kStopPatience);  // Once more, with the nodes' last figures.
+    if (interrupted) return;
+    notice_early_end();
+    (void)close(kStopPatience);  // Once more, with the nodes' last figures.
+  }
+
+  /// Its workers have ended well, all nodes have told all that they know, and that is not the whole job.
+  void notice_early_end() {
+    const bool is_whole = record_->updates() == 0 || came_to_its_end() || !asked_.replay.empty();
+    if (error_ || record_->failure() || !record_->closed() || is_whole) return;
+    error_ = "the job ended at update " + std::to_string(record_->update()) + " of " +
+             std::to_string(record_->updates()) +
+             ", and nobody has said why: if its script did not, that is a bug in "
+             "Paceline, to be reported with " +
+             directory_;
   }
 
   RunResult conclude(bool interrupted) {

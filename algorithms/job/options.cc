@@ -41,13 +41,9 @@ void each_of_script(Asked& of, const Field& field) {
         of.begin_with);
   field({"minimum", K::integer, 1, kWorkersMax, {}, "the run stops, and fails, when fewer workers than these are left"},
         of.minimum);
-  field({"elastic",
-         K::yes_no,
-         0,
-         0,
-         {},
-         "no: none of its workers may join or leave, and one that is lost fails the run"},
-        of.elastic);
+  field(
+      {"elastic", K::yes_no, 0, 0, {}, "no: none of its workers may join or leave, and one that is lost fails the run"},
+      of.elastic);
   field(text_of("strategy", "how workers average, such as 'wagma(group=2,sync=10)'; below", "-s"), of.strategy);
   field({"accumulate", K::integer, 1, 65536, {}, "mini-batches an update"}, of.accumulate);
   field({"epochs", K::above_zero, 0, 1e6, {}, "passes over the data"}, of.epochs);
@@ -305,8 +301,9 @@ Result<void> check_workers_named(const json& options) {
     return refuse("--begin-with", std::to_string(first), "--minimum asks for " + std::to_string(least));
   const auto first = options.value("begin_with", std::int64_t{0});
   if (!options.value("elastic", true) && first != 0 && first != workers)
-    return refuse("--elastic", "no", "then all " + std::to_string(workers) +
-                                         " workers begin: give --workers one number, and --begin-with none");
+    return refuse(
+        "--elastic", "no",
+        "then all " + std::to_string(workers) + " workers begin: give --workers one number, and --begin-with none");
   return {};
 }
 

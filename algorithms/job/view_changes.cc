@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 7> kKinds{"left",  "returned",  "scale",      "drain",
+constexpr std::array<std::string_view, 7> kKinds{"left",    "returned",  "scale",      "drain",
                                                  "changed", "node_lost", "node_joined"};
 constexpr std::int64_t kTrack = 1'000'000;  // No node has this number, which is what the other tracks go by.
 

@@ -57,8 +57,8 @@ void MetricsReader::on_event(const json& event) {
   record_.on_event(event);
   const std::string kind = event.value("event", "");
   if (job::is_view_change(event))
-    views_.push_back({record_.clock_s(), record_.update(), kind, event.value("text", ""),
-                      job::seconds_of_view_change(event)});
+    views_.push_back(
+        {record_.clock_s(), record_.update(), kind, event.value("text", ""), job::seconds_of_view_change(event)});
   if (kind == "started") {
     first_update_ = event.value("first", first_update_);
   } else if (kind == "progress" || kind == "closed") {

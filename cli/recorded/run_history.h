@@ -21,7 +21,7 @@ struct Point {
 
 /// Somebody came or went, or was asked to, or the job went on in another way (algorithms/job/view_changes.h).
 struct ViewChange {
-  double clock_s = 0;  ///< Training time, and
+  double clock_s = 0;       ///< Training time, and
   std::int64_t update = 0;  ///< the last update, of which the driver had heard then.
   std::string event;
   std::string text;

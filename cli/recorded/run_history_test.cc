@@ -132,9 +132,14 @@ TEST_F(RunHistoryTest, WhoLeftIsNoted) {
 
 TEST_F(RunHistoryTest, WhoCameAndWentIsToldWithWhenAndWhatItTook) {
   write_small_run();
-  write("metrics.jsonl", progress(1, 1, 2, 1) + R"({"event":"left","worker":1,"returns":true,"text":"killed"})" "\n" +
-                             progress(2, 2, 2, 1) + R"({"event":"returned","worker":1,"after_s":0.5,"text":"is back"})"
-                             "\n" R"({"event":"left","worker":0,"ended":true,"text":"late"})" "\n");
+  write("metrics.jsonl", progress(1, 1, 2, 1) +
+                             R"({"event":"left","worker":1,"returns":true,"text":"killed"})"
+                             "\n" +
+                             progress(2, 2, 2, 1) +
+                             R"({"event":"returned","worker":1,"after_s":0.5,"text":"is back"})"
+                             "\n"
+                             R"({"event":"left","worker":0,"ended":true,"text":"late"})"
+                             "\n");
   const auto views = read().views;
   ASSERT_EQ(views.size(), 2u);
   EXPECT_EQ(views[0].event, "left");
