@@ -20,7 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLoggedMax = 16;  // Names that are shown.
+constexpr std::size_t kLoggedMax = 16;  // Names that are shown,
+constexpr std::size_t kChangesMax = 5;  // and times that somebody came or went.
 
 /// "update 30 of 120 (25 %)".
 std::string progress_text(const json& job) {
@@ -68,6 +69,16 @@ std::string samples_text(const json& job) {
   return "of " + cell(epoch, "samples") + " samples of epoch " + cell(epoch, "epoch") + ": " + text + "\n";
 }
 
+/// Who came and went last.
+std::string changes_text(const json& job) {
+  const json& changes = list(job, "changes");
+  std::string text;
+  for (std::size_t i = changes.size() - std::min(changes.size(), kChangesMax); i < changes.size(); ++i)
+    text +=
+        observe::duration_text(from_seconds(number(changes[i], "ago_s"))) + " ago: " + cell(changes[i], "text") + "\n";
+  return text;
+}
+
 std::string job_text(const json& job) {
   std::string text = "\njob " + cell(job, "job") + ": " + cell(job, "strategy") + ", " + progress_text(job);
   if (number(job, "age_s") > 0) text += ", for " + observe::duration_text(from_seconds(number(job, "age_s")));
@@ -76,6 +87,7 @@ std::string job_text(const json& job) {
   if (const auto run = cell(job, "run_directory"); run != "-" && !run.empty()) text += "in " + run + "\n";
   text += samples_text(job);
   text += values_text(job);
+  text += changes_text(job);
   if (!list(job, "workers").empty()) {
     observe::Table workers({"worker", "node", "pid", "state", "step", "lag", "samples/s"});
     for (const json& worker : list(job, "workers")) {

@@ -61,6 +61,15 @@ TEST(StatusViewTest, TheNewestEvaluationAndWhatIsLoggedAreShown) {
   EXPECT_NE(status_text({{"jobs", {job}}}).find("\nand 6 more names: --json has them\n"), std::string::npos);
 }
 
+TEST(StatusViewTest, WhoCameAndWentLastIsShown) {
+  json job = {{"job", 1}, {"strategy", "allreduce"}};
+  for (int i = 0; i < 7; ++i)
+    job["changes"].push_back({{"event", "left"}, {"text", "worker " + std::to_string(i) + " left"}, {"ago_s", 70 - i}});
+  const std::string text = status_text({{"jobs", {job}}});
+  EXPECT_NE(text.find("\n1:08 ago: worker 2 left\n1:07 ago: worker 3 left\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("worker 1 left"), std::string::npos);
+}
+
 TEST(StatusViewTest, DetachedActorsAndWhatWaitsAreShown) {
   const json detached = {{"id", "18"},          {"name", "x"}, {"class", "Counter"}, {"node", 0}, {"pid", -1},
                          {"state", "starting"}, {"owner", ""}, {"detached", true},   {"calls", 0}};
@@ -84,7 +93,8 @@ TEST(StatusViewTest, AnAnswerOfAnotherShapeIsNoReasonToDie) {
   for (const json& odd :
        {json(), json::array(), json(7), json{{"jobs", {1, "x", nullptr}}, {"nodes", {nullptr}}},
         json{{"jobs", {{{"waiting", 3}}}}},
-        json{{"jobs", {{{"evaluation", {{"name", 3}, {"unit", 1}, {"best", "x"}}}, {"logged", {1, nullptr}}}}}}}) {
+        json{{"jobs", {{{"evaluation", {{"name", 3}, {"unit", 1}, {"best", "x"}}}, {"logged", {1, nullptr}}}}}},
+        json{{"jobs", {{{"changes", {1, nullptr}}}, {{"changes", "x"}}}}}}) {
     EXPECT_NE(status_text(odd).find("cluster"), std::string::npos);
   }
 }

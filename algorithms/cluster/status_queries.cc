@@ -5,6 +5,7 @@
 
 #include "algorithms/cluster/requests.h"
 #include "algorithms/cluster/training/logged_values.h"
+#include "algorithms/cluster/training/recent_changes.h"
 #include "algorithms/job/sample_ledger.h"
 #include "runtime/base/contained.h"
 #include "runtime/base/readable.h"
@@ -82,6 +83,8 @@ json StatusQueries::status_of(const Query& query, Instant now) const {
           for (const auto& worker : part.value("workers", json::array())) job["workers"].push_back(worker);
           for (const char* name : {"waiting", "evaluation"})
             if (part.contains(name) && !job.contains(name)) job[name] = part[name];
+          if (part.contains("changes"))
+            job["changes"] = RecentChanges::of_both(job.value("changes", json()), part["changes"]);
           if (part.contains("logged"))
             job["logged"] = LoggedValues::newest_of(job.value("logged", json()), part["logged"]);
         }

@@ -119,6 +119,10 @@ class Reports(IntegrationTest):
         self.wait_for_update(run, 20)
         self.signal_worker(run, 2, signal.SIGKILL)
         wait_until(lambda: any(event.get("event") == "returned" for event in run.metrics()), 20, "its return", run)
+        status = self.paceline("status", "--json")
+        job, = json.loads(status.out)["jobs"]
+        self.assertEqual([(change["event"], change["worker"]) for change in job["changes"]], [("left", 2), ("returned", 2)])
+        self.assertRegex(self.paceline("status").out, r"\n\d+\.\d s ago: worker 2 is back, ")
         self.end_after(run, 50)
         data, = self.data_of(run.run_directory)
         self.assertEqual([view["event"] for view in data["views"]], ["left", "returned"])

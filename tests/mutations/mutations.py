@@ -335,7 +335,7 @@ MUTATIONS = (
     Mutation("who leaves with its node is told of by nobody", JOB, "    members_.vacate(rank);\n    news_.drained(rank,", "    if (false) news_.drained(rank,", ("clusters",)),
     Mutation("who has got the places of a node that left does not say so", JOB, "  if (!is_back_ && !gained_.empty())\n", "  if (false)\n", ("clusters",)),
     Mutation("a model that came too late for its average counts as a gradient", "scheduler/rounds/round_coordinator.cc", "  if (!a.averaged) give_back(a.rank);\n", "", ("scheduler", "clusters")),
-    Mutation("a worker of a job that needs all is drained", "algorithms/cluster/head_jobs.cc", "  if (!entry.options.elastic)\n", "  if (false)\n", ("cluster",)),
+    Mutation("a worker of a job that needs all is drained", "algorithms/cluster/head_jobs.cc", "  if (!entry.options.elastic) return", "  if (false) return", ("cluster",)),
     Mutation("a job that needs all its workers is scaled", "algorithms/cluster/head_jobs.cc", "  if (!options.elastic)\n", "  if (false)\n", ("cluster",)),
     Mutation("who leaves a job that is over is told of as gone", "algorithms/job/view_changes.cc", "kKinds.end() && !event.value(\"ended\", false);", "kKinds.end();", ("job",)),
 )

@@ -60,7 +60,7 @@ Result<void> NodeJobs::open(const wire::OpenJob::Reader& open) {
   auto done = contained([&]() -> Result<void> {
     auto entry = read_job(open, around_.clock.now());
     if (!entry) return tl::unexpected(entry.error());
-    auto made = make(id, *std::move(entry), opened.events);
+    auto made = make(id, *std::move(entry), opened);
     if (!made) return tl::unexpected(made.error());
     opened.job = *std::move(made);
     return {};
@@ -94,15 +94,14 @@ Result<void> NodeJobs::on_next_leg(JobId id, Part& part, const wire::OpenJob::Re
 void NodeJobs::skip_legs(JobId id, Part& part) {
   const auto* const later = part.job->waits_to_begin();
   if (!later || !part.early.has(in_leg(id, later->leg))) return;
-  auto made = make(id, *later, part.events);
+  auto made = make(id, *later, part);
   if (!made) return part.job->fail_job(made.error().text, around_.clock.now());
   let_go(std::exchange(part.job, *std::move(made)));
   hear(part.early.open(part.job->settings().named()));
 }
 
 /// Where this node comes back it begins with that leg; who is told of a job late begins as all did.
-Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, JobEntry entry,
-                                                    const std::shared_ptr<DriverEvents>& events) {
+Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, JobEntry entry, const Part& of) {
   auto strategy = job_strategy(entry.options, static_cast<std::int32_t>(entry.node_of.size()));
   if (!strategy) return tl::unexpected(strategy.error());
   if (entry.without.contains(around_.self)) return fail(ErrorKind::invalid, "openJob without this node");
@@ -111,12 +110,18 @@ Result<std::unique_ptr<TrainingJob>> NodeJobs::make(JobId id, JobEntry entry,
   if (leg > 0) settings.entry.options.vacant.clear();
   around_.log.info("job " + to_string(id) + ": " + settings.strategy.name + ", " + std::to_string(settings.workers()) +
                    " workers");
-  return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, outbox_of(id, events));
+  return std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, outbox_of(id, of));
 }
 
-JobOutbox NodeJobs::outbox_of(JobId id, const std::shared_ptr<DriverEvents>& events) {
+JobOutbox NodeJobs::outbox_of(JobId id, const Part& part) {
   JobOutbox outbox = around_.outbox();
-  outbox.to_driver = [events](const DriverEvents::Write& write) { events->tell(write); };
+  outbox.to_driver = [events = part.events, changes = part.changes,
+                      clock = &around_.clock](const DriverEvents::Write& write) {
+    events->tell([&](auto event) {
+      write(event);
+      changes->on_event(event.asReader(), clock->now());
+    });
+  };
   outbox.beside = [this, id, beside = std::move(outbox.beside)](auto work, auto follows) {
     beside(std::move(work), [this, id, follows](const Result<void>& done) {
       if (TrainingJob* const job = find(id)) within(*job, [&] { follows(done); });
@@ -142,7 +147,7 @@ void NodeJobs::begin_next_leg(JobId id, Part& part, Instant now) {
   if (strategy) settings.strategy = *strategy;
   around_.log.info("job " + to_string(id) + ": goes on with " + settings.strategy.name + " from update " +
                    std::to_string(first));
-  part.job = std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, outbox_of(id, part.events),
+  part.job = std::make_unique<TrainingJob>(std::move(settings), graph_, *averager_, outbox_of(id, part),
                                            before->take_what_goes_on(now));
   if (!strategy) part.job->fail_job(strategy.error().text, now);
   before->begin_next_leg();
@@ -377,7 +382,10 @@ bool NodeJobs::have_workers() const {
 
 json NodeJobs::status(Instant now) const {
   json rows = json::array();
-  for (const auto& [id, part] : jobs_) rows.push_back(part.job->status(now));
+  for (const auto& [id, part] : jobs_) {
+    rows.push_back(part.job->status(now));
+    if (json changes = part.changes->list(now); !changes.empty()) rows.back()["changes"] = std::move(changes);
+  }
   return rows;
 }
 

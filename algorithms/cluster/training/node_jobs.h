@@ -12,6 +12,7 @@
 
 #include "algorithms/cluster/training/driver_events.h"
 #include "algorithms/cluster/training/early_messages.h"
+#include "algorithms/cluster/training/recent_changes.h"
 #include "algorithms/cluster/training/training_job.h"
 #include "runtime/observe/log.h"
 #include "runtime/process/fd.h"
@@ -88,15 +89,16 @@ class NodeJobs {
   /// A node's part of a job, and its way to the driver, which is needed once more when the part is gone.
   struct Part {
     std::shared_ptr<DriverEvents> events;
+    std::shared_ptr<RecentChanges> changes = std::make_shared<RecentChanges>();
     std::unique_ptr<TrainingJob> job;  ///< Its present leg's.
     EarlyMessages early = {};          ///< For a later leg.
   };
-  Result<std::unique_ptr<TrainingJob>> make(JobId id, JobEntry entry, const std::shared_ptr<DriverEvents>& events);
+  Result<std::unique_ptr<TrainingJob>> make(JobId id, JobEntry entry, const Part& of);
   Result<void> on_next_leg(JobId id, Part& part, const wire::OpenJob::Reader& open);
   void skip_legs(JobId id, Part& part);
   /// What had come early.
   void hear(std::vector<EarlyMessages::Message> kept);
-  JobOutbox outbox_of(JobId id, const std::shared_ptr<DriverEvents>& events);
+  JobOutbox outbox_of(JobId id, const Part& part);
   void begin_next_leg(JobId id, Part& part, Instant now);
   void close_those_left();
   void let_go(std::unique_ptr<TrainingJob> job);
