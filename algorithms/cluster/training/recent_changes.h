@@ -6,7 +6,7 @@
 
 #include "runtime/base/instant.h"
 #include "runtime/base/json.h"
-#include "runtime/wire/messages.capnp.h"
+#include "runtime/wire/codec.h"
 
 namespace paceline::cluster {
 

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <string>
 
-#include "runtime/wire/codec.h"
-
 namespace paceline::cluster {
 namespace {
 
