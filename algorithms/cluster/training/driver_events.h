@@ -12,7 +12,8 @@
 namespace paceline::cluster {
 
 /// What this node tells a job's driver: numbered, and the newest of it kept. A driver whose agent was lost comes back
-/// through another one, says up to which number it has heard this node, and is told what followed.
+/// through another one, says up to which number it has heard this node, and is told what followed. Of progress, which
+/// is most of it and which what follows replaces, that of the last half minute is enough.
 class DriverEvents {
  public:
   /// Says what it is that is told.
@@ -22,6 +23,7 @@ class DriverEvents {
 
   static constexpr std::size_t kEventsMax = 4096;
   static constexpr std::size_t kBytesMax = std::size_t{4} << 20;
+  static constexpr std::size_t kProgressMax = 120;  ///< Of what was sent.
 
   /// `leg`: with which this node came back to the job; it tells nothing anew that it told before.
   DriverEvents(JobId job, NodeId self, JobDriver driver, Send send, std::int32_t leg = 0)
@@ -30,7 +32,8 @@ class DriverEvents {
         driver_(std::move(driver)),
         send_(std::move(send)),
         told_(static_cast<std::uint64_t>(leg) << kLegBits),
-        unsent_(told_ + 1) {}
+        unsent_(told_ + 1),
+        whole_from_(told_ + 1) {}
 
   void tell(const Write& write);
   /// Nothing happens where that is known, or the driver has moved on since.
@@ -41,8 +44,11 @@ class DriverEvents {
   static constexpr int kLegBits = 40;  ///< Below which numbers count.
   struct Kept {
     std::uint64_t number = 0;  ///< From 1; where the node came back from what its leg begins with.
+    bool is_progress = false;
     wire::Frame frame;
   };
+  void forget(std::deque<Kept>::iterator which);
+  void forget_old_progress();
   void send_from(std::uint64_t number);
   bool send(const Kept& kept);
 
@@ -53,7 +59,9 @@ class DriverEvents {
   std::deque<Kept> kept_;
   std::size_t bytes_ = 0;
   std::uint64_t told_ = 0;
-  std::uint64_t unsent_;  ///< The first that was not sent.
+  std::uint64_t unsent_;      ///< The first that was not sent.
+  std::uint64_t whole_from_;  ///< From here on all is kept.
+  std::size_t progress_ = 0;  ///< So many of those that are kept.
   bool is_sending_ = false;
 };
 

@@ -25,7 +25,7 @@ class DriverEventsTest : public ::testing::Test {
     EXPECT_EQ(wire::text(event.getTo()), driver.peer);
     oldest_ = event.getOldest();
     sent_.push_back(to_string(driver.node) + ":" + std::to_string(event.getNumber()) + " " +
-                    wire::text(event.getWarning().getText()));
+                    (event.isWarning() ? wire::text(event.getWarning().getText()) : ""));
     return true;
   }
   std::vector<std::string> taken() { return std::exchange(sent_, {}); }
@@ -109,6 +109,31 @@ TEST_F(DriverEventsTest, OnlyTheNewestAreKept) {
   EXPECT_EQ(taken().size(), 2U);
   sut_.tell(words(std::string(2 * DriverEvents::kBytesMax, 'x')));
   EXPECT_EQ(taken().size(), 1U) << "the last one always";
+}
+
+TEST_F(DriverEventsTest, OfProgressThatWasSentTheNewestIsEnough) {
+  const auto progress = [this](std::size_t times) {
+    for (std::size_t event = 0; event < times; ++event) sut_.tell([](auto told) { told.initProgress(); });
+  };
+  sut_.tell(words("a"));
+  progress(10);
+  sut_.tell(words("b"));
+  progress(DriverEvents::kProgressMax - 1);
+  EXPECT_EQ(oldest_, 11U) << "from there on nothing is missing";
+  (void)taken();
+  sut_.on_driven({NodeId{4}, "driver/1", 9, 0, 1}, 0);
+  const auto told = taken();
+  ASSERT_EQ(told.size(), DriverEvents::kProgressMax + 2);
+  EXPECT_EQ(told[0], "4:1 a");
+  EXPECT_EQ(told[1], "4:11 ");
+  EXPECT_EQ(told[2], "4:12 b");
+  sut_.on_driven({NodeId{5}, "driver/1", 9, 0, 2}, 4);
+  EXPECT_EQ(taken().front(), "5:11 ");
+  cut_off_ = true;
+  progress(2 * DriverEvents::kProgressMax);
+  cut_off_ = false;
+  sut_.tell(words("c"));
+  EXPECT_EQ(taken().size(), 2 * DriverEvents::kProgressMax + 1) << "what was not sent is kept";
 }
 
 }  // namespace
