@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the pages hold: every relative link and anchor leads somewhere, every path in backquotes exists, a script
-that they start can be started, what they quote of an example stands in it, messages that the README explains are the
-product's, and the newest version of the changes is that of the build. Prints one line a violation; exit status 1 if there
-is any.
+that they start can be started, flags that they name are Paceline's, what they quote of an example stands in it, messages
+that the README explains are the product's, and the newest version of the changes is that of the build. Prints one line a
+violation; exit status 1 if there is any.
 
 Usage: check_documents.py ROOT
 """
@@ -18,6 +18,7 @@ INLINE_CODE = re.compile(r"`[^`]*`")
 # [text](target), with or without a title; and what HTML that GitHub shows may point to.
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|\b(?:href|src|srcset)=\"([^\"]+)\"")
 ELSEWHERE = re.compile(r"^([a-z][a-z0-9+.-]*:|//)", re.IGNORECASE)
+FLAG = re.compile(r"(?<![\w-])(--?[a-zA-Z][a-z-]*)")
 EXAMPLE = re.compile(r"\]\(([^)\s]*examples/\w+\.cpp)\)")
 
 MESSAGE_PIECE = 20  # Characters; shorter ones are found anywhere.
@@ -100,6 +101,22 @@ def violations_of_commands(root):
                     yield f"{name}:{number}: {command[1]} cannot be run: chmod +x"
 
 
+def violations_of_flags(root):
+    """Code of a page that begins with a flag is of Paceline's own, which the page of the command line has. (Whether that has
+    those of the commands, and no other, tests/integration/documentation_test.py asks them.)"""
+    page = root / "docs" / "command-line.md"
+    if not page.exists():
+        return
+    first_cells = re.findall(r"^\| (`[^|]*)\|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    known = {flag for cell in first_cells for flag in FLAG.findall(cell)}
+    for path in documents(root):
+        name = path.relative_to(root).as_posix()
+        for number, line, is_code, _ in lines_of(path):
+            for code in [] if is_code or path.name == "ARCHITECTURE.md" else re.findall(r"`(--[^`]*)`", line):
+                for flag in sorted(set(FLAG.findall(code)) - known - {"--help"}):
+                    yield f"{name}:{number}: no command of Paceline has {flag}: name the program before it"
+
+
 def bare(code):
     """Without comments and blanks, which pages set in their own way."""
     return "".join(re.sub(r"//.*", "", line) for line in code.splitlines()).translate({32: None, 9: None})
@@ -149,8 +166,8 @@ def violations_of_version(root):
         yield "CHANGELOG.md: its newest version is not that of CMakeLists.txt"
 
 
-CHECKS = [violations_of_links, violations_of_paths, violations_of_commands, violations_of_excerpts, violations_of_messages,
-          violations_of_version]
+CHECKS = [violations_of_links, violations_of_paths, violations_of_commands, violations_of_flags, violations_of_excerpts,
+          violations_of_messages, violations_of_version]
 
 
 def main():

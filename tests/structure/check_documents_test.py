@@ -51,6 +51,11 @@ class DocumentsTest(unittest.TestCase):
         (self.root / "tests/tool.py").chmod(0o755)
         self.assertEqual(self.found("`tests/tool.py --json`\n"), [])
 
+    def test_a_flag_that_no_command_has(self):
+        self.write("docs/command-line.md", "# The command line\n\n| flag | meaning |\n|---|---|\n| `--workers 4`, `-w 4` | x |\n")
+        self.assert_one("`--minutes 0.3` is short\n", "docs/new.md:1", "has --minutes")
+        self.assertEqual(self.found("`--workers 2`, `--help`, `other --minutes 3`\n"), [])
+
     def test_a_link_out_of_the_tree(self):
         self.assert_one("[a](../../)\n", "leads nowhere")
 
