@@ -379,7 +379,7 @@ TEST_F(AgentTest, AMessageThatCannotBeReadIsAnsweredWhereSomebodyWaits) {
 TEST_F(AgentTest, AMessageOfAJobThatIsOverChangesNothing) {
   open_job(1);
   close_job(1);
-  EXPECT_EQ(heard_by(zero_), "hello stopping:the job is closed closed: ");
+  EXPECT_EQ(heard_by(zero_), "hello closed: ") << "no reason of its own";
   stop_job(zero_, 1, "late");
   open_job(2);
   EXPECT_EQ(heard_by(zero_), "");

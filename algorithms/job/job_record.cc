@@ -93,7 +93,8 @@ void JobRecord::on_event(const json& event) {
                         {"strategy", event.value("strategy", "")},
                         {"after_s", event.value("after_s", 0.0)}});
   } else if (kind == "stopping") {
-    if (stop_reason_.empty()) stop_reason_ = event.value("text", "");
+    const auto why = event.value("text", "");
+    if (stop_reason_.empty()) stop_reason_ = why.empty() ? "it was stopped" : why;
   }
 }
 

@@ -30,7 +30,7 @@ TEST_F(JobSummaryTest, ARunThatCameToItsEnd) {
   done(100);
   evaluated(50, 0.7);
   evaluated(100, 0.75);
-  sut.on_event({{"event", "stopping"}, {"text", "the job is closed"}});
+  sut.on_event({{"event", "stopping"}, {"text", "interrupted"}});
   EXPECT_THAT(summary_of(sut),
               ElementsAre("all 100 updates are done",
                           "2000 samples in 2.0 s (1000 samples/s); 2 workers waited for 0.5 s together",

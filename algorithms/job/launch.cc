@@ -129,6 +129,7 @@ class Job {
       if ((interrupts.requested() || record_->failure() || timed_out || missing_worker(now) || too_few_workers()) &&
           !stop_asked) {
         stop_asked = now;
+        was_stopped_ = true;
         const char* reason = interrupts.requested() ? "interrupted"
                              : timed_out            ? "the time limit was reached"
                                                     : "failed";
@@ -391,7 +392,7 @@ class Job {
 
   /// Its workers have ended well, all nodes have told all that they know, and that is not the whole job.
   void notice_early_end() {
-    const bool is_whole = record_->updates() == 0 || came_to_its_end() || !asked_.replay.empty();
+    const bool is_whole = record_->updates() == 0 || came_to_its_end() || was_stopped_ || !asked_.replay.empty();
     if (error_ || record_->failure() || !record_->closed() || is_whole) return;
     error_ = "the job ended at update " + std::to_string(record_->update()) + " of " +
              std::to_string(record_->updates()) +
@@ -452,6 +453,7 @@ class Job {
   Functions functions_;
   std::vector<Worker> workers_;  // Of each place.
   bool has_begun_ = false;
+  bool was_stopped_ = false;    // By this driver.
   std::size_t begun_with_ = 0;  // Workers.
   Instant asks_from_{};         // Those who are to leave,
   Instant moves_from_{};        // and the head to move places.

@@ -56,6 +56,13 @@ class Endings:
     def test_one_worker_alone_stops_where_it_says(self):
         self.assertEqual(self.run_to_the_end("allreduce", workers=1, updates=10**6, busy_ms=[1], stop_rank=0, stop_update=30), 31)
 
+    def test_one_whose_workers_return_early_is_not_as_if_it_had_come_to_its_end(self):
+        for strategy in ("allreduce", "wagma(sync=6)", "ad-psgd"):
+            with self.subTest(strategy):
+                run = self.start_quadratic("--strategy", strategy, nodes=self.nodes, updates=1000, sleep_ms=[2], return_update=30)
+                self.assertEqual(run.wait(30), 1, run.said())
+                self.assertRegex(run.result()["failure"], r"^the job ended at update \d+ of 1000, and nobody has said why: ")
+
     def test_the_job_ends_where_an_evaluation_reached_the_target(self):
         run = self.quadratic("--strategy", "nonblocking", "--target", "0.1", nodes=self.nodes, updates=10**6, busy_ms=LATE,
                              evaluate_every=10)

@@ -158,6 +158,7 @@ class Quadratic {
       paceline_lease lease{};
       switch (paceline_session_next(session_, &lease)) {
         case PACELINE_BODY:
+          if (options_.value("return_update", -1) == lease.update) return "";
           follow();
           body(lease);
           break;

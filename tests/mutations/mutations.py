@@ -339,6 +339,5 @@ MUTATIONS = (
     Mutation("a worker of a job that needs all is drained", "algorithms/cluster/head_jobs.cc", "  if (!entry.options.elastic) return", "  if (false) return", ("cluster",)),
     Mutation("a job that needs all its workers is scaled", "algorithms/cluster/head_jobs.cc", "  if (!options.elastic)\n", "  if (false)\n", ("cluster",)),
     Mutation("who leaves a job that is over is told of as gone", "algorithms/job/view_changes.cc", "kKinds.end() && !event.value(\"ended\", false);", "kKinds.end();", ("job",)),
-    Mutation("progress that could not be sent is forgotten", "algorithms/cluster/training/driver_events.cc", "    if (oldest->number >= unsent_) return;\n", "", ("training",)),
-    Mutation("what is missing of what was told is asked for again and again", "algorithms/cluster/training/driver_events.cc", "std::min(kept.number, whole_from_)", "kept_.front().number", ("training",)),
+    Mutation("what could not be sent for a minute is forgotten", "algorithms/cluster/training/driver_events.cc", " && kept_.front().number < unsent_) forget_first", ") forget_first", ("training",)),
 )

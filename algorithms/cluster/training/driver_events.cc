@@ -16,24 +16,15 @@ void DriverEvents::tell(const Write& write) {
   ++told_;
   bytes_ += kept_.back().frame.size();
   progress_ += kept_.back().is_progress ? 1 : 0;
-  while (kept_.size() > kEventsMax || (bytes_ > kBytesMax && kept_.size() > 1)) forget(kept_.begin());
-  forget_old_progress();
+  while (kept_.size() > kEventsMax || (bytes_ > kBytesMax && kept_.size() > 1)) forget_first();
+  while (progress_ > kProgressMax && kept_.front().number < unsent_) forget_first();
   send_from(unsent_);
 }
 
-void DriverEvents::forget(std::deque<Kept>::iterator which) {
-  bytes_ -= which->frame.size();
-  progress_ -= which->is_progress ? 1 : 0;
-  whole_from_ = std::max(whole_from_, which->number + 1);
-  kept_.erase(which);
-}
-
-void DriverEvents::forget_old_progress() {
-  while (progress_ > kProgressMax) {
-    const auto oldest = std::find_if(kept_.begin(), kept_.end(), [](const Kept& kept) { return kept.is_progress; });
-    if (oldest->number >= unsent_) return;
-    forget(oldest);
-  }
+void DriverEvents::forget_first() {
+  bytes_ -= kept_.front().frame.size();
+  progress_ -= kept_.front().is_progress ? 1 : 0;
+  kept_.pop_front();
 }
 
 void DriverEvents::on_driven(JobDriver driver, std::uint64_t heard) {
@@ -48,11 +39,11 @@ void DriverEvents::send_from(std::uint64_t number) {
   is_sending_ = true;
   const std::shared_ptr<void> sending(nullptr, [this](void*) { is_sending_ = false; });  // Whatever is thrown.
   while (!kept_.empty() && unsent_ <= told_) {
-    const auto next = std::lower_bound(kept_.begin(), kept_.end(), unsent_,
-                                       [](const Kept& kept, std::uint64_t from) { return kept.number < from; });
-    const std::uint64_t its_number = next->number;
+    const std::uint64_t oldest = kept_.front().number;
+    const Kept& next = kept_[unsent_ > oldest ? unsent_ - oldest : 0];
+    const std::uint64_t its_number = next.number;
     unsent_ = its_number + 1;
-    if (send(*next)) continue;
+    if (send(next)) continue;
     unsent_ = std::min(unsent_, its_number);
     break;
   }
@@ -63,7 +54,7 @@ bool DriverEvents::send(const Kept& kept) {
   if (!written) return true;  // Nobody could read it.
   wire::Message message(written->root());
   auto event = message.root().getJobEvent();
-  event.setOldest(std::min(kept.number, whole_from_));
+  event.setOldest(kept_.front().number);
   event.setTo(driver_.peer);
   return send_(driver_, message);
 }

@@ -11,9 +11,9 @@
 
 namespace paceline::cluster {
 
-/// What this node tells a job's driver: numbered, and the newest of it kept. A driver whose agent was lost comes back
-/// through another one, says up to which number it has heard this node, and is told what followed. Of progress, which
-/// is most of it and which what follows replaces, that of the last half minute is enough.
+/// What this node tells a job's driver: numbered, and the newest of it kept: of what was sent the last minute, since a
+/// job does not go on as long without a driver. One whose agent was lost comes back through another one, says up to
+/// which number it has heard this node, and is told what followed.
 class DriverEvents {
  public:
   /// Says what it is that is told.
@@ -23,7 +23,7 @@ class DriverEvents {
 
   static constexpr std::size_t kEventsMax = 4096;
   static constexpr std::size_t kBytesMax = std::size_t{4} << 20;
-  static constexpr std::size_t kProgressMax = 120;  ///< Of what was sent.
+  static constexpr std::size_t kProgressMax = 240;  ///< A minute of it.
 
   /// `leg`: with which this node came back to the job; it tells nothing anew that it told before.
   DriverEvents(JobId job, NodeId self, JobDriver driver, Send send, std::int32_t leg = 0)
@@ -32,8 +32,7 @@ class DriverEvents {
         driver_(std::move(driver)),
         send_(std::move(send)),
         told_(static_cast<std::uint64_t>(leg) << kLegBits),
-        unsent_(told_ + 1),
-        whole_from_(told_ + 1) {}
+        unsent_(told_ + 1) {}
 
   void tell(const Write& write);
   /// Nothing happens where that is known, or the driver has moved on since.
@@ -47,8 +46,7 @@ class DriverEvents {
     bool is_progress = false;
     wire::Frame frame;
   };
-  void forget(std::deque<Kept>::iterator which);
-  void forget_old_progress();
+  void forget_first();
   void send_from(std::uint64_t number);
   bool send(const Kept& kept);
 
@@ -60,7 +58,6 @@ class DriverEvents {
   std::size_t bytes_ = 0;
   std::uint64_t told_ = 0;
   std::uint64_t unsent_;      ///< The first that was not sent.
-  std::uint64_t whole_from_;  ///< From here on all is kept.
   std::size_t progress_ = 0;  ///< So many of those that are kept.
   bool is_sending_ = false;
 };

@@ -111,7 +111,7 @@ TEST_F(DriverEventsTest, OnlyTheNewestAreKept) {
   EXPECT_EQ(taken().size(), 1U) << "the last one always";
 }
 
-TEST_F(DriverEventsTest, OfProgressThatWasSentTheNewestIsEnough) {
+TEST_F(DriverEventsTest, OfWhatWasSentTheLastMinuteIsKept) {
   const auto progress = [this](std::size_t times) {
     for (std::size_t event = 0; event < times; ++event) sut_.tell([](auto told) { told.initProgress(); });
   };
@@ -119,21 +119,18 @@ TEST_F(DriverEventsTest, OfProgressThatWasSentTheNewestIsEnough) {
   progress(10);
   sut_.tell(words("b"));
   progress(DriverEvents::kProgressMax - 1);
-  EXPECT_EQ(oldest_, 11U) << "from there on nothing is missing";
   (void)taken();
   sut_.on_driven({NodeId{4}, "driver/1", 9, 0, 1}, 0);
-  const auto told = taken();
-  ASSERT_EQ(told.size(), DriverEvents::kProgressMax + 2);
-  EXPECT_EQ(told[0], "4:1 a");
-  EXPECT_EQ(told[1], "4:11 ");
-  EXPECT_EQ(told[2], "4:12 b");
-  sut_.on_driven({NodeId{5}, "driver/1", 9, 0, 2}, 4);
-  EXPECT_EQ(taken().front(), "5:11 ");
+  auto told = taken();
+  ASSERT_EQ(told.size(), DriverEvents::kProgressMax + 1);
+  EXPECT_EQ(told[0], "4:11 ");
+  EXPECT_EQ(told[1], "4:12 b");
+  EXPECT_EQ(oldest_, 11U);
   cut_off_ = true;
   progress(2 * DriverEvents::kProgressMax);
   cut_off_ = false;
   sut_.tell(words("c"));
-  EXPECT_EQ(taken().size(), 2 * DriverEvents::kProgressMax + 1) << "what was not sent is kept";
+  EXPECT_EQ(taken().size(), 2 * DriverEvents::kProgressMax + 1) << "what could not be sent is kept";
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ void NodeJobs::close(JobId id) {
   Part closed = std::move(it->second);
   wire::Message last;
   closed.job->write(last.root().initJobEvent().initClosed(), now);
-  closed.job->stop("the job is closed", now);
+  closed.job->close(now);
   let_go(std::move(closed.job));
   jobs_.erase(it);
   std::erase_if(cut_off_, [id](const auto& one) { return one.first.first == id; });

@@ -446,11 +446,16 @@ void TrainingJob::stop_everywhere(const std::string& reason, Instant now) {
 }
 
 void TrainingJob::stop(const std::string& reason, Instant now) {
+  if (stopped_) return;
+  close(now);
+  if (!leaving_) news_.stopping(reason);  // Else it goes on elsewhere.
+}
+
+void TrainingJob::close(Instant now) {
   if (std::exchange(stopped_, true)) return;
   hold_.finish(now);
   replicas_.stop();
   returns_.stop();
-  if (!leaving_) news_.stopping(reason);  // Else it goes on elsewhere.
   if (averagings_) averagings_->stop();
   for (auto& [rank, opened] : opened_) {
     opened.control.words().stop.store(1, std::memory_order_release);

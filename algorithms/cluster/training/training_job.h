@@ -118,6 +118,8 @@ class TrainingJob {
   bool on_reduced(std::uint64_t id, Instant now);
   /// Workers end at their next look at the control page.
   void stop(const std::string& reason, Instant now);
+  /// The same; the driver itself has said that the job is over.
+  void close(Instant now);
   /// It ends on all nodes, and the driver hears why.
   void fail_job(const std::string& text, Instant now);
   void tick(Instant now);

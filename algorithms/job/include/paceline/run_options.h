@@ -16,8 +16,8 @@ struct RunOptions {
   /// are when the job is scaled (`paceline scale`).
   std::int32_t begin_with = 0;
   std::int32_t minimum = 1;  ///< With fewer workers the run fails; it is not scaled below.
-  /// false: the script needs as many workers as it began with. None may join or leave it, and one that is lost, and
-  /// does not come back, fails the run.
+  /// false: the script needs as many workers as it began with. None may join or leave it, and the run fails when one is
+  /// lost, or a node with some: but for one that was killed, or has crashed, and is started again.
   bool elastic = true;
   std::string strategy = "allreduce";
   double epochs = 1;            ///< Passes over the data, counted in nominal samples.
