@@ -248,7 +248,7 @@ class IntegrationTest(unittest.TestCase):
         self.assertEqual(done.code, 0, f"{arguments}, {nodes} nodes: {done.said()}")
         return done
 
-    def start_quadratic(self, *flags, nodes=1, workers=4, environment=None, **options):
+    def start_quadratic(self, *flags, nodes=1, workers=4, environment=None, program=QUADRATIC, **options):
         """The quadratic job in the background; `flags` are of `paceline run`, `options` of the job."""
         directory = os.path.join(self.folder, f"run-{self.runs}")
         output = os.path.join(directory, "output")
@@ -256,7 +256,7 @@ class IntegrationTest(unittest.TestCase):
         options.setdefault("output", output)
         words = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in options.items()]
         where = ["--nodes", nodes] if nodes else []
-        run = self.start("run", QUADRATIC, "--workers", workers, *where, "--run-dir", directory, *flags, "--", *words,
+        run = self.start("run", program, "--workers", workers, *where, "--run-dir", directory, *flags, "--", *words,
                          environment=environment)
         run.run_directory = directory
         return run

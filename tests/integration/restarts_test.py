@@ -2,11 +2,13 @@
 import glob
 import json
 import os
+import re
+import shutil
 import signal
 import threading
 import time
 
-from harness import ENDLESS, IntegrationTest, PACELINE, SLOWDOWN, in_release, main, wait_until
+from harness import ENDLESS, IntegrationTest, PACELINE, QUADRATIC, SLOWDOWN, in_release, main, wait_until
 
 UPDATES = 400
 
@@ -331,6 +333,24 @@ class Agents(IntegrationTest):
             with self.subTest(strategy):
                 self.check_return(strategy, 1)
         self.assertEqual(self.paceline("down").code, 0)
+
+    def test_where_the_program_is_gone_from_the_disk_those_that_cannot_be_started_are_named(self):
+        program = os.path.join(self.folder, "program")
+        shutil.copy(QUADRATIC, program)
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        run = self.start_quadratic(nodes=None, program=program, updates=ENDLESS, sleep_ms=[4], goes_on_writing=True)
+        self.wait_for_update(run, 5)
+        os.remove(program)
+        self.signal_worker(run, 1, signal.SIGKILL)  # Forked from a process that has it.
+        wait_until(lambda: [event["worker"] for event in run.metrics() if event.get("event") == "returned"] == [1], 20, "its return", run)
+        agent, = self.agents(1)
+        os.kill(agent, signal.SIGKILL)
+        for worker in (2, 3):
+            wait_until(lambda: re.search(f"warning: worker {worker}, which was to join, has ended: .*/program: No such file or directory",
+                                         run.said()), 30, f"worker {worker} is named", run)
+        self.end_after(run, 20)
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
 
     def test_where_nobody_is_started_again_it_does_not(self):
         self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
