@@ -206,7 +206,8 @@ function fillTimelines() {
 }
 
 function viewsCard(run, index) {
-  const head = element("tr", {}, ...["at", "update", "took", "what"].map((name) => element("th", {scope: "col", textContent: name})));
+  const head = element("tr", {}, ...["at", "update", "took", "what"].map(
+    (name) => element("th", {scope: "col", className: name === "what" ? "text" : "", textContent: name})));
   const rows = run.views.map(({clock_s, update, event, text, took_s}) => element("tr", {},
     element("th", {scope: "row", textContent: seconds(clock_s)}), element("td", {textContent: count(update)}),
     element("td", {textContent: took_s === null ? "–" : seconds(took_s)}), element("td", {className: "text", textContent: text || event})));
