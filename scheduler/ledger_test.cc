@@ -383,17 +383,21 @@ TEST_F(LedgerTest, ARowSaysHowManySamplesTheEpochHas) {
   EXPECT_EQ(begun.tail, 3);
 }
 
-/// It goes on within epoch 3, of which 21 samples are left, with its body 14.
-struct ResumedLedger : LedgerTest {
-  ResumedLedger()
+/// It goes on with its body 14, within epoch 3: up to this body, with so many samples that are left.
+struct LedgerWithin : LedgerTest {
+  LedgerWithin(std::int64_t epoch_end, std::int64_t left)
       : LedgerTest({.workers = 2,
                     .samples = 43,
                     .batch = 2,
                     .first = 14,
                     .updates = 40,
                     .epoch = 3,
-                    .epoch_end = 19,
-                    .left = 21}) {}
+                    .epoch_end = epoch_end,
+                    .left = left}) {}
+};
+
+struct ResumedLedger : LedgerWithin {
+  ResumedLedger() : LedgerWithin(19, 21) {}
 };
 
 TEST_F(ResumedLedger, CountsFromWhereItGoesOn) {
@@ -405,16 +409,8 @@ TEST_F(ResumedLedger, CountsFromWhereItGoesOn) {
 }
 
 /// Nothing is left of it that could be dealt.
-struct LedgerAtAnEnd : LedgerTest {
-  LedgerAtAnEnd()
-      : LedgerTest({.workers = 2,
-                    .samples = 43,
-                    .batch = 2,
-                    .first = 14,
-                    .updates = 40,
-                    .epoch = 3,
-                    .epoch_end = 14,
-                    .left = 3}) {}
+struct LedgerAtAnEnd : LedgerWithin {
+  LedgerAtAnEnd() : LedgerWithin(14, 3) {}
 };
 
 TEST_F(LedgerAtAnEnd, BeginsWithTheNextEpoch) {

@@ -307,13 +307,9 @@ Result<json> HeadJobs::drain_node(NodeId node, bool whatever_stays) {
   if (!around_.links.nodes().contains(node))
     return fail(ErrorKind::not_found,
                 "there is no node " + to_string(node) + ": `paceline status` shows those that there are");
-  const auto is_there = [node](const JobEntry& entry) {
-    return !entry.without.contains(node) &&
-           std::find(entry.node_of.begin(), entry.node_of.end(), node) != entry.node_of.end();
-  };
   std::map<JobId, transport::Peer> told;
   for (const auto& [id, entry] : directory_.jobs()) {
-    if (!is_there(entry)) continue;
+    if (!entry.has_place(node) || entry.without.contains(node)) continue;
     auto agent = agent_to_drain(id);
     if (!agent && !whatever_stays) return tl::unexpected(agent.error());
     if (agent) told.emplace(id, *std::move(agent));
@@ -412,8 +408,8 @@ bool HeadJobs::has_room(JobId id, const JobEntry& entry) const {
 
 void HeadJobs::tell_of_room() {
   for (const auto& [id, entry] : directory_.jobs()) {
-    const auto agent = around_.links.nodes().find(entry.driver.node);
-    if (agent == around_.links.nodes().end()) continue;
+    const auto agent = agent_of_driver(id);
+    if (!agent) continue;
     for (const auto& [node, its] : around_.links.nodes()) {
       if (!is_room(id, entry, node) || !told_of_room_.insert({id, node}).second) continue;
       wire::Message message;
@@ -421,7 +417,7 @@ void HeadJobs::tell_of_room() {
       room.setNode(node.value);
       room.setCpus(its.cpus);
       room.setText("node " + to_string(node) + " has no part in the job, and could have one");
-      around_.links.send(agent->second.peer, message);
+      around_.links.send(*agent, message);
     }
   }
 }

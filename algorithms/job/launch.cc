@@ -111,7 +111,6 @@ class Job {
   /// Until all workers have returned or the user interrupts.
   RunResult finish() {
     Interrupts interrupts;
-    std::optional<Instant> stop_asked;
     // Workers end together when their time is up, and evaluate and save what they have; this is for those that do not.
     const Duration limit = from_seconds(asked_.time_limit_s);
     const Duration until_stopped = limit + std::max(kFailPatience, limit / 10);
@@ -127,21 +126,20 @@ class Job {
       }
       const bool timed_out = limit > Duration::zero() && now >= time_is_up;
       if ((interrupts.requested() || record_->failure() || timed_out || missing_worker(now) || too_few_workers()) &&
-          !stop_asked) {
-        stop_asked = now;
-        was_stopped_ = true;
+          !stop_asked_) {
+        stop_asked_ = now;
         const char* reason = interrupts.requested() ? "interrupted"
                              : timed_out            ? "the time limit was reached"
                                                     : "failed";
         (void)connection_.request("stop", {{"reason", reason}}, kStopPatience);
       }
-      if (stop_asked && now - *stop_asked > (interrupts.requested() ? kStopPatience : kFailPatience)) break;
-      if (!stop_asked) scale(now);
+      if (stop_asked_ && now - *stop_asked_ > (interrupts.requested() ? kStopPatience : kFailPatience)) break;
+      if (!stop_asked_) scale(now);
       display_->show(*record_, now, false);
     }
     collect_errors();
     close_job(interrupts.requested(), interrupts.requested() ? kStopPatience : kFailPatience);
-    const Duration left = stop_asked ? kStopPatience - (steady_now() - *stop_asked) : Duration::zero();
+    const Duration left = stop_asked_ ? kStopPatience - (steady_now() - *stop_asked_) : Duration::zero();
     display_->show_all_output(interrupts.requested() ? left : kOutputPatience);
     display_->show(*record_, steady_now(), true);
     return conclude(interrupts.requested());
@@ -392,7 +390,7 @@ class Job {
 
   /// Its workers have ended well, all nodes have told all that they know, and that is not the whole job.
   void notice_early_end() {
-    const bool is_whole = record_->updates() == 0 || came_to_its_end() || was_stopped_ || !asked_.replay.empty();
+    const bool is_whole = record_->updates() == 0 || came_to_its_end() || stop_asked_ || !asked_.replay.empty();
     if (error_ || record_->failure() || !record_->closed() || is_whole) return;
     error_ = "the job ended at update " + std::to_string(record_->update()) + " of " +
              std::to_string(record_->updates()) +
@@ -453,10 +451,10 @@ class Job {
   Functions functions_;
   std::vector<Worker> workers_;  // Of each place.
   bool has_begun_ = false;
-  bool was_stopped_ = false;    // By this driver.
-  std::size_t begun_with_ = 0;  // Workers.
-  Instant asks_from_{};         // Those who are to leave,
-  Instant moves_from_{};        // and the head to move places.
+  std::optional<Instant> stop_asked_;  // By this driver.
+  std::size_t begun_with_ = 0;         // Workers.
+  Instant asks_from_{};                // Those who are to leave,
+  Instant moves_from_{};               // and the head to move places.
   std::set<std::int32_t> told_kept_;
   std::optional<std::string> error_;
   std::map<std::size_t, Instant> ended_early_;  // Workers that ended and of which no node has said anything yet.

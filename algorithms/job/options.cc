@@ -291,15 +291,11 @@ Result<void> check_workers_named(const json& options) {
   const auto delay = parse_random_delay(straggle);
   if (!delay) return tl::unexpected(delay.error());
   if (delay->count > workers) return refuse("--straggle", straggle, there_are);
-  if (const auto least = options.value("minimum", std::int64_t{1}); least > workers)
-    return refuse("--minimum", std::to_string(least), there_are);
-  if (const auto first = options.value("begin_with", std::int64_t{0}); first > workers)
-    return refuse("--begin-with", std::to_string(first), there_are);
-  if (const auto [first, least] =
-          std::pair(options.value("begin_with", std::int64_t{0}), options.value("minimum", std::int64_t{1}));
-      first > 0 && first < least)
+  const auto least = options.value("minimum", std::int64_t{1}), first = options.value("begin_with", std::int64_t{0});
+  if (least > workers) return refuse("--minimum", std::to_string(least), there_are);
+  if (first > workers) return refuse("--begin-with", std::to_string(first), there_are);
+  if (first > 0 && first < least)
     return refuse("--begin-with", std::to_string(first), "--minimum asks for " + std::to_string(least));
-  const auto first = options.value("begin_with", std::int64_t{0});
   if (!options.value("elastic", true) && first != 0 && first != workers)
     return refuse(
         "--elastic", "no",

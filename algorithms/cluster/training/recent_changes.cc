@@ -13,11 +13,6 @@ using nlohmann::json;
 
 constexpr double kSameWithinS = 10;  // That two nodes tell of, each when it hears of it.
 
-/// Without making text of all that a node tells.
-bool may_be_one(const wire::JobEvent::Reader& event) {
-  return event.isLeft() || event.isReturned() || event.isNodeLost() || event.isNodeJoined() || event.isChanged();
-}
-
 bool are_same(const json& one, const json& other) {
   const auto is_equal = [&](const char* name) { return one.value(name, json()) == other.value(name, json()); };
   return is_equal("event") && is_equal("worker") && is_equal("update") &&
@@ -28,7 +23,7 @@ bool are_same(const json& one, const json& other) {
 }  // namespace
 
 void RecentChanges::on_event(const wire::JobEvent::Reader& event, Instant now) {
-  if (!may_be_one(event)) return;
+  if (event.isProgress() || event.isMetric()) return;  // Of which there are many.
   json change = job::to_json(event);
   if (!job::is_view_change(change)) return;
   for (const char* const of_the_message : {"job", "number", "oldest", "to"}) change.erase(of_the_message);
