@@ -319,6 +319,18 @@ bool mixes_batches(const Strategy& strategy) {
           who == Groups::Kind::bipartite || who == Groups::Kind::matchings);
 }
 
+Result<std::string> with_parameter(std::string_view strategy, std::string_view name, std::string_view value) {
+  auto call = parse_call(strategy);
+  if (!call) return tl::unexpected(call.error());
+  auto given = parse_call(value);
+  if (!given) return tl::unexpected(given.error());
+  const auto its = std::find_if(call->arguments.begin(), call->arguments.end(),
+                                [&](const Argument& argument) { return argument.key == name; });
+  (its == call->arguments.end() ? call->arguments.emplace_back(Argument{std::string(name), {}}) : *its).value =
+      *std::move(given);
+  return spelling(*call);
+}
+
 std::string with_absolute_paths(std::string_view strategy) {
   std::string text;
   while (!strategy.empty()) {
@@ -353,6 +365,13 @@ Result<void> check_optimizer_state(const Strategy& strategy, std::string_view st
   if (state == "average" && adds_a_step)
     return refuse("under " + strategy.name + " a step is added to what was averaged before it: use keep or reset");
   return {};
+}
+
+Result<void> check_lr_scaling(const Strategy& strategy, std::int32_t workers, std::string_view scaling) {
+  if (scaling == "none" || !has_own_pace(strategy, workers)) return {};
+  return fail(ErrorKind::invalid, "lr-scaling " + std::string(scaling) + " has no meaning under " + strategy.name +
+                                      ", which has no averages of all, from which each worker would learn how many "
+                                      "take part: use none, or a strategy such as local-sgd or wagma");
 }
 
 std::vector<StrategyHelp> strategy_help() {

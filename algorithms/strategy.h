@@ -162,11 +162,19 @@ bool mixes_batches(const Strategy& strategy);
 /// second moment negative.
 Result<void> check_optimizer_state(const Strategy& strategy, std::string_view state);
 
+/// Whether learning rates can follow how many workers take part (`scaling`: none, linear, sqrt). `invalid`: there are
+/// no averages of all, from which each worker learns that.
+Result<void> check_lr_scaling(const Strategy& strategy, std::int32_t workers, std::string_view scaling);
+
 /// Parses "wagma(group=2,sync=10,late=skip,grace=2x)" and checks every parameter against P. Every strategy takes
 /// `patience`, too.
 /// `invalid` names the strategy or parameter, its value and its range, and what the algorithm needs; unknown names list
 /// the known ones.
 Result<Strategy> parse_strategy(std::string_view text, std::int32_t workers);
+
+/// The same text with another value of a parameter, or with one more: "wagma(sync=20)" of "wagma(sync=10)". `invalid`:
+/// one of them cannot be read. Whether the strategy takes it parse_strategy() says.
+Result<std::string> with_parameter(std::string_view strategy, std::string_view name, std::string_view value);
 
 /// The same strategy with the names of its graph files made absolute: agents have working directories of their own.
 std::string with_absolute_paths(std::string_view strategy);

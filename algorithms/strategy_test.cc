@@ -48,6 +48,26 @@ TEST(OptimizerStateOptionTest, IsForStrategiesThatAverageModels) {
   EXPECT_TRUE(has(check_optimizer_state(parsed("wagma"), "mean").error().text, "keep, reset or average"));
 }
 
+TEST(Strategy, LearningRatesFollowWhoIsThereWhereThereAreAveragesOfAll) {
+  for (const char* name : {"allreduce", "local-sgd", "wagma", "hier-avg", "nonblocking(batches=2)", "slowmo"})
+    EXPECT_TRUE(check_lr_scaling(parsed(name), 4, "linear")) << name;
+  for (const char* name : {"d-psgd(ring)", "sgp", "ad-psgd(bipartite)", "server(async)", "noloco"}) {
+    EXPECT_TRUE(check_lr_scaling(parsed(name), 4, "none")) << name;
+    const auto refused = check_lr_scaling(parsed(name), 4, "sqrt");
+    ASSERT_FALSE(refused) << name;
+    EXPECT_TRUE(has(refused.error().text, "lr-scaling sqrt has no meaning under")) << refused.error().text;
+  }
+}
+
+TEST(Strategy, AParameterOfATextIsAnotherOrOneMore) {
+  EXPECT_EQ(with_parameter("local-sgd( period = 4 )", "period", "8"), "local-sgd(period=8)");
+  EXPECT_EQ(with_parameter("wagma", "grace", "2x"), "wagma(grace=2x)");
+  EXPECT_EQ(with_parameter("nonblocking(d-psgd(ring),batches=2)", "patience", "3s"),
+            "nonblocking(d-psgd(ring),batches=2,patience=3s)");
+  for (const auto& [text, value] : {std::pair("local-sgd(period=4", "8"), {"local-sgd", "8)"}, {"local-sgd", ""}})
+    EXPECT_FALSE(with_parameter(text, "period", value)) << text << value;
+}
+
 TEST(PresetTest, AllreduceIsOneTierOfGradients) {
   const auto sut = parsed("allreduce");
   ASSERT_EQ(sut.tiers.size(), 1u);

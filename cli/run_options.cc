@@ -296,6 +296,7 @@ Result<std::vector<PlannedRun>> plan_runs(const RunFlags& flags) {
     const auto parsed = algorithms::parse_strategy(text, workers_of(*common));
     if (!parsed) return tl::unexpected(parsed.error());
     PACELINE_TRY(algorithms::check_optimizer_state(*parsed, asked("optimizer_state")));
+    PACELINE_TRY(algorithms::check_lr_scaling(*parsed, workers_of(*common), common->value("lr_scaling", "none")));
   }
   std::int64_t batches = common->value("accumulate", std::int64_t{0});
   if (!flags.compare.empty()) {

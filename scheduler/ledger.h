@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -104,6 +105,10 @@ class Ledger {
   /// It goes on in another leg, which does these updates, and all after them, again.
   void forget_from(std::int64_t update);
 
+  /// That a worker has in so many updates; 0 without a data set.
+  std::int64_t samples_of(std::int64_t updates) const {
+    return options_.samples > 0 ? std::max(std::int64_t{0}, updates) * options_.bodies * options_.batch : 0;
+  }
   /// Epochs that are over, and were not told of before, or otherwise.
   std::vector<Row> take_closed();
   /// Those that are not, in which something has happened.

@@ -333,13 +333,29 @@ Result<json> HeadJobs::set(const json& body, Instant now) {
   };
   if (const auto why = why_no_next_leg(*entry); !why.empty()) return refuse(why);
   job::Options options = entry->options;
-  const std::string before = std::exchange(options.strategy, body.value("strategy", std::string()));
+  options.strategy = body.value("strategy", options.strategy);
+  const json parameters = body.value("parameters", json::object());
+  for (const auto& [name, value] : parameters.items()) {
+    auto with = algorithms::with_parameter(options.strategy, name, value.is_string() ? value.get<std::string>() : "");
+    if (!with) return tl::unexpected(with.error());
+    options.strategy = *std::move(with);
+  }
+  const json factor = body.value("lr_factor", json(options.lr_factor));
+  if (const auto unfit = job::unfit("lr_factor", factor); !unfit.empty())
+    return fail(ErrorKind::invalid, "lr-factor " + job::shown(factor) + ": " + unfit);
+  options.lr_factor = factor.get<double>();
   const auto strategy = job_strategy(options, places);
   if (!strategy) return tl::unexpected(strategy.error());
-  if (options.strategy == before) return refuse("it is " + before + " already");
-  act(directory_.begin_next_leg(id, options.strategy), now);
+  const job::Options before = entry->options;
+  if (options.strategy == before.strategy && options.lr_factor == before.lr_factor)
+    return refuse("it is " + job::in_words(before.strategy, before.lr_factor) + " already");
+  act(directory_.begin_next_leg(id, options), now);
   look_at_nodes(now);  // Under the strategy before perhaps nobody could come.
-  return json{{"job", id.value}, {"strategy", strategy->name}, {"before", before}};
+  return json{{"job", id.value},
+              {"strategy", strategy->name},
+              {"lr_factor", options.lr_factor},
+              {"text", job::in_words(options.strategy, options.lr_factor)},
+              {"before", before.strategy}};
 }
 
 Result<json> HeadJobs::let_go(const json& body) {

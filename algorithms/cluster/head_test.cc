@@ -229,6 +229,28 @@ TEST_F(HeadTest, ANodeIsNotDrainedForSomeOfItsJobs) {
   EXPECT_EQ(answered(*zero_), R"({"jobs":[1,4],"node":1})") << "an agent that ends";
 }
 
+TEST_F(HeadTest, WhatAJobGoesOnWithIsWhatWasAskedFor) {
+  all_are_there();
+  request(*zero_, "submit", R"-({"workers": 2, "strategy": "local-sgd(period=4)"})-");
+  (void)answered(*zero_);
+  const auto set = [&](const std::string& what) {
+    request(*zero_, "set", R"({"job": 1, )" + what + "}");
+    return answered(*zero_);
+  };
+  const auto other = set(R"("parameters": {"period": "8"})");
+  EXPECT_NE(other.find(R"-("before":"local-sgd(period=4)")-"), std::string::npos) << other;
+  EXPECT_NE(other.find(R"-("text":"local-sgd(period=8)")-"), std::string::npos) << other;
+  EXPECT_NE(set(R"("lr_factor": 0.5)").find("local-sgd(period=8), learning rates times 0.5"), std::string::npos);
+  EXPECT_EQ(set(R"-("strategy": "local-sgd(period=8)")-"),
+            "the strategy of job 1 cannot be changed: it is local-sgd(period=8), learning rates times 0.5 already");
+  EXPECT_NE(set(R"("strategy": "allreduce", "lr_factor": 1)").find(R"("text":"allreduce")"), std::string::npos);
+  EXPECT_NE(set(R"("parameters": {"period": "8"})").find("unknown parameter 'period'"), std::string::npos);
+  for (const char* factor : {"0", "-1", "1e7", "null", R"("2")"})
+    EXPECT_NE(set(R"("lr_factor": )" + std::string(factor)).find("give a number above 0, at most 1000000"),
+              std::string::npos)
+        << factor;
+}
+
 TEST_F(HeadTest, AJobThatIsNotElasticKeepsItsWorkers) {
   all_are_there();
   request(*zero_, "submit", R"({"workers": 2, "elastic": false})");

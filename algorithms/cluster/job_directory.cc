@@ -47,9 +47,10 @@ const JobEntry* JobDirectory::find(JobId job) const {
   return it == jobs_.end() ? nullptr : &it->second;
 }
 
-JobDirectory::Actions JobDirectory::begin_next_leg(JobId job, const std::string& strategy) {
+JobDirectory::Actions JobDirectory::begin_next_leg(JobId job, const job::Options& options) {
   JobEntry& entry = jobs_.at(job);
-  entry.given["strategy"] = entry.options.strategy = strategy;
+  entry.given["strategy"] = entry.options.strategy = options.strategy;
+  entry.given["lr_factor"] = entry.options.lr_factor = options.lr_factor;
   ++entry.leg;
   Actions out;
   compare(job, entry, out);

@@ -91,6 +91,7 @@ void JobRecord::on_event(const json& event) {
   } else if (kind == "changed") {
     changes_.push_back({{"update", event.value("update", std::int64_t{0})},
                         {"strategy", event.value("strategy", "")},
+                        {"lr_factor", event.value("lr_factor", 1.0)},
                         {"after_s", event.value("after_s", 0.0)}});
   } else if (kind == "stopping") {
     const auto why = event.value("text", "");
@@ -134,15 +135,20 @@ void JobRecord::on_left(const json& event) {
   } else if (!event.value("ended", false)) {
     lost_.insert(rank);
     vacant_.erase(rank);
+    if (event.value("with_node", false)) with_node_.insert(rank);
   }
   if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = true;
 }
 
 void JobRecord::on_returned(std::int32_t rank) {
   const bool joins = vacant_.contains(rank) || lost_.contains(rank);
-  for (auto* const ranks : {&left_, &lost_, &away_, &vacant_}) ranks->erase(rank);
+  for (auto* const ranks : {&left_, &lost_, &with_node_, &away_, &vacant_}) ranks->erase(rank);
   ++(joins ? joins_ : returns_)[rank];
   if (const auto it = workers_.find(rank); it != workers_.end()) it->second.left = false;
+}
+
+bool JobRecord::has_lost_node() const {
+  return std::any_of(with_node_.begin(), with_node_.end(), [this](std::int32_t rank) { return lost_.contains(rank); });
 }
 
 std::int64_t JobRecord::living() const {

@@ -60,6 +60,8 @@ class JobRecord {
   bool left(std::int32_t rank) const { return left_.contains(rank); }
   /// Those that left before the job's end, and do not come back.
   const std::set<std::int32_t>& lost() const { return lost_; }
+  /// One of these went with its node, whose agent may come back.
+  bool has_lost_node() const;
   /// It has left, and another process comes in its place.
   bool is_away(std::int32_t rank) const { return away_.contains(rank); }
   /// Nobody has its place, or somebody is on the way there.
@@ -119,6 +121,7 @@ class JobRecord {
   std::map<std::string, std::string> files_;    // That the training depends on -> hash.
   std::set<std::int32_t> left_;
   std::set<std::int32_t> lost_;
+  std::set<std::int32_t> with_node_;  ///< Those that were lost with their nodes.
   std::set<std::int32_t> away_;
   std::set<std::int32_t> vacant_;
   // Rank -> how often it came back, took the place, left it as was asked.

@@ -94,6 +94,7 @@ class Job {
     const auto vacant = placed->value("vacant", std::vector<std::int32_t>{});
     places_ = Places(nodes, vacant, asked_.least_workers(), asked_.begin_with < 0);
     begun_with_ = nodes.size() - vacant.size();
+    if (!vacant.empty()) options_["vacant"] = vacant;
     record_.emplace(asked_, nodes, vacant);
     display_.emplace(asked_, actors::process_output());
 
@@ -125,7 +126,7 @@ class Job {
         time_is_up = now + until_stopped;
       }
       const bool timed_out = limit > Duration::zero() && now >= time_is_up;
-      if ((interrupts.requested() || record_->failure() || timed_out || missing_worker(now) || too_few_workers()) &&
+      if ((interrupts.requested() || record_->failure() || timed_out || missing_worker(now) || too_few_workers(now)) &&
           !stop_asked_) {
         stop_asked_ = now;
         const char* reason = interrupts.requested() ? "interrupted"
@@ -160,7 +161,7 @@ class Job {
   void begin(std::int32_t rank) {
     const auto at = static_cast<std::size_t>(rank);
     const actors::ActorName called{"worker-" + std::to_string(rank), "paceline::Worker", {}, connection_.job()};
-    const auto rule = restart_rule(static_cast<std::int32_t>(nodes_.size()));
+    const auto rule = restart_rule();
     auto actor = actors::create_called<JobWorker>(called, NodeId(places_.node_of(rank)), rule, {});
     // Borrowed: workers that do not come to their end go with this job's handles.
     auto run = actor.borrowed().call(&JobWorker::run, functions_.main, functions_.call, program_.arguments,
@@ -271,11 +272,8 @@ class Job {
   }
 
   /// What a worker was called for, its next process is called for again.
-  actors::RestartRule restart_rule(std::int32_t workers) const {
-    const auto strategy = algorithms::parse_strategy(asked_.strategy, workers);
-    const bool come_back =
-        asked_.restarts > 0 && asked_.replay.empty() && strategy && algorithms::workers_come_back(*strategy, workers);
-    if (!come_back) return {};
+  actors::RestartRule restart_rule() const {
+    if (!others_come()) return {};
     return {.restarts = asked_.restarts, .call_retries = -1, .within = kRestartsWithin};
   }
 
@@ -310,15 +308,37 @@ class Job {
     return error_.has_value();
   }
 
-  /// Whether so many workers are lost that the user wants no model of those who remain.
-  bool too_few_workers() {
+  /// Whether so many workers are lost that the user wants no model of those who remain, and nobody comes back in time.
+  bool too_few_workers(Instant now) {
     const std::int64_t minimum = asked_.least_workers();
     const auto living = record_->living();
-    if (record_->lost().empty() || living >= minimum || minimum <= 1 || error_) return false;
-    error_ = lost_workers() + " lost: " + std::to_string(living) + " of " + std::to_string(nodes_.size()) +
-             (asked_.elastic ? " remain, and --minimum asks for " + std::to_string(minimum)
-                             : " remain, and the job needs all (--elastic no)");
+    if (record_->lost().empty() || living >= minimum || minimum <= 1 || error_) {
+      too_few_since_.reset();
+      return false;
+    }
+    const std::string few = lost_workers() + " lost: " + std::to_string(living) + " of " +
+                            std::to_string(nodes_.size()) +
+                            (asked_.elastic ? " remain, and --minimum asks for " + std::to_string(minimum)
+                                            : " remain, and the job needs all (--elastic no)");
+    const Duration limit = asked_.elastic && record_->has_lost_node() && others_come()
+                               ? from_seconds(asked_.minimum_wait_s)
+                               : Duration::zero();
+    if (!too_few_since_ && limit > Duration::zero())
+      display_->warn(few + "; the node may come back, and the run goes on for " +
+                     observe::format("%g s so", asked_.minimum_wait_s));
+    if (!too_few_since_) too_few_since_ = now;
+    if (now - *too_few_since_ < limit) return false;
+    error_ = few;
     return true;
+  }
+
+  /// Another process may come in the place of one that has ended, with its node if that was lost.
+  bool others_come() const {
+    const auto workers = static_cast<std::int32_t>(nodes_.size());
+    const auto changed = record_->changed_to();
+    const auto strategy = algorithms::parse_strategy(changed.empty() ? asked_.strategy : changed, workers);
+    return asked_.restarts > 0 && asked_.replay.empty() && strategy &&
+           algorithms::workers_come_back(*strategy, workers);
   }
 
   /// "workers 1, 3 were"
@@ -456,6 +476,7 @@ class Job {
   Instant asks_from_{};                // Those who are to leave,
   Instant moves_from_{};               // and the head to move places.
   std::set<std::int32_t> told_kept_;
+  std::optional<Instant> too_few_since_;  // Workers that are left.
   std::optional<std::string> error_;
   std::map<std::size_t, Instant> ended_early_;  // Workers that ended and of which no node has said anything yet.
 };

@@ -45,6 +45,14 @@ void each_of_script(Asked& of, const Field& field) {
       {"elastic", K::yes_no, 0, 0, {}, "no: none of its workers may join or leave, and one that is lost fails the run"},
       of.elastic);
   field(text_of("strategy", "how workers average, such as 'wagma(group=2,sync=10)'; below", "-s"), of.strategy);
+  field({"lr_scaling",
+         K::choice,
+         0,
+         0,
+         {"none", "linear", "sqrt"},
+         "learning rates while fewer of the workers take part: none (as they are), linear or sqrt (times their share, "
+         "or its root)"},
+        of.lr_scaling);
   field({"accumulate", K::integer, 1, 65536, {}, "mini-batches an update"}, of.accumulate);
   field({"epochs", K::above_zero, 0, 1e6, {}, "passes over the data"}, of.epochs);
   field({"batch", K::integer, 1, 1 << 20, {}, "samples of a mini-batch"}, of.batch);
@@ -105,6 +113,7 @@ void each_besides(Asked& of, const Field& field) {
          {},
          "count:delay, such as 1:40ms: each step that many random workers sleep so long"},
         of.straggle);
+  field({"lr_factor", K::above_zero, 0, 1e6, {}, "learning rates are multiplied by this"}, of.lr_factor);
   field(seconds_of("time_limit_s", "stop after 90s, 5m, 1h"), of.time_limit_s);
   field(seconds_of("patience_s",
                    "how long the others wait for a worker that is slow but alive, 30s, 5m; without it as long as it "
@@ -126,6 +135,10 @@ void each_besides(Asked& of, const Field& field) {
        "how often a worker that was killed, or has crashed, is started again within an hour and comes back in (3); 0: "
        "who is killed stays gone, a crash ends the run"},
       of.restarts);
+  field(seconds_of("minimum_wait_s",
+                   "how long the run goes on with fewer workers than --minimum while a lost node may come back; 1m "
+                   "without it"),
+        of.minimum_wait_s);
   field(seconds_of("start_limit_s", "how long a worker may take until it shares its model; 10m without it"),
         of.start_limit_s);
   field({"json", K::flag}, of.json);
@@ -312,6 +325,10 @@ Result<Options> read_options(const json& options) {
   each_of_script(read_so_far, take);
   each_besides(read_so_far, take);
   return read_so_far;
+}
+
+std::string in_words(const std::string& strategy, double lr_factor) {
+  return strategy + (lr_factor == 1 ? "" : observe::format(", learning rates times %g", lr_factor));
 }
 
 json to_json(const RunOptions& options) {

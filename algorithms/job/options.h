@@ -18,8 +18,10 @@ namespace paceline::job {
 struct Options : RunOptions {
   std::string slow{};          ///< job/made_delays.h: "3:4x".
   std::string straggle{};      ///< "1:40ms".
+  double lr_factor = 1;        ///< That learning rates are multiplied by.
   double time_limit_s = 0;     ///< 0: none; these three.
   double patience_s = 0;       ///< How long others wait even for a worker that gives signs of life.
+  double minimum_wait_s = 60;  ///< How long fewer than `minimum` go on while lost nodes may come back.
   double start_limit_s = 600;  ///< Until a worker shares its model.
   std::string lost = "ok";     ///< "ok" or "fail": whether a run that lost workers ends well.
   std::int32_t restarts = 3;   ///< How often each worker is started again within an hour, when its process has ended.
@@ -86,6 +88,8 @@ Result<void> check_options(const nlohmann::json& options);
 Result<void> check_workers_named(const nlohmann::json& options);
 /// Those that are there, else their defaults. `invalid` as check_options().
 Result<Options> read_options(const nlohmann::json& options);
+/// With what a job goes on: "allreduce", "allreduce, learning rates times 0.5".
+std::string in_words(const std::string& strategy, double lr_factor);
 /// What a script asks for.
 nlohmann::json to_json(const RunOptions& options);
 

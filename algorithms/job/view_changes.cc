@@ -39,7 +39,7 @@ Result<void> ViewTrace::on_event(const json& event, Instant now) {
     trace_->name_track(kTrack, 0, "job", "changes");
   }
   json details = json::object();
-  for (const char* const name : {"worker", "node", "workers", "update", "strategy", "text"})
+  for (const char* const name : {"worker", "node", "workers", "update", "strategy", "bytes", "samples", "text"})
     if (const auto found = event.find(name); found != event.end()) details[name] = *found;
   const Duration took = from_seconds(seconds_of_view_change(event).value_or(0));
   trace_->span(kTrack, 0, event.value("event", ""), now - took, now, json_text(details));

@@ -37,6 +37,7 @@ struct JobTerms {
   bool rotate_shards = false;      ///< Worker i reads shard (i + epoch) mod P.
   bool reset_momentum = false;     ///< The optimiser's buffers are cleared at every averaging.
   bool lr_may_decay = true;
+  double lr_factor = 1;  ///< That learning rates are multiplied by.
   bool returns = false;  ///< In the place of a process that has ended: it begins with the state of another worker.
   /// What the session calls it from here on: with the leg in which it is (runtime/base/job_leg.h).
   std::uint64_t job = 0;

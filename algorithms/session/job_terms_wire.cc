@@ -52,6 +52,7 @@ void each(Terms& terms, const Field& field) {
   field("rotateShards", terms.rotate_shards);
   field("resetMomentum", terms.reset_momentum);
   field("lrMayDecay", terms.lr_may_decay);
+  field("lrFactor", terms.lr_factor);
   field("returns", terms.returns);
   field("job", terms.job);
   field("goesOn", terms.goes_on);

@@ -63,6 +63,7 @@ paceline_next paceline_session_next(paceline_session* session, paceline_lease* l
 }
 
 paceline_span paceline_session_model(const paceline_session* session) { return session->impl->core().model(); }
+int64_t paceline_session_members(const paceline_session* session) { return session->impl->core().members(); }
 uint64_t paceline_session_averagings(const paceline_session* session) { return session->impl->core().averagings(); }
 void paceline_session_placed(paceline_session* session) {
   auto& core = session->impl->core();

@@ -55,6 +55,7 @@ typedef struct paceline_session_info {
   int32_t reset_momentum; /* the strategy's own wish: the optimiser's buffers are cleared at every averaging
                            * (PACELINE_MOVED), as block momentum has it */
   int32_t leg;            /* 0, or how often the job's strategy was changed while it ran */
+  double lr_factor;       /* that learning rates are multiplied by in this leg */
   int32_t outer_step;     /* which one this worker makes after an averaging (algorithms::Outer::Kind), 0: none */
 } paceline_session_info;
 
@@ -131,6 +132,8 @@ paceline_span paceline_session_model(const paceline_session* session);
 /* Counts up when numbers that are not the caller's own come into paceline_session_model(), be its address another or
  * not. */
 uint64_t paceline_session_averagings(const paceline_session* session);
+/* Workers that had a part in the last average of all that this one took; 0: it has taken none, in this leg. */
+int64_t paceline_session_members(const paceline_session* session);
 /* The parameters were copied to paceline_session_model(), which may lie elsewhere then, with the same numbers. */
 void paceline_session_placed(paceline_session* session);
 /* Gradients: the averaged gradient, valid until the next step call; data NULL: it is the caller's own (one worker). */

@@ -30,6 +30,7 @@ SessionCore::SessionCore(Share share, JobTerms terms, memory::Window window, mem
   info_.rotate_shards = terms_.rotate_shards;
   info_.reset_momentum = terms_.reset_momentum;
   info_.leg = leg_of(JobId{terms_.job});
+  info_.lr_factor = terms_.lr_factor;
   info_.outer_step = static_cast<std::int32_t>(terms_.outer.kind);
   info_.payload = payload_at(info_.first_update);
   begin_update(info_.first_update);

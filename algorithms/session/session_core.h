@@ -70,6 +70,7 @@ class SessionCore {
   bool restored();
   paceline_span model() const;
   std::uint64_t averagings() const { return averagings_; }
+  std::int64_t members() const { return members_; }
   paceline_span result() const { return result_; }
   paceline_span replica() const;
   void evaluated(double value);
@@ -163,6 +164,7 @@ class SessionCore {
   bool batch_is_over() const;
   void add_loss(const paceline_stats& stats);
   void fill_tag(memory::BufferTag& tag, const paceline_stats& stats);
+  void take_members(memory::Buffer averaged);
   void set_result(std::byte* data) { result_ = {data, window_.layout().elements}; }
 
   // What the agent is told, and has said
@@ -207,8 +209,9 @@ class SessionCore {
   std::int64_t next_round_ = 0;
   bool lr_may_decay_ = true;
   std::uint64_t averagings_ = 0;
-  bool is_average_ = true;  ///< The model is what the last averaging gave: there was no local step since.
-  bool is_of_all_ = true;   ///< That was one of all workers.
+  bool is_average_ = true;    ///< The model is what the last averaging gave: there was no local step since.
+  bool is_of_all_ = true;     ///< That was one of all workers.
+  std::int64_t members_ = 0;  ///< Of the last one of all that it took; 0: none yet.
   std::deque<double> losses_;
   std::int64_t samples_ = 0;  ///< That the next publication brings.
   std::int64_t since_ = 0;    ///< First mini-batch, of the whole job, that its agent has not been told of.

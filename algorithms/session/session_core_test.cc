@@ -109,14 +109,15 @@ class SessionCoreTest : public testing::Test {
     const auto* const at = static_cast<const double*>(span.data);
     return at == nullptr ? std::vector<double>{} : std::vector<double>(at, at + span.elements);
   }
-  /// The agent averages what is published: `value` everywhere.
-  void average(double value, std::int64_t iteration) {
+  /// The agent averages what is published: `value` everywhere. `members`: of an average of all.
+  void average(double value, std::int64_t iteration, std::int32_t members = 0) {
     ASSERT_TRUE(window->seal());
     const auto result = window->begin_result();
     ASSERT_TRUE(result);
     const auto data = window->data(*result);
     for (std::size_t i = 0; i < kElements; ++i) std::memcpy(data.data() + i * sizeof value, &value, sizeof value);
     window->tag(*result).iteration = iteration;
+    window->tag(*result).members = members;
     window->unseal(Window::Unseal::recycle);
   }
   void answer(memory::WorkerVerdict verdict) { control->set_verdict(verdict); }
@@ -134,11 +135,13 @@ TEST_F(SessionCoreTest, AModelIsPublishedAndItsAverageComesBack) {
   begin();
   expect_waits([&] { return step_model(1).has_value(); });
   EXPECT_EQ(window->progress().state.load(), static_cast<std::uint32_t>(State::wait));
-  average(5, 0);
+  average(5, 0, 3);
   window->deliver();
   clock.at += 30ms;
   answer({.own = 0, .next = 1, .next_round = 1, .averaged = true});
+  EXPECT_EQ(core->members(), 0);
   EXPECT_EQ(step_model(1), PACELINE_MOVED);
+  EXPECT_EQ(core->members(), 3);
   EXPECT_THAT(numbers(core->model()), ElementsAre(5, 5));
   EXPECT_EQ(core->averagings(), 1u);
   EXPECT_EQ(window->progress().wait_ns.load(), std::chrono::nanoseconds(30ms).count());

@@ -119,6 +119,7 @@ SessionCore::Outcome SessionCore::await_verdict() {
       std::memcpy(window_.data(*to).data(), window_.data(published).data(), window_.data(*to).size());
   }
   PACELINE_CHECK(to, kNoBuffer);
+  if (is_average_) take_members(*to);
   if (stands_apart()) numbers_.put_step_together(window_.data(*to), verdict->fresh ? window_.tag(*to).divisor : 1);
   if (gradients) set_result(window_.data(*to).data());
   if (!needs_replica_) begin_update(verdict->next);  // Else the agent sees that it is not there yet.
@@ -311,12 +312,17 @@ SessionCore::Outcome SessionCore::await_average() {
     return PACELINE_DROPPED;
   }
   set_result(window_.data(*buffer).data());
+  take_members(*buffer);
   begin_update(update + 1);
   return PACELINE_APPLY;
 }
 
 // What both have in common
 // ---------------------------------------------------------------------------------------------
+
+void SessionCore::take_members(memory::Buffer averaged) {
+  if (const auto members = window_.tag(averaged).members; members > 0) members_ = members;
+}
 
 /// The one that this mini-batch makes.
 std::int64_t SessionCore::publication() const { return scheduler::Replay::publication(lease_.update, lease_.body + 1); }
@@ -347,6 +353,7 @@ void SessionCore::fill_tag(memory::BufferTag& tag, const paceline_stats& stats) 
   tag.since = since_;
   tag.through = through();
   tag.divisor = 1;
+  tag.members = 0;
   tag.loss_sum = std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(losses_.size());
   tag.loss_count = 1;
   tag.samples = samples_;

@@ -27,6 +27,7 @@ Core::Core(const WorkerStart& start) : start_(start) {
   auto settings = parse_worker_settings(start.options);
   if (!settings) throw std::invalid_argument(settings.error().text);
   settings_ = std::move(*settings);
+  present_ = settings_.options.workers - static_cast<std::int32_t>(settings_.options.vacant.size());
   parameters_ = Parameters(settings_.average_buffers);
   torch::set_num_threads(1);
   torch::manual_seed(settings_.options.seed);
@@ -265,6 +266,8 @@ bool Core::next() {
           throw Stopped(replica.error().text);
         }
         load_state(*replica);
+        if (const auto present = replica->notes.find("present"); present != replica->notes.end())
+          present_ = std::atoi(present->second.c_str());
         reached_ = replica->update;
         parameters_.write_converted();
         paceline_session_restored(session_.get());
@@ -322,9 +325,14 @@ void Core::begin_body() {
     if (const double delay = straggler_->before(lease_.update); delay > 0)
       paceline_session_sleep(session_.get(), delay);
   }
+  if (lease_.body == 0) tell_view();
   mark_steps();
   in_body_ = marked_ = true;
   body_began_ = Clock::now();
+}
+
+void Core::tell_view() {
+  if (std::exchange(told_present_, present_) != present_ && on_view) on_view();
 }
 
 void Core::schedule(std::size_t number, torch::optim::LRScheduler& scheduler, Advance advance) {

@@ -71,9 +71,12 @@ struct Core {
   const WorkerStart& start() const { return start_; }
   const WorkerSettings& settings() const { return settings_; }
   std::int64_t update() const { return lease_.update; }
+  /// Workers that have a part in averages of all, as the last one of them said that this worker took.
+  std::int32_t present() const { return present_; }
   std::int64_t epoch() const;
 
-  std::function<double()> metric;  // The user's.
+  std::function<double()> metric;  // The user's, these two.
+  std::function<void()> on_view;
   struct UserState {
     std::function<std::string()> save;
     std::function<void(const std::string&)> load;
@@ -125,6 +128,9 @@ struct Core {
   void publish_model();
   void average_model(const paceline_stats& stats);
   void apply(std::size_t share, const StepOptions& options);
+  double rate_factor() const;
+  void note_present();
+  void tell_view();
   void sleep_as_slow(Clock::time_point computed);
   void evaluate();
   Replica state();
@@ -155,7 +161,9 @@ struct Core {
   Parameters parameters_;
   OptimizerState optimizer_state_ = OptimizerState::keep;  // What an averaging does with it.
   void* model_at_ = nullptr;                               // Models: where the session has the parameters.
-  std::uint64_t averagings_ = 0;                           // Of the session, when last looked there.
+  std::int32_t present_ = 0;
+  std::int32_t told_present_ = 0;  // To `on_view`.
+  std::uint64_t averagings_ = 0;   // Of the session, when last looked there.
   torch::Tensor gradients_;  // Models: sum over the bodies of an update, if it has several. Gradients: those taken of
                              // several shares.
   std::int64_t summed_bodies_ = 0;

@@ -75,6 +75,7 @@ Replica Core::state() {
   replica.notes = {{"strategy", settings_.options.strategy},
                    {"epoch", std::to_string(epoch())},
                    {"workers", std::to_string(info_.workers)},
+                   {"present", std::to_string(present_)},
                    {"batch", std::to_string(settings_.options.batch)},
                    {"seed", std::to_string(info_.seed)},
                    {"sampler_position", std::to_string(lease_.update * info_.bodies)},

@@ -13,6 +13,24 @@ namespace {
 
 double seconds(std::chrono::steady_clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+/// An optimiser's learning rates times a factor, for as long as it lives.
+class ScaledRates {
+ public:
+  ScaledRates(torch::optim::Optimizer& optimizer, double factor)
+      : optimizer_(optimizer), own_(factor == 1 ? std::vector<double>() : learning_rates(optimizer)) {
+    auto rates = own_;
+    for (double& rate : rates) rate *= factor;
+    set_learning_rates(optimizer_, rates);
+  }
+  ~ScaledRates() { set_learning_rates(optimizer_, own_); }
+  ScaledRates(const ScaledRates&) = delete;
+  ScaledRates& operator=(const ScaledRates&) = delete;
+
+ private:
+  torch::optim::Optimizer& optimizer_;
+  const std::vector<double> own_;
+};
+
 }  // namespace
 
 void Core::require_body(const char* what) const {
@@ -84,11 +102,14 @@ void Core::step(std::size_t number, const LossClosure& closure, const StepOption
                                 "another strategy that averages models");
   if (info_.bodies > 1)
     throw std::invalid_argument("step with a closure evaluates as often as the optimiser likes: use accumulate 1");
-  const auto loss = share.optimizer->step([&] {
-    auto value = closure();
-    if (options.before_update) options.before_update();
-    return value;
-  });
+  const auto loss = [&] {
+    const ScaledRates scaled(*share.optimizer, rate_factor());
+    return share.optimizer->step([&] {
+      auto value = closure();
+      if (options.before_update) options.before_update();
+      return value;
+    });
+  }();
   mark_step(number);
   if (end_step(share, loss)) publish_model();
 }
@@ -96,6 +117,7 @@ void Core::step(std::size_t number, const LossClosure& closure, const StepOption
 void Core::apply(std::size_t number, const StepOptions& options) {
   try {
     if (options.before_update) options.before_update();
+    const ScaledRates scaled(*shares_[number].optimizer, rate_factor());
     shares_[number].optimizer->step();
   } catch (...) {
     parameters_.take_back_gradients(number);
@@ -103,6 +125,18 @@ void Core::apply(std::size_t number, const StepOptions& options) {
   }
   parameters_.take_back_gradients(number);
   mark_step(number);
+}
+
+/// What learning rates are multiplied by.
+double Core::rate_factor() const {
+  const auto& scaling = settings_.options.lr_scaling;
+  const double share = static_cast<double>(present_) / std::max(1, info_.workers);
+  return info_.lr_factor * (scaling == "linear" ? share : scaling == "sqrt" ? std::sqrt(share) : 1);
+}
+
+void Core::note_present() {
+  if (const auto members = paceline_session_members(session_.get()); members > 0)
+    present_ = static_cast<std::int32_t>(members);
 }
 
 void Core::sleep_as_slow(Clock::time_point computed) {
@@ -119,6 +153,7 @@ void Core::step_gradients() {
   const auto& pieces = parameters_.gradients(info_.bodies, taken);
   sleep_as_slow(Clock::now());
   if (paceline_session_step_gradients(session_.get(), pieces.data(), pieces.size(), &whole) != PACELINE_APPLY) return;
+  note_present();
   reached_ = lease_.update + 1;
   const auto began = Clock::now();
   void* const averaged = paceline_session_result(session_.get()).data;
@@ -163,6 +198,7 @@ void Core::average_model(const paceline_stats& stats) {
   parameters_.write_converted();
   const auto outcome = paceline_session_step_model(session_.get(), &stats);
   if (outcome != PACELINE_MOVED && outcome != PACELINE_GO_ON) return;
+  note_present();
   reached_ = lease_.update + 1;
   follow_model();
   if (outcome == PACELINE_MOVED && optimizer_state_ == OptimizerState::reset)

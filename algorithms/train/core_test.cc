@@ -9,6 +9,7 @@
 
 #include "actors/cancel.h"
 #include "algorithms/train/dataset.h"
+#include "algorithms/train/optimizer_state.h"
 #include "algorithms/train/safetensors.h"
 #include "algorithms/train/worker_main.h"
 #include "paceline/train.h"
@@ -144,6 +145,75 @@ TEST_P(CoreTest, SeveralBodiesAnUpdateAreOneStepWithTheirMean) {
   std::int64_t samples = 0;
   for (const auto& step : solo_log().steps) samples += step.samples;
   EXPECT_EQ(samples, 40 * kBatch);
+}
+
+/// Gradients: an average is stepped with by as many as had a part in it; models: the next steps are of so many.
+TEST_P(CoreTest, LearningRatesFollowWhoIsThere) {
+  const std::vector<std::int64_t> members{4, 2, 0, 3, 3, 4, 1, 4};
+  json config = session(8);
+  config.update({{"workers", 4}, {"members", members}, {"lr_factor", 0.5}});
+  for (const std::string scaling : {"none", "linear", "sqrt"}) {
+    std::vector<Batch> seen;
+    const Net ours = through_worker(start_with(config, {{"workers", 4}, {"lr_scaling", scaling}}), &sgd, &seen);
+    Net plain;
+    const auto optimizer = sgd(plain->parameters());
+    const bool gradients = std::string(GetParam()) == "gradients";
+    std::int64_t present = 4;
+    const auto take = [&](std::size_t at) { present = members[at] > 0 ? members[at] : present; };
+    for (std::size_t at = 0; at < seen.size(); ++at) {
+      optimizer->zero_grad();
+      loss_of(plain, seen[at]).backward();
+      if (gradients) take(at);
+      const double share = static_cast<double>(present) / 4;
+      set_learning_rates(*optimizer, {0.1 * 0.5 *
+                                      (scaling == "linear" ? share
+                                       : scaling == "sqrt" ? std::sqrt(share)
+                                                           : 1)});
+      optimizer->step();
+      if (!gradients) take(at);
+    }
+    expect_equal(ours, plain, 1e-6);
+    for (const auto& step : solo_log().steps) EXPECT_EQ(step.learning_rate, 0.1) << "as the script has it";
+  }
+}
+
+TEST_P(CoreTest, AWorkerHearsHowManyTakePart) {
+  json config = session(6);
+  config.update({{"workers", 4}, {"members", {3, 3, 2, 0, 4}}});
+  Net net;
+  const auto optimizer = sgd(net->parameters());
+  Worker me(start_with(config, {{"workers", 4}, {"vacant", {1}}}));
+  auto shared = me.share(net, *optimizer);
+  auto batches = me.batches(problem());
+  std::vector<std::pair<std::int64_t, std::int32_t>> heard;
+  me.on_view([&] { heard.emplace_back(me.update(), me.present()); });
+  while (me.next()) {
+    optimizer->zero_grad();
+    const auto loss = loss_of(net, batches.next());
+    loss.backward();
+    shared.step(loss);
+  }
+  EXPECT_THAT(heard, ::testing::ElementsAre(std::pair(0, 3), std::pair(3, 2), std::pair(5, 4)));
+  EXPECT_EQ(me.workers(), 4);
+}
+
+TEST_P(CoreTest, WhoJoinsHearsItOfWhoseStateItHas) {
+  json whole = session(6);
+  whole.update({{"workers", 4}, {"members", {2, 2, 2, 2, 2}}, {"capture_at", {3}}});
+  through_worker(start_with(whole, {{"workers", 4}}), &sgd);
+  const std::string replica = solo_log().captures.at(0);
+  reset_solo_log();
+  solo_log().replica = replica;
+  json rest = session(6);
+  rest.update({{"workers", 4}, {"first_update", 3}, {"restore_at", {3}}});
+  Net net;
+  const auto optimizer = sgd(net->parameters());
+  Worker me(start_with(rest, {{"workers", 4}}));
+  auto shared = me.share(net, *optimizer);
+  auto batches = me.batches(problem());
+  EXPECT_EQ(me.present(), 4) << "nothing else is known";
+  ASSERT_TRUE(me.next());
+  EXPECT_EQ(me.present(), 2);
 }
 
 TEST_P(CoreTest, AnEpochShowsEverySampleOnce) {

@@ -80,6 +80,8 @@ bool Worker::next() { return core_->next(); }
 
 std::int32_t Worker::rank() const { return core_->start().rank; }
 std::int32_t Worker::workers() const { return core_->settings().options.workers; }
+std::int32_t Worker::present() const { return core_->present(); }
+void Worker::on_view(std::function<void()> f) { core_->on_view = std::move(f); }
 std::int64_t Worker::batch() const { return core_->settings().options.batch; }
 std::int64_t Worker::update() const { return core_->update(); }
 std::int64_t Worker::epoch() const { return core_->epoch(); }

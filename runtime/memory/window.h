@@ -26,6 +26,7 @@ struct BufferTag {
   std::int64_t since = 0;       ///< Mini-batches [since, through) of the worker's are done, and are in it with all
   std::int64_t through = 0;     ///< that it had in hand (scheduler/ledger.h).
   std::int32_t divisor = 1;  ///< Results only: the number of contributions summed up; contents / divisor is the mean.
+  std::int32_t members = 0;  ///< Results of an average of all only: workers that have a part in it, whatever they gave.
   double loss_sum = 0;       ///< Sum of the losses of `loss_count` mini-batches.
   std::int64_t loss_count = 0;
   std::int64_t samples = 0;

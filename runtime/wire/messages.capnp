@@ -124,10 +124,10 @@ struct JobEvent {
   struct Saved { worker @0 :Int32; update @1 :Int64; }
   struct Metric { worker @0 :Int32; update @1 :Int64; clockS @2 :Float64; name @3 :Text; value @4 :Float64; }
   struct Left { worker @0 :Int32; ended @1 :Bool; text @2 :Text; returns @3 :Bool; drained @4 :Bool; withNode @5 :Bool; }   # returns: another process comes in its place; drained: as was asked; withNode: its node is lost
-  struct Returned { worker @0 :Int32; update @1 :Int64; afterS @2 :Float64; text @3 :Text; }   # afterS: since its last process ended
+  struct Returned { worker @0 :Int32; update @1 :Int64; afterS @2 :Float64; text @3 :Text; bytes @4 :UInt64; samples @5 :Int64; }   # afterS: since its last process ended; bytes: of the state that it was given; samples: that it would have done meanwhile
   struct Scale { workers @0 :Int32; text @1 :Text; }
   struct Leaves { worker @0 :Int32; node @1 :Int32; all @2 :Bool; text @3 :Text; }   # all: of the node, to which nobody comes any more; worker: -1 then
-  struct Changed { update @0 :Int64; strategy @1 :Text; afterS @2 :Float64; text @3 :Text; }   # afterS: since its workers were held for that
+  struct Changed { update @0 :Int64; strategy @1 :Text; afterS @2 :Float64; text @3 :Text; lrFactor @4 :Float64; }   # afterS: since its workers were held for that
   struct NodeLost { node @0 :Int32; text @1 :Text; }
   struct NodeJoined { node @0 :Int32; leg @1 :Int32; text @2 :Text; places @3 :List(Int32); }   # from this leg on it takes part, and these places, its own, can be taken
   struct Room { node @0 :Int32; cpus @1 :Int32; text @2 :Text; }
@@ -281,7 +281,7 @@ struct JobTerms {
   publishesEvery @17 :Bool; abandons @18 :Bool; ownPace @19 :Bool; showsStart @20 :Bool; finishes @21 :Bool;
   stepsApart @22 :Bool; accumulates @23 :Bool; weighsBySamples @24 :Bool; rotateShards @25 :Bool;
   resetMomentum @26 :Bool; lrMayDecay @27 :Bool; returns @28 :Bool;
-  job @29 :UInt64; goesOn @30 :Bool; place @31 :Text;
+  job @29 :UInt64; goesOn @30 :Bool; place @31 :Text; lrFactor @32 :Float64;
 }
 
 struct Activate { job @0 :UInt64; root @1 :Int32; version @2 :Int64; count @3 :Bool; gone @4 :Int32 = -1; back @5 :Bool; }  # count: one worker more has arrived, a quorum fires; gone: this worker has left, or is back, no version

@@ -31,21 +31,22 @@ void LateMerges::forget_gone() {
 }
 
 collective::Reduction LateMerges::to_window(const RoundEngine::Merge& what, WorkerWindows::Member& member,
-                                            std::vector<const void*> inputs, double divisor) {
+                                            std::vector<const void*> inputs, double divisor, std::int32_t members) {
   auto reduction = work_.windows.reduction();
   const auto buffer = work_.begin_result(what.rank, member, what.own);
   if (!buffer) return reduction;
   has_result_ = true;
+  member.window.tag(*buffer).members = members;
   reduction.inputs = std::move(inputs);
   reduction.outputs.push_back({member.window.data(*buffer).data(), 1.0 / divisor});
   return reduction;
 }
 
-collective::Reduction LateMerges::prepare(const RoundEngine::Merge& what, const Round& missed) {
+collective::Reduction LateMerges::prepare(const RoundEngine::Merge& what, const Round& missed, std::int32_t members) {
   has_result_ = false;
   auto* const member = work_.windows.living(what.rank);
   if (!member) return work_.windows.reduction();
-  if (outer_) return to_window(what, *member, {outer_->data()}, 1);
+  if (outer_) return to_window(what, *member, {outer_->data()}, 1, members);
   auto& window = member->window;
   const bool merges = missed.payload != Payload::gradients;  // A mean gradient is taken as it is.
   const auto own = window.published() ? window.published() : window.sealed();
@@ -62,7 +63,7 @@ collective::Reduction LateMerges::prepare(const RoundEngine::Merge& what, const 
     contributions = std::max(1, window.tag(*newest).divisor);
   }
   if (merges) inputs.push_back(window.data(*own).data());
-  return to_window(what, *member, std::move(inputs), merges ? contributions + 1.0 : 1.0);
+  return to_window(what, *member, std::move(inputs), merges ? contributions + 1.0 : 1.0, members);
 }
 
 void LateMerges::finish(const RoundEngine::Merge& what) {

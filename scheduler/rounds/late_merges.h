@@ -26,8 +26,8 @@ class LateMerges {
   void forget(Rank rank);
   /// Without those whose workers are gone.
   void forget_gone();
-  /// `missed`: the round that the worker was late for.
-  collective::Reduction prepare(const RoundEngine::Merge& what, const Round& missed);
+  /// `missed`: the round that the worker was late for. `members`: of the newest average of all.
+  collective::Reduction prepare(const RoundEngine::Merge& what, const Round& missed, std::int32_t members);
   void finish(const RoundEngine::Merge& what);
 
  private:
@@ -38,7 +38,7 @@ class LateMerges {
   using KeptOf = std::map<Version, std::shared_ptr<const Kept>>;
 
   collective::Reduction to_window(const RoundEngine::Merge& what, WorkerWindows::Member& member,
-                                  std::vector<const void*> inputs, double divisor);
+                                  std::vector<const void*> inputs, double divisor, std::int32_t members);
 
   Workplace& work_;
   const std::optional<OuterModel>& outer_;

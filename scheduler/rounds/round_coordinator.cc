@@ -262,7 +262,7 @@ void RoundCoordinator::carry_out(const RoundEngine::Execute& a, Instant) {
 
 void RoundCoordinator::carry_out(const RoundEngine::Merge& a, Instant) {
   const Decision done{.kind = Kind::merged, .rank = a.rank};
-  const auto prepare = [this, a] { return merges_.prepare(a, round(a.own)); };
+  const auto prepare = [this, a] { return merges_.prepare(a, round(a.own), members_); };
   const auto finish = [this, a](Instant at) {
     merges_.finish(a);
     work_.chronicle.decide({.kind = Kind::merged, .rank = a.rank, .at = at});
@@ -340,6 +340,7 @@ void RoundCoordinator::add_outputs(const RoundEngine::Execute& what, std::int32_
     window.tag(*buffer) = {};
     window.tag(*buffer).iteration = what.version.value;
     window.tag(*buffer).divisor = whole ? 1 : contributions;
+    if (what.sync) window.tag(*buffer).members = static_cast<std::int32_t>(group.totals().members);
     to.outputs.push_back({window.data(*buffer).data(), whole ? mean : 1.0});
   };
   for (const Rank rank : what.fresh) output(rank, gradients || what.sync || !options_.adds_own_again);
@@ -355,6 +356,7 @@ void RoundCoordinator::add_outputs(const RoundEngine::Execute& what, std::int32_
 void RoundCoordinator::finish_average(const RoundEngine::Execute& what, Instant now) {
   const auto key = key_of(what.version, what.group);
   executed_sums_ = sums_.group(key).totals();
+  if (what.sync) members_ = static_cast<std::int32_t>(executed_sums_.members);
   deliver(what);
   merges_.forget_gone();
   (what.sync ? work_.counters.global_averages : work_.counters.group_averages) += 1;

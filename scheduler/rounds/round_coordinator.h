@@ -96,6 +96,7 @@ class RoundCoordinator final : public Coordinator, private Pace {
   bool acting_ = false;
   std::vector<Rank> outputs_;  ///< Local members whose windows hold a result in progress (of the averaging in flight).
   RoundSums executed_sums_;    ///< Of the averaging that is being finished.
+  std::int32_t members_ = 0;   ///< Of the newest average of all.
   bool stop_wanted_ = false;
 };
 

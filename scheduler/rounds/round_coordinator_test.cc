@@ -164,6 +164,8 @@ TEST_F(RoundCoordinatorTest, WhoHasMissedTwoRoundsTakesTheNewestOuterModel) {
   EXPECT_EQ(model(0), 6);
   publish(1, 0, 100, 1);
   EXPECT_EQ(model(1), 6);
+  const auto& window = *of(1).window(Rank{1});
+  EXPECT_EQ(window.tag(*window.writing()).members, 2);
   EXPECT_FALSE(verdict(1).fresh);
   EXPECT_EQ(verdict(1).next, 4);
 }
@@ -267,6 +269,7 @@ TEST_F(GradientsOfThoseThatAreThere, AVacantPlaceIsNoWorkerThatGaveNothing) {
   join(1);
   service_->on_gone(Rank{2}, now);
   EXPECT_EQ(mean_of_two(), 4);
+  for (const int rank : {0, 1}) EXPECT_EQ(window(rank).tag(*window(rank).writing()).members, 2) << rank;
 }
 
 TEST_F(GradientsOfThoseThatAreThere, NorIsOneThatHasLeft) {

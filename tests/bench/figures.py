@@ -23,7 +23,7 @@ MEASUREMENTS = {
     "cells": programs.cells, "prediction": prediction.prediction,
     "building": building.building, "bare": building.bare, "checking": building.checking,
     "checked": building.checked, "memory": building.memory, "before": before.before,
-    "returning": returning.returning, "node_returns": returning.node_returns, "scaling": scaling.scaling, "ledgers": ledgers.ledgers, "changing": changing.changing,
+    "returning": returning.returning, "node_returns": returning.node_returns, "scaling": scaling.scaling, "joining": scaling.joining, "ledgers": ledgers.ledgers, "changing": changing.changing,
     "kills": kills.kills, "crowd": crowd.crowd,
 }
 

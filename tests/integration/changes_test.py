@@ -114,6 +114,18 @@ class Changes:
         self.assertEqual(len(run.result()["changes"]), 1)
         self.assertLess(run.result()["train_s"], 7 * SLOWDOWN)
 
+    def test_learning_rates_and_one_parameter_are_changed_alone(self):
+        run = self.begin("local-sgd(period=4)")
+        for words, told in ((("--lr-factor", 0.5), "local-sgd(period=4), learning rates times 0.5"), (("--period", 2), "local-sgd(period=2), learning rates times 0.5"),
+                            (("--strategy", "wagma(late=skip)", "--grace", "20ms", "--lr-factor", 1), "wagma(late=skip,grace=20ms)")):
+            before = len(self.changes(run))
+            done = self.paceline("set", 1, *words)
+            self.assertEqual((done.code, done.out), (0, f"job 1 is to go on with {told}, from its next average of all on: the run's own output says when it does\n"), done.said())
+            wait_until(lambda: len(self.changes(run)) > before, 20, told, run)
+            self.wait_for_update(run, run.update() + 20)
+        result = self.check(run, ["local-sgd(period=4)", "local-sgd(period=2)", "wagma(late=skip,grace=20ms)"])
+        self.assertEqual([change["lr_factor"] for change in result["changes"]], [0.5, 0.5, 1])
+
     @in_release
     def test_workers_join_a_later_leg(self):
         run = self.begin("allreduce", "--begin-with", 2)
@@ -145,8 +157,17 @@ class Changes:
 
         refused("no job 7 runs here", 7, "--strategy", "allreduce")
         refused("the strategy of job 1 cannot be changed: it is allreduce already", 1, "--strategy", "allreduce")
-        for words in ((), (1,), ("one", "--strategy", "allreduce")):
+        for words in ((), ("one", "--strategy", "allreduce"), (1, "--lr-factor", "much")):
             self.assertEqual(self.paceline("set", *words).code, 2)
+        refused("say what is to change: --strategy, --period, --grace or --lr-factor", 1)
+        refused("the strategy of job 1 cannot be changed: it is allreduce already", 1, "--lr-factor", 1)
+        for factor in (0, -1, 1e7, "nan", "inf"):
+            done = self.paceline("set", 1, "--lr-factor", factor)
+            self.assertEqual((done.code, done.err.count("\n")), (2, 1), done.said())
+            self.assertIn("lr-factor", done.err)
+        for words in (("--period", "8"), ("--grace", "20ms"), ("--period", "8)"), ("--period", "\xff")):
+            done = self.paceline("set", 1, *words)
+            self.assertEqual((done.code, done.err.count("\n")), (2, 1), done.said())
         for strategy, part in (("sgd", "strategies are allreduce"), ("wagma(group=3)", "group"), ("", "strateg"), ("d-psgd(file=/none)", "/none"),
                                ("local-sgd(period=0)", "period"), ("bytes \x01", "strateg"), ("x" * 100000, "strateg")):
             done = self.paceline("set", 1, "--strategy", strategy)
@@ -154,7 +175,7 @@ class Changes:
             self.assertIn(part, done.err)
             self.assertEqual(done.err.count("\n"), 1, done.err)
         told = json.loads(self.paceline("set", 1, "--strategy", "local-sgd(period=4)", "--json").out)
-        self.assertEqual(told, {"job": 1, "strategy": "local-sgd(period=4)", "before": "allreduce"})
+        self.assertEqual(told, {"job": 1, "strategy": "local-sgd(period=4)", "lr_factor": 1, "text": "local-sgd(period=4)", "before": "allreduce"})
         wait_until(lambda: self.changes(run), 20, "it goes on", run)
         self.check(run, ["local-sgd(period=4)"])
 

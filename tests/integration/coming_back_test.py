@@ -32,7 +32,7 @@ class ComingBack:
         self.wait_for_update(run, 40)
         self.kill_and_wait(run, 3)
         text = self.returned(run)[0]["text"]
-        self.assertRegex(text, r"^worker 3 is back, with update \d+, \d+\.\d\d s after it ended$")
+        self.assertRegex(text, r"^worker 3 is back, with update \d+, \d+\.\d\d s after it ended; it was given \d+\.\d\d MB$")
         self.assertIn(text, run.out)
         self.end_after(run, 200)
         self.assertRegex(run.left()[3], r"^worker 3 ended \(killed by SIGKILL \(Killed\)\): the others go on without it until its "

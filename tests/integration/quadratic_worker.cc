@@ -215,6 +215,8 @@ class Quadratic {
     return state.empty() || paceline_session_set_outer(session_, state.data(), state.size()) != 0;
   }
 
+  double rate() const { return kLearningRate * info_.lr_factor; }
+
   /// Out of a list with an entry a worker.
   json of_this_worker(const json& list) const { return list[static_cast<std::size_t>(start_.rank) % list.size()]; }
   /// Whether the test wants this of this worker.
@@ -294,11 +296,11 @@ class Quadratic {
         const auto* averaged = static_cast<const double*>(paceline_session_result(session_).data);
         if (!averaged) averaged = gradients.data();
         result = averaged[0];
-        for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * averaged[i];
+        for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= rate() * averaged[i];
         if (is_to("freeze_in_step") && options_.value("fail_update", -1) <= lease.update) freeze();
       }
     } else {
-      for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= kLearningRate * curvature() * (x()[i] - centre());
+      for (std::uint64_t i = 0; i < elements_; ++i) x()[i] -= rate() * curvature() * (x()[i] - centre());
     }
     if (lease.payload == PACELINE_MODELS || (lease.payload == PACELINE_BOTH && outcome == PACELINE_APPLY)) {
       follow();

@@ -352,6 +352,30 @@ class Agents(IntegrationTest):
         self.assertEqual(self.paceline("down").code, 0)
         self.assert_nobody_left()
 
+    def test_fewer_than_the_minimum_go_on_for_a_lost_node_that_comes_back(self):
+        self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
+        run = self.start_quadratic("--minimum", 4, nodes=None, updates=ENDLESS, sleep_ms=[4], goes_on_writing=True)
+        self.wait_for_update(run, 5)
+        agent, = self.agents(1)
+        os.kill(agent, signal.SIGKILL)
+        wait_until(lambda: {event["worker"] for event in run.metrics() if event.get("event") == "returned"} == {2, 3}, 30, "they join", run)
+        self.wait_for_update(run, run.update() + 20)
+        few = "workers 2, 3 were lost: 2 of 4 remain, and --minimum asks for 4"
+        self.assertEqual(run.said().count(f"{few}; the node may come back, and the run goes on for 60 s so"), 1, run.said())
+        self.end_after(run, 20)
+        for flags, most in ((("--minimum-wait", "2s"), 20), (("--elastic", "no"), 5)):
+            run = self.start_quadratic("--minimum", 4, *flags, nodes=None, updates=ENDLESS, sleep_ms=[4], goes_on_writing=True)
+            self.wait_for_update(run, 5)
+            agent, = self.agents(1)
+            os.kill(agent, signal.SIGSTOP)
+            self.assertEqual(run.wait(most + 10), 1, run.said())
+            self.assertIn("paceline: workers 2, 3 were lost: 2 of 4 remain", run.err)
+            self.assertEqual("the node may come back" in run.said(), flags[1] == "2s", run.said())
+            os.kill(agent, signal.SIGCONT)
+            wait_until(lambda: json.loads(self.paceline("status", "--json").out)["jobs"] == [] and self.agents(1), 20, "the node is there")
+        self.assertEqual(self.paceline("down").code, 0)
+        self.assert_nobody_left()
+
     def test_where_nobody_is_started_again_it_does_not(self):
         self.assertEqual(self.paceline("up", "--nodes", 2).code, 0)
         run = self.start_quadratic("--restarts", 0, nodes=None, updates=ENDLESS, sleep_ms=[2])

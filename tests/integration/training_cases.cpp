@@ -12,6 +12,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -128,6 +129,30 @@ void stop(paceline::Worker& me) {
   }
   me.log("bodies", static_cast<double>(bodies));
   me.log("model", sum_of(job.net->parameters()));
+}
+
+// How many take part, and by how much a parameter moves whose gradient is 1 everywhere.
+void views(paceline::Worker& me) {
+  struct Net : torch::nn::Module {
+    explicit Net(torch::Tensor& w) { w = register_parameter("weight", torch::zeros({1}, torch::kFloat64)); }
+  };
+  torch::Tensor w;
+  const auto net = std::make_shared<Net>(w);
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(kRate));
+  auto shared = me.share(net, optimizer);
+  (void)me.sampler(kSamples);
+  me.on_view([&] { me.log("view", me.present()); });
+  std::optional<double> before;
+  while (me.next()) {
+    if (before) me.log("moved", *before - w.item<double>());
+    before = w.item<double>();
+    me.log("present", me.present());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    optimizer.zero_grad();
+    const auto loss = w.sum();
+    loss.backward();
+    shared.step(loss);
+  }
 }
 
 // An optimiser that evaluates several times.
@@ -501,6 +526,7 @@ int main(int argc, char** argv) {
                         : name == "stop"      ? stop
                         : name == "closure"   ? closure
                         : name == "averaging" ? averaging
+                        : name == "views"     ? views
                         : name == "early"     ? early
                         : name == "squares"   ? squares<torch::kFloat32>
                         : name == "squares64" ? squares<torch::kFloat64>

@@ -6,7 +6,7 @@ import struct
 import time
 import zlib
 
-from harness import IntegrationTest, main
+from harness import IntegrationTest, main, wait_until
 
 CASES = os.environ.get("PACELINE_TRAINING_CASES", "build/release/tests/integration/training_cases")
 
@@ -49,6 +49,42 @@ class TrainingCases(IntegrationTest):
             self.assertLess(max(moved), 1.01e-3, "the norm that gradients were clipped to")
             self.assertGreater(min(moved), 1e-4)
         self.assert_one_model(run)
+
+    def test_learning_rates_follow_who_is_there_and_each_worker_hears_of_it(self):
+        directory = os.path.join(self.folder, f"run-{self.runs}")
+        run = self.start("run", CASES, "--run-dir", directory, "--workers", "2..3", "--begin-with", 2, "--lr-scaling", "linear", "--lr-factor", 0.5,
+                         "--batch", 4, "--epochs", 60, "--", "views", directory=self.folder)
+        run.run_directory = directory
+        metrics = os.path.join(directory, "metrics.jsonl")
+        wait_until(lambda: os.path.exists(metrics) and run.update() > 20, 30, "it trains", run)
+        self.assertEqual(self.paceline("scale", 1, 3).code, 0)
+        wait_until(lambda: any(event["event"] == "returned" for event in run.metrics()), 30, "it joins", run)
+        self.wait_for_update(run, run.update() + 60)
+        self.assertEqual(self.paceline("set", 1, "--lr-factor", 0.25).code, 0)
+        wait_until(lambda: any(event["event"] == "changed" for event in run.metrics()), 30, "another factor", run)
+        self.assertEqual(self.paceline("drain", "worker-1").code, 0)
+        self.assertEqual(run.wait(120), 0, run.said())
+        rows, views = {}, {}
+        for event in run.metrics():
+            if event["event"] != "metric":
+                continue
+            if event["name"] == "view":
+                views.setdefault(event["worker"], []).append(int(event["value"]))
+            rows.setdefault((event["worker"], event["update"]), {})[event["name"]] = event["value"]
+        changed = next(event for event in run.metrics() if event["event"] == "changed")
+        self.assertEqual((changed["strategy"], changed["lr_factor"]), ("allreduce", 0.25))
+        self.assertRegex(run.out, r"from update \d+ on with allreduce, learning rates times 0\.25: its workers were held")
+        moves = set()
+        for (worker, update), row in rows.items():  # What an update moved is logged with the next one.
+            if "moved" in row and "present" in row:
+                factor = 0.25 if update > changed["update"] else 0.5
+                self.assertAlmostEqual(row["moved"], 0.1 * factor * row["present"] / 3, 12, (worker, update))
+                moves.add((factor, row["present"]))
+        self.assertLessEqual({(0.5, 2), (0.5, 3), (0.25, 3), (0.25, 2)}, moves)
+        self.assertEqual(views[0], [2, 3, 2])
+        joined, = (event for event in run.metrics() if event["event"] == "returned")
+        self.assertGreater(joined["bytes"], 0)
+        self.assertEqual(joined["samples"], 0)
 
     def test_data_sets_in_files_are_shown_once_an_epoch(self):
         rows = [(k, math.sin(k), math.cos(k), k % 2) for k in range(256)]

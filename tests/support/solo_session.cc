@@ -5,7 +5,7 @@
 // The endpoint is JSON: {"payload": "models"|"gradients"|"both"|"warm_up" (two updates of gradients), "bodies": 1,
 // "updates": 10, "first_update": 0, "seed": 1, "workers": 1, "evaluate_every": 0, "capture_at": [updates],
 // "capture_body": 0, "restore_at": [updates], "drop_at": [updates], "reset_momentum": 0, "averages": true,
-// "decay_from": 0 (first update at which the learning rate may decay)}.
+// "decay_from": 0 (first update at which the learning rate may decay), "lr_factor": 1, "members": [of each average]}.
 
 #include "tests/support/solo_session.h"
 
@@ -40,6 +40,7 @@ struct paceline_session {
   bool wide = false;  // Numbers are float64, else float32.
   std::uint64_t elements = 0;
   std::uint64_t averagings = 0;
+  std::vector<std::int64_t> members;
   std::vector<std::vector<std::byte>> buffers;  // The sum of gradients, the result, and for models three in turn.
   std::size_t writing = 2;
   bool in_window = false;
@@ -106,6 +107,8 @@ paceline_session* paceline_session_open(const paceline_session_config* config, c
   session->info.updates = json.value("updates", 10);
   session->info.seed = json.value("seed", 1);
   session->info.reset_momentum = json.value("reset_momentum", 0);
+  session->info.lr_factor = json.value("lr_factor", 1.0);
+  session->members = json.value("members", std::vector<std::int64_t>{});
   session->evaluate_every = json.value("evaluate_every", 0);
   session->decay_from = json.value("decay_from", 0);
   session->averages = json.value("averages", true);
@@ -162,6 +165,11 @@ paceline_span paceline_session_model(const paceline_session* session) {
   return {const_cast<paceline_session*>(session)->buffers[session->writing].data(), session->elements};
 }
 uint64_t paceline_session_averagings(const paceline_session* session) { return session->averagings; }
+/// Of the average before the update that is begun now.
+int64_t paceline_session_members(const paceline_session* session) {
+  const auto done = static_cast<std::size_t>(session->lease.update);
+  return done > 0 && done <= session->members.size() ? session->members[done - 1] : 0;
+}
 void paceline_session_placed(paceline_session* session) { session->flip(); }
 paceline_span paceline_session_result(const paceline_session* session) { return session->result; }
 

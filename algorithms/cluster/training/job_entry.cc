@@ -94,6 +94,7 @@ Result<algorithms::Strategy> job_strategy(const job::Options& options, std::int3
   auto strategy = algorithms::parse_strategy(options.strategy, workers);
   if (!strategy) return strategy;
   PACELINE_TRY(algorithms::check_optimizer_state(*strategy, options.optimizer_state));
+  PACELINE_TRY(algorithms::check_lr_scaling(*strategy, workers, options.lr_scaling));
   if (!strategy->brings_batches()) strategy->batches = options.accumulate;
   return strategy;
 }

@@ -1,5 +1,6 @@
 #include "algorithms/cluster/training/job_news.h"
 
+#include "algorithms/job/options.h"
 #include "runtime/base/readable.h"
 #include "runtime/observe/format.h"
 
@@ -48,12 +49,14 @@ void JobNews::left(Rank worker, const std::string& text, Leaves how) const {
   });
 }
 
-void JobNews::returned(Rank worker, std::int64_t update, double after_s, const std::string& text) const {
+void JobNews::returned(Rank worker, std::int64_t update, const Cost& cost, const std::string& text) const {
   to_driver_([&](auto event) {
     auto returned = event.initReturned();
     returned.setWorker(worker.value);
     returned.setUpdate(update);
-    returned.setAfterS(after_s);
+    returned.setAfterS(cost.after_s);
+    returned.setBytes(cost.bytes);
+    returned.setSamples(cost.samples);
     returned.setText(bounded(text));
   });
 }
@@ -104,14 +107,16 @@ void JobNews::ledger(const std::vector<scheduler::Ledger::Row>& epochs) const {
   to_driver_([&](auto event) { write(epochs, self_, leg_, event.initLedger()); });
 }
 
-void JobNews::changed(std::int64_t update, const std::string& strategy, double after_s) const {
+void JobNews::changed(std::int64_t update, const std::string& strategy, double lr_factor, double after_s) const {
   to_driver_([&](auto event) {
     auto changed = event.initChanged();
     changed.setUpdate(update);
     changed.setStrategy(bounded(strategy));
+    changed.setLrFactor(lr_factor);
     changed.setAfterS(after_s);
     changed.setText(bounded(observe::format("from update %lld on with %s: its workers were held for %.2f s",
-                                            static_cast<long long>(update) + 1, strategy.c_str(), after_s)));
+                                            static_cast<long long>(update) + 1,
+                                            job::in_words(strategy, lr_factor).c_str(), after_s)));
   });
 }
 

@@ -33,8 +33,14 @@ class JobNews {
   void drained(Rank worker, const std::string& text) const { left(worker, text, Leaves::as_asked); }
   /// Another process comes in its place,
   void left_for_a_while(Rank worker, const std::string& text) const { left(worker, text, Leaves::for_a_while); }
+  /// What it cost.
+  struct Cost {
+    double after_s = 0;        ///< Since its last process ended, or it asked for its share.
+    std::uint64_t bytes = 0;   ///< Of the state that it was given.
+    std::int64_t samples = 0;  ///< That it would have done meanwhile.
+  };
   /// and has begun to train with this update.
-  void returned(Rank worker, std::int64_t update, double after_s, const std::string& text) const;
+  void returned(Rank worker, std::int64_t update, const Cost& cost, const std::string& text) const;
   /// The job had ended, which is no loss.
   void left_ended_job(Rank worker, const std::string& text) const { left(worker, text, Leaves::ended_job); }
   void node_lost(NodeId node, const std::string& text) const;
@@ -46,7 +52,7 @@ class JobNews {
   /// What became of the samples of epochs that are over.
   void ledger(const std::vector<scheduler::Ledger::Row>& epochs) const;
   /// The job goes on with another strategy, beginning with this update; its workers were held for `after_s`.
-  void changed(std::int64_t update, const std::string& strategy, double after_s) const;
+  void changed(std::int64_t update, const std::string& strategy, double lr_factor, double after_s) const;
   void file(const std::string& path, const std::string& hash) const;
   void final_model(Rank worker, const std::string& hash) const;
   void stopping(const std::string& why) const;

@@ -67,8 +67,14 @@ TEST_F(JobNewsTest, WhoLeavesAJobThatHasEndedIsNoLoss) {
   EXPECT_EQ(told().at("drained"), true);
   sut_.left_for_a_while(Rank{1}, "killed");
   EXPECT_EQ(told().at("returns"), true);
-  sut_.returned(Rank{1}, 7, 0.5, "is back");
-  EXPECT_EQ(told(), (json{{"event", "returned"}, {"worker", 1}, {"update", 7}, {"after_s", 0.5}, {"text", "is back"}}));
+  sut_.returned(Rank{1}, 7, {0.5, 1000, 64}, "is back");
+  EXPECT_EQ(told(), (json{{"event", "returned"},
+                          {"worker", 1},
+                          {"update", 7},
+                          {"after_s", 0.5},
+                          {"bytes", 1000},
+                          {"samples", 64},
+                          {"text", "is back"}}));
   sut_.left_ended_job(Rank{1}, "killed");
   EXPECT_EQ(told().at("ended"), true);
 }

@@ -47,6 +47,7 @@ void JobReplicas::carry_out(const ReplicaExchange::Give& give) {
     update = std::max(update, std::min(averagings_->begins_with(give.rank), averagings_->last()).value);
   body.setUpdate(update);
   body.setSize(give.replica.size);
+  given_[give.rank] = {give.replica.size, update};
   if (averagings_) averagings_->ledger().on_restored(give.rank, give.replica.contents);
   outbox_.answer(*worker, requests_[give.rank], message, {give.replica.object->fd()});
 }
@@ -126,7 +127,13 @@ void JobReplicas::on_admitted(const scheduler::AveragingService::Admitted& admit
   act(exchange_.on_admitted(admitted.rank, need, donors(), now));
 }
 
+std::optional<JobReplicas::Given> JobReplicas::given(Rank rank) const {
+  const auto given = given_.find(rank);
+  return given == given_.end() ? std::nullopt : std::optional(given->second);
+}
+
 void JobReplicas::on_left(Rank rank, Instant now) {
+  given_.erase(rank);
   to_readmit_.erase(rank);
   may_skip_.erase(rank);
   act(exchange_.on_left(rank, donors(), now));

@@ -44,6 +44,12 @@ class JobReplicas {
   /// Another process comes in the place of a local worker that has left: it is given a state when it is admitted.
   void on_return(Rank rank) { exchange_.on_return(rank); }
   void on_admitted(const scheduler::AveragingService::Admitted& admitted, Instant now);
+  /// What a local worker was given last.
+  struct Given {
+    std::uint64_t bytes = 0;
+    std::int64_t update = 0;  ///< That it began with.
+  };
+  std::optional<Given> given(Rank rank) const;
   void on_left(Rank rank, Instant now);
   /// The job has come to its end.
   void on_end(Version end, Instant now);
@@ -75,8 +81,9 @@ class JobReplicas {
   Readmit readmit_;
   ReplicaExchange exchange_;
   std::map<Rank, std::uint64_t> requests_;  ///< Of local workers: the last one's number.
-  std::map<Rank, Instant> to_readmit_;      ///< When.
-  std::set<Rank> may_skip_;                 ///< They come back, and may begin with what is current then.
+  std::map<Rank, Given> given_;
+  std::map<Rank, Instant> to_readmit_;  ///< When.
+  std::set<Rank> may_skip_;             ///< They come back, and may begin with what is current then.
   std::shared_ptr<scheduler::AveragingService> averagings_;
 };
 

@@ -10,18 +10,15 @@
 namespace paceline::cluster {
 
 void JobReturns::begin(Rank rank, const std::string& text, Instant now) {
-  begin_anew(rank, now);
+  const auto* const window = averagings_ ? averagings_->window(rank) : nullptr;
+  const auto at = window ? window->progress().step.load(std::memory_order_relaxed) : around_.settings.first;
+  begin(rank, {now, at});
   around_.news.left_for_a_while(rank, text);
 }
 
-void JobReturns::begin_anew(Rank rank, Instant now) {
-  returns_.begin(rank, now);
+void JobReturns::begin(Rank rank, const Returns::Gone& gone) {
+  returns_.begin(rank, gone);
   around_.replicas.on_return(rank);
-}
-
-void JobReturns::take_place(Rank rank, Instant now) {
-  begin_anew(rank, now);
-  returns_.note_new(rank);
 }
 
 std::vector<std::pair<Rank, Returns::Share>> JobReturns::unanswered() const {
@@ -107,14 +104,18 @@ void JobReturns::on_executed(Version v, Instant now) {
 }
 
 void JobReturns::on_back(Rank rank, std::int64_t update, Instant now) {
-  const bool is_new = returns_.is_new(rank);
-  const auto gone_since = returns_.end(rank);
-  if (!gone_since) return;
-  const double after = seconds(now - *gone_since);
-  const char* const text = is_new ? "worker %d joins, with update %lld, %.2f s after it asked for its share"
-                                  : "worker %d is back, with update %lld, %.2f s after it ended";
-  around_.news.returned(rank, update, after,
-                        observe::format(text, rank.value, static_cast<long long>(update) + 1, after));
+  const auto gone = returns_.end(rank);
+  if (!gone) return;
+  const double after = seconds(now - gone->since);
+  std::string text =
+      observe::format(gone->at ? "worker %d is back, with update %lld, %.2f s after it ended"
+                               : "worker %d joins, with update %lld, %.2f s after it asked for its share",
+                      rank.value, static_cast<long long>(update) + 1, after);
+  const auto given = around_.replicas.given(rank);
+  const auto missed = gone->at && given ? averagings_->ledger().samples_of(given->update - *gone->at) : 0;
+  if (given) text += observe::format("; it was given %.2f MB", static_cast<double>(given->bytes) / 1e6);
+  if (missed > 0) text += observe::format(", and has missed %lld samples", static_cast<long long>(missed));
+  around_.news.returned(rank, update, {after, given ? given->bytes : 0, missed}, text);
 }
 
 }  // namespace paceline::cluster

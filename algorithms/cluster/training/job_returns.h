@@ -47,9 +47,9 @@ class JobReturns {
   /// A worker has left, and another process is started in its place. `text`: for people.
   void begin(Rank rank, const std::string& text, Instant now);
   /// It has ended on its way, and there is another once more.
-  void begin_anew(Rank rank, Instant now);
+  void begin_anew(Rank rank, Instant now) { begin(rank, {now}); }
   /// Somebody comes whose place nobody has.
-  void take_place(Rank rank, Instant now);
+  void take_place(Rank rank, Instant now) { begin(rank, {now}); }
   void on_share(Rank rank, const Returns::Share& share) { returns_.on_share(rank, share); }
   /// Those that have asked for their windows, and have none yet.
   std::vector<std::pair<Rank, Returns::Share>> unanswered() const;
@@ -64,6 +64,7 @@ class JobReturns {
   void on_executed(Version v, Instant now);
 
  private:
+  void begin(Rank rank, const Returns::Gone& gone);
   void reopen_window(Rank rank, const Returns::Share& share);
   void make_window(Rank rank, const Returns::Share& share);
   void on_window_made(Rank rank, const Returns::Share& share, WorkerShare& made);

@@ -4,14 +4,9 @@
 
 namespace paceline::cluster {
 
-std::optional<Instant> Returns::end(Rank rank) {
+std::optional<Returns::Gone> Returns::end(Rank rank) {
   const auto way = ways_.extract(rank);
-  return way ? std::optional(way.mapped().ended) : std::nullopt;
-}
-
-bool Returns::is_new(Rank rank) const {
-  const auto way = ways_.find(rank);
-  return way != ways_.end() && way->second.is_new;
+  return way ? std::optional(way.mapped().gone) : std::nullopt;
 }
 
 bool Returns::has(WorkerId worker) const {

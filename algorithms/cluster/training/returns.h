@@ -27,12 +27,16 @@ class Returns {
     SharedModel model{};
   };
 
-  void begin(Rank rank, Instant now) { ways_.try_emplace(rank, Way{now}).first->second.share.reset(); }
-  /// It was not there before.
-  void note_new(Rank rank) { ways_.at(rank).is_new = true; }
-  bool is_new(Rank rank) const;
-  /// It does not come back, or is back. Since when it was gone; nullopt: it was not on its way.
-  std::optional<Instant> end(Rank rank);
+  struct Gone {
+    Instant since;
+    std::optional<std::int64_t> at =
+        {};  ///< The update that its last process was at; nullopt: it was not there before.
+    bool operator==(const Gone&) const = default;
+  };
+  /// One that ends again on its way is gone as it was.
+  void begin(Rank rank, const Gone& gone) { ways_.try_emplace(rank, Way{gone}).first->second.share.reset(); }
+  /// It does not come back, or is back. nullopt: it was not on its way.
+  std::optional<Gone> end(Rank rank);
   bool has(Rank rank) const { return ways_.contains(rank); }
   /// It is one that waits for its window.
   bool has(WorkerId worker) const;
@@ -48,9 +52,8 @@ class Returns {
 
  private:
   struct Way {
-    Instant ended;
+    Gone gone;
     std::optional<Share> share = {};
-    bool is_new = false;
   };
   std::map<Rank, Way> ways_;
 };

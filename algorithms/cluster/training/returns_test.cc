@@ -9,7 +9,7 @@ using std::chrono::seconds;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr Instant kEnded{seconds(10)};
+constexpr Returns::Gone kEnded{Instant{seconds(10)}, 7};
 
 TEST(ReturnsTest, AWorkerIsOnItsWayFromItsEndToItsArrival) {
   Returns sut;
@@ -33,7 +33,7 @@ TEST(ReturnsTest, OneWhoseNextProcessEndsTooIsGoneSinceItsFirstEnd) {
   sut.withdraw(WorkerId{7});
   EXPECT_THAT(sut.waiting(), IsEmpty());
   sut.on_share(Rank{1}, {.worker = WorkerId{8}});
-  sut.begin(Rank{1}, kEnded + seconds(5));
+  sut.begin(Rank{1}, {Instant{seconds(15)}, 9});
   EXPECT_THAT(sut.waiting(), IsEmpty());
   EXPECT_EQ(sut.end(Rank{1}), kEnded);
 }

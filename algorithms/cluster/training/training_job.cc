@@ -159,7 +159,8 @@ void TrainingJob::on_plan(const wire::Report::Plan::Reader& said, Instant now) {
   if (!is_back_ && !gained_.empty())
     news_.node_joined(gained_, "node " + to_string(settings_.self) + " has more places from here on");
   if (settings_.leg > 0 && !is_back_) {
-    news_.changed(plan->first, settings_.strategy.name, seconds(now - ended_before_));  // Each node: one may be lost.
+    news_.changed(plan->first, settings_.strategy.name, settings_.options().lr_factor,
+                  seconds(now - ended_before_));  // Each node: one may be lost.
     tell_others(said, now);
   }
   if (stops_soon_) averagings_->stop_soon();

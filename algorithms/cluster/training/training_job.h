@@ -158,6 +158,7 @@ class TrainingJob {
   Before nothing_before() const;
   Result<void> learn(const wire::Report::Plan::Reader& said);
   void wish_next_leg();
+  bool check_leg(const JobEntry& next) const;
   void tell_if_nobody_begins(Instant now);
   void end_if_nobody_begins(Instant now);
   void on_metric(Rank rank, std::int64_t update, const wire::Report::Metric::Reader& metric, Instant now);

@@ -92,10 +92,11 @@ TrainingJob::Before TrainingJob::nothing_before() const {
   return before;
 }
 
-/// The newest that is asked for holds.
+/// The newest that is asked for, and fits, holds.
 void TrainingJob::on_next_leg(const JobEntry& next, Instant now) {
   newest_leg_ = std::max(newest_leg_, next.leg);
   if (settings_.replays() || next.leg <= settings_.leg || (wanted_ && next.leg <= wanted_->leg)) return;
+  if (averagings_ && !check_leg(next)) return;
   wanted_ = next;
   wish_next_leg();
   if (averagings_) follow_up(now);
@@ -104,14 +105,16 @@ void TrainingJob::on_next_leg(const JobEntry& next, Instant now) {
 /// The node that leads asks for the end of this one.
 void TrainingJob::wish_next_leg() {
   if (!wanted_ || !averagings_ || !averagings_->leads() || hold_.end() || stopped_) return;
-  const auto strategy = job_strategy(wanted_->options, settings_.workers());
+  check_leg(*wanted_) ? averagings_->stop_soon() : wanted_.reset();
+}
+
+/// Whether the job can go on so with its model.
+bool TrainingJob::check_leg(const JobEntry& next) const {
+  const auto strategy = job_strategy(next.options, settings_.workers());
   const auto fits = strategy ? check_model(*strategy, model_) : Result<void>(tl::unexpected(strategy.error()));
-  if (!fits) {
-    news_.warning("the job goes on with " + settings_.strategy.name + ", not with " + wanted_->options.strategy + ": " +
-                  fits.error().text);
-    return wanted_.reset();
-  }
-  averagings_->stop_soon();
+  if (!fits && averagings_->leads())
+    news_.warning("the job does not go on with " + next.options.strategy + ": " + fits.error().text);
+  return fits.has_value();
 }
 
 /// A worker may have asked for the end: the next leg hears of that (take_over).

@@ -35,6 +35,7 @@ session::JobTerms terms_of(const JobSettings& settings, Rank rank) {
   terms.weighs_by_samples = by_samples;
   terms.rotate_shards = strategy.rotate_shards;
   terms.reset_momentum = strategy.outer.clears_momentum();
+  terms.lr_factor = settings.options().lr_factor;
   terms.lr_may_decay = workers == 1 || plan->lr_may_decay();
   if (!by_samples && !exchanges(strategy)) terms.outer = strategy.outer;
   if (const auto& directory = settings.options().run_directory; !directory.empty())

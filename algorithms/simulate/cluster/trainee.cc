@@ -303,7 +303,8 @@ void Trainee::end_body() {
 }
 
 void Trainee::step_along(const double* gradient) {
-  for (std::size_t i = 0; i < elements_; ++i) x()[i] -= training_.lr * gradient[i];
+  const double rate = training_.lr * core_->info().lr_factor;
+  for (std::size_t i = 0; i < elements_; ++i) x()[i] -= rate * gradient[i];
 }
 
 bool Trainee::step_with_gradient() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <random>
@@ -10,6 +12,7 @@
 
 #include "algorithms/simulate/cluster/simulated_cluster.h"
 #include "runtime/base/json.h"
+#include "runtime/base/test_directory.h"
 #include "tests/sim/cluster/at_each_moment.h"
 #include "tests/sim/cluster/lives.h"
 #include "tests/sim/cluster/strategies.h"
@@ -512,6 +515,31 @@ std::string life_in_legs(std::uint64_t seed, std::uint64_t& happened) {
   const auto wrong = sim::wrong(how, std::chrono::milliseconds(15 + up_to(60)), happens);
   if (wrong.starts_with("all workers have ended")) return {};  // Nobody has a model.
   return wrong.empty() ? wrong : how.from + " on " + std::to_string(how.nodes) + ": " + did + wrong;
+}
+
+/// The file of a graph is gone when its nodes, or the head, look.
+TEST(ALegThatCannotBe, LeavesWhatWasAskedForBefore) {
+  const test::TestDirectory directory;
+  const std::string file = directory.path / "graph.txt";
+  int kept = 0;
+  for (Duration delay{}; delay < 1ms; delay += 200us) {  // Then it has begun, and fails by name.
+    std::ofstream(file) << "0 1\n1 2\n2 3\n3 0\n";
+    Told seen;
+    std::string texts;
+    const auto happens = [&](SimulatedCluster& cluster) {
+      set(cluster, "local-sgd(period=5)");
+      set(cluster, "matcha(" + file + ")");
+      cluster.run(delay);
+      std::filesystem::remove(file);
+      for (int i = 0; i < 20; ++i) cluster.run(5ms);
+      texts = texts_of(*cluster.drivers().front()->jobs().front());
+    };
+    EXPECT_EQ(wrong({.nodes = 2, .updates = 100}, 25ms, happens, &seen), "") << seconds(delay);
+    EXPECT_GE(seen.changes, 1u) << texts;
+    const bool was_refused = texts.find("the job does not go on with matcha(") != std::string::npos;
+    kept += was_refused && texts.find("on with local-sgd(period=5)") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GE(kept, 1);
 }
 
 TEST(LegLives, EndWell) {

@@ -20,6 +20,9 @@ struct RunOptions {
   /// lost, or a node with some: but for one that was killed, or has crashed, and is started again.
   bool elastic = true;
   std::string strategy = "allreduce";
+  /// What becomes of learning rates while fewer of the `workers` take part: `none`: nothing; `linear`: they are
+  /// multiplied by the share that does; `sqrt`: by its root. Not under strategies that have no averages of all.
+  std::string lr_scaling = "none";
   double epochs = 1;            ///< Passes over the data, counted in nominal samples.
   std::int32_t batch = 32;      ///< Samples of a mini-batch (one run of the loop's body).
   std::int32_t accumulate = 1;  ///< Mini-batches an update; `nonblocking(batches=N)` brings its own N.

@@ -166,9 +166,15 @@ class Worker {
 
   std::int32_t rank() const;     ///< Which worker this is, from 0.
   std::int32_t workers() const;  ///< That the job may have: its places. Fewer may be there.
-  std::int64_t batch() const;    ///< Samples of a mini-batch.
-  std::int64_t update() const;   ///< The job's progress, equal on all workers.
-  std::int64_t epoch() const;    ///< Passes over the data that are done before this mini-batch.
+  /// Of these, how many take part: had a part in the last average of all that this worker took. Under strategies that
+  /// have no such average it is how many the job began with.
+  std::int32_t present() const;
+  /// `f` is called in `next`, before the first mini-batch and before each from which on another number of workers is
+  /// `present`.
+  void on_view(std::function<void()> f);
+  std::int64_t batch() const;   ///< Samples of a mini-batch.
+  std::int64_t update() const;  ///< The job's progress, equal on all workers.
+  std::int64_t epoch() const;   ///< Passes over the data that are done before this mini-batch.
 
   /// A metric of the user's, shown and written to the run's metrics.
   void log(const std::string& name, double value);
