@@ -33,7 +33,7 @@ Result<Outcome> drive(World world, Learner learner, const Strategy& strategy, st
         return algorithms::make_plan(rounds, workers, total, {.final_sync = false, .seed = seed});
       };
       Simulation simulation(std::move(world), std::move(learner), std::move(rules));
-      simulation.run();
+      PACELINE_TRY(simulation.run());
       return simulation.take_outcome();
     }
     case Coordination::mixing: {

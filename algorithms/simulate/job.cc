@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "algorithms/simulate/drive.h"
 #include "algorithms/strategy.h"
@@ -47,6 +48,43 @@ Result<void> check(const Job& job) {
   return {};
 }
 
+std::string place_of(std::size_t view) { return "views[" + std::to_string(view) + "]"; }
+
+/// Who leaves is there, who joins is not, and somebody stays, of whom those have their state.
+Result<void> check_views(const Job& job, std::int32_t workers) {
+  std::set<Rank> there;
+  for (std::int32_t i = 0; i < workers; ++i) there.insert(Rank{i});
+  Version before{-2};
+  for (std::size_t k = 0; k < job.views.size(); ++k) {
+    const auto& [after, leave, join] = job.views[k];
+    const auto bad = [&](const std::string& text) { return fail(ErrorKind::invalid, place_of(k) + text); };
+    if (after <= before || after.value >= job.steps - 1)
+      return bad(".after: " + to_string(after) + "; must be larger than that before it, and below " +
+                 std::to_string(job.steps - 1) + ", the last step");
+    before = after;
+    for (const Rank rank : leave)
+      if (there.erase(rank) == 0) return bad(".leave: worker " + to_string(rank) + " is not there");
+    if (there.empty()) return bad(".leave: somebody has to stay");
+    for (const Rank rank : join) {
+      const bool is_one = rank.value >= 0 && rank.value < workers;
+      if (!is_one || std::find(leave.begin(), leave.end(), rank) != leave.end() || !there.insert(rank).second)
+        return bad(".join: worker " + to_string(rank) + (is_one ? " is there, or leaves" : " is none of the job"));
+    }
+  }
+  return {};
+}
+
+/// All average together, and who leaves and joins does so between two averages.
+bool has_views(const algorithms::Strategy& strategy) {
+  if (algorithms::coordination(strategy) != algorithms::Coordination::rounds || algorithms::mixes_batches(strategy))
+    return false;
+  return std::all_of(strategy.tiers.begin(), strategy.tiers.end(), [](const algorithms::Tier& tier) {
+    using scheduler::Lateness;
+    const bool waits = tier.late == Lateness::waits || tier.late == Lateness::finishes;
+    return (tier.trigger == scheduler::Trigger::all_arrived && waits && !tier.grace) || tier.late == Lateness::abandons;
+  });
+}
+
 }  // namespace
 
 Result<Outcome> simulate(const Job& job) {
@@ -89,6 +127,17 @@ Result<Outcome> simulate(const Job& job) {
     return fail(ErrorKind::invalid, "patience of " + job.strategy +
                                         " is not simulated; it is for strategies whose workers average in rounds, such "
                                         "as allreduce, local-sgd, wagma or nonblocking");
+  if (!job.views.empty()) {
+    if (!has_views(*strategy) || !job.failures.empty())
+      return fail(
+          ErrorKind::invalid,
+          "views: under " + job.strategy +
+              (job.failures.empty() ? " they are not simulated; take a strategy whose workers all wait for each "
+                                      "other, such as allreduce, local-sgd or adacomm, or nonblocking"
+                                    : ": give them, or failures, not both"));
+    PACELINE_TRY(check_views(job, workers));
+    world.views = job.views;
+  }
   for (const Job::Failure& failure : job.failures) {
     const Instant at{from_seconds(failure.at_s)};
     const auto until = failure.down_s ? std::optional(at + from_seconds(*failure.down_s)) : std::nullopt;

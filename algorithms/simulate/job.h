@@ -34,6 +34,7 @@ struct Job {
     std::optional<double> down_s;  ///< Nullopt: dead; else it stands still for so long.
   };
   std::vector<Failure> failures;      ///< At most one a worker.
+  std::vector<World::View> views;     ///< Of strategies whose workers all wait for each other, and nonblocking.
   std::function<void()> on_step;      ///< Told of every gradient that is computed; for progress.
   std::vector<std::int32_t> node_of;  ///< Empty: all on one agent. The rows are the same however workers are spread.
 };

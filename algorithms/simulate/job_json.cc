@@ -227,6 +227,25 @@ void read_strategy(Reader& reader, const json& at, Job& job, std::size_t workers
   if (!parsed) reader.refuse("strategy", printable(parsed.error().text));
 }
 
+std::vector<Rank> read_ranks(Reader& reader, const json& at, const std::string& path, std::int32_t workers) {
+  std::vector<Rank> ranks;
+  for (const json& value : reader.list(at, path, "numbers of workers"))
+    ranks.emplace_back(static_cast<std::int32_t>(reader.integer(value, element(path, ranks.size()), 0, workers - 1)));
+  return ranks;
+}
+
+void read_views(Reader& reader, const json& at, Job& job) {
+  for (const json& value : reader.list(at, "views", "objects {\"after\": 3, \"leave\": [1], \"join\": [2]}")) {
+    const std::string path = element("views", job.views.size());
+    if (!reader.object(value, path, {"after"}, {"leave", "join"})) return;
+    World::View view{.after = Version{reader.integer(value["after"], path + ".after", -1, kStepsMax)}};
+    const auto workers = job.problem->workers();
+    if (value.contains("leave")) view.leave = read_ranks(reader, value["leave"], path + ".leave", workers);
+    if (value.contains("join")) view.join = read_ranks(reader, value["join"], path + ".join", workers);
+    job.views.push_back(std::move(view));
+  }
+}
+
 bool read_flag(Reader& reader, const json& at, const char* name) {
   if (!at.contains(name)) return false;
   if (!at[name].is_boolean()) reader.refuse(name, at[name], "true or false");
@@ -235,7 +254,7 @@ bool read_flag(Reader& reader, const json& at, const char* name) {
 
 void read_members(Reader& reader, const json& at, Job& job) {
   if (!reader.object(at, "", {"problem", "start", "strategy", "lr", "steps", "compute_s"},
-                     {"momentum", "nesterov", "network", "seed"}))
+                     {"momentum", "nesterov", "network", "seed", "views"}))
     return;
   if (at.contains("seed")) {
     if (!at["seed"].is_number_unsigned()) reader.refuse("seed", at["seed"], "a whole number from 0 to 2^64 - 1");
@@ -252,6 +271,7 @@ void read_members(Reader& reader, const json& at, Job& job) {
   read_start(reader, at["start"], job, workers, job.problem->dimensions());
   if (!reader.error()) job.compute_s = read_rows(reader, at["compute_s"], "compute_s", {1e-9, kTimeMax}, workers);
   if (!reader.error()) read_strategy(reader, at["strategy"], job, workers);
+  if (!reader.error() && at.contains("views")) read_views(reader, at["views"], job);
 }
 
 }  // namespace

@@ -56,6 +56,27 @@ TEST(ReadJob, TakesWhatTheContractSays) {
   EXPECT_EQ(job->seed, 18446744073709551615u);
 }
 
+TEST(ReadJob, TakesWhoLeavesAndJoins) {
+  json given = good();
+  given["views"] = {{{"after", -1}, {"leave", {1}}}, {{"after", 1}, {"join", {1}}}};
+  const auto job = read_job(json_text(given));
+  ASSERT_TRUE(job) << job.error().text;
+  ASSERT_EQ(job->views.size(), 2u);
+  EXPECT_EQ(job->views[0].leave, std::vector<Rank>{Rank{1}});
+  EXPECT_EQ(job->views[1].after, Version{1});
+  EXPECT_EQ(job->views[1].join, std::vector<Rank>{Rank{1}});
+  const auto outcome = simulate(*job);
+  ASSERT_TRUE(outcome) << outcome.error().text;
+  EXPECT_EQ(outcome->rows.size(), 4u) << "two of worker 0 alone, then one of each";
+
+  EXPECT_EQ(error_with("/views", "{}"),
+            R"(views: {}; give a list of objects {"after": 3, "leave": [1], "join": [2]}, at least one)");
+  EXPECT_EQ(error_with("/views", R"([{"leave": [1]}])"), "views[0].after: is missing");
+  EXPECT_EQ(error_with("/views", R"([{"after": 1, "leave": [2]}])"),
+            "views[0].leave[0]: 2; give a whole number from 0 to 1");
+  EXPECT_THAT(error_with("/views", R"([{"after": 1, "leaves": [1]}])"), HasSubstr("did you mean 'leave'?"));
+}
+
 TEST(ReadJob, TakesAStartForEachWorker) {
   json given = good();
   given["start"] = {{0, 1}, {2, 3}};

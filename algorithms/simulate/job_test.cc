@@ -140,6 +140,31 @@ TEST(SimulateANetwork, BytesTakeTime) {
   EXPECT_EQ(outcome->summary.bytes, 4 * 16);
 }
 
+TEST(Simulate, RefusesToHaveWorkersLeaveAndJoinWhereTheyCannot) {
+  const auto error_of = [](const std::string& strategy, std::vector<World::View> views, std::int64_t steps = 9) {
+    Job job = t4(strategy, steps);
+    job.views = std::move(views);
+    const auto outcome = simulate(job);
+    return outcome ? std::string("none") : outcome.error().text;
+  };
+  const std::vector<Rank> one{Rank{1}}, all{Rank{0}, Rank{1}, Rank{2}, Rank{3}};
+  EXPECT_EQ(error_of("allreduce", {{Version{2}, one}, {Version{4}, {}, one}}), "none");
+  EXPECT_EQ(error_of("allreduce", {{Version{2}, one}, {Version{3}, one}}), "views[1].leave: worker 1 is not there");
+  EXPECT_EQ(error_of("allreduce", {{Version{2}, all}}), "views[0].leave: somebody has to stay");
+  EXPECT_EQ(error_of("allreduce", {{Version{2}, {}, one}}), "views[0].join: worker 1 is there, or leaves");
+  EXPECT_EQ(error_of("allreduce", {{Version{2}, one, one}}), "views[0].join: worker 1 is there, or leaves");
+  EXPECT_EQ(error_of("allreduce", {{Version{2}, {}, {Rank{7}}}}), "views[0].join: worker 7 is none of the job");
+  EXPECT_EQ(error_of("allreduce", {{Version{8}, one}}),
+            "views[0].after: 8; must be larger than that before it, and below 8, the last step");
+  EXPECT_EQ(error_of("allreduce", {{Version{2}, one}, {Version{2}, {}, one}}).substr(0, 17), "views[1].after: 2");
+  EXPECT_EQ(error_of("local-sgd(period=3)", {{Version{3}, one}}),
+            "views[0].after: there is no average of all after step 3");
+  EXPECT_EQ(error_of("local-sgd(period=3)", {{Version{2}, one}, {Version{4}, {}, one}}),
+            "views[1].after: there is no average of all after step 4");
+  for (const char* const strategy : {"sgp", "wagma", "local-sgd(period=3,late=skip)", "server(async)", "hier-avg"})
+    EXPECT_NE(error_of(strategy, {{Version{2}, one}}).find("they are not simulated"), std::string::npos) << strategy;
+}
+
 TEST(Simulate, RefusesWhatMakesNoSense) {
   const auto error = [](auto&& spoil) {
     Job job = t4("allreduce", 3);

@@ -20,7 +20,10 @@ const Members& Simulation::members_of(NodeId id, const Engine::Execute& a) {
   if (grouped_ != a.version) {
     grouped_ = a.version;
     groups_.clear();
-    for (auto& group : node(id).engine->plan().groups(a.version)) groups_.emplace_back(std::move(group));
+    for (auto& group : node(id).engine->plan().groups(a.version)) {
+      if (!world_.views.empty()) std::erase_if(group, [this](Rank rank) { return !takes_part(worker(rank)); });
+      groups_.emplace_back(std::move(group));
+    }
   }
   return groups_[static_cast<std::size_t>(a.group)];
 }
@@ -51,7 +54,7 @@ Simulation::Result Simulation::average(NodeId id, const Engine::Execute& a, cons
   // Who contributes nothing takes part all the same.
   if (strategy.brings_batches() || weighing_.divisor == scheduler::Weighing::Divisor::members)
     result.members = members_of(id, a);
-  const auto workers = static_cast<std::int64_t>(workers_.size());
+  const auto workers = static_cast<std::int64_t>(everybody_.size());
   const double divisor = weighing_.divisor_of(total, workers, plan.round(a.version).payload);
   result.mean = result.sum;
   for (double& x : result.mean) x /= divisor;

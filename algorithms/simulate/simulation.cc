@@ -63,13 +63,77 @@ Simulation::Simulation(World world, Learner learner, Rules rules)
   }
 }
 
-void Simulation::run() {
+paceline::Result<void> Simulation::run() {
+  PACELINE_TRY(change_views());
   while (const auto next = next_instant()) {
     now_ = std::max(now_, *next);
     at_instant();
+    PACELINE_TRY(change_views());
   }
   summarise();
   finish(outcome_, computed_);
+  return {};
+}
+
+// Workers leave and join, once all agents have executed the version after which they do: nobody has arrived at a later
+// one.
+
+paceline::Result<void> Simulation::change_views() {
+  for (; next_view_ < world_.views.size(); ++next_view_) {
+    const auto& view = world_.views[next_view_];
+    Version done = nodes_[0].engine->done();
+    for (const Node& n : nodes_) done = std::min(done, n.engine->done());
+    if (done < view.after) {
+      const auto& plan = nodes_[0].engine->plan();
+      const bool is_next = plan.next_round(done.next()) == view.after;
+      for (const Rank rank : view.join)
+        if (is_next && !abandons()) ask(worker(rank));
+      return {};
+    }
+    if (synced_ != view.after)
+      return fail(ErrorKind::invalid, "views[" + std::to_string(next_view_) +
+                                          "].after: there is no average of all after " + "step " +
+                                          to_string(view.after));
+    for (const Rank rank : view.leave) leave(worker(rank));
+    const auto donor =
+        std::find_if(workers_.begin(), workers_.end(), [this](const Worker& w) { return takes_part(w); });
+    std::vector<Rank> there;
+    for (const Rank rank : view.join) {
+      ask(worker(rank));
+      join(worker(rank), *donor);
+    }
+    for (const Worker& w : workers_)
+      if (takes_part(w)) there.push_back(w.rank);
+    everybody_ = std::move(there);
+    grouped_ = Version{-1};
+  }
+  return {};
+}
+
+void Simulation::leave(Worker& w) {
+  w.phase = Worker::Phase::dead;
+  ++w.generation;
+  act(id_of(w.rank), node_of(w.rank).engine->on_gone(w.rank, now_));
+}
+
+void Simulation::ask(Worker& w) {
+  if (!std::exchange(w.asks, true)) act(id_of(w.rank), node_of(w.rank).engine->on_return(w.rank, now_));
+}
+
+/// With the state of another, but for the losses that it tells.
+void Simulation::join(Worker& w, const Worker& donor) {
+  w.asks = false;
+  w.model = donor.model;
+  w.momentum = donor.momentum;
+  w.next_round = donor.next_round;
+  w.steps = 0;
+  w.losses.clear();
+  w.published.reset();
+  w.delivered.reset();
+  w.retained.clear();
+  w.started = now_;
+  w.in_vain = {};
+  begin(w, donor.t);
 }
 
 std::optional<Instant> Simulation::next_instant() const {

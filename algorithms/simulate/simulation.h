@@ -31,8 +31,9 @@ class Simulation {
  public:
   Simulation(World world, Learner learner, Rules rules);
 
-  /// Until nothing is left to happen. Call once.
-  void run();
+  /// Until nothing is left to happen. Call once. `invalid`: somebody was to leave or join where there is no average of
+  /// all.
+  paceline::Result<void> run();
 
   const std::vector<Row>& rows() const { return outcome_.rows; }  ///< In order of time, worker, step.
   Outcome take_outcome() { return std::move(outcome_); }
@@ -86,6 +87,7 @@ class Simulation {
     std::map<Version, std::shared_ptr<const Result>>
         retained;  ///< Of versions that it missed; all but the newest only if it merges with them.
     std::optional<World::Fault> fault;
+    bool asks = false;  ///< It has left, and its next process asks for its share.
   };
 
   struct Key {
@@ -143,6 +145,11 @@ class Simulation {
   void report(std::vector<Rank> ranks);
   void arrive(Rank rank);
   void tick_due();
+  paceline::Result<void> change_views();
+  void leave(Worker& w);
+  void ask(Worker& w);
+  void join(Worker& w, const Worker& donor);
+  bool takes_part(const Worker& w) const { return w.phase != Worker::Phase::dead; }
   std::optional<Instant> next_instant() const;
   Instant active_end(const Worker& w, Instant from, Duration d) const;
   Duration active_time(const Worker& w, Instant from, Instant to) const;
@@ -168,7 +175,7 @@ class Simulation {
   void carry_out(NodeId id, const Engine::Verdict& a);
   void carry_out(NodeId id, const Engine::Abandon& a);
   void carry_out(NodeId id, const Engine::Leave& a);
-  void carry_out(NodeId, const Engine::Admit&) {}  // Jobs have no workers that come back.
+  void carry_out(NodeId, const Engine::Admit&) {}  // When is the job's own (change_views).
   /// nonblocking: how many mini-batches of v are done now.
   std::int64_t batches_done(const Worker& w, Version v) const;
   void end_update(Worker& w, const Engine::Execute& a, const Contributions& all);
@@ -206,6 +213,8 @@ class Simulation {
   std::vector<Duration> computed_;
   std::vector<Worker> workers_;
   Members everybody_;
+  std::size_t next_view_ = 0;
+  Version synced_{-1};   ///< The newest average of all.
   Version grouped_{-1};  ///< Whose groups groups_ holds.
   std::vector<Members> groups_;
   std::vector<Node> nodes_;

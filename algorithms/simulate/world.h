@@ -50,6 +50,13 @@ struct World {
   };
   std::vector<Fault> faults;  ///< At most one a worker.
 
+  /// Who takes part is another from iteration `after` + 1 on; ascending. `after`: an average of all; -1: the start.
+  struct View {
+    Version after{-1};
+    std::vector<Rank> leave = {}, join = {};
+  };
+  std::vector<View> views;
+
   Duration patience_min = std::chrono::hours(24 * 365);
   double patience_median_steps = 0;
   double absent_median_steps = 0;

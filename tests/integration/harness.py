@@ -269,14 +269,16 @@ class IntegrationTest(unittest.TestCase):
             self.fail(f"{left}\n{run.said()}\n{self.paceline('logs', run.run_directory).out}")
         return run
 
-    def simulate_quadratic(self, strategy, workers, steps, seed=0, start=0, compute_s=None, elements=1):
+    def simulate_quadratic(self, strategy, workers, steps, seed=0, start=0, compute_s=None, elements=1, views=None):
         """The same job in the simulator: its rows by worker and step, and the last model's first number. `compute_s`: a
-        row a step."""
+        row a step; `views`: who leaves and joins (docs/jobs.md)."""
         job = {"problem": {"kind": "least_squares", "workers": [
                    {"a": [(1, 2, 1, 2)[i % 4]] * elements, "c": [(0, 4, 8, 12)[i % 4]] * elements}
                    for i in range(workers)]},
                "start": [start] * elements, "strategy": strategy, "lr": 0.25, "steps": steps, "seed": seed,
                "compute_s": compute_s or [[1] * workers]}
+        if views:
+            job["views"] = views
         run = self.paceline("simulate", self.write("job.json", json.dumps(job)), "--json")
         self.assertEqual(run.code, 0, run.said())
         *rows, summary = map(json.loads, run.out.splitlines())

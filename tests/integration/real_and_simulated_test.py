@@ -117,6 +117,74 @@ class RealAndSimulated(IntegrationTest):
         self.assertEqual({len(run.steps(rank)) for rank in (0, 2, 3)}, {run.result()["updates"]})
 
 
+class Views(IntegrationTest):
+    """Workers join, are killed, come back and leave at any time, on processes: which updates each had a part in is in the
+    run's record, and the simulator, told of that, has the same models."""
+
+    def averaged(self, run, strategy):
+        """Version of an average of all -> whose contributions were in it."""
+        shown = self.paceline("replay", run.run_directory, "--decisions", "--json")
+        self.assertEqual(shown.code, 0, shown.said())
+        executed, members = set(), {}
+        for line in map(json.loads, shown.out.splitlines()):
+            if line["kind"] == "sealed":
+                there = {one["worker"] for one in line["contributions"] if one.get("iteration") == line["version"]}
+                members.setdefault(line["version"], set()).update(there)
+            elif line["kind"] == "executed":
+                executed.add(line["version"])
+        return {version: there for version, there in sorted(members.items()) if version in executed}
+
+    def check(self, strategy, nodes):
+        with self.subTest(strategy=strategy, nodes=nodes):
+            run = self.start_quadratic("--strategy", strategy, "--begin-with", 4, nodes=nodes, workers=6, updates=ENDLESS, sleep_ms=[2, 3, 2, 6, 3, 2],
+                                       goes_on_writing=True)
+            back = lambda: sum(event.get("event") == "returned" for event in run.metrics())
+            gone = lambda: sum(event.get("event") == "left" and event.get("drained", False) for event in run.metrics())
+            self.wait_for_update(run, 20)
+            self.assertEqual(self.paceline("scale", 1, 6).code, 0)
+            wait_until(lambda: back() == 2, 20, "two join", run)
+            self.wait_for_update(run, run.update() + 10)
+            self.signal_worker(run, 3, signal.SIGKILL)
+            wait_until(lambda: back() == 3, 20, "it is back", run)
+            self.assertEqual(self.paceline("scale", 1, 3).code, 0)
+            wait_until(lambda: gone() == 3, 20, "three leave", run)
+            self.wait_for_update(run, run.update() + 10)
+            self.assertEqual(self.paceline("scale", 1, 5).code, 0)
+            wait_until(lambda: back() == 5, 20, "two join", run)
+            self.end_after(run, 20)
+            members = self.averaged(run, strategy)
+            before, after, views = set(range(6)), -1, []
+            for version, there in members.items():
+                if there != before:
+                    views.append({"after": after, "leave": sorted(before - there), "join": sorted(there - before)})
+                before, after = there, version
+            views = [{key: value for key, value in view.items() if value != []} for view in views]
+            self.assertGreaterEqual(len(views), 5)
+            rows, model = self.simulate_quadratic(strategy, 6, after + 1, views=views)
+            compared = 0
+            for rank in range(6):
+                for step in run.steps(rank):
+                    row = rows.get((rank, step["update"]))
+                    if row is None or step["x"] is None or rank not in members.get(step["update"], ()):
+                        continue
+                    self.assertAlmostEqual(step["x"], row["model"][0], delta=1e-12, msg=f"{rank} after {step['update']}, {views}")
+                    compared += 1
+            self.assertGreaterEqual(compared, sum(map(len, members.values())) - 6, "but of those that were killed")
+            for rank in before:
+                final = [line["final"] for line in run.output(rank) if "final" in line][-1]  # Of its last process.
+                self.assertAlmostEqual(final, model, delta=1e-12)
+            self.assert_nobody_left()
+
+    def test_on_one_node(self):
+        for strategy in ("allreduce", "local-sgd(period=3)", "post-local(period=2,warmup=30)", "slowmo(period=3)", "bmuf(period=2)", "diloco(period=4)",
+                         "qsr(base=2,alpha=0.7)", "server(sync)"):
+            self.check(strategy, 1)
+
+    def test_on_two_nodes(self):
+        for strategy in ("allreduce", "local-sgd(period=3)", "diloco(period=2)", "bmuf(period=3,nesterov)"):
+            self.check(strategy, 2)
+
+
 class Exchanges(IntegrationTest):
     """Workers exchange at some iterations only, and make an outer step with what they get."""
 

@@ -510,6 +510,58 @@ Pair random_pair(const std::string& strategy, unsigned seed) {
   return p;
 }
 
+std::vector<std::string> strategies_of_views() {
+  return {"allreduce", "local_sgd", "k_avg", "post_local", "adacomm", "qsr", "outer", "nonblocking", "server"};
+}
+
+namespace {
+
+/// The first average of all after step `from` that is not the last step's, of those that are `there`; -1: none.
+int average_of_all(const reference::Job& job, const std::vector<int>& there, int from) {
+  int found = -1;
+  for (const auto& row : reference::run(job)) {
+    const bool of_all = row.group == there;
+    if (of_all && row.step >= from && row.step < job.steps - 1 && (found < 0 || row.step < found)) found = row.step;
+  }
+  return found;
+}
+
+}  // namespace
+
+bool add_views(Pair& pair, unsigned seed) {
+  const auto& strategy = pair.expected.strategy;
+  const bool own_pace = strategy.kind == Kind::server && strategy.server != reference::Strategy::Server::sync;
+  const auto workers = static_cast<int>(pair.job.workers.size());
+  if (workers < 2 || own_pace || strategy.skip || strategy.grace_s > 0 || strategy.grace_factor > 0) return false;
+  Dice dice(seed + 1000);
+  std::vector<int> there, away;
+  for (int i = 0; i < workers; ++i) there.push_back(i);
+  const int changes = dice(1, 5);
+  for (int k = 0, after = -1; k < changes; ++k) {
+    if (k > 0 || !dice.coin()) after = there.size() < 2 ? -1 : average_of_all(pair.expected, there, after + dice(1, 4));
+    if (after < 0 && (k > 0 || pair.job.steps < 2)) break;
+    reference::Job::View view{.after = after};
+    const auto stays = there[static_cast<std::size_t>(dice(0, static_cast<int>(there.size()) - 1))];
+    for (const int i : std::vector(there))
+      if (i != stays && dice(0, 2) == 0) view.leave.push_back(i);
+    if (after >= 0)
+      for (const int i : away)
+        if (dice.coin()) view.join.push_back(i);
+    for (const int i : view.leave) std::erase(there, i);
+    for (const int i : view.join) std::erase(away, i);
+    there.insert(there.end(), view.join.begin(), view.join.end());
+    away.insert(away.end(), view.leave.begin(), view.leave.end());
+    std::sort(there.begin(), there.end());
+    if (view.leave.empty() && view.join.empty()) continue;
+    simulate::World::View same{.after = Version{after}};
+    for (const int i : view.leave) same.leave.emplace_back(i);
+    for (const int i : view.join) same.join.emplace_back(i);
+    pair.job.views.push_back(std::move(same));
+    pair.expected.views.push_back(std::move(view));
+  }
+  return !pair.job.views.empty();
+}
+
 std::string describe(const simulate::Job& job) {
   std::ostringstream s;
   s << job.strategy << " P=" << job.workers.size() << " T=" << job.steps << " mu=" << job.momentum << " compute";
@@ -517,6 +569,11 @@ std::string describe(const simulate::Job& job) {
     s << " [";
     for (double c : row) s << c << ' ';
     s << ']';
+  }
+  for (const auto& [after, leave, join] : job.views) {
+    s << " after " << after.value;
+    for (const Rank rank : leave) s << " -" << rank.value;
+    for (const Rank rank : join) s << " +" << rank.value;
   }
   return s.str();
 }

@@ -22,6 +22,12 @@ std::vector<std::string> random_strategies();
 /// gives the same job.
 Pair random_pair(const std::string& strategy, unsigned seed);
 
+/// Strategies whose jobs may say who leaves and joins.
+std::vector<std::string> strategies_of_views();
+/// The same job, in which workers leave and join after averages of all: at the start, and one to five times later.
+/// False: it has none that they could.
+bool add_views(Pair& pair, unsigned seed);
+
 std::string describe(const simulate::Job& job);
 
 }  // namespace paceline::sim

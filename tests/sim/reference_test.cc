@@ -84,6 +84,37 @@ TEST_P(AgainstTheReference, HowWorkersAreSpreadOverAgentsChangesNothing) {
   }
 }
 
+class WhereWorkersLeaveAndJoin : public testing::TestWithParam<std::string> {};
+
+TEST_P(WhereWorkersLeaveAndJoin, RandomJobsHaveTheSameRowsHoweverWorkersAreSpread) {
+  unsigned with_views = 0, joins = 0;
+  for (unsigned seed = 0; seed < jobs(); ++seed) {
+    Pair p = random_pair(GetParam(), seed);
+    if (!add_views(p, seed)) continue;
+    ++with_views;
+    for (const auto& view : p.job.views) joins += static_cast<unsigned>(view.join.size());
+    const auto workers = static_cast<int>(p.job.workers.size());
+    std::mt19937 dice(seed);
+    const auto pick = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(dice); };
+    for (const int nodes : {1, pick(2, workers)}) {
+      p.job.node_of.clear();
+      for (int i = 0; i < workers; ++i) p.job.node_of.push_back(i < nodes ? i : pick(0, nodes - 1));
+      const auto outcome = simulate::simulate(p.job);
+      SCOPED_TRACE("seed " + std::to_string(seed) + " on " + std::to_string(nodes) + ": " + describe(p.job));
+      ASSERT_TRUE(outcome) << outcome.error().text;
+      expect_equal(outcome->rows, reference::run(p.expected));
+      if (testing::Test::HasFatalFailure()) return;
+      expect_equal(outcome->summary, reference::summarise(p.expected));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GE(with_views, jobs() / 12);
+  EXPECT_GE(joins, jobs() / 12);
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, WhereWorkersLeaveAndJoin, testing::ValuesIn(strategies_of_views()),
+                         [](const auto& strategy) { return strategy.param; });
+
 INSTANTIATE_TEST_SUITE_P(Strategies, AgainstTheReference, testing::ValuesIn(random_strategies()),
                          [](const auto& strategy) { return strategy.param; });
 

@@ -107,7 +107,7 @@ TEST_P(WaitAvoiding, HoldsItsPromisesForAnyOrderOfEvents) {
                       strategy->tiers[0].late != scheduler::Lateness::abandons;
     expected.everybody_contributes = strategy->tiers[0].late != scheduler::Lateness::abandons;
     simulate::Simulation sut(world, learner, rules);
-    sut.run();
+    ASSERT_TRUE(sut.run());
     const auto wrong = sim::check_all(sut.events(), expected);
     ASSERT_TRUE(wrong.empty()) << wrong[0] << "\nreplay with PACELINE_SIM_FIRST=" << seed << " PACELINE_SIM_SEEDS=1";
   }

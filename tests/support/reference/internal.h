@@ -84,7 +84,23 @@ struct Run {
       : job(given),
         strategy(given.strategy),
         workers(static_cast<int>(given.workers.size())),
-        computed(given.workers.size(), 0) {}
+        computed(given.workers.size(), 0),
+        present(everyone(workers)) {}
+
+  /// Whoever takes part from step `after` + 1 on; calls `join(who, of)` for those that come, with whose state they do.
+  template <class Join>
+  void change(int after, const Join& join) {
+    for (const Job::View& view : job.views) {
+      if (view.after != after) continue;
+      for (const int i : view.leave) std::erase(present, i);
+      const int donor = *std::min_element(present.begin(), present.end());
+      for (const int i : view.join) {
+        join(static_cast<std::size_t>(i), static_cast<std::size_t>(donor));
+        present.push_back(i);
+      }
+      std::sort(present.begin(), present.end());
+    }
+  }
 
   Time compute(int step, int worker) const {
     return nanoseconds(
@@ -116,9 +132,9 @@ struct Run {
   /// Everybody's gradient, combined over a server or in a ring.
   void count_gradients(Kind over) {
     if (over == Kind::server) {
-      count(2 * workers, model_bytes());
+      count(2 * static_cast<std::int64_t>(present.size()), model_bytes());
     } else {
-      count_ring(workers);
+      count_ring(static_cast<std::int64_t>(present.size()));
     }
   }
 
@@ -128,6 +144,7 @@ struct Run {
   std::vector<Row> rows;
   std::vector<Time> computed;  ///< Nanoseconds of computing that each worker completed by its last row.
   std::vector<Vector> models;  ///< At the end; their mean is the summary's.
+  std::vector<int> present;    ///< Who takes part.
   std::int64_t messages = 0;
   std::int64_t bytes = 0;
 };
@@ -135,7 +152,9 @@ struct Run {
 /// Workers that are all at the same iteration, each with its own model, buffer and time.
 struct Locals {
   explicit Locals(Run& of);
-  void step(int t);                              ///< Everybody's local step.
+  void change(int after);                        ///< Who takes part.
+  void step(int t);                              ///< Their local step.
+  std::vector<Vector> models() const;            ///< Theirs.
   Vector meet(const std::vector<int>& members);  ///< They wait for the last of them; the mean of their models.
   void write(int t, int i, std::vector<int> group, int period);
 
@@ -180,6 +199,7 @@ void run_adaptive(Run& run);  ///< adacomm and qsr.
 void run_hier_avg(Run& run);
 void run_outer(Run& run);          ///< bmuf, slowmo, diloco.
 void run_wait_avoiding(Run& run);  ///< local-sgd, post-local, wagma and tiers.
+void run_views(Run& run);          ///< local-sgd and post-local that wait, where workers leave and join.
 void run_eager(Run& run);
 void run_gossip(Run& run);  ///< d-psgd and matcha.
 void run_sgp(Run& run);

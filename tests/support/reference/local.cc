@@ -13,9 +13,23 @@ namespace paceline::reference {
 Locals::Locals(Run& of)
     : run(of), x(of.job.start), optimisers(x.size(), of.optimiser()), now(x.size(), 0), loss(x.size(), 0) {}
 
+void Locals::change(int after) {
+  run.change(after, [this](std::size_t who, std::size_t of) {
+    x[who] = x[of];
+    optimisers[who] = optimisers[of];
+    now[who] = now[of];
+  });
+}
+
+std::vector<Vector> Locals::models() const {
+  std::vector<Vector> theirs;
+  for (const int i : run.present) theirs.push_back(x[static_cast<std::size_t>(i)]);
+  return theirs;
+}
+
 void Locals::step(int t) {
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const int worker = static_cast<int>(i);
+  for (const int worker : run.present) {
+    const auto i = static_cast<std::size_t>(worker);
     const Objective& objective = run.objective(worker);
     loss[i] = loss_at(objective, x[i]);
     optimisers[i].step(x[i], gradient_at(objective, x[i]));
@@ -75,14 +89,22 @@ void AdaptivePeriod::on_average(double loss, Time at) {
 void run_adaptive(Run& run) {
   const Strategy& s = run.strategy;
   Locals w(run);
-  const auto all = everyone(run.workers);
   std::vector<std::deque<double>> losses(w.x.size());
   Vector anchor = divided(sum_of(w.x), run.workers), buffer(anchor.size(), 0.0);
   AdaptivePeriod tau(run.job, s.kind == Kind::qsr);
   int last_sync = -1;
+  const auto change = [&](int after) {
+    const auto before = run.present;
+    w.change(after);
+    for (const int i : run.present)
+      if (!std::binary_search(before.begin(), before.end(), i)) losses[static_cast<std::size_t>(i)].clear();
+  };
+  change(-1);
   for (int t = 0; t < run.job.steps; ++t) {
+    const auto all = run.present;
     w.step(t);
-    for (std::size_t i = 0; i < losses.size(); ++i) {
+    for (const int worker : all) {
+      const auto i = static_cast<std::size_t>(worker);
       losses[i].push_back(w.loss[i]);
       if (losses[i].size() > static_cast<std::size_t>(s.loss_window)) losses[i].pop_front();
     }
@@ -103,12 +125,15 @@ void run_adaptive(Run& run) {
     for (const int i : all) w.write(t, i, all, tau.period);
     last_sync = t;
     double estimate = 0;
-    for (const auto& window : losses)
+    for (const int i : all) {
+      const auto& window = losses[static_cast<std::size_t>(i)];
       estimate += std::accumulate(window.begin(), window.end(), 0.0) / static_cast<double>(window.size());
-    estimate /= static_cast<double>(losses.size());
-    tau.on_average(estimate, w.now.front());
+    }
+    estimate /= static_cast<double>(all.size());
+    tau.on_average(estimate, w.now[static_cast<std::size_t>(all.front())]);
+    change(t);
   }
-  run.models = w.x;
+  run.models = w.models();
 }
 
 void run_hier_avg(Run& run) {
@@ -132,6 +157,42 @@ void run_hier_avg(Run& run) {
     if (global) done = 0;
   }
   run.models = w.x;
+}
+
+void run_views(Run& run) {
+  const Strategy& s = run.strategy;
+  const int warmup = s.kind == Kind::post_local ? s.warmup : 0;
+  Locals w(run);
+  w.change(-1);
+  for (int t = 0; t < run.job.steps; ++t) {
+    const auto all = run.present;
+    if (t < warmup) {  // Gradients of all, each with its own buffer.
+      std::vector<Vector> gradients;
+      for (const int worker : all) {
+        const auto i = static_cast<std::size_t>(worker);
+        w.loss[i] = loss_at(run.objective(worker), w.x[i]);
+        gradients.push_back(gradient_at(run.objective(worker), w.x[i]));
+        w.now[i] += run.compute(t, worker);
+        run.computed[i] += run.compute(t, worker);
+      }
+      const Vector mean = divided(sum_of(gradients), static_cast<double>(all.size()));
+      (void)w.meet(all);
+      for (const int worker : all)
+        w.optimisers[static_cast<std::size_t>(worker)].step(w.x[static_cast<std::size_t>(worker)], mean);
+      for (const int i : all) w.write(t, i, all, 1);
+      w.change(t);
+      continue;
+    }
+    w.step(t);
+    const bool meets = (t + 1 - warmup) % s.period == 0 || (run.job.final_sync && run.is_last(t));
+    if (meets) {
+      const Vector mean = w.meet(all);
+      for (const int i : all) w.x[static_cast<std::size_t>(i)] = mean;
+    }
+    for (const int i : all) w.write(t, i, meets ? all : std::vector<int>{i}, s.period);
+    if (meets) w.change(t);
+  }
+  run.models = w.models();
 }
 
 }  // namespace paceline::reference

@@ -15,23 +15,24 @@ class BatchClock {
     std::vector<int> done;
   };
 
+  /// Of each worker; 0 of who is not there.
   Iteration next(int t) {
     Iteration it = run_.strategy.wait ? waiting(t) : dropping(t);
     begin_ = it.ends;
     return it;
   }
+  void join(std::size_t who) { busy_[who] = {}; }
 
  private:
   /// What is in flight at the signal counts, and the iteration ends with the last of it.
   Iteration waiting(int t) {
-    Iteration it{.ends = begin_, .done = {}};
+    Iteration it{.ends = begin_, .done = std::vector<int>(busy_.size())};
     Time signal = kNever;
-    for (int i = 0; i < run_.workers; ++i)
-      signal = std::min(signal, begin_ + run_.strategy.batches * run_.compute(t, i));
-    for (int i = 0; i < run_.workers; ++i) {
+    for (const int i : run_.present) signal = std::min(signal, begin_ + run_.strategy.batches * run_.compute(t, i));
+    for (const int i : run_.present) {
       const Time length = run_.compute(t, i), n = (signal - begin_ + length - 1) / length;
       run_.computed[static_cast<std::size_t>(i)] += n * length;
-      it.done.push_back(static_cast<int>(n));
+      it.done[static_cast<std::size_t>(i)] = static_cast<int>(n);
       it.ends = std::max(it.ends, begin_ + n * length);
     }
     return it;
@@ -39,14 +40,14 @@ class BatchClock {
 
   /// The iteration ends at the signal; what is in flight ends in vain, and its worker begins the next one then.
   Iteration dropping(int t) {
-    Iteration it{.ends = kNever, .done = {}};
-    for (int i = 0; i < run_.workers; ++i)
+    Iteration it{.ends = kNever, .done = std::vector<int>(busy_.size())};
+    for (const int i : run_.present)
       it.ends = std::min(it.ends, begins(i) + run_.strategy.batches * run_.compute(t, i));
-    for (int i = 0; i < run_.workers; ++i) {
+    for (const int i : run_.present) {
       Busy& flight = busy_[static_cast<std::size_t>(i)];
       const Time at = begins(i), length = run_.compute(t, i);
       const Time n = at >= it.ends ? 0 : (it.ends - at) / length;
-      it.done.push_back(static_cast<int>(n));
+      it.done[static_cast<std::size_t>(i)] = static_cast<int>(n);
       Time& computed = run_.computed[static_cast<std::size_t>(i)];
       if (flight.until > begin_ && flight.until <= it.ends) computed += flight.length;
       computed += n * length;
@@ -67,13 +68,13 @@ class BatchClock {
 };
 
 /// What each worker's gradient weighs; the weights' mean is 1 if all have done N.
-Vector shares_of(const Strategy& s, const std::vector<int>& done) {
+Vector shares_of(const Strategy& s, const std::vector<int>& done, std::size_t present) {
   double total = 0;
   for (const int n : done) total += n;
   Vector shares;
   for (const int n : done) {
     const double share = static_cast<double>(n) / s.batches;
-    shares.push_back(s.normalise == 'd'   ? n * static_cast<double>(done.size()) / total
+    shares.push_back(s.normalise == 'd'   ? n * static_cast<double>(present) / total
                      : s.normalise == 'a' ? share * share
                                           : share);
   }
@@ -87,14 +88,21 @@ void run_nonblocking(Run& run) {
   const bool clusters = base == Kind::hier_avg;
   const bool gossip = base == Kind::d_psgd || base == Kind::matcha || clusters;
   const bool atc = base == Kind::matcha || clusters || run.strategy.atc;
-  const auto all = everyone(run.workers);
   BatchClock clock(run);
   std::vector<Vector> x = run.job.start;
   Optimiser shared = run.optimiser();
   std::vector<Optimiser> own(x.size(), run.optimiser());
+  const auto change = [&](int after) {
+    run.change(after, [&](std::size_t who, std::size_t of) {
+      x[who] = x[of];
+      clock.join(who);
+    });
+  };
+  change(-1);
   for (int t = 0; t < run.job.steps; ++t) {
+    const auto all = run.present;
     const auto [ends, done] = clock.next(t);
-    const Vector shares = shares_of(run.strategy, done);
+    const Vector shares = shares_of(run.strategy, done, all.size());
     const std::vector<Vector> before = x;
     std::vector<Vector> gradients;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -114,8 +122,9 @@ void run_nonblocking(Run& run) {
       }
       if (!clusters) run.count(edges_of(weights), run.model_bytes());
     } else {
-      shared.step(x.front(), divided(sum_of(gradients), run.workers));
-      std::fill(x.begin(), x.end(), Vector(x.front()));
+      Vector model = x[static_cast<std::size_t>(all.front())];
+      shared.step(model, divided(sum_of(gradients), static_cast<double>(all.size())));
+      std::fill(x.begin(), x.end(), model);
       run.count_gradients(base);
     }
     for (const int i : all) {
@@ -130,8 +139,10 @@ void run_nonblocking(Run& run) {
                .loss = loss_at(run.objective(i), before[at])},
               ends);
     }
+    change(t);
   }
-  run.models = x;
+  run.models.clear();
+  for (const int i : run.present) run.models.push_back(x[static_cast<std::size_t>(i)]);
 }
 
 }  // namespace paceline::reference

@@ -38,10 +38,11 @@ struct Outer {
 void run_outer(Run& run) {
   const Strategy& s = run.strategy;
   Locals workers(run);
-  const auto all = everyone(run.workers);
   const Vector first = divided(sum_of(workers.x), run.workers);
   Outer outer{.w = first, .start = first};
+  workers.change(-1);
   for (int t = 0; t < run.job.steps; ++t) {
+    const auto all = run.present;
     workers.step(t);
     const bool block_ends = (t + 1) % s.period == 0 || (run.job.final_sync && run.is_last(t));
     if (block_ends) {
@@ -51,7 +52,8 @@ void run_outer(Run& run) {
         for (Optimiser& optimiser : workers.optimisers) optimiser.buffer.clear();
     }
     for (const int i : all) workers.write(t, i, block_ends ? all : std::vector<int>{i}, s.period);
-    run.models = block_ends ? std::vector<Vector>{outer.w} : workers.x;
+    if (block_ends) workers.change(t);
+    run.models = block_ends ? std::vector<Vector>{outer.w} : workers.models();
   }
 }
 

@@ -11,7 +11,7 @@ void execute(Run& run) {
   switch (run.strategy.kind) {
     case Kind::allreduce: run_shared(run); break;
     case Kind::local_sgd:
-    case Kind::post_local:
+    case Kind::post_local: run.job.views.empty() ? run_wait_avoiding(run) : run_views(run); break;
     case Kind::tiers:
     case Kind::wagma: run_wait_avoiding(run); break;
     case Kind::adacomm:

@@ -174,7 +174,15 @@ struct Job {
   bool nesterov = false;
   int steps = 1;
   std::vector<std::vector<double>> compute_s;  ///< Row t mod rows; nonblocking: of each mini-batch of iteration t.
-  bool final_sync = false;                     ///< Step T-1 is a sync whatever the period says (real runs).
+  /// Who takes part changes after a step that all average in (-1: before the first). Who joins has the state of the
+  /// lowest that stays, and begins when that one does. For allreduce, server(sync), local_sgd and post_local that wait,
+  /// adacomm, qsr, the outer family and nonblocking over allreduce.
+  struct View {
+    int after = -1;
+    std::vector<int> leave = {}, join = {};
+  };
+  std::vector<View> views = {};
+  bool final_sync = false;  ///< Step T-1 is a sync whatever the period says (real runs).
 };
 
 /// What a worker has to show for one of its steps.

@@ -9,27 +9,26 @@ void run_shared(Run& run) {
   Vector x = run.job.start.front();
   Optimiser optimiser = run.optimiser();
   Time now = 0;
+  const auto change = [&](int after) { run.change(after, [](std::size_t, std::size_t) {}); };
+  change(-1);
   for (int t = 0; t < run.job.steps; ++t) {
     std::vector<Vector> gradients;
     Time end = 0;
-    for (int i = 0; i < run.workers; ++i) {
+    for (const int i : run.present) {
       gradients.push_back(gradient_at(run.objective(i), x));
       end = std::max(end, now + run.compute(t, i));
       run.computed[static_cast<std::size_t>(i)] += run.compute(t, i);
     }
     const Vector before = x;
-    optimiser.step(x, divided(sum_of(gradients), run.workers));
+    optimiser.step(x, divided(sum_of(gradients), static_cast<double>(gradients.size())));
     run.count_gradients(run.strategy.kind);
     now = end;
-    for (int i = 0; i < run.workers; ++i)
-      run.row({.worker = i,
-               .step = t,
-               .model = x,
-               .group = everyone(run.workers),
-               .loss = loss_at(run.objective(i), before)},
+    for (const int i : run.present)
+      run.row({.worker = i, .step = t, .model = x, .group = run.present, .loss = loss_at(run.objective(i), before)},
               now);
+    change(t);
   }
-  run.models.assign(static_cast<std::size_t>(run.workers), x);
+  run.models = {x};
 }
 
 }  // namespace paceline::reference
