@@ -12,10 +12,11 @@ ELEMENTS = 3_276_800  # Of 8 bytes.
 STEP_MS = 100
 BEFORE_S, BETWEEN_S, AFTER_S = 2.0, 4.0, 3.0
 TRIES = 5
-LARGE = {"allreduce": "allreduce", "wagma": "wagma(group=1,sync=1000,late=skip)"}
-LARGE_ELEMENTS = 50_000_000
-LARGE_STEP_MS = 500
-LARGE_BEFORE_S, LARGE_AFTER_S = 12.0, 12.0
+LARGE = {"allreduce": "allreduce", "wagma": "wagma(group=1,sync=20,late=skip)"}
+LARGE_ELEMENTS = 100_000_000  # Of 4 bytes.
+LARGE_STEP_MS = 2000
+LARGE_BEFORE_S, LARGE_AFTER_S = 20.0, 15.0
+LARGE_TRIES = 3
 
 
 def ask_for(bench, directory, workers):
@@ -37,29 +38,29 @@ def lost_steps(bench, directory):
     return given - had
 
 
-def begin(bench, strategy, places, first, elements, step_ms):
-    """The run, its directory, and the folder of its workers' output, once all that are there train."""
+def begin(bench, strategy, places, first, program, arguments):
+    """The run, its directory, and the folder of its workers' output, once all that are there train. `arguments`: of that folder."""
     output = bench.new_directory() + "-output"
     os.mkdir(output)
     directory = bench.new_directory()
-    run = subprocess.Popen([bench.paceline, "run", bench.program("tests", "integration", "quadratic_worker"), "--workers", f"{first}..{places}",
-                            "--begin-with", str(first), "--strategy", strategy, "--run-dir", directory, "--", "updates=1000000",
-                            f"sleep_ms=[{step_ms}]", f"elements={elements}", f"output={output}"],
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=bench.folder)
+    run = subprocess.Popen([bench.paceline, "run", program, "--workers", f"{first}..{places}", "--begin-with", str(first), "--strategy", strategy,
+                            "--run-dir", directory, "--", *arguments(output)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=bench.folder)
     wait_until_all_train(output, strategy, first)
     return run, directory, output
 
 
 def end(run, directory, output):
     """Its result, and what it printed."""
-    open(os.path.join(output, "enough"), "w", encoding="utf-8").close()
+    with open(os.path.join(output, "enough"), "w", encoding="utf-8") as file:
+        file.write("0")
     printed, _ = run.communicate(timeout=60)
     with open(os.path.join(directory, "result.json"), encoding="utf-8") as file:
         return json.load(file), printed
 
 
 def one_scaling(bench, strategy):
-    run, directory, output = begin(bench, strategy, 8, 2, ELEMENTS, STEP_MS)
+    run, directory, output = begin(bench, strategy, 8, 2, bench.program("tests", "integration", "quadratic_worker"),
+                                   lambda output: ["updates=1000000", f"sleep_ms=[{STEP_MS}]", f"elements={ELEMENTS}", f"output={output}"])
     time.sleep(BEFORE_S)
     grows = ask_for(bench, directory, 8)
     time.sleep(BETWEEN_S)
@@ -89,7 +90,8 @@ def scaling(bench):
 
 def one_join(bench, strategy):
     """How much longer than before one of the three waited while the fourth came, and how long that took."""
-    run, directory, output = begin(bench, strategy, 4, 3, LARGE_ELEMENTS, LARGE_STEP_MS)
+    run, directory, output = begin(bench, strategy, 4, 3, bench.program("tests", "bench", "recovery_worker"),
+                                   lambda output: [output, str(LARGE_ELEMENTS), str(LARGE_STEP_MS)])
     time.sleep(LARGE_BEFORE_S)
     asked = ask_for(bench, directory, 4)
     time.sleep(LARGE_AFTER_S)
@@ -111,7 +113,7 @@ def one_join(bench, strategy):
 def joining(bench):
     values = {}
     for name, strategy in LARGE.items():
-        found = [one_join(bench, strategy) for _ in range(bench.rounds_or(TRIES))]
+        found = [one_join(bench, strategy) for _ in range(bench.rounds_or(LARGE_TRIES))]
         for key, each in zip(("waits", "until"), zip(*found)):
             values[f"{name} {key}"] = list(each)
             print(f"{strategy} {key}: {', '.join(f'{one:.2f}' for one in each)}", flush=True)

@@ -1,23 +1,22 @@
-// The job of tests/bench/recovery.py under Paceline; recovery_job.py says what it is. Argument: the folder for what the
-// workers note.
+// The job of tests/bench/recovery.py under Paceline; recovery_job.py says what it is. Arguments: the folder for what the
+// workers note; numbers of the model, and milliseconds of a step, if they are others.
 #include <paceline.h>
 #include <paceline/train.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <thread>
 
 namespace {
 
-constexpr std::int64_t kElements = 6'250'000;  // Float32: 25 MB.
-constexpr std::int64_t kSamples = 4'000'000;   // More than a run uses: one epoch.
-constexpr auto kComputing = std::chrono::milliseconds(100);
+constexpr std::int64_t kSamples = 4'000'000;  // More than a run uses: one epoch.
 
 struct VectorImpl : torch::nn::Module {
-  VectorImpl() : weight(register_parameter("weight", torch::zeros({kElements}))) {}
+  explicit VectorImpl(std::int64_t elements) : weight(register_parameter("weight", torch::zeros({elements}))) {}
   torch::Tensor weight;
 };
 TORCH_MODULE(Vector);
@@ -38,8 +37,8 @@ class Notes {
   int worker_;
 };
 
-void train(paceline::Worker& me, const std::string& folder) {
-  Vector net;
+void train(paceline::Worker& me, const std::string& folder, std::int64_t elements, std::int64_t step_ms) {
+  Vector net(elements);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.001));
   auto shared = me.share(net, optimizer);
   auto batches = me.batches(paceline::tensors(torch::ones({kSamples}), torch::zeros({kSamples})));
@@ -50,7 +49,7 @@ void train(paceline::Worker& me, const std::string& folder) {
     std::ifstream(folder + "/enough") >> enough;
     if (step >= enough) me.stop("enough");
     const auto batch = batches.next();
-    std::this_thread::sleep_for(kComputing);
+    std::this_thread::sleep_for(std::chrono::milliseconds(step_ms));
     optimizer.zero_grad();
     const auto loss = net->weight.sum() * batch.data.mean();
     loss.backward();
@@ -64,6 +63,7 @@ void train(paceline::Worker& me, const std::string& folder) {
 
 int main(int argc, char** argv) {
   return paceline::run(train, {.workers = 4, .epochs = 1, .batch = 32, .evaluate_every_epochs = 0},
-                       std::string(argc > 1 ? argv[1] : "."))
+                       std::string(argc > 1 ? argv[1] : "."), argc > 2 ? std::atoll(argv[2]) : 6'250'000,  // 25 MB.
+                       argc > 3 ? std::atoll(argv[3]) : 100)
       .exit_code();
 }
