@@ -76,7 +76,7 @@ Result<void> BlockingSession::configure(Answer answer, const paceline_session_co
 SessionCore::Outbox BlockingSession::outbox(std::int32_t node) {
   return {[this](wire::Message& message) { post(message); },
           [this] { return replica_.emplace(link_.begin()).number(); },
-          [this](std::int64_t update, std::span<const std::byte> state) { send_replica(update, state); },
+          [this](std::int64_t update, store::SharedObject::Pieces state) { send_replica(update, state); },
           [this, node](const char* what, Instant begin, Instant end, std::int64_t update) {
             if (!trace_) return;
             char which[40];
@@ -94,15 +94,15 @@ void BlockingSession::fail_job(const Error& error) {
   core_->report([&](auto report) { report.setFail(error.text); });
 }
 
-void BlockingSession::send_replica(std::int64_t update, std::span<const std::byte> state) {
-  const auto object = store::SharedObject::sealed_copy(state);
+void BlockingSession::send_replica(std::int64_t update, store::SharedObject::Pieces state) {
+  const auto object = store::SharedObject::sealed_copy_of(state);
   if (!object) return fail_job(object.error());
   wire::Message message;
   auto body = message.root().initReplica();
   body.setJob(job_);
   body.setRank(rank_);
   body.setUpdate(update);
-  body.setSize(state.size());
+  body.setSize(object->size());
   const auto given = link_.give(process::DescriptorMessage::Kind::captured, message, object->fd());
   if (!given && !link_.agent_is_there()) core_->on_agent_gone();
 }

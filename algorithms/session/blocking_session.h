@@ -45,7 +45,7 @@ class BlockingSession {
   SessionCore::Outbox outbox(std::int32_t node);
   void post(wire::Message& message);
   void fail_job(const Error& error);
-  void send_replica(std::int64_t update, std::span<const std::byte> state);
+  void send_replica(std::int64_t update, store::SharedObject::Pieces state);
   void wait(std::uint32_t bell, Duration most);
   void read_answer();
 

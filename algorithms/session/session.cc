@@ -84,9 +84,12 @@ paceline_outcome paceline_session_step_model(paceline_session* session, const pa
 
 void paceline_session_evaluated(paceline_session* session, double value) { session->impl->core().evaluated(value); }
 
-void paceline_session_capture(paceline_session* session, const void* data, size_t size) {
+void paceline_session_capture(paceline_session* session, const paceline_span* pieces, size_t count) {
+  std::vector<std::span<const std::byte>> state;
+  for (const auto& piece : std::span(pieces, count))
+    state.emplace_back(static_cast<const std::byte*>(piece.data), piece.elements);
   auto& core = session->impl->core();
-  session->impl->until_done([&] { return core.capture({static_cast<const std::byte*>(data), size}); });
+  session->impl->until_done([&] { return core.capture(state); });
 }
 
 void paceline_session_saved(paceline_session* session) { session->impl->core().saved(); }

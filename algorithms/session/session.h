@@ -150,8 +150,9 @@ paceline_outcome paceline_session_step_model(paceline_session* session, const pa
 
 /* Answer to EVALUATE: the metric that the target is compared with. */
 void paceline_session_evaluated(paceline_session* session, double value);
-/* Answer to CAPTURE: the worker's whole state, as bytes of the caller's own format, copied. */
-void paceline_session_capture(paceline_session* session, const void* data, size_t size);
+/* Answer to CAPTURE: the worker's whole state, as bytes of the caller's own format, `elements` of each piece, one
+ * behind the other; copied, once. */
+void paceline_session_capture(paceline_session* session, const paceline_span* pieces, size_t count);
 /* Answer to SAVE. */
 void paceline_session_saved(paceline_session* session);
 /* What the outer step goes on from, as bytes: where the present block began, then its momentum, each `outer_elements`

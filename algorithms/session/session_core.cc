@@ -280,7 +280,7 @@ paceline_next SessionCore::begin_capture() {
   return PACELINE_CAPTURE;
 }
 
-bool SessionCore::capture(std::span<const std::byte> state) {
+bool SessionCore::capture(store::SharedObject::Pieces state) {
   if (is<Computing>()) {
     outbox_.replica(lease_.update, state);
     // Rank 0's first capture is everybody's start.

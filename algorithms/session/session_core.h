@@ -37,7 +37,7 @@ class SessionCore {
     std::function<void(wire::Message&)> message;
     std::function<std::uint64_t()> wants_replica;  ///< The number that the answer is to have.
     /// The worker's whole state at an update.
-    std::function<void(std::int64_t update, std::span<const std::byte> state)> replica;
+    std::function<void(std::int64_t update, store::SharedObject::Pieces state)> replica;
     std::function<void(const char* what, Instant begin, Instant end, std::int64_t update)> span;
   };
   struct Share {
@@ -66,7 +66,7 @@ class SessionCore {
   Outcome step_gradients(std::span<const paceline_span> pieces, const paceline_stats& stats);
   Outcome step_model(const paceline_stats& stats);
   bool placed();
-  bool capture(std::span<const std::byte> state);
+  bool capture(store::SharedObject::Pieces state);
   bool restored();
   paceline_span model() const;
   std::uint64_t averagings() const { return averagings_; }

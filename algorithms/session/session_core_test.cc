@@ -65,7 +65,7 @@ class SessionCoreTest : public testing::Test {
     core.emplace(SessionCore::Share{7, rank, kElements}, terms, must(Window::map(window->fd().duplicate(), layout)),
                  must(memory::ControlPage::map(page)),
                  SessionCore::Outbox{[this](wire::Message& message) { note(message); }, [] { return std::uint64_t{1}; },
-                                     [this](std::int64_t update, std::span<const std::byte> state) {
+                                     [this](std::int64_t update, store::SharedObject::Pieces state) {
                                        said.push_back("replica " + std::to_string(update) + " of " +
                                                       std::to_string(state.size()));
                                      },

@@ -245,9 +245,12 @@ bool Core::next() {
       case PACELINE_EVALUATE: evaluate(); break;
       case PACELINE_CAPTURE: {
         follow_model();
-        const auto bytes = encoded_state();
         parameters_.write_converted();
-        paceline_session_capture(session_.get(), bytes.data(), bytes.size());
+        with_encoded_state([&](Pieces state) {
+          std::vector<paceline_span> pieces;
+          for (const auto& piece : state) pieces.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
+          paceline_session_capture(session_.get(), pieces.data(), pieces.size());
+        });
         follow_model();
         break;
       }

@@ -134,7 +134,8 @@ struct Core {
   void sleep_as_slow(Clock::time_point computed);
   void evaluate();
   Replica state();
-  std::vector<std::byte> encoded_state();
+  using Pieces = std::span<const std::span<const std::byte>>;
+  void with_encoded_state(const std::function<void(Pieces)>& use);
   void load_state(const Replica& replica);
   torch::Tensor outer_state() const;
   void load_outer_state(const Replica& replica);

@@ -87,17 +87,18 @@ Replica Core::state() {
   return replica;
 }
 
-std::vector<std::byte> Core::encoded_state() {
+void Core::with_encoded_state(const std::function<void(Pieces)>& use) {
   // Inside an update this worker's buffers have moved on alone; who gets the replica does the whole update.
   const bool inside = lease_.payload != PACELINE_MODELS && lease_.body > 0;
   if (inside) parameters_.swap_buffers_with_mark();
-  auto bytes = encode_replica(state());
+  const Replica replica = state();
+  const auto encoder = encoder_of(replica);
+  const auto file = encoder ? encoder->file() : Result<SafetensorsFile>(tl::unexpected(encoder.error()));
+  if (file) use(file->pieces());
   if (inside) parameters_.swap_buffers_with_mark();
-  if (!bytes) {
-    fail_job(bytes.error().text);
-    throw Stopped(bytes.error().text);
-  }
-  return std::move(*bytes);
+  if (file) return;
+  fail_job(file.error().text);
+  throw Stopped(file.error().text);
 }
 
 void Core::load_state(const Replica& replica) {
@@ -174,11 +175,11 @@ void Core::resume() {
 
 void Core::save_checkpoint(const std::string& path) {
   if (path.empty()) return;
-  const auto bytes = encoded_state();
-  if (const auto written = write_file_atomically(path, bytes); !written) {
-    fail_job("checkpoint: " + written.error().text);
-    throw Stopped("checkpoint: " + written.error().text);
-  }
+  Result<void> written;
+  with_encoded_state([&](Pieces state) { written = write_file_atomically(path, state); });
+  if (written) return;
+  fail_job("checkpoint: " + written.error().text);
+  throw Stopped("checkpoint: " + written.error().text);
 }
 
 }  // namespace paceline::train

@@ -45,6 +45,12 @@ bool read_list(std::string_view text, std::vector<T>& out) {
 }  // namespace
 
 Result<std::vector<std::byte>> encode_replica(const Replica& replica) {
+  const auto encoder = encoder_of(replica);
+  if (!encoder) return tl::unexpected(encoder.error());
+  return encoder->bytes();
+}
+
+Result<TensorEncoder> encoder_of(const Replica& replica) {
   TensorEncoder encoder;
   auto& metadata = encoder.metadata();
   metadata = replica.notes;
@@ -61,7 +67,7 @@ Result<std::vector<std::byte>> encode_replica(const Replica& replica) {
   if (replica.outer.defined()) PACELINE_TRY(encoder.add(std::string(kOuter), replica.outer));
   for (std::size_t i = 0; i < replica.user.size(); ++i)
     encoder.add(std::string(kUser) + std::to_string(i), replica.user[i]);
-  return encoder.bytes();
+  return encoder;
 }
 
 Result<Replica> decode_replica(std::span<const std::byte> bytes) {

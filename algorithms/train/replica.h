@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/train/optimizer_state.h"
+#include "algorithms/train/tensor_file.h"
 #include "runtime/base/result.h"
 
 namespace paceline::train {
@@ -32,7 +33,9 @@ struct Replica {
       notes;  ///< Further metadata, for people: strategy, epoch, seed, batch, sampler position.
 };
 
-/// The bytes; tensors are read where they lie (no copy in between).
+/// Of the file; tensors are read where they lie. What it refers to is the replica's.
+Result<TensorEncoder> encoder_of(const Replica& replica);
+/// Its bytes.
 Result<std::vector<std::byte>> encode_replica(const Replica& replica);
 
 /// Tensors are views of `bytes`, which must outlive them. `invalid`: not a replica, with the reason.

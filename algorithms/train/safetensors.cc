@@ -130,7 +130,21 @@ const TensorView* Safetensors::find(std::string_view name) const {
   return it == tensors.end() ? nullptr : &*it;
 }
 
+std::vector<std::span<const std::byte>> SafetensorsFile::pieces() const {
+  std::vector<std::span<const std::byte>> all{std::as_bytes(std::span(header))};
+  all.insert(all.end(), tensors.begin(), tensors.end());
+  return all;
+}
+
 Result<std::vector<std::byte>> encode_safetensors(const Safetensors& content) {
+  const auto file = lay_out_safetensors(content);
+  if (!file) return tl::unexpected(file.error());
+  std::vector<std::byte> bytes;
+  for (const auto& piece : file->pieces()) bytes.insert(bytes.end(), piece.begin(), piece.end());
+  return bytes;
+}
+
+Result<SafetensorsFile> lay_out_safetensors(const Safetensors& content) {
   auto header = nlohmann::ordered_json::object();
   if (!content.metadata.empty()) header["__metadata__"] = content.metadata;
   std::uint64_t offset = 0;
@@ -156,16 +170,12 @@ Result<std::vector<std::byte>> encode_safetensors(const Safetensors& content) {
   text.resize((text.size() + 7) / 8 * 8, ' ');  // So that the data is aligned.
   if (text.size() > kHeaderMax) return fail(ErrorKind::invalid, "safetensors: the header is longer than 100 MB");
 
-  std::vector<std::byte> out(sizeof(std::uint64_t) + text.size() + offset);
+  SafetensorsFile file;
   const std::uint64_t length = text.size();
-  std::memcpy(out.data(), &length, sizeof length);
-  std::memcpy(out.data() + sizeof length, text.data(), text.size());
-  std::byte* to = out.data() + sizeof length + text.size();
-  for (const TensorView& tensor : content.tensors) {
-    if (!tensor.bytes.empty()) std::memcpy(to, tensor.bytes.data(), tensor.bytes.size());
-    to += tensor.bytes.size();
-  }
-  return out;
+  file.header.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  file.header += text;
+  for (const TensorView& tensor : content.tensors) file.tensors.push_back(tensor.bytes);
+  return file;
 }
 
 namespace {
@@ -236,17 +246,19 @@ Result<Safetensors> decode_safetensors(std::span<const std::byte> bytes) {
   return content;
 }
 
-Result<void> write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+Result<void> write_file_atomically(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
   std::string name = path + ".part-XXXXXX";
   const int fd = ::mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0) return fail_errno("cannot write " + path);
   TemporaryFile file(fd, name);
   ::fchmod(fd, 0644);
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), std::min(bytes.size(), std::size_t{1} << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno("cannot write " + path + " (the old one stays)");
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  for (auto bytes : pieces) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd, bytes.data(), std::min(bytes.size(), std::size_t{1} << 30));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return fail_errno("cannot write " + path + " (the old one stays)");
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
   }
   if (::fsync(fd) != 0 || !file.close()) return fail_errno("cannot write " + path + " (the old one stays)");
   if (::rename(name.c_str(), path.c_str()) != 0) return fail_errno("cannot rename to " + path);

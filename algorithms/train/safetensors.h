@@ -34,7 +34,17 @@ struct Safetensors {
   const TensorView* find(std::string_view name) const;
 };
 
-/// The whole file as bytes, tensors in the order given. `invalid`: a name twice, or bytes that do not fit the shape.
+/// A whole file where its parts lie: the header, then the bytes of each tensor, which are not copied.
+struct SafetensorsFile {
+  std::string header;
+  std::vector<std::span<const std::byte>> tensors;
+
+  /// One behind the other they are the file. This and the tensors must outlive them.
+  std::vector<std::span<const std::byte>> pieces() const;
+};
+/// Tensors in the order given. `invalid`: a name twice, or bytes that do not fit the shape.
+Result<SafetensorsFile> lay_out_safetensors(const Safetensors& content);
+/// The same as bytes.
 Result<std::vector<std::byte>> encode_safetensors(const Safetensors& content);
 
 /// Views into `bytes`, which must outlive the result. `invalid` names what is wrong: everything is checked (length of
@@ -42,7 +52,10 @@ Result<std::vector<std::byte>> encode_safetensors(const Safetensors& content);
 Result<Safetensors> decode_safetensors(std::span<const std::byte> bytes);
 
 /// Writes beside `path`, syncs and renames: whatever fails, the old file stays whole and nothing is left lying about.
-Result<void> write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
+Result<void> write_file_atomically(const std::string& path, std::span<const std::span<const std::byte>> pieces);
+inline Result<void> write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+  return write_file_atomically(path, {&bytes, 1});
+}
 
 /// A whole file, at most `bytes_max` bytes (`invalid` above that).
 Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max);

@@ -22,15 +22,17 @@ NamedTensors tensors_of(const torch::nn::Module& model);
 /// A tensor where the file's bytes lie, which must outlive it and are not to be written.
 torch::Tensor view_of(const TensorView& view);
 
-/// Collects tensors and texts for a safetensors file. Tensors are read where they lie, when bytes() is called.
+/// Collects tensors and texts for a safetensors file. Tensors are read where they lie: when bytes() is called, or by
+/// who reads the pieces of file(), which this outlives.
 class TensorEncoder {
  public:
   /// `invalid`: sparse, not on the CPU, or of a type that safetensors lacks.
   Result<void> add(std::string name, const torch::Tensor& tensor);
-  /// As a tensor of bytes; `bytes` must live until bytes().
+  /// As a tensor of bytes; `bytes` must live as long as tensors have to.
   void add(std::string name, const std::string& bytes);
   std::map<std::string, std::string>& metadata() { return content_.metadata; }
   Result<std::vector<std::byte>> bytes() const { return encode_safetensors(content_); }
+  Result<SafetensorsFile> file() const { return lay_out_safetensors(content_); }
 
  private:
   std::deque<torch::Tensor> kept_;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +16,8 @@
 
 namespace paceline::store {
 namespace {
+
+constexpr std::size_t kWriteMost = std::size_t{1} << 30;
 
 /// 0, or errno. The kernel also refuses (EBUSY) while it holds on to pages itself for a moment, as it does on a machine
 /// that is busy: it is asked again.
@@ -64,15 +67,29 @@ std::span<std::byte> SharedObject::writable() const {
 
 std::span<const std::byte> SharedObject::data() const { return {memory_.data(), memory_.size()}; }
 
-Result<SharedObject> SharedObject::sealed_copy(std::span<const std::byte> bytes) {
-  const std::uint64_t size = std::max<std::size_t>(1, bytes.size());
-  auto created = create(size);
-  if (!created) return created;
-  auto object = fill(std::move(created->fd_), size);
-  if (!object) return object;
-  if (!bytes.empty()) std::memcpy(object->writable().data(), bytes.data(), bytes.size());
-  PACELINE_TRY(object->seal());
-  return object;
+Result<SharedObject> SharedObject::sealed_copy_of(Pieces pieces) {
+  std::uint64_t size = 0;
+  for (const auto& piece : pieces) size += piece.size();
+  auto fd = create_memory(
+      {.name = "paceline-object", .size = std::max<std::uint64_t>(1, size), .room_of = "shared objects", .room = size});
+  if (!fd) return tl::unexpected(fd.error());
+  off_t at = 0;
+  for (auto piece : pieces) {
+    while (!piece.empty()) {
+      const ssize_t written = ::pwrite(fd->get(), piece.data(), std::min(piece.size(), kWriteMost), at);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0 && (errno == ENOSPC || errno == ENOMEM))
+        return fail(ErrorKind::infeasible, "shared objects: the system refused " + std::to_string(size >> 20) + " MiB");
+      if (written < 0) return fail_errno("shared object: write to it (pwrite)");
+      at += written;
+      piece = piece.subspan(static_cast<std::size_t>(written));
+    }
+  }
+  if (const int code = seal_writes(*fd); code != 0) {
+    errno = code;
+    return fail_errno("shared object: F_SEAL_WRITE");
+  }
+  return map(*std::move(fd), std::max<std::uint64_t>(1, size));
 }
 
 Result<void> SharedObject::seal() {

@@ -28,8 +28,11 @@ class SharedObject {
   /// Maps a sealed object for reading. `invalid`: it is none, or not sealed yet.
   static Result<SharedObject> map(process::Fd fd, std::uint64_t size);
 
-  /// A new object with these bytes, sealed and mapped for reading (of one zero byte if there are none).
-  static Result<SharedObject> sealed_copy(std::span<const std::byte> bytes);
+  /// A new object with these bytes, one piece behind the other, sealed and mapped for reading (of one zero byte if
+  /// there are none). Nothing is zeroed first, and no page is touched here. `infeasible` as create().
+  using Pieces = std::span<const std::span<const std::byte>>;
+  static Result<SharedObject> sealed_copy_of(Pieces pieces);
+  static Result<SharedObject> sealed_copy(std::span<const std::byte> bytes) { return sealed_copy_of({&bytes, 1}); }
 
   process::BorrowedFd fd() const { return fd_; }
   std::uint64_t size() const { return size_; }

@@ -42,6 +42,20 @@ TEST_F(SharedObjectTest, WhatIsFilledAndSealedIsReadByOthers) {
   EXPECT_EQ(reader->data()[kSize - 1], std::byte{9});
 }
 
+TEST_F(SharedObjectTest, PiecesLieOneBehindTheOtherInACopyOfThem) {
+  const std::string head = "head", body(100'000, 'b'), none;
+  const std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(head)), std::as_bytes(std::span(none)),
+                                                       std::as_bytes(std::span(body))};
+  const auto object = SharedObject::sealed_copy_of(pieces);
+  ASSERT_TRUE(object) << object.error().text;
+  EXPECT_TRUE(SharedObject::is_sealed(object->fd()));
+  const auto data = object->data();
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(data.data()), data.size()), head + body);
+  const auto empty = SharedObject::sealed_copy_of({});
+  ASSERT_TRUE(empty) << empty.error().text;
+  EXPECT_EQ(empty->size(), 1u);
+}
+
 TEST_F(SharedObjectTest, ASealedOneCannotBeWrittenByAnybody) {
   auto filler = SharedObject::fill(owner->fd().duplicate(), kSize);
   ASSERT_TRUE(filler && filler->seal());

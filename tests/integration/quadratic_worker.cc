@@ -204,9 +204,8 @@ class Quadratic {
   /// The model, and what the outer step goes on from.
   void give_state() {
     const auto outer = paceline_session_outer(session_);
-    std::string state(reinterpret_cast<const char*>(x()), elements_ * sizeof(double));
-    if (outer.data) state.append(static_cast<const char*>(outer.data), outer.elements);
-    paceline_session_capture(session_, state.data(), state.size());
+    const paceline_span state[] = {{x(), elements_ * sizeof(double)}, outer};
+    paceline_session_capture(session_, state, outer.data ? 2 : 1);
   }
   bool take_state(std::string_view state) {
     if (state.size() < elements_ * sizeof(double)) return false;

@@ -215,8 +215,10 @@ paceline_outcome paceline_session_step_model(paceline_session* session, const pa
 }
 
 void paceline_session_evaluated(paceline_session*, double value) { solo_log().evaluated.push_back(value); }
-void paceline_session_capture(paceline_session* session, const void* data, size_t size) {
-  solo_log().captures.emplace_back(static_cast<const char*>(data), size);
+void paceline_session_capture(paceline_session* session, const paceline_span* pieces, size_t count) {
+  auto& captured = solo_log().captures.emplace_back();
+  for (const auto& piece : std::span(pieces, count))
+    captured.append(static_cast<const char*>(piece.data), piece.elements);
   if (session->lease.payload == PACELINE_MODELS) session->flip();  // As a real one does when it publishes the start.
 }
 paceline_span paceline_session_replica(const paceline_session*) {

@@ -126,17 +126,18 @@ void Trainee::open_session(process::DescriptorMessage answer, const session::Job
   session::SessionCore::Outbox outbox;
   outbox.message = agent_.say;
   outbox.wants_replica = [this] { return ++request_; };
-  outbox.replica = [this](std::int64_t update, std::span<const std::byte> state) {
+  outbox.replica = [this](std::int64_t update, store::SharedObject::Pieces state) {
+    const auto object = must(store::SharedObject::sealed_copy_of(state));
     wire::Message captured;
     auto body = captured.root().initReplica();
     body.setJob(named_);
     body.setRank(training_.rank);
     body.setUpdate(update);
-    body.setSize(state.size());
+    body.setSize(object.size());
     process::DescriptorMessage message;
     message.kind = process::DescriptorMessage::Kind::captured;
     message.body = captured.to_packet();
-    message.fds.push_back(must(store::SharedObject::sealed_copy(state)).fd().duplicate());
+    message.fds.push_back(object.fd().duplicate());
     agent_.hand(std::move(message));
   };
   outbox.span = [](const char*, Instant, Instant, std::int64_t) {};
@@ -206,7 +207,7 @@ bool Trainee::advance() {
     case Doing::stepping: return step_with_gradient();
     case Doing::stepping_model: return step_with_model();
     case Doing::capturing:
-      if (!core_->capture(state())) return false;
+      if (const auto whole = state(); !core_->capture({&whole, 1})) return false;
       follow_then(Doing::looking);
       return true;
     case Doing::restoring:
