@@ -370,7 +370,7 @@ Result<void> check_optimizer_state(const Strategy& strategy, std::string_view st
 Result<void> check_lr_scaling(const Strategy& strategy, std::int32_t workers, std::string_view scaling) {
   if (scaling == "none" || !has_own_pace(strategy, workers)) return {};
   return fail(ErrorKind::invalid, "lr-scaling " + std::string(scaling) + " has no meaning under " + strategy.name +
-                                      ", which has no averages of all, from which each worker would learn how many "
+                                      ", which has no rounds of all, from which each worker would learn how many "
                                       "take part: use none, or a strategy such as local-sgd or wagma");
 }
 

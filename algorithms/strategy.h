@@ -163,7 +163,7 @@ bool mixes_batches(const Strategy& strategy);
 Result<void> check_optimizer_state(const Strategy& strategy, std::string_view state);
 
 /// Whether learning rates can follow how many workers take part (`scaling`: none, linear, sqrt). `invalid`: there are
-/// no averages of all, from which each worker learns that.
+/// no rounds of all, from which each worker learns that.
 Result<void> check_lr_scaling(const Strategy& strategy, std::int32_t workers, std::string_view scaling);
 
 /// Parses "wagma(group=2,sync=10,late=skip,grace=2x)" and checks every parameter against P. Every strategy takes

@@ -49,9 +49,9 @@ TEST(OptimizerStateOptionTest, IsForStrategiesThatAverageModels) {
 }
 
 TEST(Strategy, LearningRatesFollowWhoIsThereWhereThereAreAveragesOfAll) {
-  for (const char* name : {"allreduce", "local-sgd", "wagma", "hier-avg", "nonblocking(batches=2)", "slowmo"})
+  for (const char* name : {"allreduce", "local-sgd", "wagma", "nonblocking(batches=2)", "slowmo"})
     EXPECT_TRUE(check_lr_scaling(parsed(name), 4, "linear")) << name;
-  for (const char* name : {"d-psgd(ring)", "sgp", "ad-psgd(bipartite)", "server(async)", "noloco"}) {
+  for (const char* name : {"d-psgd(ring)", "sgp", "ad-psgd(bipartite)", "server(async)", "noloco", "hier-avg"}) {
     EXPECT_TRUE(check_lr_scaling(parsed(name), 4, "none")) << name;
     const auto refused = check_lr_scaling(parsed(name), 4, "sqrt");
     ASSERT_FALSE(refused) << name;

@@ -199,7 +199,8 @@ TEST_F(JobRecordTest, WhatBecameOfTheSamplesIsAPartOfTheResult) {
 TEST_F(JobRecordTest, ChangesOfTheStrategyAreAPartOfTheResult) {
   EXPECT_FALSE(sut.result().contains("changes"));
   sut.on_event({{"event", "changed"}, {"update", 40}, {"strategy", "sgp"}, {"after_s", 0.25}, {"text", "on with sgp"}});
-  EXPECT_EQ(sut.result().at("changes"), json::array({{{"update", 40}, {"strategy", "sgp"}, {"after_s", 0.25}}}));
+  EXPECT_EQ(sut.result().at("changes"),
+            json::array({{{"update", 40}, {"strategy", "sgp"}, {"lr_factor", 1.0}, {"after_s", 0.25}}}));
   EXPECT_EQ(sut.changed_to(), "sgp");
 }
 

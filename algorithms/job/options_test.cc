@@ -57,7 +57,7 @@ TEST(OptionsTest, WhatAScriptAsksForIsReadAsItWasSaid) {
   EXPECT_EQ(to_json(*read), to_json(asked));
   asked.target = {};
   EXPECT_EQ(read_options(to_json(asked)).value().target, std::nullopt);
-  EXPECT_EQ(to_json(asked).size(), 19U);
+  EXPECT_EQ(to_json(asked).size(), 20U);
 }
 
 TEST(OptionsTest, DefaultsFitAndWhatIsNotSaidHasThem) {

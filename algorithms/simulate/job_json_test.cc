@@ -70,7 +70,7 @@ TEST(ReadJob, TakesWhoLeavesAndJoins) {
   EXPECT_EQ(outcome->rows.size(), 4u) << "two of worker 0 alone, then one of each";
 
   EXPECT_EQ(error_with("/views", "{}"),
-            R"(views: {}; give a list of objects {"after": 3, "leave": [1], "join": [2]}, at least one)");
+            R"(views: an object; give a list of objects {"after": 3, "leave": [1], "join": [2]}, at least one)");
   EXPECT_EQ(error_with("/views", R"([{"leave": [1]}])"), "views[0].after: is missing");
   EXPECT_EQ(error_with("/views", R"([{"after": 1, "leave": [2]}])"),
             "views[0].leave[0]: 2; give a whole number from 0 to 1");

@@ -176,7 +176,7 @@ void Core::resume() {
 void Core::save_checkpoint(const std::string& path) {
   if (path.empty()) return;
   Result<void> written;
-  with_encoded_state([&](Pieces state) { written = write_file_atomically(path, state); });
+  with_encoded_state([&](Pieces state) { written = write_pieces_atomically(path, state); });
   if (written) return;
   fail_job("checkpoint: " + written.error().text);
   throw Stopped("checkpoint: " + written.error().text);

@@ -246,7 +246,11 @@ Result<Safetensors> decode_safetensors(std::span<const std::byte> bytes) {
   return content;
 }
 
-Result<void> write_file_atomically(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
+Result<void> write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+  return write_pieces_atomically(path, {&bytes, 1});
+}
+
+Result<void> write_pieces_atomically(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
   std::string name = path + ".part-XXXXXX";
   const int fd = ::mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0) return fail_errno("cannot write " + path);

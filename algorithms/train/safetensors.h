@@ -52,10 +52,9 @@ Result<std::vector<std::byte>> encode_safetensors(const Safetensors& content);
 Result<Safetensors> decode_safetensors(std::span<const std::byte> bytes);
 
 /// Writes beside `path`, syncs and renames: whatever fails, the old file stays whole and nothing is left lying about.
-Result<void> write_file_atomically(const std::string& path, std::span<const std::span<const std::byte>> pieces);
-inline Result<void> write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
-  return write_file_atomically(path, {&bytes, 1});
-}
+Result<void> write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
+/// The same of pieces that follow one another.
+Result<void> write_pieces_atomically(const std::string& path, std::span<const std::span<const std::byte>> pieces);
 
 /// A whole file, at most `bytes_max` bytes (`invalid` above that).
 Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max);

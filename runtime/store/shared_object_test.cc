@@ -8,7 +8,10 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace paceline::store {
 namespace {

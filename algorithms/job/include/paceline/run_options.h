@@ -21,7 +21,7 @@ struct RunOptions {
   bool elastic = true;
   std::string strategy = "allreduce";
   /// What becomes of learning rates while fewer of the `workers` take part: `none`: nothing; `linear`: they are
-  /// multiplied by the share that does; `sqrt`: by its root. Not under strategies that have no averages of all.
+  /// multiplied by the share that does; `sqrt`: by its root. Not under strategies without rounds of all.
   std::string lr_scaling = "none";
   double epochs = 1;            ///< Passes over the data, counted in nominal samples.
   std::int32_t batch = 32;      ///< Samples of a mini-batch (one run of the loop's body).

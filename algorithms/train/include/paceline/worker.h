@@ -166,8 +166,8 @@ class Worker {
 
   std::int32_t rank() const;     ///< Which worker this is, from 0.
   std::int32_t workers() const;  ///< That the job may have: its places. Fewer may be there.
-  /// Of these, how many take part: had a part in the last average of all that this worker took. Under strategies that
-  /// have no such average it is how many the job began with.
+  /// Of these, how many take part: had a part in the last average of all that this worker took. Under strategies
+  /// without rounds of all it is how many the job began with.
   std::int32_t present() const;
   /// `f` is called in `next`, before the first mini-batch and before each from which on another number of workers is
   /// `present`.

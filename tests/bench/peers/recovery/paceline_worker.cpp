@@ -1,5 +1,5 @@
-// The job of tests/bench/recovery.py under Paceline; recovery_job.py says what it is. Arguments: the folder for what the
-// workers note; numbers of the model, and milliseconds of a step, if they are others.
+// The job of tests/bench/recovery.py under Paceline; recovery_job.py says what it is. Arguments: the folder for what
+// the workers note; numbers of the model, and milliseconds of a step, if they are others.
 #include <paceline.h>
 #include <paceline/train.h>
 #include <unistd.h>
