@@ -157,12 +157,13 @@ TEST_P(CoreTest, LearningRatesFollowWhoIsThere) {
     const Net ours = through_worker(start_with(config, {{"workers", 4}, {"lr_scaling", scaling}}), &sgd, &seen);
     Net plain;
     const auto optimizer = sgd(plain->parameters());
-    const bool gradients = std::string(GetParam()) == "gradients";
+    const std::string payload = GetParam();
     std::int64_t present = 4;
     const auto take = [&](std::size_t at) { present = members[at] > 0 ? members[at] : present; };
     for (std::size_t at = 0; at < seen.size(); ++at) {
       optimizer->zero_grad();
       loss_of(plain, seen[at]).backward();
+      const bool gradients = payload == "gradients" || (payload == "warm_up" && at < 2);
       if (gradients) take(at);
       const double share = static_cast<double>(present) / 4;
       set_learning_rates(*optimizer, {0.1 * 0.5 *
