@@ -70,7 +70,8 @@ def one_return(bench, strategy, kill, victims, how, environment=None):
     begin, end = max(begin for begin, _ in firsts), max(end for _, end in firsts)
     others = [steps_of(of) for rank, of in spans.items() if rank not in victims]
     gaps = [(b - a, a, b) for steps in others for a, b in zip(steps, steps[1:])]
-    median = statistics.median(length for length, a, b in gaps if killed_at - 1.5 < a and b < killed_at)
+    before = [(length, a) for length, a, b in gaps if b < killed_at]
+    median = statistics.median([length for length, a in before if killed_at - 1.5 < a] or [length for length, _ in before])  # Steps may be long.
     longest = max(length for length, a, b in gaps if b > killed_at and a < end + 0.5)
     return {"begins": 1000 * (begin - killed_at), "beyond": 1000 * (end - killed_at) - 1000 * median, "until": end - killed_at, "longest": longest / median}
 
