@@ -20,10 +20,7 @@ const Members& Simulation::members_of(NodeId id, const Engine::Execute& a) {
   if (grouped_ != a.version) {
     grouped_ = a.version;
     groups_.clear();
-    for (auto& group : node(id).engine->plan().groups(a.version)) {
-      if (!world_.views.empty()) std::erase_if(group, [this](Rank rank) { return !takes_part(worker(rank)); });
-      groups_.emplace_back(std::move(group));
-    }
+    for (auto& group : node(id).engine->plan().groups(a.version)) groups_.emplace_back(std::move(group));
   }
   return groups_[static_cast<std::size_t>(a.group)];
 }

@@ -45,11 +45,7 @@ void Simulation::hand_over(const Message& m) {
   } else if (const auto* c = std::get_if<Engine::Count>(&m.body)) {
     actions = n.engine->on_count(c->version, now_);
   } else if (const auto* g = std::get_if<Engine::Gone>(&m.body)) {
-    if (g->back) {
-      n.engine->on_back_elsewhere(g->rank);
-    } else {
-      actions = n.engine->on_gone_elsewhere(g->rank, now_);
-    }
+    actions = n.engine->on_gone_elsewhere(g->rank, now_);
   } else {
     const auto& p = std::get<Engine::SendPartial>(m.body);
     if (p.version > n.engine->done()) n.partials[{p.version, p.group}][m.from] = m.partial;

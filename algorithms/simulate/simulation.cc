@@ -92,8 +92,7 @@ paceline::Result<void> Simulation::change_views() {
     }
     if (synced_ != view.after)
       return fail(ErrorKind::invalid, "views[" + std::to_string(next_view_) +
-                                          "].after: there is no average of all after " + "step " +
-                                          to_string(view.after));
+                                          "].after: there is no average of all after step " + to_string(view.after));
     for (const Rank rank : view.leave) leave(worker(rank));
     const auto donor =
         std::find_if(workers_.begin(), workers_.end(), [this](const Worker& w) { return takes_part(w); });
@@ -105,7 +104,6 @@ paceline::Result<void> Simulation::change_views() {
     for (const Worker& w : workers_)
       if (takes_part(w)) there.push_back(w.rank);
     everybody_ = std::move(there);
-    grouped_ = Version{-1};
   }
   return {};
 }
