@@ -47,6 +47,7 @@ constexpr Duration kRestartsWithin = std::chrono::hours(1);
 constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // After Ctrl-C: then the workers are killed.
 constexpr Duration kFailPatience = std::chrono::seconds(5);         // After a failure; of the time limit, at least.
 constexpr Duration kJoinPatience = std::chrono::seconds(1);         // For news of a worker that has ended.
+constexpr Duration kTogether = std::chrono::milliseconds(250);      // Those of a lost node are told of one by one.
 constexpr Duration kOutputPatience = std::chrono::seconds(1);       // For what the workers have printed last.
 constexpr Duration kClosePatience = std::chrono::seconds(2);        // For the nodes' last figures.
 
@@ -314,8 +315,11 @@ class Job {
     const auto living = record_->living();
     if (record_->lost().empty() || living >= minimum || minimum <= 1 || error_) {
       too_few_since_.reset();
+      said_too_few_ = false;
       return false;
     }
+    if (!too_few_since_) too_few_since_ = now;
+    if (now - *too_few_since_ < kTogether) return false;
     const std::string few = lost_workers() + " lost: " + std::to_string(living) + " of " +
                             std::to_string(nodes_.size()) +
                             (asked_.elastic ? " remain, and --minimum asks for " + std::to_string(minimum)
@@ -323,10 +327,9 @@ class Job {
     const Duration limit = asked_.elastic && record_->has_lost_node() && others_come()
                                ? from_seconds(asked_.minimum_wait_s)
                                : Duration::zero();
-    if (!too_few_since_ && limit > Duration::zero())
+    if (limit > Duration::zero() && !std::exchange(said_too_few_, true))
       display_->warn(few + "; the node may come back, and the run goes on for " +
                      observe::format("%g s so", asked_.minimum_wait_s));
-    if (!too_few_since_) too_few_since_ = now;
     if (now - *too_few_since_ < limit) return false;
     error_ = few;
     return true;
@@ -477,6 +480,7 @@ class Job {
   Instant moves_from_{};               // and the head to move places.
   std::set<std::int32_t> told_kept_;
   std::optional<Instant> too_few_since_;  // Workers that are left.
+  bool said_too_few_ = false;
   std::optional<std::string> error_;
   std::map<std::size_t, Instant> ended_early_;  // Workers that ended and of which no node has said anything yet.
 };
