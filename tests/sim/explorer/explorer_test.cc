@@ -183,6 +183,33 @@ std::vector<Model> returning() {
     }
   return all;
 }
+/// The same, and the other agent is lost.
+std::vector<Model> returning_where_an_agent_is_lost() {
+  const Model allreduce{"allreduce", test::allreduce(), on({0, 0, 1}), 2, Version{2}},
+      local{"local sgd", test::local_sgd(2), on({0, 0, 1}), 2, Version{3}},
+      skip{"skip", test::wagma(2, Lateness::skips, {}, all_three), on({0, 0, 1}), 2, Version{1}},
+      merge{"merge", test::wagma(2, Lateness::merges, {}, all_three), on({0, 0, 1}), 2, Version{1}};
+  const Model solo{"solo", eager(Trigger::first_arrived, Lateness::accumulates, 0, 2), on({0, 0, 1}), 2, Version{1}},
+      abandons{"abandons", test::nonblocking(), on({0, 0, 1}), 2, Version{0}};
+  std::vector<Model> all;
+  for (Model model : {allreduce, local, skip, merge, solo, abandons}) {
+    model.name = "back and lost " + model.name;
+    model.at_once = AtOnce::everything;
+    model.pause = false;
+    model.crash = model.returns = model.loss = true;
+    all.push_back(model);
+    if (model.answers.round(Version{0}).late != Lateness::waits) continue;  // skip: 24 million states, four minutes.
+    model.name += " of three";
+    model.node_of = on({0, 1, 2});
+    model.nodes = 3;
+    model.last = Version{1};
+    all.push_back(model);
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(WhereAWorkerComesBackAndAnAgentIsLost, Explorer,
+                         testing::ValuesIn(returning_where_an_agent_is_lost()), name_of);
+
 INSTANTIATE_TEST_SUITE_P(WhereAWorkerComesBack, Explorer, testing::ValuesIn(returning()), name_of);
 
 }  // namespace
