@@ -68,7 +68,8 @@ class JobDirectory {
   JobId add(JobEntry entry, Actions& out);
   const JobEntry* find(JobId job) const;
   const std::map<JobId, JobEntry>& jobs() const { return jobs_; }
-  /// The job, of which there is one, is to go on with this strategy: Open for its nodes.
+  /// The job, of which there is one, is to go on with the strategy, and the factor on learning rates, of these: Open
+  /// for its nodes.
   Actions begin_next_leg(JobId job, const job::Options& options);
   /// A node that it was lost with is to take part in it again, from the next leg on: Open for it and the others.
   Actions take_back(JobId job, NodeId node, Instant now);

@@ -21,8 +21,8 @@ struct Options : RunOptions {
   double lr_factor = 1;        ///< That learning rates are multiplied by.
   double time_limit_s = 0;     ///< 0: none; these three.
   double patience_s = 0;       ///< How long others wait even for a worker that gives signs of life.
-  double minimum_wait_s = 60;  ///< How long fewer than `minimum` go on while lost nodes may come back.
   double start_limit_s = 600;  ///< Until a worker shares its model.
+  double minimum_wait_s = 60;  ///< How long fewer than `minimum` go on while lost nodes may come back.
   std::string lost = "ok";     ///< "ok" or "fail": whether a run that lost workers ends well.
   std::int32_t restarts = 3;   ///< How often each worker is started again within an hour, when its process has ended.
   bool json = false;           ///< Events as JSON lines.

@@ -48,8 +48,6 @@ Result<void> check(const Job& job) {
   return {};
 }
 
-std::string place_of(std::size_t view) { return "views[" + std::to_string(view) + "]"; }
-
 /// Who leaves is there, who joins is not, and somebody stays, of whom those have their state.
 Result<void> check_views(const Job& job, std::int32_t workers) {
   std::set<Rank> there;
@@ -57,7 +55,9 @@ Result<void> check_views(const Job& job, std::int32_t workers) {
   Version before{-2};
   for (std::size_t k = 0; k < job.views.size(); ++k) {
     const auto& [after, leave, join] = job.views[k];
-    const auto bad = [&](const std::string& text) { return fail(ErrorKind::invalid, place_of(k) + text); };
+    const auto bad = [k](const std::string& text) {
+      return fail(ErrorKind::invalid, "views[" + std::to_string(k) + "]" + text);
+    };
     if (after <= before || after.value >= job.steps - 1)
       return bad(".after: " + to_string(after) + "; must be larger than that before it, and below " +
                  std::to_string(job.steps - 1) + ", the last step");

@@ -183,7 +183,7 @@ void Simulation::summarise() {
   summary.model.assign(workers_[0].model.size(), 0.0);
   std::vector<const Worker*> living;  // Who died has left the job.
   for (const Worker& w : workers_)
-    if (w.phase != Worker::Phase::dead) living.push_back(&w);
+    if (takes_part(w)) living.push_back(&w);
   for (const Worker* w : living) add(summary.model, w->model, 1 / static_cast<double>(living.size()));
 }
 

@@ -163,10 +163,9 @@ void Simulation::at_instant() {
   for (Rank rank : died) {
     Worker& w = worker(rank);
     if (w.phase == Worker::Phase::ended || w.phase == Worker::Phase::dead) continue;
-    w.phase = Worker::Phase::dead;
     std::erase(finished, rank);
     log(event::Died{rank});
-    act(id_of(rank), node_of(rank).engine->on_gone(rank, now_));
+    leave(w);
   }
   std::sort(finished.begin(), finished.end());
   std::vector<Rank> reporting;

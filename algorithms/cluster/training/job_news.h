@@ -19,6 +19,13 @@ class JobNews {
  public:
   using ToDriver = std::function<void(const DriverEvents::Write&)>;
 
+  /// What a return, or a join, cost.
+  struct Cost {
+    double after_s = 0;        ///< Since its last process ended, or it asked for its share.
+    std::uint64_t bytes = 0;   ///< Of the state that it was given.
+    std::int64_t samples = 0;  ///< That it would have done meanwhile.
+  };
+
   JobNews(NodeId self, std::int32_t leg, ToDriver to_driver)
       : self_(self), leg_(leg), to_driver_(std::move(to_driver)) {}
 
@@ -33,12 +40,6 @@ class JobNews {
   void drained(Rank worker, const std::string& text) const { left(worker, text, Leaves::as_asked); }
   /// Another process comes in its place,
   void left_for_a_while(Rank worker, const std::string& text) const { left(worker, text, Leaves::for_a_while); }
-  /// What it cost.
-  struct Cost {
-    double after_s = 0;        ///< Since its last process ended, or it asked for its share.
-    std::uint64_t bytes = 0;   ///< Of the state that it was given.
-    std::int64_t samples = 0;  ///< That it would have done meanwhile.
-  };
   /// and has begun to train with this update.
   void returned(Rank worker, std::int64_t update, const Cost& cost, const std::string& text) const;
   /// The job had ended, which is no loss.

@@ -102,6 +102,13 @@ struct Run {
     }
   }
 
+  /// Of those who take part.
+  std::vector<Vector> of_present(const std::vector<Vector>& x) const {
+    std::vector<Vector> theirs;
+    for (const int i : present) theirs.push_back(x[static_cast<std::size_t>(i)]);
+    return theirs;
+  }
+
   Time compute(int step, int worker) const {
     return nanoseconds(
         job.compute_s[static_cast<std::size_t>(step) % job.compute_s.size()][static_cast<std::size_t>(worker)]);
@@ -154,7 +161,6 @@ struct Locals {
   explicit Locals(Run& of);
   void change(int after);                        ///< Who takes part.
   void step(int t);                              ///< Their local step.
-  std::vector<Vector> models() const;            ///< Theirs.
   Vector meet(const std::vector<int>& members);  ///< They wait for the last of them; the mean of their models.
   void write(int t, int i, std::vector<int> group, int period);
 

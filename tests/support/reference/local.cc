@@ -21,12 +21,6 @@ void Locals::change(int after) {
   });
 }
 
-std::vector<Vector> Locals::models() const {
-  std::vector<Vector> theirs;
-  for (const int i : run.present) theirs.push_back(x[static_cast<std::size_t>(i)]);
-  return theirs;
-}
-
 void Locals::step(int t) {
   for (const int worker : run.present) {
     const auto i = static_cast<std::size_t>(worker);
@@ -133,7 +127,7 @@ void run_adaptive(Run& run) {
     tau.on_average(estimate, w.now[static_cast<std::size_t>(all.front())]);
     change(t);
   }
-  run.models = w.models();
+  run.models = run.of_present(w.x);
 }
 
 void run_hier_avg(Run& run) {
@@ -192,7 +186,7 @@ void run_views(Run& run) {
     for (const int i : all) w.write(t, i, meets ? all : std::vector<int>{i}, s.period);
     if (meets) w.change(t);
   }
-  run.models = w.models();
+  run.models = run.of_present(w.x);
 }
 
 }  // namespace paceline::reference

@@ -141,8 +141,7 @@ void run_nonblocking(Run& run) {
     }
     change(t);
   }
-  run.models.clear();
-  for (const int i : run.present) run.models.push_back(x[static_cast<std::size_t>(i)]);
+  run.models = run.of_present(x);
 }
 
 }  // namespace paceline::reference

@@ -53,7 +53,7 @@ void run_outer(Run& run) {
     }
     for (const int i : all) workers.write(t, i, block_ends ? all : std::vector<int>{i}, s.period);
     if (block_ends) workers.change(t);
-    run.models = block_ends ? std::vector<Vector>{outer.w} : workers.models();
+    run.models = block_ends ? std::vector<Vector>{outer.w} : run.of_present(workers.x);
   }
 }
 
